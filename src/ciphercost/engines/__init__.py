@@ -1,0 +1,114 @@
+"""engines: one file a server: how to get, start, check and stop it. Found by file name; adding a server is adding a file.
+
+An engine file defines `ENGINE`, an instance of a subclass of `Engine`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ciphercost.errors import UsageError, nearest
+
+if TYPE_CHECKING:
+    from ciphercost.guard import Guard
+    from ciphercost.pki import Pki
+
+
+class Installation(msgspec.Struct, frozen=True):
+    """Where a server's binaries come from."""
+
+    engine: str
+    version: str
+    """Full version as the server itself says it ("17.5")."""
+    source: str
+    """`running`, `path`, `debian`, `maven` or `library` (inside the agent)."""
+    location: str
+    """Directory of the binaries, or the URL without its password."""
+
+
+class Server(ABC):
+    """A running server, or for an embedded engine the directory that stands for one."""
+
+    pid: int = 0
+    """Root of the server's process tree; 0 where there is none that we can see."""
+    directory: Path | None = None
+    cgroups: tuple[Path, ...] = ()
+    """Control groups that hold exactly this server's processes, where we may make any."""
+
+    @abstractmethod
+    def connection(self) -> dict[str, object]:
+        """Fields of the agent's `connect` that reach this server in clear (driver, host, port, user, …)."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """End the server in order and wait until it is gone. Raises RunError when it does not end."""
+
+
+class Engine(ABC):
+    """How to get, start, check and stop one kind of server."""
+
+    name: str
+    title: str
+    driver: str
+    """The agent's driver."""
+    mechanisms: tuple[str, ...]
+    embedded: bool = False
+    """True: no server process; the database lives in the agent (SQLite)."""
+    dialect: str
+    """Name under which workloads keep their lines for this server."""
+
+    @abstractmethod
+    def available(self) -> Iterable[Installation]:
+        """Every installation found on this machine without fetching anything, best first. For `doctor`, `list engines`."""
+
+    @abstractmethod
+    def find(self, version: str = "", *, url: str = "", bindir: str = "") -> Installation:
+        """The installation to use: running (url), then bindir and PATH, then what was installed, then fetched. Raises MissingServer."""
+
+    @abstractmethod
+    def install(self, version: str = "", source: str = "") -> Installation:
+        """Fetch this version into a private root (`debian`, `maven`); nothing is installed on the host. Raises MissingServer."""
+
+    @abstractmethod
+    def initialise(self, installation: Installation, directory: Path, guard: Guard) -> None:
+        """Make an empty database cluster in `directory`, with the user and database that `connection` names."""
+
+    @abstractmethod
+    def start(
+        self,
+        installation: Installation,
+        directory: Path,
+        guard: Guard,
+        *,
+        cpus: Iterable[int] | None = None,
+        settings: Mapping[str, str] | None = None,
+        logs: Path | None = None,
+    ) -> Server:
+        """Start on a free loopback port and wait until it answers. Raises RunError with the end of the server's log."""
+
+    def tls_settings(self, pki: Pki, factors: Mapping[str, str]) -> dict[str, str]:
+        """Server settings that make TLS possible with this certificate and these factors."""
+        raise UsageError(f"{self.name} has no TLS")
+
+    tls_witness: str = ""
+    """SQL that answers `encrypted(t/f)<TAB>protocol<TAB>cipher` for the session it runs in."""
+
+
+def names() -> list[str]:
+    """Names of all engines, by file."""
+    return sorted(module.name for module in pkgutil.iter_modules(__path__))
+
+
+def get(name: str) -> Engine:
+    """The engine of that name. Raises UsageError with the nearest name."""
+    if name not in names():
+        raise UsageError(f"unknown engine '{name}': {nearest(name, names())}")
+    engine: Engine = importlib.import_module(f"{__name__}.{name}").ENGINE
+    return engine

@@ -1,0 +1,74 @@
+"""mechanisms: one file a way to encrypt: how it is switched on, and what must be witnessed. Found by file name.
+
+A mechanism file defines `MECHANISM`, an instance of a subclass of `Mechanism`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ciphercost.errors import UsageError, nearest
+from ciphercost.model import Arm, Layer, Witness
+
+if TYPE_CHECKING:
+    from ciphercost.engines import Engine
+
+
+class Factor(msgspec.Struct, frozen=True):
+    """One option of a mechanism. `values[0]` is the default; no values: any text."""
+
+    name: str
+    values: tuple[str, ...]
+    text: str
+
+
+class Mechanism(ABC):
+    """How one layer of encryption is switched on."""
+
+    name: str
+    title: str
+    layer: Layer
+    factors: tuple[Factor, ...] = ()
+    witnesses: tuple[Witness, ...] = ()
+    """Which witnesses must speak for each arm; none for the control."""
+    protects: str = ""
+    """What it protects against, in one line."""
+
+    def check(self, factors: Mapping[str, str]) -> dict[str, str]:
+        """The factors with defaults filled in. Raises UsageError naming the nearest factor or value."""
+        known = {factor.name: factor for factor in self.factors}
+        for name, value in factors.items():
+            if name not in known:
+                raise UsageError(f"{self.name} has no factor '{name}': {nearest(name, known)}")
+            if known[name].values and value not in known[name].values:
+                raise UsageError(f"{self.name} has no {name} '{value}': {nearest(value, known[name].values)}")
+        defaults = {factor.name: factor.values[0] if factor.values else "" for factor in self.factors}
+        return {**defaults, **factors}
+
+    def server_settings(self, engine: Engine, factors: Mapping[str, str], secrets: Path) -> dict[str, str]:  # noqa: ARG002
+        """Settings of a server that serves both arms. `secrets`: a directory for keys, 0700, gone with the run."""
+        return {}
+
+    @abstractmethod
+    def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:
+        """Fields of the agent's `connect` that this arm adds to the server's own."""
+
+
+def names() -> list[str]:
+    """Names of all mechanisms, by file ('_' in a file name is '-' in the name)."""
+    return sorted(module.name.replace("_", "-") for module in pkgutil.iter_modules(__path__))
+
+
+def get(name: str) -> Mechanism:
+    """The mechanism of that name. Raises UsageError with the nearest name."""
+    if name not in names():
+        raise UsageError(f"unknown mechanism '{name}': {nearest(name, names())}")
+    mechanism: Mechanism = importlib.import_module(f"{__name__}.{name.replace('-', '_')}").MECHANISM
+    return mechanism

@@ -1,0 +1,266 @@
+"""model: every record of the pipeline, in its order: spec, plan, endpoint, proof, slice, estimate, result. No logic."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+FORMAT = 1
+"""Version of the result and of `slices.jsonl`."""
+
+Arm = Literal["plain", "encrypted"]
+ARMS: tuple[Arm, Arm] = ("plain", "encrypted")
+Order = Literal["ABBA", "BAAB"]
+Phase = Literal["pilot", "warmup", "capacity", "latency"]
+Regime = Literal["capacity", "one-core", "latency"]
+Mode = Literal["full", "quick"]
+Verdict = Literal["differs", "equivalent", "unresolved"]
+Status = Literal["ok", "failed", "unproven", "no-steady-state"]
+Layer = Literal["transit", "rest", "column", "control"]
+Witness = Literal["server", "wire", "disk", "client"]
+
+
+# ── spec: what the user asked for ─────────────────────────────────────────────────────────────────────────────────────
+
+
+class CellSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True):
+    """One row of the result: engine × mechanism × workload × load level."""
+
+    engine: str
+    mechanism: str
+    version: str = ""
+    """Major version of the server ("17"); empty: whichever is found first."""
+    workload: str = "point-select"
+    factors: dict[str, str] = {}
+    """Mechanism options that differ from its defaults, e.g. {"version": "1.2", "certificate": "ecdsa-p256"}."""
+    clients: int = 0
+    """Connections; 0: the workload's or the regime's default."""
+    rows: int = 0
+    """Rows of the main table; 0: the workload's default."""
+    regime: Regime = "capacity"
+    per_request: bool = False
+    rate: float = 0.0
+    """Open loop: operations a second; 0: 60 % of the plain arm's capacity."""
+    url: str = ""
+    bindir: str = ""
+    ca: str = ""
+    sql: str = ""
+    """A file of the user's own statements instead of a workload's."""
+
+
+class Spec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True):
+    """A whole run: the cells and how long and how precisely each is measured."""
+
+    cells: list[CellSpec]
+    seed: int = 0
+    """0: drawn at the start, and logged."""
+    mode: Mode = "full"
+    sessions: int = 8
+    time: float = 90.0
+    """Seconds of load for each cell."""
+    precision: float = 0.0
+    """Half-width of the log ratio at which a cell stops; 0: only time stops it."""
+    margin: float = 0.01
+    """Equivalence margin m: ±log(1 + m)."""
+    latency: bool = True
+    """Measure latency in an open loop after capacity."""
+    slice_seconds: float = 0.0
+    """0: chosen by the pilot."""
+
+
+# ── plan ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Block(msgspec.Struct, frozen=True):
+    """A lead-in slice that is thrown away, then the quad in mirrored order."""
+
+    number: int
+    order: Order
+
+    @property
+    def arms(self) -> tuple[Arm, ...]:
+        """Five arms: the lead-in, then four counted slices: (A)ABBA or (B)BAAB, A = plain."""
+        names: dict[str, Arm] = {"A": "plain", "B": "encrypted"}
+        return tuple(names[letter] for letter in self.order[0] + self.order)
+
+
+# ── proof ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Proof(msgspec.Struct, frozen=True):
+    """What one witness said of one arm, and whether that is what the arm's name promises."""
+
+    arm: Arm
+    witness: Witness
+    passed: bool
+    detail: str
+    session: int = 0
+
+
+# ── slice: the record ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class AgentSlice(msgspec.Struct, tag="slice", tag_field="type", frozen=True):
+    """The agent's answer to `slice`; units as in PROTOCOL.md."""
+
+    arm: str
+    seconds: float
+    operations: int
+    errors: int
+    rows: int
+    checksum: str
+    cpu_user_ns: int
+    cpu_system_ns: int
+    bytes_sent: int
+    bytes_received: int
+    segments_sent: int
+    segments_received: int
+    connects: int
+    resumed: int
+    late: int
+    threads: int
+    histogram: str
+    first_error: str = ""
+
+
+class Counters(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the host and the server's process tree did in the counted part of one slice. Deltas, except where said."""
+
+    window_ns: int
+    """Length of the sampled window by the controller's clock."""
+    server_cpu_ns: int = 0
+    server_user_ns: int = 0
+    server_system_ns: int = 0
+    server_read_bytes: int = 0
+    """Bytes that the server's processes caused to be fetched from storage (/proc/PID/io read_bytes)."""
+    server_write_bytes: int = 0
+    server_memory_bytes: int = 0
+    """A level, not a delta: PSS of the process tree, last sample; 0 where it was not taken."""
+    host_user: float = 0.0
+    """Shares of all CPU time, 0 to 1, as sar prints them (%user, %nice, …)."""
+    host_nice: float = 0.0
+    host_system: float = 0.0
+    host_iowait: float = 0.0
+    host_steal: float = 0.0
+    host_idle: float = 0.0
+    foreign_cpu: float = 0.0
+    """CPU of everything but the server, the agent and the controller, in cores."""
+    memory_available_bytes: int = 0
+    """A level."""
+    network_bytes: int = 0
+    disk_queue: float = 0.0
+    """Average number of requests in flight (weighted I/O time ÷ window)."""
+
+
+class SliceRecord(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One line of `slices.jsonl`. A failed slice is a record too: `error` says why and `agent` is absent."""
+
+    cell: int
+    session: int
+    phase: Phase
+    block: int
+    order: str
+    position: int
+    """0: the lead-in, thrown away; 1 to 4: counted. In pilot and warm-up: running number."""
+    arm: Arm
+    started: float
+    """Seconds since the run began."""
+    length: float
+    """Asked length, seconds."""
+    rate: float = 0.0
+    agent: AgentSlice | None = None
+    counters: Counters | None = None
+    marks: list[str] = []
+    """Why this slice is suspect: `steal`, `foreign-cpu`, `client-bound`."""
+    error: str = ""
+
+
+# ── estimate ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Estimate(msgspec.Struct, frozen=True, omit_defaults=True):
+    """encrypted ÷ plain, with its 95 % interval."""
+
+    ratio: float
+    low: float
+    high: float
+    ratio_of_totals: float | None = None
+    n: int = 0
+    """Sessions (full mode) or blocks (quick mode) behind the interval."""
+    method: str = ""
+    p_value: float | None = None
+    """Two-sided, against ratio = 1; after Holm's correction where several cells were run."""
+    unit: str = ""
+
+
+class Warning_(msgspec.Struct, frozen=True):  # noqa: N801 - `Warning` is Python's own
+    code: str
+    text: str
+
+
+class CellEstimate(msgspec.Struct, frozen=True):
+    """What `estimate` makes of one cell's slices."""
+
+    verdict: Verdict
+    sessions: int
+    blocks: int
+    overhead: dict[str, Estimate]
+    """Keys: throughput, latency_p50, latency_p99, …, server_cpu_per_op, client_cpu_per_op, wire_bytes_per_op, disk_bytes_per_op, memory."""
+    arms: dict[str, dict[str, Any]]
+    """Per arm: totals, per-operation figures, latency quantiles, host counters with mean, variance, cv."""
+    warnings: list[Warning_]
+    smallest_effect: float | None = None
+    """The smallest relative effect that this run could have resolved (95 % level, 80 % power)."""
+    sessions_needed: int | None = None
+    carryover: dict[str, float] = {}
+    """λ and its p-value."""
+
+
+# ── result: the contract ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Cell(msgspec.Struct, frozen=True):
+    engine: str
+    version: str
+    layer: str
+    mechanism: str
+    workload: str
+    clients: int
+    status: Status
+    mode: Mode
+    verdict: Verdict | None = None
+    regime: str = ""
+    factors: dict[str, str] = {}
+    rows: int = 0
+    sessions: int = 0
+    blocks: int = 0
+    slice_seconds: float = 0.0
+    config_diff: list[str] = []
+    proofs: list[Proof] = []
+    overhead: dict[str, Estimate] = {}
+    arms: dict[str, dict[str, Any]] = {}
+    warnings: list[Warning_] = []
+    reason: str = ""
+    """Why there is no number, where the status is not ok."""
+    encryption: dict[str, str] = {}
+    """As achieved: protocol, cipher, group, key, resumed, verified."""
+    cores: dict[str, str] = {}
+    smallest_effect: float | None = None
+    sessions_needed: int | None = None
+    carryover: dict[str, float] = {}
+
+
+class Result(msgspec.Struct, frozen=True):
+    format: int
+    id: str
+    started: str
+    tool: dict[str, str]
+    machine: dict[str, Any]
+    seed: int
+    cells: list[Cell]
+    ended: str = ""
+    command: str = ""
+    spec: Spec | None = None
+    overhead_of_controller: float | None = None
+    """The controller's own time between slices ÷ the run's load time."""
