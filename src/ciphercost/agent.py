@@ -1,0 +1,203 @@
+"""agent: a process that makes load, spoken to in flat JSON lines (PROTOCOL.md). I/O, no statistics."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import selectors
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Self
+
+import msgspec
+
+from ciphercost.errors import AgentError, MissingServer, RunError
+from ciphercost.model import AgentSlice
+from ciphercost.workloads import Program
+
+PROTOCOL = 1
+_PR_SET_PDEATHSIG = 1
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def find() -> str:
+    """Path of the `ciphercost-agent` binary: $CIPHERCOST_AGENT, beside this Python, or on PATH. Raises MissingServer."""
+    beside = Path(sys.executable).parent / "ciphercost-agent"
+    for candidate in (os.environ.get("CIPHERCOST_AGENT"), str(beside), shutil.which("ciphercost-agent")):
+        if candidate and os.access(candidate, os.X_OK) and Path(candidate).is_file():
+            return candidate
+    raise MissingServer("no ciphercost-agent found; run `make quick`, or `pip install ciphercost-agent`, or set CIPHERCOST_AGENT")
+
+
+class Agent:
+    """A running agent. Use as a context manager: leaving it ends the process."""
+
+    def __init__(self, argv: list[str] | None = None, *, cpus: Iterable[int] | None = None, log: Path | None = None) -> None:
+        self._argv = argv or [find()]
+        self._buffer = b""
+        wanted = set(cpus) if cpus is not None else None
+
+        def before_exec() -> None:
+            # The agent must not outlive a controller that is killed by force.
+            _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            if wanted:
+                os.sched_setaffinity(0, wanted)
+
+        with contextlib.ExitStack() as stack:
+            stderr = stack.enter_context(log.open("ab")) if log else subprocess.DEVNULL
+            self._process = subprocess.Popen(  # noqa: PLW1509 - single-threaded at this point, and two calls only
+                self._argv,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                bufsize=0,
+                preexec_fn=before_exec,
+            )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._stdin, self._stdout = self._process.stdin, self._process.stdout
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._stdout, selectors.EVENT_READ)
+        try:
+            self.hello = self.request({"type": "hello", "protocol": PROTOCOL}, timeout=20)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the agent: end of input, then force."""
+        with contextlib.suppress(OSError):
+            self._stdin.close()
+        try:
+            self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._selector.close()
+        self._stdout.close()
+
+    def request(self, message: dict[str, Any], timeout: float = 60.0) -> dict[str, Any]:
+        """Send one message and wait for its answer. Raises AgentError for an error answer, RunError when the agent is gone or silent."""
+        self.send(message)
+        answer: dict[str, Any] = msgspec.json.decode(self.line(timeout))
+        if answer.get("type") == "error":
+            raise AgentError(str(answer.get("text", "")), str(answer.get("code", "agent")))
+        return answer
+
+    def send(self, message: dict[str, Any]) -> None:
+        try:
+            self._stdin.write(msgspec.json.encode(message) + b"\n")
+        except (BrokenPipeError, ValueError):
+            raise RunError(self._gone()) from None
+
+    def line(self, timeout: float) -> bytes:
+        """The next line that the agent writes. Raises RunError at its end or after `timeout` seconds."""
+        deadline = time.monotonic() + timeout
+        while b"\n" not in self._buffer:
+            left = deadline - time.monotonic()
+            if left <= 0 or not self._selector.select(left):
+                raise RunError(f"the agent did not answer within {timeout:g} s ({self._argv[0]}, pid {self.pid})")
+            data = self._stdout.read(1 << 16)
+            if not data:
+                raise RunError(self._gone())
+            self._buffer += data
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        return line
+
+    def _gone(self) -> str:
+        status = self._process.poll()
+        how = f"signal {-status}" if status is not None and status < 0 else f"status {status}"
+        return f"the agent ended in the middle of the run ({how}); its words are in the run's logs/"
+
+    # ── messages ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def program(self, program: Program) -> None:
+        """Tell the agent what an operation is."""
+        self.request({"type": "program", "name": program.name})
+        for number, (_, weight, script) in enumerate(program.transactions):
+            # Two transactions may use one name for two things, so names are made unique.
+            prefix = f"t{number}."
+            for variable in script.variables:
+                fields = msgspec.to_builtins(variable)
+                self.request({"type": "variable", **fields, "name": prefix + variable.name})
+            self.request({"type": "transaction", "name": f"t{number}", "weight": weight})
+            for statement in script.statements:
+                parameters = " ".join(prefix + name for name in statement.parameters)
+                self.request({"type": "statement", "transaction": f"t{number}", "sql": statement.sql, "parameters": parameters})
+
+    def connect(self, arm: str, **fields: object) -> dict[str, Any]:
+        """Open an arm's connections; the answer says what was negotiated."""
+        return self.request({"type": "connect", "arm": arm, **fields}, timeout=120)
+
+    def disconnect(self, arm: str) -> None:
+        self.request({"type": "disconnect", "arm": arm})
+
+    def query(self, arm: str, sql: str, *, everywhere: bool = False, timeout: float = 3600.0) -> list[list[str | None]]:
+        """Rows of text values. Raises AgentError with the server's code."""
+        message: dict[str, Any] = {"type": "query", "arm": arm, "sql": sql}
+        if everywhere:
+            message["all"] = True
+        answer = self.request(message, timeout=timeout)
+        if not answer["rows"]:
+            return []
+        return [[_unescape(value) for value in row.split("\t")] for row in answer["text"].split("\n")]
+
+    def slice(
+        self,
+        arm: str,
+        seconds: float,
+        *,
+        discard: float = 0.2,
+        seed: int = 0,
+        rate: float = 0.0,
+        operations: int = 0,
+        on_counting: Callable[[], None] | None = None,
+    ) -> AgentSlice:
+        """Run one slice. `on_counting` is called when its counted part begins. Raises AgentError, RunError."""
+        message: dict[str, Any] = {"type": "slice", "arm": arm, "seconds": seconds, "discard": discard, "seed": seed}
+        if rate:
+            message["rate"] = rate
+        if operations:
+            message["operations"] = operations
+        self.send(message)
+        timeout = seconds + 120
+        while True:
+            line = self.line(timeout)
+            if line.startswith(b'{"type":"counting"'):
+                if on_counting:
+                    on_counting()
+                continue
+            try:
+                return msgspec.json.decode(line, type=AgentSlice)
+            except msgspec.ValidationError:
+                answer = msgspec.json.decode(line)
+                if answer.get("type") == "error":
+                    raise AgentError(str(answer.get("text", "")), str(answer.get("code", "agent"))) from None
+                raise RunError(f"the agent's answer to a slice is not of protocol {PROTOCOL}: {line[:200]!r}") from None
+
+
+def _unescape(value: str) -> str | None:
+    if value == "\\N":
+        return None
+    if "\\" not in value:
+        return value
+    out, letters = [], iter(value)
+    for letter in letters:
+        out.append({"t": "\t", "n": "\n", "\\": "\\"}.get(following := next(letters, ""), following) if letter == "\\" else letter)
+    return "".join(out)

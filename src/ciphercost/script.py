@@ -1,0 +1,220 @@
+"""script: SQL in pgbench's script language -> variables and statements with $1, $2 … Pure.
+
+What is understood: `\\set NAME EXPRESSION`, statements ended by `;`, `:NAME` for a variable, `--` comments. EXPRESSION is
+integer arithmetic (+ - * / %, parentheses, min, max, other parameters as `:name`) or one of
+`random(LOW, HIGH)`, `random_zipfian(LOW, HIGH, SKEW)`, `sequence(FIRST)`, `random_text(LENGTH)`.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+
+import msgspec
+
+from ciphercost.errors import UsageError, nearest
+
+
+class Variable(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the agent draws once per operation; fields as in PROTOCOL.md."""
+
+    name: str
+    kind: str
+    low: int | None = None
+    high: int | None = None
+    skew: float | None = None
+    length: int | None = None
+    value: str | None = None
+
+
+class Statement(msgspec.Struct, frozen=True):
+    sql: str
+    parameters: tuple[str, ...]
+
+
+class Script(msgspec.Struct, frozen=True):
+    variables: tuple[Variable, ...]
+    statements: tuple[Statement, ...]
+
+    @property
+    def read_only(self) -> bool:
+        """True where every statement only reads, as far as its first word tells."""
+        return all(re.match(r"(?is)\s*(select|values|table|show)\b", each.sql) for each in self.statements)
+
+
+_FUNCTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "random": ("uniform", ("low", "high")),
+    "random_zipfian": ("zipfian", ("low", "high", "skew")),
+    "sequence": ("sequence", ("low",)),
+    "random_text": ("text", ("length",)),
+}
+_NAME = re.compile(r"[A-Za-z_]\w*")
+# String literals, quoted identifiers, comments and PostgreSQL's `::` casts must keep their colons.
+_TOKEN = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|/\*.*?\*/|::|:([A-Za-z_]\w*)|;|\$\d+", re.DOTALL)
+_WORD = re.compile(r":([A-Za-z_]\w*)")
+
+
+def parse(text: str, parameters: Mapping[str, int | str], where: str = "script") -> Script:
+    """Variables and statements of a script. Parameters (rows, scale, …) are written in as numbers.
+
+    Raises UsageError naming `where`, the line, and what to write instead.
+    """
+    variables: list[Variable] = []
+    body: list[str] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.lstrip().startswith("\\"):
+            body.append(line)
+            continue
+        body.append("")
+        command, _, rest = line.strip()[1:].partition(" ")
+        if command != "set":
+            raise UsageError(f"{where}, line {number}: '\\{command}' is not understood; only '\\set NAME EXPRESSION' is")
+        name, _, expression = rest.strip().partition(" ")
+        if not _NAME.fullmatch(name) or not expression.strip():
+            raise UsageError(f"{where}, line {number}: write '\\set NAME EXPRESSION', e.g. '\\set aid random(1, 100000)'")
+        variables.append(_variable(name, expression, parameters, f"{where}, line {number}"))
+    drawn = {variable.name for variable in variables}
+    statements = [
+        _statement(each, drawn, parameters, f"{where}, line {line}") for line, each in _split("\n".join(body), where)
+    ]
+    if not statements:
+        raise UsageError(f"{where}: holds no SQL statement")
+    return Script(tuple(variables), tuple(statements))
+
+
+def fill(text: str, parameters: Mapping[str, int | str], where: str = "script") -> str:
+    """Parameters written into SQL text: `:rows` becomes 100000. Raises UsageError for a name that is no parameter."""
+
+    def replace(match: re.Match[str]) -> str:
+        name = match.group(1)
+        if name is None:
+            return match.group(0)
+        if name not in parameters:
+            raise UsageError(f"{where}: ':{name}' is not a parameter; {nearest(name, parameters)}")
+        return str(parameters[name])
+
+    return _TOKEN.sub(replace, text)
+
+
+def evaluate(expression: str, parameters: Mapping[str, int | str], where: str = "expression") -> int:
+    """Integer arithmetic over parameters: + - * / % ( ) min max. Raises UsageError."""
+    try:
+        tree = ast.parse(_WORD.sub(r"\1", expression).strip(), mode="eval")
+    except SyntaxError:
+        raise UsageError(f"{where}: '{expression.strip()}' is not an expression") from None
+    return _value(tree.body, parameters, where)
+
+
+def _value(node: ast.expr, parameters: Mapping[str, int | str], where: str) -> int:
+    match node:
+        case ast.Constant(value=int(number)):
+            return number
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_value(operand, parameters, where)
+        case ast.Name(id=name):
+            if name not in parameters:
+                raise UsageError(f"{where}: '{name}' is not a parameter; {nearest(name, parameters)}")
+            try:
+                return int(parameters[name])
+            except ValueError:
+                raise UsageError(f"{where}: parameter '{name}' is not a number: '{parameters[name]}'") from None
+        case ast.BinOp(left=left, op=op, right=right):
+            a, b = _value(left, parameters, where), _value(right, parameters, where)
+            if isinstance(op, ast.Div | ast.FloorDiv | ast.Mod) and b == 0:
+                raise UsageError(f"{where}: division by zero")
+            match op:
+                case ast.Add():
+                    return a + b
+                case ast.Sub():
+                    return a - b
+                case ast.Mult():
+                    return a * b
+                case ast.Div() | ast.FloorDiv():
+                    return a // b
+                case ast.Mod():
+                    return a % b
+        case ast.Call(func=ast.Name(id="min" | "max" as function), args=args) if args:
+            values = [_value(each, parameters, where) for each in args]
+            return min(values) if function == "min" else max(values)
+    raise UsageError(f"{where}: only integers, + - * / %, min, max and parameters are understood")
+
+
+def _variable(name: str, expression: str, parameters: Mapping[str, int | str], where: str) -> Variable:
+    call = re.fullmatch(r"\s*(\w+)\s*\((.*)\)\s*", expression, re.DOTALL)
+    if call is None or call.group(1) in ("min", "max"):
+        return Variable(name, "constant", value=str(evaluate(expression, parameters, where)))
+    function = call.group(1)
+    if function not in _FUNCTIONS:
+        raise UsageError(f"{where}: unknown function '{function}': {nearest(function, _FUNCTIONS)}")
+    kind, names = _FUNCTIONS[function]
+    given = _arguments(call.group(2))
+    if len(given) != len(names):
+        raise UsageError(f"{where}: {function} takes ({', '.join(names)}), got {len(given)} of them")
+    values: dict[str, int | float] = {}
+    for field, text in zip(names, given, strict=True):
+        if field == "skew":
+            try:
+                values[field] = float(text)
+            except ValueError:
+                raise UsageError(f"{where}: skew '{text.strip()}' is not a number") from None
+        else:
+            values[field] = evaluate(text, parameters, where)
+    if kind in ("uniform", "zipfian") and values["low"] > values["high"]:
+        raise UsageError(f"{where}: {function} has its lower bound {values['low']} above its upper bound {values['high']}")
+    if kind == "text" and not 1 <= values["length"] <= 1 << 20:
+        raise UsageError(f"{where}: random_text takes a length from 1 to 1048576, got {values['length']}")
+    if kind == "zipfian" and (values["skew"] <= 0 or values["skew"] == 1):
+        raise UsageError(f"{where}: random_zipfian takes a skew above 0 other than 1, got {values['skew']}")
+    return msgspec.convert({"name": name, "kind": kind, **values}, Variable)
+
+
+def _arguments(text: str) -> list[str]:
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter == "(") - (letter == ")")
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return parts
+
+
+def _split(text: str, where: str) -> list[tuple[int, str]]:
+    """(line, statement) for each statement; `;` inside strings and comments does not end one."""
+    if text.count("'") % 2:
+        # Cheap and sure: an open string would swallow the rest of the file as one statement.
+        stripped = re.sub(r"--[^\n]*|/\*.*?\*/|\"[^\"]*\"", "", text, flags=re.DOTALL)
+        if stripped.count("'") % 2:
+            raise UsageError(f"{where}: a string literal (') is never closed")
+    found: list[tuple[int, str]] = []
+    start = 0
+    ends = [match.start() for match in _TOKEN.finditer(text) if match.group(0) == ";"]
+    for end in [*ends, len(text)]:
+        piece = text[start:end]
+        bare = re.sub(r"--[^\n]*|/\*.*?\*/", "", piece, flags=re.DOTALL)
+        if bare.strip():
+            line = text.count("\n", 0, start + len(piece) - len(piece.lstrip())) + 1
+            found.append((line, bare.strip()))
+        start = end + 1
+    return found
+
+
+def _statement(sql: str, drawn: set[str], parameters: Mapping[str, int | str], where: str) -> Statement:
+    order: list[str] = []
+
+    def replace(match: re.Match[str]) -> str:
+        name = match.group(1)
+        if name is None:
+            if match.group(0).startswith("$"):
+                raise UsageError(f"{where}: write ':name' and '\\set name …' instead of '{match.group(0)}'")
+            return match.group(0)
+        if name in drawn:
+            if name not in order:
+                order.append(name)
+            return f"${order.index(name) + 1}"
+        if name in parameters:
+            return str(parameters[name])
+        raise UsageError(f"{where}: ':{name}' is set nowhere; {nearest(name, [*drawn, *parameters])}")
+
+    return Statement(_TOKEN.sub(replace, sql), tuple(order))

@@ -1,0 +1,168 @@
+"""spec: command line or TOML file -> Spec, checked as far as can be without starting anything."""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ciphercost import engines, mechanisms, workloads
+from ciphercost.errors import UsageError, nearest
+from ciphercost.model import CellSpec, Spec
+
+_SECONDS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+
+
+def duration(text: str, where: str = "--time") -> float:
+    """Seconds of `90s`, `3m`, `1h`, `500ms`, `90`. Raises UsageError."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|)\s*", text)
+    if match is None or float(match.group(1)) == 0:
+        raise UsageError(f"{where}: '{text}' is not a duration; write 90s, 3m or 1h")
+    return float(match.group(1)) * _SECONDS[match.group(2)]
+
+
+def share(text: str, where: str = "--precision") -> float:
+    """0.01 of `1%` or `0.01`. Raises UsageError."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(%?)\s*", text)
+    value = float(match.group(1)) / (100 if match.group(2) else 1) if match else 0.0
+    if not 0 < value < 1:
+        raise UsageError(f"{where}: '{text}' is not a share; write 1% or 0.01")
+    return value
+
+
+def target(text: str) -> tuple[str, str, str]:
+    """(engine, version, mechanism) of `ENGINE[@VERSION]:MECHANISM`. Raises UsageError with the nearest valid name."""
+    match = re.fullmatch(r"([^:@\s]+)(?:@([\w.]+))?(?::([^:\s]+))?", text)
+    if match is None:
+        raise UsageError(f"'{text}' is not a target; write ENGINE[@VERSION]:MECHANISM, e.g. postgresql:tls")
+    engine, version, mechanism = match.group(1), match.group(2) or "", match.group(3)
+    known = engines.get(engine).mechanisms
+    if not mechanism:
+        raise UsageError(f"'{text}' names no mechanism; write {engine}:{known[0]} ({nearest('', known)})")
+    return engine, version, mechanism
+
+
+def check(spec: Spec) -> Spec:
+    """The spec, if it can be run: every name known, every number possible. Raises UsageError saying what, where and what to write."""
+    if not spec.cells:
+        raise UsageError("nothing to run: the spec has no cells; add one, e.g. engine = \"postgresql\", mechanism = \"tls\"")
+    if spec.sessions < 1:
+        raise UsageError(f"sessions {spec.sessions}: at least 1 is needed (8 for an interval that covers restarts)")
+    if spec.mode == "full" and spec.sessions < 2:
+        raise UsageError("one session can't say how much a restart changes: use --sessions 8, or quick mode (--quick)")
+    for name in ("time", "margin"):
+        value = getattr(spec, name)
+        if not (math.isfinite(value) and value > 0):
+            raise UsageError(f"{name} {value}: must be above 0")
+    if not 0 <= spec.precision < 1:
+        raise UsageError(f"precision {spec.precision}: must lie between 0 and 1")
+    if spec.slice_seconds and not 0.05 <= spec.slice_seconds <= 60:
+        raise UsageError(f"slice_seconds {spec.slice_seconds}: must lie between 0.05 and 60")
+    for cell in spec.cells:
+        _check_cell(cell)
+    return spec
+
+
+def split_factors(cell: CellSpec) -> tuple[dict[str, str], dict[str, str]]:
+    """(mechanism's factors with defaults, workload's parameters) of what `--set` gave. Raises UsageError for a name of neither."""
+    mechanism = mechanisms.get(cell.mechanism)
+    workload = workload_of(cell)
+    known = {factor.name for factor in mechanism.factors}
+    for name in cell.factors:
+        if name not in known and name not in workload.parameters:
+            both = [*known, *workload.parameters]
+            raise UsageError(
+                f"'{name}' is neither a factor of {cell.mechanism} nor a parameter of {workload.name}: {nearest(name, both)}"
+            )
+    own = {name: value for name, value in cell.factors.items() if name in known}
+    parameters = {name: value for name, value in cell.factors.items() if name not in known}
+    return mechanism.check(own), parameters
+
+
+def workload_of(cell: CellSpec) -> workloads.Workload:
+    """The workload of a cell: a named one, or the user's own statements. Raises UsageError."""
+    return workloads.from_sql(Path(cell.sql)) if cell.sql else workloads.get(cell.workload)
+
+
+def _check_cell(cell: CellSpec) -> None:
+    engine = engines.get(cell.engine)
+    parts = cell.mechanism.split("+")
+    for part in parts:
+        mechanisms.get(part)
+        if part not in engine.mechanisms:
+            raise UsageError(f"{cell.engine} has no mechanism '{part}': {nearest(part, engine.mechanisms)}")
+    if len(parts) > 1:
+        raise UsageError(f"{cell.engine}:{cell.mechanism}: these mechanisms can't be switched on together; run them as two cells")
+    _, parameters = split_factors(cell)
+    if cell.clients < 0 or cell.clients > 1000:
+        raise UsageError(f"clients {cell.clients}: must lie between 1 and 1000")
+    if cell.rows < 0:
+        raise UsageError(f"rows {cell.rows}: must be at least 1")
+    if not math.isfinite(cell.rate) or cell.rate < 0:
+        raise UsageError(f"rate {cell.rate}: must be above 0")
+    if cell.ca and not Path(cell.ca).is_file():
+        raise UsageError(f"--ca {cell.ca}: there is no such file")
+    program = workloads.prepare(workload_of(cell), engine.dialect, parameters, cell.rows)
+    if engine.embedded and (cell.per_request or program.per_request):
+        raise UsageError(f"{cell.engine} is embedded: it has no connections to open, so workload '{program.name}' does not fit")
+    if engine.embedded and (cell.url or cell.bindir):
+        raise UsageError(f"{cell.engine} is embedded in the agent: --url and --bindir do not fit")
+
+
+def load(path: Path) -> Spec:
+    """A Spec from a TOML file: top-level keys of Spec, one `[[cells]]` a cell. Raises UsageError naming file and key."""
+    try:
+        data = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise UsageError(f"can't read the spec {path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} is not TOML: {error}") from None
+    _check_keys(data, Spec, str(path))
+    for number, cell in enumerate(data.get("cells", []), start=1):
+        if isinstance(cell, dict):
+            _check_keys(cell, CellSpec, f"{path}, cell {number}")
+    if isinstance(data.get("time"), str):
+        data["time"] = duration(data["time"], f"{path}, time")
+    for name in ("precision", "margin"):
+        if isinstance(data.get(name), str):
+            data[name] = share(data[name], f"{path}, {name}")
+    try:
+        return check(msgspec.convert(data, Spec, strict=True))
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{path}: {error}") from None
+
+
+def dump(spec: Spec) -> str:
+    """The spec as TOML that `load` reads back. Pure."""
+    data: dict[str, Any] = msgspec.to_builtins(spec)
+    cells = data.pop("cells")
+    lines = [f"{key} = {_toml(value)}" for key, value in data.items()]
+    for cell in cells:
+        lines += ["", "[[cells]]", *(f"{key} = {_toml(value)}" for key, value in cell.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: object) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case int() | float():
+            return repr(value)
+        case Mapping():
+            return "{ " + ", ".join(f"{_toml(key)} = {_toml(each)}" for key, each in value.items()) + " }"
+        case Sequence() if not isinstance(value, str):
+            return "[" + ", ".join(_toml(each) for each in value) + "]"
+        case _:
+            # A JSON string is a TOML basic string, but for DEL, which TOML wants escaped.
+            return msgspec.json.encode(str(value)).decode().replace("\x7f", "\\u007f")
+
+
+def _check_keys(data: Mapping[str, Any], shape: type[msgspec.Struct], where: str) -> None:
+    for key in data:
+        if key not in shape.__struct_fields__:
+            raise UsageError(f"{where}: unknown key '{key}': {nearest(key, shape.__struct_fields__)}")

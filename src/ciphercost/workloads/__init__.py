@@ -1,0 +1,142 @@
+"""workloads: data, not code: one TOML file a workload, its SQL in pgbench's script language. Found by file name.
+
+    title, measures        one line each, for `list` and the reports
+    read_only              its operations change nothing, so both arms can run the same ones and must see the same rows
+    per_request            each operation opens a connection of its own
+    clients                default number of connections (capacity regime)
+    [parameters]           numbers that `--set NAME=VALUE` and `--rows` change; sizes may be written 64KB, 1MB
+    [derived]              numbers computed from them, in order
+    load                   SQL that makes and fills the tables
+    check                  SQL that reads, and must answer the same on both arms
+    [[transaction]]        name, weight, script
+    [dialect.NAME]         load, check or a transaction's script, where a server needs other words
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ciphercost import script
+from ciphercost.errors import UsageError, nearest
+
+_UNITS = {"": 1, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "KIB": 1024, "MIB": 1024**2, "GIB": 1024**3}
+
+
+class Transaction(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    name: str
+    script: str
+    weight: int = 1
+
+
+class Workload(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """A workload as its file has it."""
+
+    title: str
+    measures: str
+    transaction: list[Transaction]
+    load: str = ""
+    check: str = ""
+    read_only: bool = False
+    per_request: bool = False
+    clients: int = 4
+    parameters: dict[str, int | str] = {}
+    derived: dict[str, str] = {}
+    dialect: dict[str, dict[str, Any]] = {}
+    name: str = ""
+
+
+class Program(msgspec.Struct, frozen=True):
+    """A workload made ready for one server: nothing is left to look up."""
+
+    name: str
+    load: tuple[str, ...]
+    check: str
+    transactions: tuple[tuple[str, int, script.Script], ...]
+    read_only: bool
+    per_request: bool
+    clients: int
+    parameters: dict[str, int | str]
+
+
+def names() -> list[str]:
+    """Names of all workloads, by file."""
+    return sorted(Path(each.name).stem for each in resources.files(__name__).iterdir() if each.name.endswith(".toml"))
+
+
+def get(name: str) -> Workload:
+    """The workload of that name. Raises UsageError with the nearest name."""
+    if name not in names():
+        raise UsageError(f"unknown workload '{name}': {nearest(name, names())}")
+    text = resources.files(__name__).joinpath(f"{name}.toml").read_text()
+    return msgspec.structs.replace(msgspec.convert(tomllib.loads(text), Workload), name=name)
+
+
+def from_sql(path: Path) -> Workload:
+    """The user's own statements as a workload of one transaction. Raises UsageError where the file can't be read."""
+    try:
+        text = path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise UsageError(f"can't read the SQL file {path}: {reason}") from None
+    return Workload(
+        title=f"statements of {path.name}",
+        measures="the user's own statements",
+        transaction=[Transaction(path.name, text)],
+        name=path.name,
+    )
+
+
+def size(text: str | int, where: str) -> int:
+    """Bytes, or a plain number: 4096, 64KB, 1MB, 1MiB. Raises UsageError."""
+    match = re.fullmatch(r"\s*(\d+)\s*([KMG]i?B)?\s*", str(text), re.IGNORECASE)
+    if match is None:
+        raise UsageError(f"{where}: '{text}' is not a number or a size such as 64KB or 1MB")
+    return int(match.group(1)) * _UNITS[(match.group(2) or "").upper()]
+
+
+def prepare(workload: Workload, dialect: str, given: Mapping[str, str], rows: int = 0) -> Program:
+    """The workload with its parameters filled in, in a server's dialect. Raises UsageError naming workload and parameter."""
+    where = f"workload {workload.name}"
+    parameters: dict[str, int | str] = {name: size(value, where) for name, value in workload.parameters.items()}
+    for name, value in given.items():
+        if name not in parameters:
+            raise UsageError(f"{where} has no parameter '{name}': {nearest(name, parameters)}")
+        parameters[name] = size(value, f"{where}, {name}")
+        if parameters[name] == 0:
+            raise UsageError(f"{where}: {name} must be at least 1")
+    if rows:
+        if "rows" in parameters:
+            parameters["rows"] = rows
+        elif "scale" in parameters:
+            parameters["scale"] = max(1, round(rows / 100_000))
+        else:
+            raise UsageError(f"{where} has no table whose rows can be set; leave --rows out")
+    for name, expression in workload.derived.items():
+        parameters[name] = script.evaluate(expression, parameters, f"{where}, derived {name}")
+    own = workload.dialect.get(dialect, {})
+    load = script.fill(str(own.get("load", workload.load)), parameters, f"{where}, load")
+    transactions = tuple(
+        (
+            each.name,
+            each.weight,
+            script.parse(str(own.get(each.name, each.script)), parameters, f"{where}, {each.name}"),
+        )
+        for each in workload.transaction
+    )
+    return Program(
+        name=workload.name,
+        load=tuple(part.strip() for part in load.split(";\n") if part.strip()),
+        check=script.fill(str(own.get("check", workload.check)), parameters, f"{where}, check"),
+        transactions=transactions,
+        read_only=workload.read_only or all(each.read_only for _, _, each in transactions),
+        per_request=workload.per_request,
+        clients=workload.clients,
+        parameters=parameters,
+    )
