@@ -264,3 +264,50 @@ class Result(msgspec.Struct, frozen=True):
     spec: Spec | None = None
     overhead_of_controller: float | None = None
     """The controller's own time between slices ÷ the run's load time."""
+
+
+# ── what is known of a run while it goes on: plan.json ────────────────────────────────────────────────────────────────
+
+
+class CellFacts(msgspec.Struct, omit_defaults=True):
+    """What a run found out and decided about one cell. Everything in `Cell` that is no estimate comes from here."""
+
+    spec: CellSpec
+    version: str = ""
+    source: str = ""
+    layer: str = ""
+    clients: int = 0
+    rows: int = 0
+    workload: str = ""
+    factors: dict[str, str] = {}
+    status: Status | None = None
+    """None: not begun, or cut off."""
+    reason: str = ""
+    slice_seconds: float = 0.0
+    rate: float = 0.0
+    """Of the open loop, operations a second, once it is known."""
+    void_sessions: list[int] = []
+    """Sessions that were run again: their slices stay in the record and out of the estimate."""
+    config_diff: list[str] = []
+    encryption: dict[str, str] = {}
+    cores: dict[str, str] = {}
+    warnings: list[Warning_] = []
+    capacity: dict[str, float] = {}
+
+
+class RunFacts(msgspec.Struct, omit_defaults=True):
+    """`plan.json`: rewritten as a whole whenever something is decided."""
+
+    format: int
+    id: str
+    started: str
+    tool: dict[str, str]
+    machine: dict[str, Any]
+    seed: int
+    spec: Spec
+    cells: list[CellFacts]
+    command: str = ""
+    ended: str = ""
+    load_seconds: float = 0.0
+    idle_seconds: float = 0.0
+    """Between slices of one session: the controller's own time."""

@@ -1,0 +1,96 @@
+"""relay: a TCP relay on loopback that keeps the bytes it passes on: the wire witness's eyes. Needs no root.
+
+It lives in this process as two threads a connection, so it dies with the run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from typing import Self
+
+KEEP = 8 << 20
+"""Bytes kept of each direction; what comes later is passed on but not kept (a witness looks at a handful of rows)."""
+
+
+class Relay:
+    """Listens on 127.0.0.1 and passes each connection on to `host:port`.
+
+    `to_server` and `to_client` hold what passed, all connections one after the other as it came.
+    """
+
+    def __init__(self, host: str, port: int) -> None:
+        self._target = (host, port)
+        self._lock = threading.Lock()
+        self.to_server = bytearray()
+        self.to_client = bytearray()
+        self._sockets: list[socket.socket] = []
+        self._threads: list[threading.Thread] = []
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self._accepting = threading.Thread(target=self._accept, daemon=True)
+        self._accepting.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End every connection and forget what was kept open."""
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self._accepting.join(timeout=5)
+        with self._lock:
+            sockets, self._sockets = self._sockets, []
+        for each in sockets:
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join(timeout=5)
+        for each in sockets:
+            each.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            try:
+                server = socket.create_connection(self._target, timeout=10)
+                server.settimeout(None)
+            except OSError:
+                client.close()
+                continue
+            with self._lock:
+                self._sockets += [client, server]
+            for source, sink, kept in ((client, server, self.to_server), (server, client, self.to_client)):
+                thread = threading.Thread(target=self._pass_on, args=(source, sink, kept), daemon=True)
+                self._threads.append(thread)
+                thread.start()
+
+    def _pass_on(self, source: socket.socket, sink: socket.socket, kept: bytearray) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(1 << 16):
+                with self._lock:
+                    kept += data[: max(0, KEEP - len(kept))]
+                sink.sendall(data)
+        with contextlib.suppress(OSError):
+            sink.shutdown(socket.SHUT_WR)
+
+
+def tls_records(data: bytes) -> int:
+    """Number of TLS application-data records (type 0x17, version 0x0303) found by walking from the first handshake record. Pure.
+
+    The walk begins at the first handshake record (0x16 0x03), since database protocols speak in clear before TLS begins.
+    """
+    at = data.find(b"\x16\x03")
+    count = 0
+    while 0 <= at and at + 5 <= len(data) and data[at] in (0x14, 0x15, 0x16, 0x17) and data[at + 1] == 3:
+        count += data[at] == 0x17
+        at += 5 + int.from_bytes(data[at + 3 : at + 5], "big")
+    return count

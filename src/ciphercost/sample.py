@@ -1,0 +1,266 @@
+"""sample: what the server's processes and the host did in a slice's counted part. I/O by /proc and control groups, no statistics.
+
+CPU time of the server comes, in this order, from its control group (cpuacct.usage or cpu.stat: nanoseconds or microseconds,
+processes that came and went included) or from /proc/PID/schedstat summed over the tree (nanoseconds) plus the ended children
+in /proc/PID/stat (clock ticks).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from ciphercost.model import Counters
+
+_TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+
+
+class Level(msgspec.Struct, frozen=True):
+    """All counters at one moment; the difference of two is a `Counters`."""
+
+    at_ns: int
+    server_cpu_ns: int
+    server_user_ns: int
+    server_system_ns: int
+    read_bytes: int
+    write_bytes: int
+    host: tuple[int, ...]
+    all_cpu_ns: int
+    """CPU of every process of the machine, or -1 where no control group tells."""
+    own_cpu_ns: int
+    """CPU of this process, the controller."""
+    network_bytes: int
+    disk_weighted_ms: int
+    memory_available: int
+
+
+class ProcFile:
+    """A file below /proc or /sys that is read again and again: opened once, read from its start."""
+
+    def __init__(self, path: Path | str) -> None:
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+    def read(self) -> bytes:
+        return os.pread(self._descriptor, 1 << 16, 0)
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+def _open(path: Path | str) -> ProcFile | None:
+    try:
+        return ProcFile(path)
+    except OSError:
+        return None
+
+
+def tree(root: int) -> list[int]:
+    """Process ids of `root` and everything below it, from /proc/*/stat. Empty when root is gone or 0."""
+    if not root:
+        return []
+    children: dict[int, list[int]] = {}
+    for entry in os.listdir("/proc"):  # noqa: PTH208 - names are all that is wanted, and this is a hot place
+        if entry.isdigit():
+            try:
+                with open(f"/proc/{entry}/stat", "rb") as file:  # noqa: PTH123
+                    parent = int(file.read().rpartition(b")")[2].split()[1])
+            except OSError:
+                continue
+            children.setdefault(parent, []).append(int(entry))
+    if not Path(f"/proc/{root}").exists():
+        return []
+    found = [root]
+    for pid in found:
+        found += children.get(pid, [])
+    return found
+
+
+def memory_pss(pids: Iterable[int]) -> int:
+    """Proportional set size of these processes together, bytes; processes that are gone or not ours count nothing."""
+    total = 0
+    for pid in pids:
+        try:
+            text = Path(f"/proc/{pid}/smaps_rollup").read_bytes()
+        except OSError:
+            continue
+        at = text.find(b"\nPss:")
+        if at >= 0:
+            total += int(text[at + 5 :].split(None, 1)[0]) * 1024
+    return total
+
+
+class Sampler:
+    """Counters at slice edges. `server`: root of the server's process tree (0: none).
+
+    `embedded`: the database lives in that process together with the load, so its CPU is the agent's to tell, not ours.
+    """
+
+    def __init__(self, server: int = 0, cgroups: Iterable[Path] = (), *, embedded: bool = False) -> None:
+        self._server = server
+        self._embedded = embedded
+        self._groups: dict[str, ProcFile] = {}
+        for group in cgroups:
+            for name in ("cpuacct.usage", "cpuacct.usage_user", "cpuacct.usage_sys", "cpu.stat"):
+                if name not in self._groups and (file := _open(group / name)):
+                    self._groups[name] = file
+        self._stat = ProcFile("/proc/stat")
+        self._meminfo = ProcFile("/proc/meminfo")
+        self._network = _open("/proc/self/net/dev")
+        self._disks = _open("/proc/diskstats")
+        self._all = _open("/sys/fs/cgroup/cpuacct/cpuacct.usage")
+        self._io: dict[int, ProcFile] = {}
+        self._schedstat: dict[int, ProcFile] = {}
+        self._started = self._level()
+        self.memory = 0
+        self.refresh()
+
+    def close(self) -> None:
+        """Close every file that was kept open."""
+        single = (self._stat, self._meminfo, self._network, self._disks, self._all)
+        for file in (*self._groups.values(), *self._io.values(), *self._schedstat.values(), *single):
+            if file is not None:
+                file.close()
+
+    def refresh(self) -> None:
+        """Look again which processes the server has, and how much memory they hold. Takes milliseconds: call it outside counted parts."""
+        pids = tree(self._server)
+        for files, name in ((self._io, "io"), (self._schedstat, "schedstat")):
+            for pid in [pid for pid in files if pid not in pids]:
+                files.pop(pid).close()
+            for pid in pids:
+                if pid not in files and (file := _open(f"/proc/{pid}/{name}")):
+                    files[pid] = file
+        self.memory = memory_pss(pids)
+
+    def begin(self) -> None:
+        self._started = self._level()
+
+    def end(self, agent_cpu_ns: int = 0) -> Counters:
+        """What happened since `begin`. `agent_cpu_ns`: CPU that the agent says it used, so that it isn't taken for foreign."""
+        a, b = self._started, self._level()
+        window = max(1, b.at_ns - a.at_ns)
+        host = [after - before for before, after in zip(a.host, b.host, strict=True)]
+        total = max(1, sum(host))
+        user, nice, system, idle, iowait, irq, softirq, steal = host[:8]
+        server = b.server_cpu_ns - a.server_cpu_ns
+        known = server + agent_cpu_ns + b.own_cpu_ns - a.own_cpu_ns
+        everything = (
+            b.all_cpu_ns - a.all_cpu_ns if b.all_cpu_ns >= 0 else (total - idle - iowait - steal) * _TICK_NS
+        )
+        return Counters(
+            window_ns=window,
+            server_cpu_ns=server,
+            server_user_ns=b.server_user_ns - a.server_user_ns,
+            server_system_ns=b.server_system_ns - a.server_system_ns,
+            server_read_bytes=max(0, b.read_bytes - a.read_bytes),
+            server_write_bytes=max(0, b.write_bytes - a.write_bytes),
+            server_memory_bytes=self.memory,
+            host_user=user / total,
+            host_nice=nice / total,
+            host_system=(system + irq + softirq) / total,
+            host_iowait=iowait / total,
+            host_steal=steal / total,
+            host_idle=idle / total,
+            foreign_cpu=max(0.0, (everything - known) / window),
+            memory_available_bytes=b.memory_available,
+            network_bytes=b.network_bytes - a.network_bytes,
+            disk_queue=max(0.0, (b.disk_weighted_ms - a.disk_weighted_ms) * 1e6 / window),
+        )
+
+    # ── one moment ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _level(self) -> Level:
+        cpu, user, system = self._server_cpu()
+        read = write = 0
+        for pid, file in list(self._io.items()):
+            try:
+                fields = dict(line.split(b": ") for line in file.read().splitlines())
+            except OSError:
+                self._io.pop(pid).close()
+                continue
+            read += int(fields[b"read_bytes"])
+            write += int(fields[b"write_bytes"])
+        first = self._stat.read().split(b"\n", 1)[0].split()[1:9]
+        meminfo = self._meminfo.read()
+        at = meminfo.find(b"MemAvailable:")
+        return Level(
+            at_ns=time.monotonic_ns(),
+            server_cpu_ns=cpu,
+            server_user_ns=user,
+            server_system_ns=system,
+            read_bytes=read,
+            write_bytes=write,
+            host=tuple(int(value) for value in first),
+            all_cpu_ns=int(self._all.read()) if self._all else -1,
+            own_cpu_ns=time.process_time_ns(),
+            network_bytes=self._network_bytes(),
+            disk_weighted_ms=self._disk_weighted(),
+            memory_available=int(meminfo[at + 13 :].split(None, 1)[0]) * 1024 if at >= 0 else 0,
+        )
+
+    def _server_cpu(self) -> tuple[int, int, int]:
+        if self._embedded:
+            return 0, 0, 0
+        if file := self._groups.get("cpuacct.usage"):
+            user, system = self._groups.get("cpuacct.usage_user"), self._groups.get("cpuacct.usage_sys")
+            return int(file.read()), int(user.read()) if user else 0, int(system.read()) if system else 0
+        if file := self._groups.get("cpu.stat"):
+            fields = dict(line.split() for line in file.read().splitlines())
+            return tuple(int(fields[name]) * 1000 for name in (b"usage_usec", b"user_usec", b"system_usec"))  # type: ignore[return-value]
+        total = 0
+        for pid, stat in list(self._schedstat.items()):
+            try:
+                total += int(stat.read().split()[0])
+            except OSError:
+                self._schedstat.pop(pid).close()
+        user_ticks = system_ticks = ended = 0
+        if self._server:
+            try:
+                fields_ = Path(f"/proc/{self._server}/stat").read_bytes().rpartition(b")")[2].split()
+                ended = int(fields_[13]) + int(fields_[14])
+                user_ticks, system_ticks = int(fields_[13]), int(fields_[14])
+            except OSError:
+                pass
+        return total + ended * _TICK_NS, user_ticks * _TICK_NS, system_ticks * _TICK_NS
+
+    def _network_bytes(self) -> int:
+        if self._network is None:
+            return 0
+        total = 0
+        for line in self._network.read().splitlines()[2:]:
+            total += int(line.partition(b":")[2].split()[8])  # transmitted bytes: each byte of loopback counted once
+        return total
+
+    def _disk_weighted(self) -> int:
+        if self._disks is None:
+            return 0
+        return sum(int(line.split()[13]) for line in self._disks.read().splitlines() if b"loop" not in line)
+
+
+def machine() -> dict[str, object]:
+    """The machine as the result prints it: cpu, cores, aes, kernel, governor, memory, clock source, virtualisation."""
+    cpuinfo = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
+    names = {line.partition(":")[2].strip() for line in cpuinfo.splitlines() if line.startswith("model name")}
+    flags = next((line.partition(":")[2].split() for line in cpuinfo.splitlines() if line.startswith(("flags", "Features"))), [])
+    return {
+        "cpu": ", ".join(sorted(names)) or os.uname().machine,
+        "cores": len(os.sched_getaffinity(0)),
+        "aes": "aes" in flags,
+        "vaes": "vaes" in flags,
+        "virtual": "hypervisor" in flags,
+        "kernel": os.uname().release,
+        "governor": _text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "clocksource": _text("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        "memory": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+    }
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text().strip()
+    except OSError:
+        return "not known"
