@@ -61,6 +61,8 @@ class Engine(ABC):
     mechanisms: tuple[str, ...]
     embedded: bool = False
     """True: no server process; the database lives in the agent (SQLite)."""
+    stores: bool = True
+    """False: nothing is kept, so there is nothing to load or to check (null)."""
     dialect: str
     """Name under which workloads keep their lines for this server."""
 
@@ -97,6 +99,8 @@ class Engine(ABC):
         """Server settings that make TLS possible with this certificate and these factors."""
         raise UsageError(f"{self.name} has no TLS")
 
+    tls_resumption: bool = False
+    """Whether this server resumes TLS sessions."""
     tls_witness: str = ""
     """SQL that answers `encrypted(t/f)<TAB>protocol<TAB>cipher` for the session it runs in."""
 

@@ -1,0 +1,71 @@
+"""sqlite: SQLite and SQLCipher, which are in the agent itself. No server: a directory holds the database file."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ciphercost.engines import Engine, Installation, Server
+from ciphercost.errors import UsageError
+
+if TYPE_CHECKING:
+    from ciphercost.guard import Guard
+
+
+class SqliteDirectory(Server):
+    """Stands for a server: where the database file is."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def connection(self) -> dict[str, object]:
+        assert self.directory is not None
+        return {"driver": "sqlite", "path": str(self.directory / "database.sqlite")}
+
+    def stop(self) -> None:
+        """There is nothing to end: the agent's connections are the database."""
+
+
+class Sqlite(Engine):
+    name = "sqlite"
+    title = "SQLite / SQLCipher (embedded)"
+    driver = "sqlite"
+    dialect = "sqlite"
+    mechanisms = ("sqlcipher", "none")
+    embedded = True
+
+    def available(self) -> Iterable[Installation]:
+        """The one inside the agent; its version is the agent's to say."""
+        agent = shutil.which("ciphercost-agent")
+        return [Installation(self.name, "", "library", agent or "ciphercost-agent")]
+
+    def find(self, version: str = "", *, url: str = "", bindir: str = "") -> Installation:
+        if url or bindir:
+            raise UsageError("sqlite runs inside the agent: it takes neither --url nor --bindir")
+        if version:
+            raise UsageError(f"sqlite@{version}: the agent's own SQLite is the only one. Leave the version out.")
+        return next(iter(self.available()))
+
+    def install(self, version: str = "", source: str = "") -> Installation:  # noqa: ARG002
+        """Nothing to fetch: it comes with the agent."""
+        return self.find(version)
+
+    def initialise(self, installation: Installation, directory: Path, guard: Guard) -> None:  # noqa: ARG002
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def start(
+        self,
+        installation: Installation,  # noqa: ARG002
+        directory: Path,
+        guard: Guard,  # noqa: ARG002
+        *,
+        cpus: Iterable[int] | None = None,  # noqa: ARG002
+        settings: Mapping[str, str] | None = None,  # noqa: ARG002
+        logs: Path | None = None,  # noqa: ARG002
+    ) -> Server:
+        return SqliteDirectory(directory)
+
+
+ENGINE = Sqlite()

@@ -1,0 +1,391 @@
+"""guard: what a run starts and makes outside its own process, tied to the run's life: processes, scratch, control groups.
+
+The controller may be killed at any moment. So it starts nothing itself: it asks one small process, the guardian, to. The guardian
+notices the controller's end and undoes everything; see `guardian.py`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pwd
+import re
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from ciphercost.errors import RunError, UsageError
+
+RUN_MARK = "CIPHERCOST_RUN"
+OWNER_MARK = "CIPHERCOST_OWNER"
+"""In the environment of everything a run starts: its id, and which controller owns it (`identity()`)."""
+OWNER_FILE = "owner"
+CGROUP_PREFIX = "ciphercost-"
+PASSED_ON = ("PATH", "TZ", "LD_LIBRARY_PATH", "OPENSSL_CONF", "OPENSSL_MODULES", "OPENSSL_ia32cap")
+"""All that a started server sees of the user's environment, so that two runs differ in little else."""
+
+User = tuple[int, int]
+
+
+# ── who we are, and for whom servers run ──────────────────────────────────────────────────────────────────────────────
+
+
+def server_user() -> User | None:
+    """uid and gid that servers run as: nobody's when we are root, else None (our own)."""
+    if os.geteuid() != 0:
+        return None
+    try:
+        nobody = pwd.getpwnam("nobody")
+    except KeyError:
+        return (65534, 65534)
+    return (nobody.pw_uid, nobody.pw_gid)
+
+
+def hand_over(path: Path) -> None:
+    """Give a file, or a directory and all in it, to the user that servers run as. Does nothing where that is us."""
+    user = server_user()
+    if user is None:
+        return
+    os.chown(path, *user, follow_symlinks=False)
+    if path.is_dir() and not path.is_symlink():
+        for inner in path.iterdir():
+            hand_over(inner)
+
+
+def start_time(pid: int) -> str:
+    """A process's start in clock ticks since boot; empty when there is no such process, or only its zombie."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return ""
+    return "" if fields[0] in "ZX" else fields[19]
+
+
+def _boot() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def _pid_namespace() -> str:
+    try:
+        return os.readlink("/proc/self/ns/pid").strip("pid:[]")
+    except OSError:
+        return ""
+
+
+def identity(pid: int | None = None) -> str:
+    """`pid:start:boot:namespace`: names this process (or another of our namespace) for good, not just until its number is used again."""
+    pid = pid or os.getpid()
+    return f"{pid}:{start_time(pid)}:{_boot()}:{_pid_namespace()}"
+
+
+def lives(owner: str) -> bool:
+    """Whether the process of that identity still runs. What another pid namespace owns counts as living: we can't see it."""
+    match = re.fullmatch(r"(\d+):(\d+):([^:]*):([^:]*)", owner.strip())
+    if match is None:
+        return False
+    pid, start, boot, namespace = match.groups()
+    if boot != _boot():
+        return False
+    return namespace != _pid_namespace() or start_time(int(pid)) == start
+
+
+# ── scratch ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def scratch_base() -> Path:
+    """Where runs keep data and keys: $CIPHERCOST_SCRATCH, else a directory of ours in /var/tmp, which survives small /tmp file systems."""
+    chosen = os.environ.get("CIPHERCOST_SCRATCH")
+    return Path(chosen).absolute() if chosen else Path(f"/var/tmp/ciphercost-{os.geteuid()}")  # noqa: S108 - owner is checked
+
+
+def scratch(run_id: str, guard: Guard | None = None) -> Path:
+    """Make this run's scratch directory, with `secrets/` in it, and let the guard remove it at the run's end.
+
+    Servers that run as nobody can pass through it (0711) and own `secrets/` (0700). Raises UsageError where it can't be made.
+    """
+    base = scratch_base()
+    mode = 0o700 if server_user() is None else 0o711
+    path = base / check_run_id(run_id)
+    try:
+        base.mkdir(parents=True, exist_ok=True)
+        status = base.lstat()
+        if base.is_symlink() or status.st_uid != os.geteuid():
+            raise UsageError(f"{base} belongs to somebody else. Set CIPHERCOST_SCRATCH to a directory of your own.")
+        base.chmod(mode)
+        if guard is not None:
+            guard.remove(path)  # before it exists, so that no moment is left when nobody would remove it
+        path.mkdir(mode=0o700)
+        (path / OWNER_FILE).write_text(identity() + "\n")
+        (path / "secrets").mkdir(mode=0o700)
+        hand_over(path / "secrets")
+        path.chmod(mode)
+    except OSError as error:
+        raise UsageError(
+            f"can't make scratch space in {base}: {error}. Set CIPHERCOST_SCRATCH to another directory."
+        ) from None
+    if server_user() is not None:
+        for parent in base.parents:
+            if not parent.stat().st_mode & 0o001:
+                raise UsageError(
+                    f"servers run as 'nobody' when you are root, and nobody can't reach {base} ({parent} is closed). "
+                    "Set CIPHERCOST_SCRATCH to a directory that others may pass through."
+                )
+    return path
+
+
+def check_run_id(run_id: str) -> str:
+    """The id, if it can be a file name. Raises UsageError."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", run_id):
+        raise UsageError(f"'{run_id}' can't be a run's id: letters, digits, '.', '_' and '-' only")
+    return run_id
+
+
+# ── control groups ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def cgroup_parents() -> tuple[Path, ...]:
+    """Directories in which we may make control groups that count CPU time: v1 cpuacct, else v2, else none."""
+    own = {}
+    for line in _lines("/proc/self/cgroup"):
+        number, controllers, path = line.split(":", 2)
+        own["unified" if number == "0" else controllers] = path
+    found: dict[str, Path] = {}
+    for line in _lines("/proc/mounts"):
+        _, mount, kind, options, *_ = line.split()
+        if kind == "cgroup" and "cpuacct" in options.split(","):
+            path = next((path for names, path in own.items() if "cpuacct" in names.split(",")), "/")
+            found["v1"] = _inside(mount, path)
+        elif kind == "cgroup2":
+            found["v2"] = _inside(mount, own.get("unified", "/"))
+    for version in ("v1", "v2"):
+        if version in found and _may_make(found[version]):
+            return (found[version],)
+    return ()
+
+
+def cgroup_for(run_id: str, name: str) -> tuple[Path, ...]:
+    """Control groups for one server of this run, to be given to `spawn`, which makes them. Empty where we may make none."""
+    return tuple(parent / f"{CGROUP_PREFIX}{check_run_id(run_id)}-{name}" for parent in cgroup_parents())
+
+
+def _inside(mount: str, path: str) -> Path:
+    inner = Path(mount) / path.strip("/")
+    return inner if inner.is_dir() else Path(mount)  # a container may see the mount from a deeper root
+
+
+def _may_make(parent: Path) -> bool:
+    # To move a process, cgroup v2 wants the common ancestor's cgroup.procs to be ours as well.
+    return os.access(parent, os.W_OK) and os.access(parent / "cgroup.procs", os.W_OK) and not _read_only(parent)
+
+
+def _read_only(path: Path) -> bool:
+    return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        return Path(path).read_text().splitlines()
+    except OSError:
+        return []
+
+
+# ── the guard ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Process:
+    """A process that the guardian started."""
+
+    def __init__(self, guard: Guard, pid: int, name: str) -> None:
+        self._guard = guard
+        self._status: int | None = None
+        self.pid = pid
+        self.name = name
+
+    def poll(self) -> int | None:
+        """Exit status, negative for a signal; None while it runs."""
+        if self._status is None:
+            self._status = self._guard.ask("poll", pid=self.pid)["status"]
+        return self._status
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Exit status, once there is one. Raises RunError after `timeout` seconds."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while (status := self.poll()) is None:
+            if deadline is not None and time.monotonic() >= deadline:
+                raise RunError(f"{self.name} (process {self.pid}) did not end within {timeout:g} seconds")
+            with contextlib.suppress(ProcessLookupError):
+                descriptor = os.pidfd_open(self.pid)
+                try:
+                    poll = select.poll()
+                    poll.register(descriptor, select.POLLIN)
+                    poll.poll(1000 if deadline is None else min(1000, max(0, (deadline - time.monotonic()) * 1000) + 1))
+                finally:
+                    os.close(descriptor)
+        return status
+
+    def output(self) -> str:
+        """The end of what it wrote, where it was given no log file."""
+        text: str = self._guard.ask("output", pid=self.pid)["text"]
+        return text
+
+    def stop(self, timeout: float = 5.0) -> int | None:
+        """End it: its stop signal, after `timeout` seconds SIGQUIT, then SIGKILL to it and all below it. Returns its status."""
+        status = self._guard.ask("stop", pid=self.pid, timeout=timeout)["status"]
+        self._status = status if self._status is None else self._status
+        return self._status
+
+
+class Guard:
+    """Client of one guardian. A context manager: leaving it undoes everything. Safe to use from several threads."""
+
+    def __init__(self, run_id: str) -> None:
+        self.run_id = check_run_id(run_id)
+        self.problems: list[str] = []
+        """What could not be undone, known after `close`."""
+        self._lock = threading.Lock()
+        self._number = 0
+        self._mark = {RUN_MARK: run_id, OWNER_MARK: identity()}
+        script = Path(__file__).with_name("guardian.py")
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(script), run_id, str(os.getpid())],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C at the terminal is for the controller alone
+            cwd="/",
+            env={**self._mark, "PATH": os.environ.get("PATH", os.defpath)},
+        )
+
+    def __enter__(self) -> Guard:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def pid(self) -> int:
+        """The guardian's own."""
+        return self._process.pid
+
+    def ask(self, do: str, **fields: object) -> dict[str, Any]:
+        """One request, one answer. Raises RunError when the guardian refuses, or is gone."""
+        with self._lock:
+            self._number += 1
+            answer = self._exchange(json.dumps({"do": do, **fields, "number": self._number}).encode() + b"\n")
+            while answer and answer["number"] != self._number:  # an interrupted request's answer is still in the pipe
+                answer = self._exchange(b"")
+        if not answer:
+            raise RunError("the guard process is gone, and with it all that this run had started. Start the run again.")
+        if "error" in answer:
+            raise RunError(str(answer["error"]))
+        return answer
+
+    def _exchange(self, request: bytes) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        try:
+            self._process.stdin.write(request)
+            self._process.stdin.flush()
+            line = self._process.stdout.readline()
+        except (BrokenPipeError, ValueError):
+            line = b""
+        answer: dict[str, Any] = json.loads(line) if line else {}
+        return answer
+
+    def spawn(
+        self,
+        argv: Sequence[str | Path],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        user: User | None = None,
+        cpus: Iterable[int] | None = None,
+        cgroups: Iterable[Path] = (),
+        log: Path | None = None,
+        stop_signal: int = signal.SIGTERM,
+    ) -> Process:
+        """Start a process that can't outlive the run. Raises RunError when it can't be started.
+
+        `env` is added to the few variables that servers see of ours; `user` and `cgroups` take effect before the program starts.
+        """
+        command = [str(part) for part in argv]
+        environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+        environment.setdefault("PATH", os.defpath)
+        environment |= {"LC_ALL": "C", "HOME": "/nonexistent", **(env or {}), **self._mark}
+        try:
+            answer = self.ask(
+                "spawn",
+                argv=command,
+                env=environment,
+                cwd=str(cwd) if cwd else None,
+                user=user,
+                cpus=sorted(cpus) if cpus is not None else None,
+                cgroups=[str(path) for path in cgroups],
+                log=str(log.absolute()) if log else None,
+                stop_signal=int(stop_signal),
+            )
+        except RunError as error:
+            raise RunError(f"can't start {command[0]}: {error}") from None
+        return Process(self, answer["pid"], Path(command[0]).name)
+
+    def run(
+        self,
+        argv: Sequence[str | Path],
+        *,
+        timeout: float = 300.0,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        user: User | None = None,
+    ) -> str:
+        """Run a command to its end and return what it wrote. Raises RunError, with its last lines, unless it ends with status 0."""
+        process = self.spawn(argv, env=env, cwd=cwd, user=user)
+        try:
+            status = process.wait(timeout)
+            output = process.output()
+        finally:
+            process.stop(timeout=1.0)
+        if status != 0:
+            lines = "\n".join(output.strip().splitlines()[-20:])
+            raise RunError(f"{process.name} failed with status {status}:\n{lines}")
+        return output
+
+    def remove(self, path: Path) -> None:
+        """Remove this file or directory at the end. It needn't exist yet: register first, make afterwards."""
+        self.ask("remove", path=str(path.absolute()))
+
+    def undo(self, argv: Sequence[str | Path]) -> Callable[[], None]:
+        """Run this command at the end (`umount …`). Call what is returned when it was done earlier by other means."""
+        command = [str(part) for part in argv]
+        self.ask("undo", argv=command)
+        return lambda: self._forget("undo", command)
+
+    def _forget(self, kind: str, what: object) -> None:
+        self.ask("forget", kind=kind, what=what)
+
+    def close(self) -> None:
+        """Undo everything, last first. Never raises: what could not be undone is in `problems`."""
+        if self._process.returncode is not None:
+            return
+        try:
+            self.problems = self.ask("close")["problems"]
+        except RunError as error:
+            self.problems = [str(error)]
+        finally:
+            for pipe in (self._process.stdin, self._process.stdout):
+                if pipe is not None:
+                    with contextlib.suppress(BrokenPipeError):
+                        pipe.close()
+            self._process.wait()

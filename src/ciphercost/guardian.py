@@ -1,0 +1,342 @@
+"""guardian: the process that owns whatever a run starts or makes outside its own process, and undoes it. Standard library only.
+
+Started by `guard.Guard` as `python -I -S guardian.py RUN CONTROLLER`, in its own session. It reads one JSON object a line on
+standard input and answers each by one line. When its input ends or its controller dies, however that came about, it undoes
+its list, last entry first, and ends. It is small because it must start fast and because nothing guards the guardian: if it is
+killed itself, the kernel kills its children (PR_SET_PDEATHSIG) and `ciphercost clean` finds the rest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import select
+import signal
+import sys
+import time
+from typing import Any
+
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+ORDERLY_SECONDS = 5.0
+"""How long a process may take to end in order when the controller is gone."""
+QUIT_SECONDS = 2.0
+OUTPUT_BYTES = 256 * 1024
+"""How much of a command's output is kept where it has no log file: its end."""
+
+Request = dict[str, Any]
+Answer = dict[str, Any]
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def prctl(option: int, value: int) -> None:
+    if _libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl")
+
+
+def processes() -> dict[int, tuple[int, str]]:
+    """pid -> (parent's pid, start time) of every process that isn't a zombie."""
+    found = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            with contextlib.suppress(OSError), open(f"/proc/{entry}/stat", encoding="utf-8", errors="replace") as file:
+                fields = file.read().rpartition(")")[2].split()  # a command's name may hold spaces and parentheses
+                if fields[0] not in "ZX":
+                    found[int(entry)] = (int(fields[1]), fields[19])
+    return found
+
+
+def subtree(root: int, table: dict[int, tuple[int, str]]) -> set[int]:
+    """Every descendant of `root`, without `root` itself."""
+    members = {root}
+    grown = True
+    while grown:
+        more = {pid for pid, (parent, _) in table.items() if parent in members} - members
+        members |= more
+        grown = bool(more)
+    return members - {root}
+
+
+def kill(pid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)
+
+
+class Guardian:
+    """The list of things to undo, and the commands that make it longer or shorter."""
+
+    def __init__(self, controller: int) -> None:
+        self.undo_list: list[tuple[str, Any]] = []
+        self.stop_signals: dict[int, int] = {}
+        self.outputs: dict[int, int] = {}
+        self.ended: dict[int, int] = {}
+        self.problems: list[str] = []
+        self.controller = select.poll()
+        # The pipe alone isn't enough: a forked child of the controller may hold its other end open.
+        self.controller_fd = os.pidfd_open(controller)
+        self.controller.register(self.controller_fd, select.POLLIN)
+
+    # ── commands ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def answer(self, request: Request) -> Answer:
+        command = getattr(self, "do_" + str(request.get("do")), None)
+        if command is None:
+            return {"error": f"the guard knows no '{request.get('do')}'"}
+        try:
+            result: Answer = command(request)
+        except OSError as error:
+            name = f": {error.filename}" if error.filename else ""
+            return {"error": f"{error.strerror or error}{name}"}
+        return result
+
+    def do_spawn(self, request: Request) -> Answer:
+        for group in request["cgroups"]:
+            self.make_cgroup(group)
+        if request["log"]:
+            log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        else:
+            log = os.memfd_create("output")
+        reader, writer = os.pipe()
+        guard = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            self.become(request, guard, log, writer)
+        self.ended.pop(pid, None)  # of an earlier process with this number
+        self.stop_signals[pid] = request["stop_signal"]
+        self.undo_list.append(("process", pid))
+        os.close(writer)
+        with open(reader, encoding="utf-8", errors="replace") as file:
+            failure = file.read()  # ends when the child has replaced itself: the other end is close-on-exec
+        if request["log"]:
+            os.close(log)
+        else:
+            self.outputs[pid] = log
+        if failure:
+            self.wait(pid, QUIT_SECONDS)
+            self.forget(pid)
+            return {"error": failure}
+        return {"pid": pid}
+
+    def become(self, request: Request, guard: int, log: int, writer: int) -> None:
+        """In the child: join, drop, and turn into the command. Never returns."""
+        try:
+            os.setpgid(0, 0)
+            os.dup2(os.open("/dev/null", os.O_RDWR), 0)
+            os.dup2(log, 1)
+            os.dup2(log, 2)
+            os.umask(0o077)
+            for group in request["cgroups"]:
+                with open(os.path.join(group, "cgroup.procs"), "w", encoding="ascii") as file:
+                    file.write(str(os.getpid()))
+            if request["cpus"]:
+                os.sched_setaffinity(0, request["cpus"])
+            if request["user"]:
+                uid, gid = request["user"]
+                os.setgroups([])
+                os.setresgid(gid, gid, gid)
+                os.setresuid(uid, uid, uid)
+            prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # a change of user clears it, so it comes after
+            if os.getppid() != guard:
+                os._exit(127)
+            os.chdir(request["cwd"] or "/")
+            for number in (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                signal.signal(number, signal.SIG_DFL)
+            os.execvpe(request["argv"][0], request["argv"], request["env"])
+        except BaseException as error:
+            os.write(writer, str(error).encode())
+        os._exit(127)
+
+    def do_poll(self, request: Request) -> Answer:
+        self.reap()
+        status = self.ended.get(request["pid"])
+        return {"status": status}
+
+    def do_output(self, request: Request) -> Answer:
+        log = self.outputs.get(request["pid"])
+        if log is None:
+            return {"text": ""}
+        size = os.fstat(log).st_size
+        data = os.pread(log, OUTPUT_BYTES, max(0, size - OUTPUT_BYTES))
+        return {"text": data.decode("utf-8", "replace")}
+
+    def do_stop(self, request: Request) -> Answer:
+        pid = request["pid"]
+        if pid not in self.stop_signals:
+            return {"status": self.ended.get(pid)}
+        status = self.end(pid, request["timeout"])
+        self.forget(pid)
+        return {"status": status}
+
+    def do_remove(self, request: Request) -> Answer:
+        self.undo_list.append(("remove", request["path"]))
+        return {}
+
+    def do_undo(self, request: Request) -> Answer:
+        self.undo_list.append(("undo", request["argv"]))
+        return {}
+
+    def do_forget(self, request: Request) -> Answer:
+        """Something was undone already by its maker: the newest entry like it leaves the list."""
+        for index in reversed(range(len(self.undo_list))):
+            if self.undo_list[index] == (request["kind"], request["what"]):
+                del self.undo_list[index]
+                break
+        return {}
+
+    def do_close(self, request: Request) -> Answer:  # noqa: ARG002 - every command takes its request
+        self.undo_all()
+        return {"problems": self.problems}
+
+    # ── processes ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def reap(self) -> None:
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    return
+                if pid in self.stop_signals:  # others are orphans that came to us as subreaper
+                    self.ended[pid] = os.waitstatus_to_exitcode(status)
+
+    def controller_is_gone(self) -> bool:
+        return bool(self.controller.poll(0))
+
+    def wait(self, pid: int, seconds: float) -> bool:
+        """True when the process has ended. Waits at most `seconds`, and less when the controller goes meanwhile."""
+        deadline = time.monotonic() + seconds
+        shortened = False
+        while True:
+            self.reap()
+            if pid in self.ended:
+                return True
+            if not shortened and self.controller_is_gone():
+                deadline, shortened = min(deadline, time.monotonic() + ORDERLY_SECONDS), True
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(0.005)
+
+    def end(self, pid: int, seconds: float) -> int | None:
+        """Ask, then insist, then kill; whatever of the process's subtree is still there afterwards is killed too."""
+        before = processes()
+        family = {member: before[member][1] for member in subtree(pid, before)}
+        if pid not in self.ended:
+            kill(pid, self.stop_signals[pid])
+            if not self.wait(pid, seconds):
+                kill(pid, signal.SIGQUIT)
+                if not self.wait(pid, QUIT_SECONDS):
+                    for member in subtree(pid, processes()):
+                        kill(member, signal.SIGKILL)
+                    kill(pid, signal.SIGKILL)
+                    self.wait(pid, ORDERLY_SECONDS)
+        after = processes()
+        for member, start in family.items():
+            if after.get(member, (0, ""))[1] == start:  # the same process, not a new one of that number
+                kill(member, signal.SIGKILL)
+        self.reap()
+        return self.ended.get(pid)
+
+    def forget(self, pid: int) -> None:
+        self.stop_signals.pop(pid, None)
+        log = self.outputs.pop(pid, None)
+        if log is not None:
+            os.close(log)
+        if ("process", pid) in self.undo_list:
+            self.undo_list.remove(("process", pid))
+
+    # ── undoing ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def make_cgroup(self, path: str) -> None:
+        if ("cgroup", path) not in self.undo_list:
+            self.undo_list.append(("cgroup", path))
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(path, 0o755)
+
+    def undo_all(self) -> None:
+        while self.undo_list:
+            kind, what = self.undo_list.pop()
+            try:
+                getattr(self, "undo_" + kind)(what)
+            except Exception as error:  # one failure mustn't keep the rest of the list from being undone
+                self.problems.append(f"{kind} {what}: {error}")
+        self.undo_orphans()
+
+    def undo_process(self, pid: int) -> None:
+        self.end(pid, ORDERLY_SECONDS)
+        self.forget(pid)
+
+    def undo_orphans(self) -> None:
+        """Nothing may be left below us: what lost its parent came to us."""
+        deadline = time.monotonic() + ORDERLY_SECONDS
+        while (left := subtree(os.getpid(), processes())) and time.monotonic() < deadline:
+            for pid in left:
+                kill(pid, signal.SIGKILL)
+            self.reap()
+            time.sleep(0.005)
+        self.reap()
+
+    def undo_cgroup(self, path: str) -> None:
+        deadline = time.monotonic() + ORDERLY_SECONDS
+        while os.path.isdir(path):
+            with open(os.path.join(path, "cgroup.procs"), encoding="ascii") as file:
+                for pid in file.read().split():
+                    kill(int(pid), signal.SIGKILL)
+            self.reap()
+            try:
+                os.rmdir(path)
+            except OSError:
+                if time.monotonic() >= deadline:
+                    raise
+                time.sleep(0.005)
+
+    def undo_remove(self, path: str) -> None:
+        import shutil  # late: it would double the guardian's start time
+
+        if os.path.islink(path) or not os.path.isdir(path):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+        else:
+            shutil.rmtree(path)
+
+    def undo_undo(self, argv: list[str]) -> None:
+        import subprocess
+
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False)  # noqa: S603
+        if done.returncode != 0:
+            raise OSError(f"status {done.returncode}: {done.stderr.decode(errors='replace').strip()}")
+
+
+def main() -> None:
+    controller = int(sys.argv[2])
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # it ends by its input alone
+    if os.getppid() != controller:
+        return
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    try:
+        guardian = Guardian(controller)
+    except ProcessLookupError:
+        return
+    waiting = select.poll()
+    waiting.register(0, select.POLLIN)
+    waiting.register(guardian.controller_fd, select.POLLIN)
+    pending = b""
+    with contextlib.suppress(BrokenPipeError):
+        while not guardian.controller_is_gone():
+            waiting.poll()
+            if guardian.controller_is_gone():
+                break
+            data = os.read(0, 65536)
+            if not data:
+                break
+            *lines, pending = (pending + data).split(b"\n")
+            for line in lines:
+                request = json.loads(line)
+                answer = guardian.answer(request)
+                os.write(1, json.dumps({**answer, "number": request["number"]}).encode() + b"\n")
+    guardian.undo_all()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,23 @@
+"""none: both arms in clear. What it measures is this machine's noise floor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from ciphercost.engines import Engine
+from ciphercost.mechanisms import Mechanism
+from ciphercost.model import Arm
+
+
+class Nothing(Mechanism):
+    name = "none"
+    title = "no encryption in either arm (control)"
+    layer = "control"
+    protects = "nothing: it shows how far apart two equal arms come out on this machine"
+
+    def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:  # noqa: ARG002
+        return {}
+
+
+MECHANISM = Nothing()

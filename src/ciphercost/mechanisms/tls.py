@@ -1,0 +1,87 @@
+"""tls: encryption in transit. One server for both arms; the encrypted arm's connections negotiate TLS, the plain arm's don't."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from ciphercost.engines import Engine
+from ciphercost.errors import UsageError
+from ciphercost.guard import hand_over, server_user
+from ciphercost.mechanisms import Factor, Mechanism
+from ciphercost.model import Arm
+from ciphercost.pki import CERTIFICATES, Pki
+
+SUITES_13 = {
+    "aes256-gcm": "TLS_AES_256_GCM_SHA384",
+    "aes128-gcm": "TLS_AES_128_GCM_SHA256",
+    "chacha20": "TLS_CHACHA20_POLY1305_SHA256",
+}
+SUITES_12 = {
+    "aes256-gcm": "ECDHE-{}-AES256-GCM-SHA384",
+    "aes128-gcm": "ECDHE-{}-AES128-GCM-SHA256",
+    "chacha20": "ECDHE-{}-CHACHA20-POLY1305",
+}
+GROUPS = {"x25519": "X25519", "p256": "P-256", "p384": "P-384", "x25519mlkem768": "X25519MLKEM768"}
+VERIFY = {"full": "verify-full", "ca": "verify-ca", "require": "require"}
+
+
+def suite(factors: Mapping[str, str]) -> str:
+    """The cipher suite by its OpenSSL name (TLS 1.2) or IANA name (TLS 1.3), for factors with their defaults filled in. Pure."""
+    if factors["version"] == "1.3":
+        return SUITES_13[factors["cipher"]]
+    return SUITES_12[factors["cipher"]].format("ECDSA" if factors["certificate"].startswith("ecdsa") else "RSA")
+
+
+class Tls(Mechanism):
+    name = "tls"
+    title = "TLS on the connection"
+    layer = "transit"
+    witnesses = ("server", "wire", "client")
+    protects = "data on the network: reading and changing it between client and server"
+    factors = (
+        Factor("version", ("1.3", "1.2"), "protocol version, the only one offered"),
+        Factor("cipher", ("aes256-gcm", "aes128-gcm", "chacha20"), "cipher suite, the only one offered"),
+        Factor("certificate", tuple(CERTIFICATES), "key of the server's certificate and of its CA"),
+        Factor("group", ("", *GROUPS), "key exchange group; empty: what client and server agree on"),
+        Factor("verify", ("full", "ca", "require"), "what the client checks: chain and name, chain alone, nothing"),
+        Factor("resumption", ("off", "on"), "whether new connections may resume an earlier session"),
+    )
+
+    def server_settings(self, engine: Engine, factors: Mapping[str, str], secrets: Path) -> dict[str, str]:
+        """The first call makes the certificate authority and the server's certificate in `secrets`."""
+        factors = self.check(factors)
+        if factors["resumption"] == "on" and not engine.tls_resumption:
+            raise UsageError(
+                f"{engine.name} never resumes a TLS session: every connection is a full handshake. Leave resumption off."
+            )
+        pki = Pki(_directory(secrets, factors), factors["certificate"], owner=server_user(), reuse=True)
+        hand_over(secrets)  # or a server that runs as nobody couldn't pass through it to its key
+        return engine.tls_settings(pki, factors)
+
+    def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:
+        """Only factors that are given are pinned, so that a server of the user's own is met with none of our defaults."""
+        if arm == "plain":
+            return {"tls": "off"}
+        self.check(factors)
+        fields: dict[str, object] = {
+            "tls": VERIFY[factors.get("verify", "full")],
+            "resumption": factors.get("resumption", "off") == "on",
+        }
+        if "version" in factors:
+            fields["tls_min"] = fields["tls_max"] = factors["version"]
+            if "cipher" in factors:
+                fields["tls_ciphers"] = suite(self.check(factors))
+        if factors.get("group"):
+            fields["tls_groups"] = GROUPS[factors["group"]]
+        ca = _directory(secrets, factors) / "ca.pem"
+        if ca.exists():
+            fields["tls_ca"] = str(ca)
+        return fields
+
+
+def _directory(secrets: Path, factors: Mapping[str, str]) -> Path:
+    return secrets / f"tls-{factors.get('certificate', 'rsa2048')}"
+
+
+MECHANISM = Tls()

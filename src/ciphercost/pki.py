@@ -1,0 +1,149 @@
+"""pki: a directory -> a certificate authority of this run's own, and one server certificate, good for one day."""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from ciphercost.errors import UsageError, nearest
+
+Key = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
+
+CERTIFICATES: dict[str, Callable[[], Key]] = {
+    "rsa2048": lambda: rsa.generate_private_key(65537, 2048),
+    "rsa4096": lambda: rsa.generate_private_key(65537, 4096),
+    "ecdsa-p256": lambda: ec.generate_private_key(ec.SECP256R1()),
+}
+DAY = datetime.timedelta(days=1)
+HOUR = datetime.timedelta(hours=1)
+
+
+class Pki:
+    """`ca`, `certificate` and `key`: PEM files in `directory`, which is made, 0700.
+
+    `names` and `addresses` are the certificate's subject alternative names; `expired` makes one that ended an hour ago: both
+    are for tests that must fail. `owner` is the uid and gid of the server that reads the key. `reuse` keeps what an earlier call
+    made. The CA's own key is never written.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        certificate: str = "rsa2048",
+        *,
+        owner: tuple[int, int] | None = None,
+        names: tuple[str, ...] = ("localhost",),
+        addresses: tuple[str, ...] = ("127.0.0.1",),
+        expired: bool = False,
+        reuse: bool = False,
+    ) -> None:
+        if certificate not in CERTIFICATES:
+            raise UsageError(f"unknown certificate '{certificate}': {nearest(certificate, CERTIFICATES)}")
+        self.kind = certificate
+        self.directory = directory
+        self.ca, self.certificate, self.key = (directory / name for name in ("ca.pem", "server.pem", "server.key"))
+        if reuse and self.key.exists():
+            return
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+        now = datetime.datetime.now(datetime.UTC)
+        begin = now - DAY if expired else now - HOUR  # an hour back: clocks of client and server may differ
+        end = now - HOUR if expired else now + DAY
+        ca_key = CERTIFICATES[certificate]()  # of the same kind: the client checks its signature in every handshake
+        ca = _authority(ca_key, now - DAY, now + DAY)
+        key = CERTIFICATES[certificate]()
+        server = _server(key, ca, ca_key, begin, end, names, addresses)
+
+        _write(self.ca, ca.public_bytes(serialization.Encoding.PEM), 0o644)
+        _write(self.certificate, server.public_bytes(serialization.Encoding.PEM), 0o644)
+        private = key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+        _write(self.key, private, 0o600)
+        if owner is not None:
+            for path in (directory, self.ca, self.certificate, self.key):
+                os.chown(path, *owner)
+
+
+def _authority(key: Key, begin: datetime.datetime, end: datetime.datetime) -> x509.Certificate:
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "ciphercost test CA")])
+    return (
+        _builder(name, name, key, begin, end)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_usage(key_cert_sign=True, crl_sign=True), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+
+
+def _server(
+    key: Key,
+    ca: x509.Certificate,
+    ca_key: Key,
+    begin: datetime.datetime,
+    end: datetime.datetime,
+    names: tuple[str, ...],
+    addresses: tuple[str, ...],
+) -> x509.Certificate:
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, (names or addresses)[0])])
+    alternatives: list[x509.GeneralName] = [x509.DNSName(text) for text in names]
+    alternatives += [x509.IPAddress(ipaddress.ip_address(text)) for text in addresses]
+    rsa_key = isinstance(key, rsa.RSAPrivateKey)
+    return (
+        _builder(name, ca.subject, key, begin, end)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(digital_signature=True, key_encipherment=rsa_key), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key()), critical=False)
+        .sign(ca_key, hashes.SHA256())
+    )
+
+
+def _builder(
+    name: x509.Name, issuer: x509.Name, key: Key, begin: datetime.datetime, end: datetime.datetime
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(begin)
+        .not_valid_after(end)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+    )
+
+
+def _usage(
+    *,
+    digital_signature: bool = False,
+    key_encipherment: bool = False,
+    key_cert_sign: bool = False,
+    crl_sign: bool = False,
+) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=digital_signature,
+        content_commitment=False,
+        key_encipherment=key_encipherment,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=key_cert_sign,
+        crl_sign=crl_sign,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _write(path: Path, data: bytes, mode: int) -> None:
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)  # never readable by others, not even briefly
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
