@@ -1,0 +1,236 @@
+#!/usr/bin/env python3
+"""fake agent: speaks the protocol, makes no load, and answers slices from a model with a known effect. For tests of the pipeline.
+
+    fake_agent.py [--effect 0.02] [--sd 0.01] [--drift 0.0] [--rate 20000] [--differ] [--die-after N] [--seed 1]
+
+Time is virtual: a slice of five seconds is answered at once. `--effect`: the encrypted arm's operations take that much longer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+import math
+import random
+import struct
+import sys
+import zlib
+from typing import Any
+
+FIELDS: dict[str, tuple[dict[str, type | tuple[type, ...]], dict[str, type | tuple[type, ...]]]] = {
+    "program": ({"name": str}, {}),
+    "variable": (
+        {"name": str, "kind": str},
+        {"low": int, "high": int, "skew": (int, float), "length": int, "value": str},
+    ),
+    "transaction": ({"name": str, "weight": int}, {}),
+    "statement": ({"transaction": str, "sql": str, "parameters": str}, {"arm": str}),
+    "connect": (
+        {"arm": str, "driver": str},
+        {"connections": int, "threads": int, "busy_ns": int, "jitter": (int, float), "per_request": bool},
+    ),
+    "query": ({"arm": str, "sql": str}, {"all": bool}),
+    "slice": (
+        {"arm": str, "seconds": (int, float)},
+        {"discard": (int, float), "seed": int, "rate": (int, float), "operations": int},
+    ),
+    "disconnect": ({"arm": str}, {}),
+    "bye": ({}, {}),
+}
+
+
+class Refused(Exception):
+    def __init__(self, code: str, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class FakeAgent:
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.random = random.Random(options.seed)
+        self.clock = 0.0
+        self.greeted = False
+        self.program_name = ""
+        self.transactions: dict[str, int] = {}
+        self.arms: dict[str, dict[str, Any]] = {}
+        self.slices = 0
+
+    def answer(self, line: str) -> dict[str, Any]:
+        try:
+            message = json.loads(line)
+            if not isinstance(message, dict) or not isinstance(message.get("type"), str):
+                raise Refused("bad-message", "not a JSON object with a type")
+            return self.act(message)
+        except json.JSONDecodeError as error:
+            return {"type": "error", "code": "bad-message", "text": f"not JSON: {error}"}
+        except Refused as refused:
+            return {"type": "error", "code": refused.code, "text": str(refused)}
+
+    def act(self, message: dict[str, Any]) -> dict[str, Any]:
+        kind = message.pop("type")
+        if kind == "hello":
+            return self.hello(message)
+        if not self.greeted:
+            raise Refused("protocol", "say hello first")
+        if kind not in FIELDS:
+            raise Refused("unknown-message", f"unknown message '{kind}'")
+        required, optional = FIELDS[kind]
+        for name, value in message.items():
+            wanted = required.get(name) or optional.get(name)
+            if wanted is None:
+                raise Refused("bad-message", f"{kind} has no field '{name}'")
+            if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
+                raise Refused("bad-message", f"{kind}: '{name}' has the wrong type")
+        for name in required:
+            if name not in message:
+                raise Refused("bad-message", f"{kind} lacks '{name}'")
+        result: dict[str, Any] = getattr(self, kind)(**message)
+        return result
+
+    def hello(self, message: dict[str, Any]) -> dict[str, Any]:
+        if set(message) != {"protocol"} or type(message["protocol"]) is not int:
+            raise Refused("bad-message", "hello takes protocol, a number")
+        if self.greeted:
+            raise Refused("protocol", "hello was said already")
+        if message["protocol"] != 1:
+            raise Refused("protocol", "only version 1 is spoken here")
+        self.greeted = True
+        return {"type": "hello", "protocol": 1, "agent": "fake", "version": "0", "drivers": "null", "tls_library": "", "aes": False}
+
+    # The names of these methods and of their arguments are the protocol's own.
+
+    def program(self, name: str) -> dict[str, Any]:
+        self.program_name = name
+        self.transactions = {}
+        return {"type": "ok"}
+
+    def variable(self, **fields: Any) -> dict[str, Any]:
+        self.need_program()
+        needs = {"uniform": {"low", "high"}, "zipfian": {"low", "high", "skew"}, "sequence": {"low"}, "text": {"length"}, "constant": {"value"}}
+        kind = fields["kind"]
+        if kind not in needs or needs[kind] != set(fields) - {"name", "kind"}:
+            raise Refused("bad-message", f"a variable of kind '{kind}' does not take these fields")
+        if "high" in fields and fields["low"] > fields["high"]:
+            raise Refused("bad-message", "low is above high")
+        return {"type": "ok"}
+
+    def transaction(self, name: str, weight: int) -> dict[str, Any]:
+        self.need_program()
+        if weight < 1:
+            raise Refused("bad-message", "a weight is at least 1")
+        self.transactions[name] = weight
+        return {"type": "ok"}
+
+    def statement(self, transaction: str, **_: Any) -> dict[str, Any]:
+        self.need_program()
+        if transaction not in self.transactions:
+            raise Refused("bad-message", f"unknown transaction '{transaction}'")
+        return {"type": "ok"}
+
+    def connect(self, arm: str, driver: str, **fields: Any) -> dict[str, Any]:
+        if driver != "null":
+            raise Refused("connect", f"the fake agent has no driver '{driver}'")
+        if fields.get("connections", 1) < 1:
+            raise Refused("bad-message", "at least one connection")
+        self.arms[arm] = fields
+        return {
+            "type": "connected", "arm": arm, "connections": fields.get("connections", 1), "encrypted": False, "protocol": "", "cipher": "",
+            "group": "", "resumed": 0, "verified": False, "peer": "", "peer_key": "", "server_version": "", "library": "",
+        }  # fmt: skip
+
+    def query(self, arm: str, **_: Any) -> dict[str, Any]:
+        self.need_arm(arm)
+        raise Refused("statement", "the null driver has no queries")
+
+    def slice(
+        self, arm: str, seconds: float, discard: float = 0.0, seed: int = 0, rate: float = 0.0, operations: int = 0
+    ) -> dict[str, Any]:
+        del seed
+        self.need_arm(arm)
+        if not self.transactions:
+            raise Refused("no-program", "no transaction was declared")
+        if seconds <= 0 or not 0 <= discard < 1 or (operations and discard):
+            raise Refused("bad-message", "seconds above 0, discard from 0 to below 1, and 0 with operations")
+        self.slices += 1
+        if self.options.die_after and self.slices > self.options.die_after:
+            sys.exit(3)
+        print(json.dumps({"type": "counting", "arm": arm}, separators=(",", ":")), flush=True)
+        counted = seconds * (1 - discard)
+        self.clock += seconds
+        slow = math.exp(self.random.gauss(0, self.options.sd) + self.options.drift * self.clock)
+        if arm == "encrypted":
+            slow *= 1 + self.options.effect
+        latency = 1e9 / self.options.rate * slow
+        done = operations or round(min(rate or 1e18, 1e9 / latency) * counted)
+        return {
+            "type": "slice", "arm": arm, "seconds": done * latency / 1e9 if operations else counted, "operations": done, "errors": 0,
+            "rows": done, "checksum": f"{done + (arm == 'encrypted' and self.options.differ):016x}",
+            "cpu_user_ns": round(done * latency * 0.6), "cpu_system_ns": round(done * latency * 0.3),
+            "bytes_sent": 0, "bytes_received": 0, "segments_sent": 0, "segments_received": 0, "connects": 0, "resumed": 0, "late": 0,
+            "threads": 1, "histogram": histogram(latency, done), "first_error": "",
+        }  # fmt: skip
+
+    def disconnect(self, arm: str) -> dict[str, Any]:
+        self.need_arm(arm)
+        del self.arms[arm]
+        return {"type": "ok"}
+
+    def bye(self) -> dict[str, Any]:
+        return {"type": "ok"}
+
+    def need_program(self) -> None:
+        if not self.program_name:
+            raise Refused("no-program", "no program was begun")
+
+    def need_arm(self, arm: str) -> None:
+        if arm not in self.arms:
+            raise Refused("no-arm", f"arm '{arm}' is not connected")
+
+
+def histogram(latency_ns: float, count: int) -> str:
+    """HdrHistogram V2 compressed: `count` values at one place (three significant digits, 1 to 3.6e12)."""
+    half, sub_magnitude = 1024, 10
+    value = int(latency_ns)
+    bucket = max(0, value.bit_length() - (sub_magnitude + 1))
+    index = ((bucket + 1) << sub_magnitude) + (value >> bucket) - half
+    body = b""
+    if count:
+        body = (_zigzag(-index) if index else b"") + _zigzag(count)
+    header = struct.pack(">IIIIQQd", 0x1C849303, len(body), 0, 3, 1, 3_600_000_000_000, 1.0)
+    packed = zlib.compress(header + body)
+    return base64.b64encode(struct.pack(">II", 0x1C849304, len(packed)) + packed).decode()
+
+
+def _zigzag(value: int) -> bytes:
+    number = (value << 1) ^ (value >> 63)
+    out = b""
+    while number >> 7:
+        out += bytes([number & 0x7F | 0x80])
+        number >>= 7
+    return out + bytes([number])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--effect", type=float, default=0.0)
+    parser.add_argument("--sd", type=float, default=0.0)
+    parser.add_argument("--drift", type=float, default=0.0, help="log change a second of virtual time")
+    parser.add_argument("--rate", type=float, default=20_000.0)
+    parser.add_argument("--differ", action="store_true", help="the encrypted arm returns other rows")
+    parser.add_argument("--die-after", type=int, default=0, metavar="N", help="end in the middle of slice N + 1")
+    parser.add_argument("--seed", type=int, default=1)
+    agent = FakeAgent(parser.parse_args())
+    for line in sys.stdin:
+        said = agent.answer(line)
+        print(json.dumps(said, separators=(",", ":")), flush=True)
+        if said["type"] == "error" and said["code"] == "protocol" and not agent.greeted and '"hello"' in line:
+            return 2
+        if said["type"] == "ok" and json.loads(line)["type"] == "bye":
+            return 0
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

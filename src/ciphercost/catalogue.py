@@ -1,0 +1,84 @@
+"""catalogue: what there is, as tables for `list` and `doctor`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ciphercost import engines, mechanisms, record, workloads
+from ciphercost.errors import UsageError, nearest
+from ciphercost.reports.terminal import wrap
+
+
+def show(what: str | None) -> str:
+    """The table of that name, or all of them. Raises UsageError with the nearest name."""
+    if what is None:
+        return "\n\n".join(f"{name}\n{table()}" for name, table in TABLES.items())
+    if what not in TABLES:
+        raise UsageError(f"nothing to list by the name '{what}': {nearest(what, TABLES)}")
+    return TABLES[what]()
+
+
+def engines_table() -> str:
+    rows = []
+    for name in engines.names():
+        engine = engines.get(name)
+        found = list(engine.available())
+        where = [f"{each.version} ({each.source}) {each.location}".strip() for each in found] or ["none found; `ciphercost install " + name + "`"]
+        rows += [(name if n == 0 else "", place) for n, place in enumerate(where)]
+        rows.append(("", f"mechanisms: {', '.join(engine.mechanisms)}"))
+    return table(rows)
+
+
+def mechanisms_table() -> str:
+    rows = []
+    for name in mechanisms.names():
+        mechanism = mechanisms.get(name)
+        rows.append((name, f"{mechanism.title}; layer: {mechanism.layer}"))
+        rows.append(("", f"protects against {mechanism.protects}" if mechanism.layer != "control" else f"protects {mechanism.protects}"))
+        for factor in mechanism.factors:
+            values = " | ".join(value or "default" for value in factor.values) or "…"
+            rows.append(("", f"--set {factor.name}={values}: {factor.text}"))
+    return table(rows)
+
+
+def workloads_table() -> str:
+    rows = []
+    for name in workloads.names():
+        workload = workloads.get(name)
+        rows.append((name, f"{workload.title}; {workload.measures}"))
+        if workload.parameters:
+            rows.append(("", "--set " + " ".join(f"{key}={value}" for key, value in workload.parameters.items())))
+    return table(rows)
+
+
+def runs_table() -> str:
+    rows = []
+    for path in record.runs():
+        facts = record.read_facts(path)
+        cells = ", ".join(f"{cell.spec.engine}:{cell.spec.mechanism} {cell.workload or cell.spec.workload} {cell.status or 'cut off'}" for cell in facts.cells)
+        rows.append((facts.id, cells))
+    return table(rows) if rows else "  none in ./runs"
+
+
+def doctor() -> str:
+    """Everything the machine has or lacks, one line each."""
+    from ciphercost import doctor as doctor_
+
+    marks = {"ok": "ok     ", "warn": "mind   ", "missing": "MISSING"}
+    return "\n".join(line for name, state, text in doctor_.checks() for line in wrap(f"{marks[state]} {name}: {text}", "", " " * 8))
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "engines": engines_table,
+    "mechanisms": mechanisms_table,
+    "workloads": workloads_table,
+    "runs": runs_table,
+}
+
+
+def table(rows: Sequence[tuple[str, str]]) -> str:
+    width = max((len(name) for name, _ in rows), default=0)
+    lines: list[str] = []
+    for name, text in rows:
+        lines += wrap(text, f"  {name:<{width}}  ", " " * (width + 6))
+    return "\n".join(lines)

@@ -1,0 +1,287 @@
+"""cli: parse, call, print; no logic. Heavy modules are imported where they are called, so that --help is quick."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+
+import ciphercost
+from ciphercost.errors import CiphercostError, UsageError, nearest
+
+COST_OF_FAILURE = 1
+"""A cell failed or a proof failed."""
+
+
+class Commands(click.Group):
+    """A group that names the nearest command for one that it doesn't know."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            raise UsageError(f"unknown command '{args[0]}': {nearest(args[0], self.commands)}")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(ciphercost.__version__, message="%(prog)s %(version)s")
+def cli() -> None:
+    """What does encryption cost this database or web server, here, and is it really on?
+
+    Begin with `ciphercost quick`. Exit status: 0 done · 1 a cell or a proof failed · 2 bad usage.
+    """
+
+
+def main() -> NoReturn:
+    """Entry point. Every known failure is one clear message and its exit status; never a traceback."""
+    try:
+        status = cli.main(standalone_mode=False)
+    except click.exceptions.Exit as error:
+        status = error.exit_code
+    except click.ClickException as error:
+        error.show()
+        status = 2
+    except CiphercostError as error:
+        print(f"ciphercost: {error}", file=sys.stderr)
+        status = error.exit_status
+    except (KeyboardInterrupt, click.exceptions.Abort):
+        print("ciphercost: interrupted; what was measured until then is in the run's directory", file=sys.stderr)
+        status = 130
+    except BrokenPipeError:
+        sys.stderr.close()
+        status = 1
+    raise SystemExit(status if isinstance(status, int) else 0)
+
+
+# ── options that several commands share ───────────────────────────────────────────────────────────────────────────────
+
+
+def options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def apply(function: Any) -> Any:
+        for decorator in reversed(decorators):
+            function = decorator(function)
+        return function
+
+    return apply
+
+
+OUTPUT = (
+    click.option("--time", "time_", metavar="DURATION", help="Load time of each cell: 90s, 3m. [default: 90s]"),
+    click.option("--seed", type=click.IntRange(0), default=0, help="Of every random choice; 0 draws one and prints it."),
+    click.option("-o", "--output", type=click.Path(path_type=Path), metavar="DIR", help="The run's directory. [default: ./runs/<id>]"),
+    click.option("--json", "json_", type=click.Path(path_type=Path), metavar="FILE", help="Also write result.json here; - is standard output."),
+    click.option("--no-progress", is_flag=True, help="Say nothing while it runs."),
+)
+MEASURE = (
+    click.option("--workload", metavar="W", help="See `ciphercost list workloads`. [default: point-select]"),
+    click.option("--set", "factors", multiple=True, metavar="NAME=VALUE", help="A mechanism's factor or a workload's parameter."),
+    click.option("--clients", type=int, help="Connections. [default: the workload's]"),
+    click.option("--rows", type=int, help="Rows of the main table."),
+    click.option("--precision", metavar="SHARE", help="Stop once the interval is ± this: 1%."),
+    click.option("--sessions", type=int, help="Fresh server pairs; the interval's unit. [default: 8]"),
+    click.option("--quick", "quick_mode", is_flag=True, help="One session: faster, for this server pair only."),
+    click.option("--regime", type=click.Choice(["capacity", "one-core", "latency"]), help="Where processes run and how busy they are."),
+    click.option("--pooled/--per-request", default=None, help="Keep connections, or open one for each operation."),
+    click.option("--rate", type=float, help="Open loop: operations a second. [default: 60 % of the plain arm's capacity]"),
+    click.option("--no-latency", is_flag=True, help="Spend all time on capacity."),
+    click.option("--url", help="A server of yours: postgresql://user@host:port/db. Password from PGPASSWORD or ~/.pgpass."),
+    click.option("--ca", metavar="FILE", help="Certificate authority of that server, PEM."),
+    click.option("--bindir", metavar="DIR", help="Binaries of the server to start."),
+    click.option("--sql", metavar="FILE", help="Your own statements: pgbench's script language."),
+)
+
+
+def _cell(target: str, given: dict[str, Any]) -> Any:
+    from ciphercost import model, spec
+
+    engine, version, mechanism = spec.target(target)
+    factors = {}
+    for each in given["factors"]:
+        name, equals, value = each.partition("=")
+        if not equals or not name:
+            raise UsageError(f"--set {each}: write NAME=VALUE, e.g. --set version=1.2")
+        factors[name] = value
+    for name in ("clients", "rows", "rate", "sessions"):
+        if given.get(name) is not None and given[name] <= 0:
+            raise UsageError(f"--{name} {given[name]}: must be at least 1" if name != "rate" else "--rate: must be above 0")
+    return model.CellSpec(
+        engine=engine,
+        version=version,
+        mechanism=mechanism,
+        workload=given["workload"] or "point-select",
+        factors=factors,
+        clients=given["clients"] or 0,
+        rows=given["rows"] or 0,
+        regime=given["regime"] or "capacity",
+        per_request=given["pooled"] is False,
+        rate=given["rate"] or 0.0,
+        url=given["url"] or "",
+        ca=given["ca"] or "",
+        bindir=given["bindir"] or "",
+        sql=given["sql"] or "",
+    )
+
+
+def _spec(cells: list[Any], given: dict[str, Any]) -> Any:
+    from ciphercost import model, spec
+
+    return spec.check(
+        model.Spec(
+            cells=cells,
+            seed=given["seed"],
+            mode="quick" if given["quick_mode"] else "full",
+            sessions=given["sessions"] or (1 if given["quick_mode"] else 8),
+            time=spec.duration(given["time_"]) if given["time_"] else 90.0,
+            precision=spec.share(given["precision"]) if given["precision"] else 0.0,
+            latency=not given["no_latency"],
+        )
+    )
+
+
+def _run(spec: Any, given: dict[str, Any]) -> None:
+    from ciphercost import reports, run, watch
+
+    # The command as typed goes into the record: passwords are never arguments, so there is none in it.
+    command = shlex.join(["ciphercost", *sys.argv[1:]])
+    banner(spec)
+    result = run.run(spec, given["output"], watch.pick(not given["no_progress"]), command)
+    to_stdout = str(given["json_"]) == "-"
+    click.echo(reports.get("json" if to_stdout else "terminal")(result))
+    if given["json_"] and not to_stdout:
+        write(given["json_"], reports.get("json")(result) + "\n")
+    raise click.exceptions.Exit(COST_OF_FAILURE if any(cell.status != "ok" for cell in result.cells) else 0)
+
+
+def banner(spec: Any) -> None:
+    if any(cell.url for cell in spec.cells):
+        click.echo(
+            "=== This server is not ours. ciphercost does not control it: other load on it is in the figures. ===\n"
+            "=== Everything is made in a schema of its own, ciphercost_<run>, and dropped at the end.          ===",
+            err=True,
+        )
+
+
+def write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text)
+    except OSError as error:
+        raise UsageError(f"can't write {path}: {error.strerror}") from None
+
+
+# ── measuring ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@cli.command()
+@options(*OUTPUT)
+def quick(**given: Any) -> None:
+    """One minute: what does encryption cost here? PostgreSQL with TLS, SQLite with SQLCipher."""
+    from ciphercost import quick as quick_
+
+    _run(quick_.spec(given["seed"], given["time_"]), given)
+
+
+@cli.command()
+@click.argument("targets", nargs=-1, required=True, metavar="ENGINE[@VERSION]:MECHANISM… | FILE.toml")
+@options(*MEASURE, *OUTPUT, click.option("--print-spec", is_flag=True, help="Print the run as a TOML file, and run nothing."))
+def run(targets: tuple[str, ...], print_spec: bool, **given: Any) -> None:
+    """Measure one or several cells: full mode, eight sessions, an interval that covers restarts."""
+    from ciphercost import spec
+
+    if len(targets) == 1 and targets[0].endswith(".toml"):
+        made = spec.load(Path(targets[0]))
+    else:
+        made = _spec([_cell(target, given) for target in targets], given)
+    if print_spec:
+        click.echo(spec.dump(made), nl=False)
+        return
+    _run(made, given)
+
+
+@cli.command()
+@click.argument("engine", metavar="ENGINE[@VERSION]")
+@options(*MEASURE, *OUTPUT)
+def calibrate(engine: str, **given: Any) -> None:
+    """Plain against plain, through the whole path: this machine's noise floor."""
+    given["time_"] = given["time_"] or "60s"
+    given["regime"] = given["regime"] or "one-core"
+    given["no_latency"] = True
+    _run(_spec([_cell(f"{engine.partition(':')[0]}:none", given)], given), given)
+
+
+@cli.command()
+@click.argument("target", metavar="ENGINE:MECHANISM | URL")
+@options(
+    click.option("--set", "factors", multiple=True, metavar="NAME=VALUE", help="A factor of the mechanism."),
+    click.option("--ca", metavar="FILE", help="Certificate authority of that server, PEM."),
+    click.option("--bindir", metavar="DIR", help="Binaries of the server to start."),
+)
+def prove(target: str, factors: tuple[str, ...], ca: str | None, bindir: str | None) -> None:
+    """Is it encrypted? No load; every witness is heard. Exit status 0 only if so."""
+    from ciphercost import examine
+
+    blank: dict[str, Any] = dict.fromkeys(("workload", "clients", "rows", "regime", "pooled", "rate", "sql"))
+    url = target if "://" in target else None
+    name = examine.target_of_url(target) if url else target
+    cell = _cell(name, {**blank, "factors": factors, "url": url, "ca": ca, "bindir": bindir})
+    proven, text = examine.examine(cell)
+    click.echo(text)
+    raise click.exceptions.Exit(0 if proven else COST_OF_FAILURE)
+
+
+# ── looking ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@cli.command()
+@click.argument("run_", metavar="RUN")
+@click.option("--format", "format_", default="terminal", help="terminal or json. [default: terminal]")
+@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write to a file.")
+def report(run_: str, format_: str, output: Path | None) -> None:
+    """Estimate a run again from its slices, and show it."""
+    from ciphercost import conclude, record, reports
+
+    render = reports.get(format_)
+    text = render(conclude.conclude(record.find(run_)))
+    if output:
+        write(output, text + "\n")
+    else:
+        click.echo(text)
+
+
+@cli.command("list")
+@click.argument("what", required=False, metavar="[engines|mechanisms|workloads|runs]")
+def list_(what: str | None) -> None:
+    """What there is: engines, mechanisms, workloads, runs."""
+    from ciphercost import catalogue
+
+    click.echo(catalogue.show(what))
+
+
+@cli.command()
+def doctor() -> None:
+    """What this machine has and lacks, and what to do about it."""
+    from ciphercost import catalogue
+
+    click.echo(catalogue.doctor())
+
+
+@cli.command()
+@click.argument("target", metavar="ENGINE[@VERSION]")
+@click.option("--source", type=click.Choice(["debian", "maven"]), help="Where from. [default: what this machine can use]")
+def install(target: str, source: str | None) -> None:
+    """Fetch a server into a private root; nothing is installed on the host."""
+    from ciphercost import engines
+
+    engine, _, version = target.partition("@")
+    found = engines.get(engine).install(version, source or "")
+    click.echo(f"{found.engine} {found.version} from {found.source}: {found.location}")
+
+
+@cli.command()
+def clean() -> None:
+    """Remove what a run that was killed has left; touches nothing of a run that lives."""
+    from ciphercost import clean as clean_
+
+    click.echo(clean_.sweep())

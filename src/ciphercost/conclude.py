@@ -1,0 +1,119 @@
+"""conclude: a run's record -> Result. Reads only the record, so any run can be estimated again, later and elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import ciphercost
+from ciphercost import estimate, prove
+from ciphercost.model import FORMAT, Cell, CellEstimate, CellFacts, Result, RunFacts, Warning_
+from ciphercost.record import read_facts, read_proofs, read_slices
+
+if TYPE_CHECKING:
+    from ciphercost.provision import Bench, Twins
+
+
+def conclude(directory: Path) -> Result:
+    """The result of a run's directory, finished or cut off. Raises UsageError where the record is damaged."""
+    facts = read_facts(directory)
+    estimators = [estimate.CellEstimator(void_sessions=cell.void_sessions) for cell in facts.cells]
+    for slice_record in read_slices(directory):
+        estimators[slice_record.cell].add(slice_record)
+    estimates: list[CellEstimate | None] = [
+        estimator.finish(facts.spec.mode, facts.spec.margin) if cell.status in ("ok", None) and estimator.blocks else None
+        for cell, estimator in zip(facts.cells, estimators, strict=True)
+    ]
+    corrected = iter(estimate.holm([each for each in estimates if each is not None], facts.spec.margin))
+    proofs = read_proofs(directory)
+    cells = [
+        cell(facts, number, next(corrected) if found is not None else None, proofs)
+        for number, found in enumerate(estimates)
+    ]
+    return Result(
+        format=FORMAT,
+        id=facts.id,
+        started=facts.started,
+        ended=facts.ended,
+        tool=facts.tool,
+        machine=facts.machine,
+        seed=facts.seed,
+        cells=cells,
+        command=facts.command,
+        spec=facts.spec,
+        overhead_of_controller=facts.idle_seconds / facts.load_seconds if facts.load_seconds else None,
+    )
+
+
+def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[tuple[int, Any]]) -> Cell:
+    """One row of the result: what is known of the cell, its proofs, and its estimate where there may be one."""
+    known = facts.cells[number]
+    own = [proof for cell, proof in proofs if cell == number]
+    status, reason = known.status or "failed", known.reason
+    if known.status is None:
+        reason = "the run was cut off" + (" (what it measured until then is shown)" if found else "")
+    return Cell(
+        engine=known.spec.engine,
+        version=known.version,
+        layer=known.layer,
+        mechanism=known.spec.mechanism,
+        workload=known.workload or known.spec.workload,
+        clients=known.clients,
+        status=status,
+        mode=facts.spec.mode,
+        regime=known.spec.regime,
+        factors=known.factors,
+        rows=known.rows,
+        slice_seconds=known.slice_seconds,
+        config_diff=known.config_diff,
+        proofs=first_and_failed(own),
+        reason=reason,
+        encryption=known.encryption,
+        cores=known.cores,
+        verdict=found.verdict if found else None,
+        sessions=found.sessions if found else 0,
+        blocks=found.blocks if found else 0,
+        overhead=found.overhead if found else {},
+        arms=found.arms if found else {},
+        warnings=[*known.warnings, *(found.warnings if found else [])],
+        smallest_effect=found.smallest_effect if found else None,
+        sessions_needed=found.sessions_needed if found else None,
+        carryover=found.carryover if found else {},
+    )
+
+
+def first_and_failed(proofs: list[Any]) -> list[Any]:
+    """The proofs of the first session, and every failed one: the others say the same and are in proofs.json. Pure."""
+    first = min((proof.session for proof in proofs), default=0)
+    return [proof for proof in proofs if proof.session == first or not proof.passed]
+
+
+def describe(facts: CellFacts, bench: Bench) -> None:
+    """What is known of a cell once its server was found and its data loaded."""
+    facts.version = bench.installation.version
+    facts.source = bench.installation.source
+    facts.layer = bench.mechanism.layer
+    facts.clients = bench.clients
+    facts.workload = bench.program.name
+    facts.rows = int(bench.program.parameters.get("rows", 0))
+    facts.factors = {**bench.factors, **{name: str(value) for name, value in bench.program.parameters.items()}}
+    if bench.cell.url:
+        facts.warnings = [Warning_("not-controlled", "this server is not ours: it was not started, stopped or configured for the run")]
+
+
+def describe_session(facts: CellFacts, twins: Twins, connected: dict[str, Any]) -> None:
+    """What a session's twins turned out to be."""
+    from ciphercost.provision import config_diff
+
+    facts.config_diff = config_diff(twins.connect)
+    facts.encryption = prove.negotiated(connected)
+    facts.cores = {"server": spell(twins.server_cpus), "agent": spell(twins.agent_cpus)}
+
+
+def spell(cpus: set[int]) -> str:
+    return ",".join(str(cpu) for cpu in sorted(cpus))
+
+
+def tool() -> dict[str, str]:
+    """Name and version of what measured."""
+    return {"name": "ciphercost", "version": ciphercost.__version__}

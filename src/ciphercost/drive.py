@@ -1,0 +1,239 @@
+"""drive: one session of one cell: pilot, warm-up, blocks in mirrored order, then latency in an open loop. I/O by the agent, no statistics.
+
+Every slice goes to the record the moment it is answered. Time is counted as load time asked of the agent, so that a session
+has the same length on a fast and on a slow machine.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import msgspec
+import numpy as np
+
+from ciphercost import plan
+from ciphercost.agent import Agent
+from ciphercost.errors import AgentError, RunError
+from ciphercost.estimate import CellEstimator
+from ciphercost.model import ARMS, AgentSlice, Arm, Block, CellFacts, CellSpec, Phase, SliceRecord, Spec
+from ciphercost.provision import Twins
+from ciphercost.record import Record
+from ciphercost.sample import Sampler
+from ciphercost.watch import Watcher
+
+CLIENT_BOUND = 0.85
+FOREIGN = 0.05
+STEAL = 0.05
+MAX_FAILURES = 3
+"""Slices in a row that may fail before the cell is given up."""
+MAX_REPEATS = 2
+"""Sessions that are run again with longer slices; after that the report warns."""
+
+
+class NoSteadyState(RunError):
+    """The warm-up ended without a level to measure at."""
+
+
+class Drive:
+    """Makes the load of one cell. One instance lives through all sessions of the cell."""
+
+    def __init__(self, number: int, spec: Spec, facts: CellFacts, seed: int, record: Record, watcher: Watcher) -> None:
+        self.number = number
+        self.spec = spec
+        self.facts = facts
+        self.seed = seed
+        self.record = record
+        self.watcher = watcher
+        self.estimator = CellEstimator()
+        self.budget = plan.budget(spec, facts.spec)
+        self._began = time.monotonic()
+        self._failures = 0
+        self._last_answer = 0.0
+        self._twins: Twins
+        self._agent: Agent
+        self._sampler: Sampler
+
+    @property
+    def cell(self) -> CellSpec:
+        return self.facts.spec
+
+    def session(self, number: int, twins: Twins, agent: Agent, sampler: Sampler) -> None:
+        """Run one session. Raises RunError where it can't go on, NoSteadyState where there is no level to measure at."""
+        self._twins, self._agent, self._sampler = twins, agent, sampler
+        self._last_answer = 0.0
+        if not self.facts.slice_seconds:
+            self.facts.slice_seconds = self._pilot(number)
+            self.record.save_facts()
+        self._warm_up(number)
+        blocks = plan.blocks(self.seed, self.number, number)
+        self._run_blocks(number, "capacity", blocks, self.budget.capacity_s, self.facts.slice_seconds, rate=0.0)
+        if self.budget.latency_s:
+            self._latency(number, blocks)
+
+    def precise_enough(self) -> bool:
+        """Stopping is on precision, never on significance."""
+        if not self.spec.precision or self.cell.regime == "latency":
+            return False
+        return self.estimator.precise(self.spec.precision, self.spec.mode)
+
+    def must_repeat(self, session: int) -> bool:
+        """Whether one arm's debt reached the other in this session (λ ≠ 0): then the slices get twice as long and it is run again."""
+        if len(self.facts.void_sessions) >= MAX_REPEATS or self.spec.slice_seconds or not self.estimator.carried_over(session):
+            return False
+        longer = min(2 * self.facts.slice_seconds, self.budget.longest_slice_s, plan.CANDIDATES[-1])
+        if longer <= self.facts.slice_seconds:
+            return False
+        self.facts.slice_seconds = longer
+        self.facts.void_sessions = [*self.facts.void_sessions, session]
+        self.estimator.drop(session)
+        self.record.save_facts()
+        return True
+
+    # ── phases ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _pilot(self, session: int) -> float:
+        """Record both arms finely and choose the slice length from that."""
+        if self.spec.slice_seconds:
+            return self.spec.slice_seconds
+        self.watcher.phase(self.number, session, "pilot")
+        rates: dict[Arm, list[float]] = {arm: [] for arm in ARMS}
+        steps = max(4, int(self.budget.pilot_s / (2 * plan.FINE_SECONDS)))
+        for step in range(2 * steps):
+            arm = ARMS[step % 2]
+            answer = self._slice(session, "pilot", 0, "", step, arm, plan.FINE_SECONDS, discard=0.0)
+            if answer is not None:
+                rates[arm].append(np.log(max(answer.operations, 0.5) / answer.seconds))
+        shortest = min(len(rates["plain"]), len(rates["encrypted"]))
+        if rates["plain"]:
+            self.facts.capacity = {"pilot_per_s": float(np.exp(np.mean(rates["plain"])))}
+        pairs = np.array([rates["plain"][:shortest], rates["encrypted"][:shortest]]).T
+        return plan.choose_slice_length(pairs, plan.FINE_SECONDS, longest=self.budget.longest_slice_s)
+
+    def _warm_up(self, session: int) -> None:
+        """Both arms, by turns, until neither is still on its way to its level."""
+        self.watcher.phase(self.number, session, "warm-up")
+        rates: dict[Arm, list[float]] = {arm: [] for arm in ARMS}
+        spent, step = 0.0, 0
+        length = self.budget.warmup_slice_s
+        while True:
+            for arm in ARMS if step % 2 == 0 else ARMS[::-1]:
+                answer = self._slice(session, "warmup", 0, "", 2 * step, arm, length, discard=0.0)
+                spent += length
+                if answer is not None:
+                    rates[arm].append(max(answer.operations, 0.5) / answer.seconds)
+            step += 1
+            enough = spent >= self.budget.warmup_s
+            if enough and plan.steady(np.array(rates["plain"]), np.array(rates["encrypted"])):
+                return
+            if spent >= self.budget.warmup_limit_s:
+                raise NoSteadyState(
+                    f"after {spent:.0f} s of warm-up the throughput still changes its level; give it longer with --time, "
+                    "or look for what else runs on this machine"
+                )
+
+    def _run_blocks(
+        self, session: int, phase: Phase, blocks: Iterator[Block], seconds: float, length: float, *, rate: float
+    ) -> None:
+        spent, done = 0.0, 0
+        while spent + plan.SLICES_A_BLOCK * length <= seconds or 0 < seconds and done < plan.LEAST_BLOCKS_SESSION:
+            block = next(blocks)
+            self.watcher.phase(self.number, session, phase)
+            for position, arm in enumerate(block.arms):
+                if position == 1:
+                    self._sampler.refresh()
+                asked = length * (plan.LEAD_IN if position == 0 else 1)
+                self._slice(session, phase, block.number, block.order, position, arm, asked, rate=rate)
+                spent += asked
+            done += 1
+            if phase == "capacity":
+                self.watcher.interval(self.number, self.estimator.throughput_interval(self.spec.mode))
+                if self.spec.mode == "quick" and self.precise_enough():
+                    return
+
+    def _latency(self, session: int, blocks: Iterator[Block]) -> None:
+        """One fixed rate for both arms, each request timed from when it was due."""
+        if not self.facts.rate:
+            capacity = self.estimator.plain_capacity() or self.facts.capacity.get("pilot_per_s", 0.0)
+            self.facts.rate = self.cell.rate or round(0.6 * capacity, 1 if capacity < 100 else 0)
+            self.record.save_facts()
+        if self.facts.rate > 0:
+            length = min(max(self.facts.slice_seconds, 0.5), self.budget.latency_s / (plan.SLICES_A_BLOCK * plan.LEAST_BLOCKS_SESSION))
+            self._run_blocks(session, "latency", blocks, self.budget.latency_s, length, rate=self.facts.rate)
+
+    # ── one slice ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _slice(
+        self,
+        session: int,
+        phase: Phase,
+        block: int,
+        order: str,
+        position: int,
+        arm: Arm,
+        length: float,
+        *,
+        rate: float = 0.0,
+        discard: float = plan.DISCARD,
+    ) -> AgentSlice | None:
+        began = time.monotonic()
+        if self._last_answer:
+            self.record.facts.idle_seconds += began - self._last_answer
+        draft = SliceRecord(
+            cell=self.number,
+            session=session,
+            phase=phase,
+            block=block,
+            order=order,
+            position=position,
+            arm=arm,
+            started=round(began - self._began, 6),
+            length=length,
+            rate=rate,
+        )
+        seed = plan.slice_seed(self.seed, self.number, session, block, position + (1000 if phase in ("pilot", "warmup") else 0))
+        try:
+            answer = self._agent.slice(
+                arm, length, discard=discard, seed=seed, rate=rate, on_counting=self._sampler.begin
+            )
+        except AgentError as error:
+            self._fail(draft, str(error))
+            return None
+        self._last_answer = time.monotonic()
+        self.record.facts.load_seconds += self._last_answer - began
+        counters = self._sampler.end(answer.cpu_user_ns + answer.cpu_system_ns)
+        if answer.errors and not answer.operations:
+            self._fail(msgspec.structs.replace(draft, agent=answer), answer.first_error)
+            return None
+        self._failures = 0
+        record = msgspec.structs.replace(draft, agent=answer, counters=counters, marks=self._marks(answer, counters.foreign_cpu, counters.host_steal))
+        self.record.append(record)
+        self.estimator.add(record)
+        self.watcher.slice(self.number, length, answer.operations / answer.seconds if answer.seconds else 0.0, arm)
+        return answer
+
+    def _fail(self, draft: SliceRecord, reason: str) -> None:
+        """A failed slice is a record, not a gap. Raises RunError when several fail in a row."""
+        record = msgspec.structs.replace(draft, error=reason or "no operation ended")
+        self.record.append(record)
+        self.estimator.add(record)
+        self._failures += 1
+        self._last_answer = time.monotonic()
+        if self._failures >= MAX_FAILURES or draft.phase == "pilot":
+            raise RunError(f"{draft.arm} arm: {record.error}")
+        for arm in ARMS:
+            # A lost connection is opened again, so that one broken slice costs one block and not the session.
+            self._agent.connect(arm, **self._twins.connect[arm])
+
+    def _marks(self, answer: AgentSlice, foreign: float, steal: float) -> list[str]:
+        marks = []
+        cores = max(1, len(self._twins.server_cpus | self._twins.agent_cpus))
+        if steal > STEAL:
+            marks.append("steal")
+        if foreign / cores > FOREIGN:
+            marks.append("foreign-cpu")
+        window = answer.seconds * 1e9 * min(max(1, answer.threads), max(1, len(self._twins.agent_cpus)))
+        shared = self._twins.embedded or bool(self._twins.server_cpus & self._twins.agent_cpus)
+        if not shared and not answer.connects and window and (answer.cpu_user_ns + answer.cpu_system_ns) / window > CLIENT_BOUND:
+            marks.append("client-bound")
+        return marks

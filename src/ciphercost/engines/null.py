@@ -1,0 +1,63 @@
+"""null: no server at all: the agent's own floor, and the place where a known effect is put in to see whether it is found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ciphercost import __version__
+from ciphercost.engines import Engine, Installation, Server
+from ciphercost.errors import UsageError
+
+if TYPE_CHECKING:
+    from ciphercost.guard import Guard
+
+
+class Nowhere(Server):
+    """Stands for a server that isn't there."""
+
+    def connection(self) -> dict[str, object]:
+        return {"driver": "null"}
+
+    def stop(self) -> None:
+        """There is nothing to end."""
+
+
+class Null(Engine):
+    name = "null"
+    title = "no server: the agent's own floor"
+    driver = "null"
+    dialect = "null"
+    mechanisms = ("busy", "none")
+    embedded = True
+    stores = False
+
+    def available(self) -> Iterable[Installation]:
+        return [Installation(self.name, __version__, "library", "inside the agent")]
+
+    def find(self, version: str = "", *, url: str = "", bindir: str = "") -> Installation:
+        if version or url or bindir:
+            raise UsageError("null is no server: it has no version, --url or --bindir")
+        return Installation(self.name, __version__, "library", "inside the agent")
+
+    def install(self, version: str = "", source: str = "") -> Installation:  # noqa: ARG002
+        return self.find(version)
+
+    def initialise(self, installation: Installation, directory: Path, guard: Guard) -> None:
+        """Nothing is kept."""
+
+    def start(
+        self,
+        installation: Installation,  # noqa: ARG002
+        directory: Path,  # noqa: ARG002
+        guard: Guard,  # noqa: ARG002
+        *,
+        cpus: Iterable[int] | None = None,  # noqa: ARG002
+        settings: Mapping[str, str] | None = None,  # noqa: ARG002
+        logs: Path | None = None,  # noqa: ARG002
+    ) -> Server:
+        return Nowhere()
+
+
+ENGINE = Null()

@@ -1,0 +1,63 @@
+"""examine: `ciphercost prove`: a target -> the witnesses' words and whether it is encrypted. No load."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from ciphercost import guard, prove, provision, spec
+from ciphercost.agent import Agent
+from ciphercost.errors import UsageError, nearest
+from ciphercost.model import CellSpec, Proof
+from ciphercost.record import new_id
+from ciphercost.reports.terminal import wrap
+
+SCHEMES = {"postgresql": "postgresql:tls", "postgres": "postgresql:tls"}
+"""What is examined behind a URL of this scheme."""
+
+
+def target_of_url(url: str) -> str:
+    """ENGINE:MECHANISM of a URL. Raises UsageError for a scheme that no engine speaks."""
+    scheme = urlsplit(url).scheme
+    if scheme not in SCHEMES:
+        raise UsageError(f"no engine for '{scheme}://': {nearest(scheme, SCHEMES)}")
+    return SCHEMES[scheme]
+
+
+def examine(cell: CellSpec) -> tuple[bool, str]:
+    """(proven, text for people). Raises CiphercostError where the target can't be reached or started."""
+    spec.check(spec.Spec(cells=[cell], mode="quick", sessions=1))
+    run_id = new_id()
+    with tempfile.TemporaryDirectory(prefix="ciphercost-prove-") as logs, guard.Guard(run_id) as run_guard:
+        scratch = guard.scratch(run_id, run_guard)
+        with (
+            provision.bench(cell, run_guard, scratch, Path(logs), 0) as bench,
+            bench.session(1, set(), set()) as twins,
+            Agent(log=Path(logs) / "agent.log") as agent,
+        ):
+            proofs, _ = prove.prove(bench.engine, bench.mechanism, twins, agent, 1)
+            return judge(proofs, bench)
+
+
+def judge(proofs: list[Proof], bench: provision.Bench) -> tuple[bool, str]:
+    """The encrypted arm decides; the plain arm is the control that shows that the witnesses can see.
+
+    On a server that is the user's the plain arm may be refused: then encryption is enforced, and the control is missing.
+    """
+    encrypted = [proof for proof in proofs if proof.arm == "encrypted"]
+    plain = [proof for proof in proofs if proof.arm == "plain"]
+    lines = [f"{bench.engine.name} {bench.installation.version} · {bench.mechanism.name}"]
+    for title, heard in (("encrypted arm", encrypted), ("plain arm (control)", plain)):
+        lines.append(f"  {title}")
+        for proof in heard:
+            lines += wrap(f"{'ok    ' if proof.passed else 'FAILED'} {proof.witness}: {proof.detail}", "    ", "           ")
+    refused = bool(bench.cell.url) and bool(plain) and plain[0].witness == "client" and not plain[0].passed
+    if refused:
+        lines += wrap("The server refuses connections in clear: encryption is enforced, so there is no control in clear.", "  ")
+    if not bench.mechanism.witnesses:
+        return False, "\n".join([*lines, f"  nothing to prove: {bench.mechanism.title}"])
+    missing = prove.unproven(encrypted if refused else proofs, bench.mechanism)
+    proven = not missing or (refused and missing.startswith("not heard: ") and "encrypted" not in missing)
+    lines.append("  ENCRYPTED, proven by every witness" if proven else "  NOT PROVEN")
+    return proven, "\n".join(lines)

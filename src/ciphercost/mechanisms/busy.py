@@ -1,0 +1,37 @@
+"""busy: a busy wait of known length in one arm: a control that must be found, as large as it was put in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from ciphercost.engines import Engine
+from ciphercost.errors import UsageError
+from ciphercost.mechanisms import Factor, Mechanism
+from ciphercost.model import Arm
+from ciphercost.spec import share
+
+BASE_NS = 50_000
+"""Both arms' operation: long enough that the agent's own floor (well below 1 µs) does not dilute the effect."""
+
+
+class Busy(Mechanism):
+    name = "busy"
+    title = "a known busy wait (control)"
+    layer = "control"
+    factors = (Factor("effect", (), "share by which the encrypted arm's operation is longer, e.g. 2%"),)
+    protects = "nothing: it shows that an effect of known size is found"
+
+    def check(self, factors: Mapping[str, str]) -> dict[str, str]:
+        known = super().check(factors)
+        known["effect"] = known["effect"] or "2%"
+        if share(known["effect"], "--set effect") >= 1:
+            raise UsageError(f"--set effect={known['effect']}: must be below 100%")
+        return known
+
+    def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:  # noqa: ARG002
+        effect = share(factors["effect"]) if arm == "encrypted" else 0.0
+        return {"busy_ns": round(BASE_NS * (1 + effect))}
+
+
+MECHANISM = Busy()

@@ -1,0 +1,275 @@
+"""prove: twins -> proofs, before any load. Three witnesses an arm, each of which can fail. I/O, no statistics.
+
+Both directions are asserted: a probe that can't see the canary on the plain twin proves nothing about the encrypted one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ciphercost.agent import Agent
+from ciphercost.engines import Engine
+from ciphercost.errors import AgentError, Unproven
+from ciphercost.mechanisms import Mechanism
+from ciphercost.model import ARMS, Arm, Proof, Witness
+from ciphercost.provision import CANARY_TABLE, Twins
+from ciphercost.relay import Relay, tls_records
+from ciphercost.workloads import Program
+
+NULL_SEEN = "no bytes seen: the witness looked at nothing"
+
+
+class Probe:
+    """Everything a witness may ask: the twins, the agent, what each arm negotiated."""
+
+    def __init__(self, engine: Engine, mechanism: Mechanism, twins: Twins, agent: Agent, session: int) -> None:
+        self.engine = engine
+        self.mechanism = mechanism
+        self.twins = twins
+        self.agent = agent
+        self.session = session
+        self.connected: dict[Arm, dict[str, Any]] = {}
+
+    def proof(self, arm: Arm, witness: Witness, passed: bool, detail: str) -> Proof:
+        return Proof(arm=arm, witness=witness, passed=passed, detail=" ".join(detail.split()), session=self.session)
+
+    def single(self, arm: Arm) -> dict[str, object]:
+        return single(self.twins.connect[arm])
+
+
+def single(connect: Mapping[str, object]) -> dict[str, object]:
+    """An arm's connection fields for one pooled connection. Pure."""
+    return {name: value for name, value in connect.items() if name != "per_request"} | {"connections": 1, "threads": 1}
+
+
+def prove(engine: Engine, mechanism: Mechanism, twins: Twins, agent: Agent, session: int) -> tuple[list[Proof], dict[str, Any]]:
+    """Hear every witness of the mechanism for both arms. Returns the proofs and what the encrypted arm negotiated.
+
+    Never raises for a failed witness: that is a proof with `passed` false. `unproven` says which.
+    """
+    probe = Probe(engine, mechanism, twins, agent, session)
+    proofs: list[Proof] = []
+    for arm in ARMS:
+        # The client first: without a connection the others have nothing to look at.
+        for witness in sorted(mechanism.witnesses, key=lambda name: name != "client"):
+            proofs.append(_hear(probe, arm, witness))
+            if not proofs[-1].passed and witness == "client":
+                break
+    _close(probe)
+    return proofs, probe.connected.get("encrypted", {})
+
+
+def unproven(proofs: list[Proof], mechanism: Mechanism) -> str:
+    """Why these proofs don't prove both arms; empty when they do. Pure."""
+    failed = [f"{proof.witness} witness, {proof.arm} arm: {proof.detail}" for proof in proofs if not proof.passed]
+    if failed:
+        return "; ".join(failed)
+    heard = {(proof.arm, proof.witness) for proof in proofs}
+    missing = [f"{witness} witness, {arm} arm" for arm in ARMS for witness in mechanism.witnesses if (arm, witness) not in heard]
+    return f"not heard: {', '.join(missing)}" if missing else ""
+
+
+def require(proofs: list[Proof], mechanism: Mechanism) -> None:
+    """Raises Unproven, naming the witness, unless both arms are what their names say."""
+    if reason := unproven(proofs, mechanism):
+        raise Unproven(reason)
+
+
+def _hear(probe: Probe, arm: Arm, witness: Witness) -> Proof:
+    try:
+        passed, detail = WITNESSES[probe.mechanism.layer, witness](probe, arm)
+    except AgentError as error:
+        passed, detail = False, f"{error} [{error.code}]"
+    return probe.proof(arm, witness, passed, detail)
+
+
+def _close(probe: Probe) -> None:
+    for arm in probe.connected:
+        probe.agent.disconnect(f"prove-{arm}")
+
+
+# ── what the client negotiated ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def client(probe: Probe, arm: Arm) -> tuple[bool, str]:
+    """The agent's own connection: encrypted, verified, with what; or in clear."""
+    answer = probe.agent.connect(f"prove-{arm}", **probe.single(arm))
+    probe.connected[arm] = answer
+    if arm == "plain":
+        return not answer["encrypted"], "in clear" if not answer["encrypted"] else f"encrypted with {answer['protocol']}"
+    detail = describe(answer)
+    if not answer["encrypted"]:
+        return False, "in clear: nothing was negotiated"
+    wanted = probe.twins.connect[arm].get("tls", "")
+    if wanted in ("verify-ca", "verify-full") and not answer["verified"]:
+        return False, f"{detail}: the peer was not verified"
+    return True, detail
+
+
+def describe(answer: Mapping[str, Any]) -> str:
+    """`TLSv1.3 TLS_AES_256_GCM_SHA384 x25519, RSA 2048, peer verified` of a `connected` answer. Pure."""
+    parts = [str(answer[name]) for name in ("protocol", "cipher", "group") if answer.get(name)]
+    words = [" ".join(parts)]
+    if answer.get("peer_key"):
+        words.append(str(answer["peer_key"]))
+    if answer.get("peer"):
+        words.append("peer verified" if answer.get("verified") else "peer not verified")
+    if answer.get("resumed"):
+        words.append("resumed")
+    return ", ".join(words)
+
+
+# ── in transit ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def server_of_session(probe: Probe, arm: Arm) -> tuple[bool, str]:
+    """What the server says of this very session."""
+    rows = probe.agent.query(f"prove-{arm}", probe.engine.tls_witness)
+    return judge_sessions(rows, arm, str(probe.connected[arm].get("cipher", "")))
+
+
+def judge_sessions(rows: list[list[str | None]], arm: Arm, cipher: str) -> tuple[bool, str]:
+    """Rows of (encrypted, protocol, cipher), one a session: all must be what the arm's name says, and agree with the client. Pure."""
+    if not rows:
+        return False, "the server says nothing of this session"
+    on = [str(row[0]).lower() in ("t", "true", "1", "yes") for row in rows]
+    said = f"{rows[0][1] or ''} {rows[0][2] or ''}".strip() or "no encryption"
+    if arm == "plain":
+        return not any(on), f"the server says: {said}" if any(on) else "the server says: not encrypted"
+    if not all(on):
+        return False, f"the server says: {on.count(False)} of {len(on)} sessions are not encrypted"
+    ciphers = {str(row[2]) for row in rows}
+    if ciphers != {cipher}:
+        return False, f"the server says {', '.join(sorted(ciphers))}, the client says {cipher}"
+    return True, f"the server says: {said}"
+
+
+def wire(probe: Probe, arm: Arm) -> tuple[bool, str]:
+    """What an eye between the two sees: the canary, in both directions, or none of it."""
+    fields = probe.single(arm)
+    host, port = str(fields["host"]), int(str(fields["port"]))
+    with Relay(host, port) as relay:
+        # The name that the certificate is checked against stays the server's, though the address is the relay's.
+        fields = fields | {"host": "127.0.0.1", "port": relay.port, "tls_server_name": fields.get("tls_server_name", host)}
+        probe.agent.connect(f"wire-{arm}", **fields)
+        rows = probe.agent.query(f"wire-{arm}", f"SELECT '{probe.twins.canary}'")  # noqa: S608 - our own word
+        probe.agent.disconnect(f"wire-{arm}")
+        sent, received = bytes(relay.to_server), bytes(relay.to_client)
+    if rows != [[probe.twins.canary]]:
+        return False, "the server did not answer with the canary, so its absence would prove nothing"
+    return judge_wire(sent, received, probe.twins.canary, arm)
+
+
+def judge_wire(sent: bytes, received: bytes, canary: str, arm: Arm) -> tuple[bool, str]:
+    """Whether the bytes of both directions are what the arm's name says. Pure."""
+    if not sent or not received:
+        return False, NULL_SEEN
+    word = canary.encode()
+    seen = sent.count(word), received.count(word)
+    records = tls_records(sent), tls_records(received)
+    size = f"{len(sent) + len(received)} bytes"
+    if arm == "plain":
+        if not all(seen):
+            return False, f"the canary is not visible in {size} (compressed, or encrypted?)"
+        return True, f"the canary is visible in both directions ({size})"
+    if any(seen):
+        return False, f"the canary is visible in clear: {seen[0]} times sent, {seen[1]} times received"
+    if not all(records):
+        return False, f"the canary is absent from {size}, but there are no TLS records either"
+    return True, f"the canary is absent; {sum(records)} TLS records in {size}"
+
+
+# ── at rest ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def disk(probe: Probe, arm: Arm) -> tuple[bool, str]:
+    """Every file of the arm's directories: the canary is in one on the plain twin, in none on the encrypted."""
+    files = scanned = hits = 0
+    where = ""
+    for path in _files(probe.twins.directories[arm]):
+        content = path.read_bytes()
+        files, scanned = files + 1, scanned + len(content)
+        if count := content.count(probe.twins.canary.encode()):
+            hits, where = hits + count, path.name
+    size = f"{files} files, {scanned} bytes"
+    if not scanned:
+        return False, NULL_SEEN
+    if arm == "plain":
+        return hits > 0, f"the canary is in {where} ({size})" if hits else f"the canary is in none of {size}"
+    return not hits, f"the canary is in {where}" if hits else f"the canary is in none of {size}"
+
+
+def _files(directories: list[Path]) -> Iterator[Path]:
+    for directory in directories:
+        yield from (path for path in directory.rglob("*") if path.is_file() and not path.is_symlink())
+
+
+def opens_only_with_key(probe: Probe, arm: Arm) -> tuple[bool, str]:
+    """The library itself: the plain file opens without a key, the encrypted one with its key alone."""
+    with_key = probe.agent.query(f"prove-{arm}", f"SELECT word FROM {CANARY_TABLE}")  # noqa: S608 - our own table
+    if with_key != [[probe.twins.canary]]:
+        return False, "the canary row is not there"
+    fields = probe.single(arm)
+    if arm == "plain" and fields.get("key"):
+        return False, "the plain arm has a key"
+    bare = {name: value for name, value in fields.items() if name not in ("key", "pragmas")}
+    name = f"bare-{arm}"
+    try:
+        probe.agent.connect(name, **bare)
+        rows = probe.agent.query(name, f"SELECT word FROM {CANARY_TABLE}")  # noqa: S608 - our own table
+        probe.agent.disconnect(name)
+    except AgentError as error:
+        return arm == "encrypted", f"without a key: {error}"
+    opened = rows == [[probe.twins.canary]]
+    if arm == "plain":
+        return opened, "opens without a key"
+    return False, "opens without a key"
+
+
+WITNESSES: dict[tuple[str, Witness], Callable[[Probe, Arm], tuple[bool, str]]] = {
+    ("transit", "client"): client,
+    ("transit", "server"): server_of_session,
+    ("transit", "wire"): wire,
+    ("rest", "client"): client,
+    ("rest", "server"): opens_only_with_key,
+    ("rest", "disk"): disk,
+}
+
+
+def negotiated(answer: Mapping[str, Any]) -> dict[str, str]:
+    """Of a `connected` answer what belongs into the result. Pure."""
+    names = ("protocol", "cipher", "group", "peer_key", "library")
+    found = {name: str(answer[name]) for name in names if answer.get(name)}
+    if answer.get("peer"):
+        found["verified"] = "yes" if answer.get("verified") else "no"
+    return found
+
+
+def same_rows(twins: Twins, agent: Agent, program: Program, seed: int) -> str:
+    """Why the arms do not return the same rows; empty when they do.
+
+    Where operations change nothing both arms run the same ones; and the workload's own check query must answer alike.
+    """
+    if program.read_only:
+        operations = 4 if program.per_request else 64
+        answers = {arm: agent.slice(arm, 60, discard=0.0, seed=seed, operations=operations) for arm in ARMS}
+        for arm, answer in answers.items():
+            if answer.errors:
+                raise AgentError(f"{arm} arm: {answer.first_error}", "statement")
+        plain, encrypted = answers["plain"], answers["encrypted"]
+        if (plain.rows, plain.checksum) != (encrypted.rows, encrypted.checksum):
+            return (
+                f"the same {operations} operations gave {plain.rows} rows (checksum {plain.checksum}) in clear "
+                f"and {encrypted.rows} ({encrypted.checksum}) encrypted"
+            )
+    if program.check:
+        rows = {}
+        for arm in ARMS:
+            agent.connect(f"check-{arm}", **single(twins.connect[arm]))
+            rows[arm] = agent.query(f"check-{arm}", program.check)
+            agent.disconnect(f"check-{arm}")
+        if rows["plain"] != rows["encrypted"]:
+            return f"the check query answers {rows['plain']} in clear and {rows['encrypted']} encrypted"
+    return ""

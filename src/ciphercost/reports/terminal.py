@@ -1,0 +1,168 @@
+"""terminal: a result as plain words and figures, 80 columns wide; cost first, then proof, then what to mind."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from typing import Any
+
+from ciphercost.model import Cell, Estimate, Result
+
+WIDTH = 80
+
+METRICS: tuple[tuple[str, str, str, str], ...] = (
+    # key, label, word where encrypted is more, word where it is less
+    ("server_cpu_per_op", "server CPU per operation", "more", "less"),
+    ("client_cpu_per_op", "client CPU per operation", "more", "less"),
+    ("throughput", "operations per second", "more", "fewer"),
+    ("latency_p50", "latency p50", "longer", "shorter"),
+    ("latency_p99", "latency p99", "longer", "shorter"),
+    ("wire_bytes_per_op", "bytes on the wire per op.", "more", "fewer"),
+    ("disk_bytes_per_op", "bytes to disk per op.", "more", "fewer"),
+    ("memory", "memory", "more", "less"),
+)
+
+
+def render(result: Result) -> str:
+    """Every cell, then the machine and how to see it again."""
+    blocks = [block(cell) for cell in result.cells]
+    return "\n\n".join([*blocks, footer(result)])
+
+
+def block(cell: Cell) -> str:
+    """One cell. No figure stands here unless the cell was proven."""
+    return "\n".join(_lines(cell))
+
+
+def _lines(cell: Cell) -> Iterator[str]:
+    yield heading(cell)
+    if cell.status != "ok" and not cell.overhead:
+        yield from wrap(f"{cell.status.upper().replace('-', ' ')}: {cell.reason}", "  ")
+        yield from wrap("no number is printed for this cell", "  ")
+        for proof in cell.proofs:
+            if not proof.passed:
+                yield from wrap(f"FAILED {proof.witness} witness, {proof.arm} arm: {proof.detail}", "  ")
+        return
+    yield f"  {'what encryption costs':<27}{'cost':>18}  {'95 % interval':<18}{'plain → encrypted':>14}".rstrip()
+    for key, label, more, less in METRICS:
+        if key in cell.overhead:
+            name = "process CPU per operation" if key == "client_cpu_per_op" and embedded(cell) else label
+            yield f"  {name:<27}{worded(cell.overhead[key], more, less):>18}  {interval(cell.overhead[key]):<18}{levels(cell, key):>14}".rstrip()
+    yield from wrap(f"verdict: {verdict(cell)}", "  ", "           ")
+    yield from wrap(proof_line(cell), "  ", "          ")
+    for warning in cell.warnings:
+        yield from wrap(f"! {warning.text}", "  ", "    ")
+
+
+def heading(cell: Cell) -> str:
+    """`postgresql 18.4 · tls · point-select · 4 clients · capacity`."""
+    clients = f"{cell.clients} client{'s' * (cell.clients != 1)}"
+    return " · ".join(part for part in (f"{cell.engine} {cell.version}".strip(), cell.mechanism, cell.workload, clients, cell.regime) if part)
+
+
+def worded(estimate: Estimate, more: str = "more", less: str = "less") -> str:
+    """`12.3 % fewer`, `31 % more`, `8.4 times more` of a ratio."""
+    change = estimate.ratio - 1
+    if estimate.ratio >= 3:
+        return f"{estimate.ratio:.3g} times {more}"
+    return f"{abs(change) * 100:.{decimals(estimate)}f} % {more if change >= 0 else less}"
+
+
+def interval(estimate: Estimate) -> str:
+    """`11.8 to 12.9 %` in the direction of the estimate, or `-0.3 to +0.5 %` where it holds zero."""
+    if estimate.ratio >= 3:
+        return f"{estimate.low:.3g} to {estimate.high:.3g} times"
+    digits = decimals(estimate)
+    low, high = (estimate.low - 1) * 100, (estimate.high - 1) * 100
+    if low > 0:
+        return f"{low:.{digits}f} to {high:.{digits}f} %"
+    if high < 0:
+        return f"{-high:.{digits}f} to {-low:.{digits}f} %"
+    return f"{low:+.{digits}f} to {high:+.{digits}f} %"
+
+
+def decimals(estimate: Estimate) -> int:
+    """As many digits as the interval's width lets one trust."""
+    width = (estimate.high - estimate.low) * 100
+    return 0 if width > 20 else 1 if width > 0.5 else 2
+
+
+LEVELS = {
+    "throughput": ("throughput_per_s", 1.0, "/s"),
+    "server_cpu_per_op": ("server_cpu_us_per_op", 1.0, "µs"),
+    "client_cpu_per_op": ("client_cpu_us_per_op", 1.0, "µs"),
+    "latency_p50": ("latency_p50_ms", 1.0, "ms"),
+    "latency_p99": ("latency_p99_ms", 1.0, "ms"),
+    "wire_bytes_per_op": ("wire_bytes_per_op", 1.0, "B"),
+    "disk_bytes_per_op": ("disk_bytes_per_op", 1.0, "B"),
+    "memory": ("memory_bytes", 1e-6, "MB"),
+}
+
+
+def levels(cell: Cell, key: str) -> str:
+    """`18.2 → 23.9 µs`, or nothing where an arm's level is not known."""
+    name, scale, unit = LEVELS[key]
+    values = [_level(cell.arms.get(arm, {}).get(name)) for arm in ("plain", "encrypted")]
+    if None in values:
+        return ""
+    return " → ".join(number(value * scale) for value in values if value is not None) + f" {unit}"
+
+
+def _level(value: Any) -> float | None:
+    if isinstance(value, dict):
+        value = value.get("mean")
+    return float(value) if isinstance(value, int | float) else None
+
+
+def number(value: float) -> str:
+    """Three significant digits, thousands apart."""
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
+
+
+def verdict(cell: Cell) -> str:
+    """The verdict in words, and what it rests on."""
+    rests = f"{cell.sessions} session{'s' * (cell.sessions != 1)}, {cell.blocks} blocks"
+    if cell.mode == "quick":
+        rests += "; this server pair only"
+    words = {
+        "differs": "throughput differs",
+        "equivalent": "no difference larger than the margin",
+        "unresolved": "unresolved",
+    }.get(cell.verdict or "", "none")
+    if cell.verdict == "unresolved" and cell.smallest_effect:
+        words += f": this run could have seen {cell.smallest_effect:.1%} or more"
+        if cell.sessions_needed:
+            words += f", {cell.sessions_needed} sessions would resolve it"
+    return f"{words} ({rests})"
+
+
+def proof_line(cell: Cell) -> str:
+    """`proven: TLSv1.3 TLS_AES_256_GCM_SHA384 …; witnesses client, server, wire on both arms`."""
+    if cell.layer == "control":
+        return "control: both arms are in clear; nothing to prove"
+    said = [cell.encryption[name] for name in ("protocol", "cipher", "group", "peer_key") if cell.encryption.get(name)]
+    if cell.encryption.get("verified"):
+        said.append("peer verified" if cell.encryption["verified"] == "yes" else "peer NOT verified")
+    witnesses = sorted({proof.witness for proof in cell.proofs if proof.passed})
+    return f"proven: {' '.join(said)}; plain arm in clear; witnesses: {', '.join(witnesses)}"
+
+
+def embedded(cell: Cell) -> bool:
+    return "server_cpu_per_op" not in cell.overhead
+
+
+def footer(result: Result) -> str:
+    """The machine, the seed, and where the run is."""
+    machine = result.machine
+    aes = "with AES instructions" if machine.get("aes") else "WITHOUT AES instructions"
+    lines = [f"{machine.get('cpu')}, {machine.get('cores')} cores, {aes}, Linux {machine.get('kernel')}"]
+    lines.append(f"run {result.id}, seed {result.seed}; again: ciphercost report {result.id}")
+    return "\n".join(line for text in lines for line in wrap(text))
+
+
+def wrap(text: str, indent: str = "", further: str | None = None) -> list[str]:
+    return textwrap.wrap(
+        text, WIDTH, initial_indent=indent, subsequent_indent=further if further is not None else indent + "  ", break_on_hyphens=False
+    )

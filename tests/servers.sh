@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Gets the servers that the tests need into ciphercost's own cache. What can't be had here is said, and its tests say so too
+# (skipped with the reason; failed with CIPHERCOST_REQUIRE=all).
+set -u
+ciphercost=$1
+if ! command -v mmdebstrap >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    apt-get install -y -q mmdebstrap >/dev/null 2>&1 \
+        || { apt-get update -q >/dev/null 2>&1 && apt-get install -y -q mmdebstrap >/dev/null 2>&1; } \
+        || echo "mmdebstrap can't be installed: no Debian servers"
+fi
+if ! command -v mvn >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    apt-get install -y -q maven >/dev/null 2>&1 || echo "maven can't be installed: no servers from there"
+fi
+command -v mvn >/dev/null && "$ciphercost" install postgresql@17 --source maven
+[ "$(id -u)" = 0 ] && command -v mmdebstrap >/dev/null && "$ciphercost" install postgresql@18 --source debian
+exit 0

@@ -1,0 +1,69 @@
+"""record: written early, read back whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ciphercost import record
+from ciphercost.errors import UsageError
+from ciphercost.model import FORMAT, CellFacts, CellSpec, Proof, RunFacts, SliceRecord, Spec
+
+
+def facts() -> RunFacts:
+    cells = [CellSpec("null", "busy")]
+    return RunFacts(FORMAT, "id", "now", {}, {}, 1, Spec(cells=cells), [CellFacts(spec=cell) for cell in cells])
+
+
+def slice_record(number: int) -> SliceRecord:
+    return SliceRecord(0, 1, "capacity", number, "ABBA", 1, "plain", 0.0, 0.1)
+
+
+def test_a_slice_is_on_disk_the_moment_it_is_appended(tmp_path: Path) -> None:
+    directory = record.directory_for("r", tmp_path / "r")
+    with record.Record(directory, facts()) as open_record:
+        open_record.append(slice_record(1))
+        assert len(list(record.read_slices(directory))) == 1
+    assert directory.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_last_line_that_a_kill_cut_off_is_left_out(tmp_path: Path) -> None:
+    directory = record.directory_for("r", tmp_path / "r")
+    with record.Record(directory, facts()) as open_record:
+        open_record.append(slice_record(1))
+        open_record.append(slice_record(2))
+    path = directory / "slices.jsonl"
+    path.write_bytes(path.read_bytes()[:-20])
+    assert [each.block for each in record.read_slices(directory)] == [1]
+
+
+def test_a_damaged_line_in_the_middle_is_named(tmp_path: Path) -> None:
+    directory = record.directory_for("r", tmp_path / "r")
+    with record.Record(directory, facts()) as open_record:
+        open_record.append(slice_record(1))
+    path = directory / "slices.jsonl"
+    path.write_bytes(b"{broken\n" + path.read_bytes())
+    with pytest.raises(UsageError, match="line 1"):
+        list(record.read_slices(directory))
+
+
+def test_a_directory_with_something_in_it_is_never_written_over(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("keep")
+    with pytest.raises(UsageError, match="not an empty directory"):
+        record.directory_for("r", tmp_path)
+
+
+def test_facts_and_proofs_read_back_as_they_were_written(tmp_path: Path) -> None:
+    directory = record.directory_for("r", tmp_path / "r")
+    proof = Proof("encrypted", "wire", passed=True, detail="x", session=1)
+    with record.Record(directory, facts()) as open_record:
+        open_record.prove(0, [proof])
+    assert record.read_facts(directory) == facts()
+    assert record.read_proofs(directory) == [(0, proof)]
+
+
+def test_a_run_that_is_not_there_is_refused_with_what_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match="there is none in ./runs"):
+        record.find("nothing")

@@ -1,0 +1,71 @@
+"""relay: the wire witness's eyes."""
+
+from __future__ import annotations
+
+import socket
+import threading
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ciphercost.prove import judge_sessions, judge_wire
+from ciphercost.relay import Relay, tls_records
+
+
+def test_what_passes_is_passed_on_and_kept_in_both_directions() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def echo() -> None:
+            peer, _ = listener.accept()
+            with peer:
+                while data := peer.recv(4096):
+                    peer.sendall(data.upper())
+
+        thread = threading.Thread(target=echo)
+        thread.start()
+        with Relay("127.0.0.1", listener.getsockname()[1]) as relay:
+            with socket.create_connection(("127.0.0.1", relay.port)) as client:
+                client.sendall(b"canary" * 1000)
+                got = b""
+                while len(got) < 6000:
+                    got += client.recv(4096)
+            thread.join()
+        assert got == b"CANARY" * 1000
+        assert bytes(relay.to_server) == b"canary" * 1000
+        assert bytes(relay.to_client) == got
+
+
+RECORD = b"\x17\x03\x03\x00\x04abcd"
+HELLO = b"\x16\x03\x01\x00\x02hi"
+
+
+def test_tls_records_are_counted_behind_a_protocol_that_begins_in_clear() -> None:
+    assert tls_records(b"\x00\x00\x00\x08\x04\xd2\x16\x2f" + HELLO + RECORD * 3) == 3
+    assert tls_records(b"plain words only") == 0
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_can_be_looked_at(data: bytes) -> None:
+    assert tls_records(data) >= 0
+
+
+def test_the_wire_witness_fails_in_every_way_it_should() -> None:
+    canary = "canary123"
+    clear, sealed = b"SELECT 'canary123'", HELLO + RECORD
+    assert judge_wire(clear, clear, canary, "plain")[0]
+    assert not judge_wire(clear, sealed, canary, "plain")[0]
+    assert judge_wire(sealed, sealed, canary, "encrypted")[0]
+    assert not judge_wire(clear, sealed, canary, "encrypted")[0]
+    assert not judge_wire(b"no canary, no records", b"neither", canary, "encrypted")[0]
+    assert not judge_wire(b"", b"", canary, "encrypted")[0]
+    assert not judge_wire(b"", b"", canary, "plain")[0]
+
+
+def test_the_server_witness_fails_in_every_way_it_should() -> None:
+    on, off = ["t", "TLSv1.3", "A"], ["f", None, None]
+    assert judge_sessions([on, on], "encrypted", "A")[0]
+    assert not judge_sessions([on, off], "encrypted", "A")[0]
+    assert not judge_sessions([on], "encrypted", "B")[0]
+    assert not judge_sessions([], "encrypted", "A")[0]
+    assert judge_sessions([off], "plain", "")[0]
+    assert not judge_sessions([off, on], "plain", "")[0]

@@ -1,0 +1,96 @@
+"""spec: command line words and TOML files -> Spec, or a refusal that names the mend."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ciphercost import spec
+from ciphercost.errors import UsageError
+from ciphercost.model import CellSpec, Spec
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("3m", 180), ("1h", 3600), ("500ms", 0.5), ("12", 12), ("1.5m", 90)])
+def test_durations_are_read_with_their_units(text: str, seconds: float) -> None:
+    assert spec.duration(text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("text", ["", "abc", "-5s", "0", "5 days", "1e9s"])
+def test_what_is_no_duration_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="90s, 3m or 1h"):
+        spec.duration(text)
+
+
+def test_shares_are_read_with_and_without_percent_sign() -> None:
+    assert spec.share("1%") == spec.share("0.01") == 0.01
+
+
+def test_a_target_names_engine_version_and_mechanism() -> None:
+    assert spec.target("postgresql@17:tls") == ("postgresql", "17", "tls")
+    assert spec.target("sqlite:sqlcipher") == ("sqlite", "", "sqlcipher")
+
+
+@pytest.mark.parametrize(
+    ("cell", "words"),
+    [
+        (CellSpec("postgres", "tls"), "did you mean 'postgresql'"),
+        (CellSpec("postgresql", "tsl"), "did you mean 'tls'"),
+        (CellSpec("postgresql", "sqlcipher"), "postgresql has no mechanism 'sqlcipher'"),
+        (CellSpec("postgresql", "tls", workload="point-selct"), "did you mean 'point-select'"),
+        (CellSpec("postgresql", "tls", clients=-1), "clients -1"),
+        (CellSpec("postgresql", "tls", factors={"cypher": "x"}), "did you mean 'cipher'"),
+        (CellSpec("postgresql", "tls", factors={"version": "1.4"}), "no version '1.4'"),
+        (CellSpec("sqlite", "sqlcipher", workload="connect"), "embedded"),
+        (CellSpec("postgresql", "tls", sql="/nowhere/file.sql"), "can't read the SQL file"),
+        (CellSpec("postgresql", "tls", ca="/nowhere/ca.pem"), "no such file"),
+        (CellSpec("postgresql", "tls", workload="connect", rows=5), "no table whose rows can be set"),
+        (CellSpec("postgresql", "tls+none"), "can't be switched on together"),
+    ],
+)
+def test_nonsense_in_a_cell_is_refused_with_the_nearest_name(cell: CellSpec, words: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(words)) as caught:
+        spec.check(Spec(cells=[cell]))
+    assert caught.value.exit_status == 2
+
+
+def test_a_typo_in_a_key_of_a_spec_file_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "grid.toml"
+    path.write_text('tiem = "90s"\n[[cells]]\nengine = "postgresql"\nmechanism = "tls"\n')
+    with pytest.raises(UsageError, match="unknown key 'tiem': did you mean 'time'"):
+        spec.load(path)
+    path.write_text('[[cells]]\nengine = "postgresql"\nmechanism = "tls"\nclinets = 4\n')
+    with pytest.raises(UsageError, match="cell 1: unknown key 'clinets': did you mean 'clients'"):
+        spec.load(path)
+
+
+def test_a_value_of_the_wrong_type_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "grid.toml"
+    path.write_text('[[cells]]\nengine = "postgresql"\nmechanism = "tls"\nclients = "four"\n')
+    with pytest.raises(UsageError, match="clients"):
+        spec.load(path)
+
+
+cells = st.builds(
+    CellSpec,
+    engine=st.just("postgresql"),
+    mechanism=st.sampled_from(["tls", "none"]),
+    workload=st.sampled_from(["point-select", "tpcb", "insert"]),
+    clients=st.integers(0, 1000),
+    rows=st.integers(0, 10**7),
+    regime=st.sampled_from(["capacity", "one-core", "latency"]),
+    rate=st.floats(0, 1e6),
+    url=st.text(max_size=30),
+)
+
+
+@given(st.lists(cells, min_size=1, max_size=4), st.integers(0, 2**31), st.floats(1, 1e4), st.sampled_from(["full", "quick"]))
+def test_a_printed_spec_reads_back_as_itself(made: list[CellSpec], seed: int, time: float, mode: str) -> None:
+    import msgspec
+    import tomllib
+
+    one = Spec(cells=made, seed=seed, time=time, mode=mode)  # type: ignore[arg-type]
+    assert msgspec.convert(tomllib.loads(spec.dump(one)), Spec) == one
