@@ -71,6 +71,7 @@ class Guardian:
         self.undo_list: list[tuple[str, Any]] = []
         self.stop_signals: dict[int, int] = {}
         self.outputs: dict[int, int] = {}
+        self.cgroups: dict[int, list[str]] = {}
         self.ended: dict[int, int] = {}
         self.problems: list[str] = []
         self.controller = select.poll()
@@ -105,6 +106,7 @@ class Guardian:
             self.become(request, guard, log, writer)
         self.ended.pop(pid, None)  # of an earlier process with this number
         self.stop_signals[pid] = request["stop_signal"]
+        self.cgroups[pid] = request["cgroups"]
         self.undo_list.append(("process", pid))
         os.close(writer)
         with open(reader, encoding="utf-8", errors="replace") as file:
@@ -166,7 +168,12 @@ class Guardian:
         if pid not in self.stop_signals:
             return {"status": self.ended.get(pid)}
         status = self.end(pid, request["timeout"])
+        groups = self.cgroups[pid]
         self.forget(pid)
+        for group in groups:
+            if not any(group in others for others in self.cgroups.values()):
+                self.undo_list.remove(("cgroup", group))
+                self.undo_cgroup(group)
         return {"status": status}
 
     def do_remove(self, request: Request) -> Answer:
@@ -239,6 +246,7 @@ class Guardian:
 
     def forget(self, pid: int) -> None:
         self.stop_signals.pop(pid, None)
+        self.cgroups.pop(pid, None)
         log = self.outputs.pop(pid, None)
         if log is not None:
             os.close(log)

@@ -39,6 +39,8 @@ class Server(ABC):
     pid: int = 0
     """Root of the server's process tree; 0 where there is none that we can see."""
     directory: Path | None = None
+    library: str = ""
+    """The cryptographic library that it has loaded, with its version, where we can see it."""
     cgroups: tuple[Path, ...] = ()
     """Control groups that hold exactly this server's processes, where we may make any."""
 

@@ -1,0 +1,519 @@
+"""postgresql: get it, start it, ask it whether it speaks TLS. Versions 14 and later."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import re
+import secrets
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
+
+from ciphercost import sources
+from ciphercost.engines import Engine, Installation, Server
+from ciphercost.errors import MissingServer, RunError, UsageError, nearest
+from ciphercost.guard import cgroup_for, hand_over, server_user
+from ciphercost.mechanisms import tls
+from ciphercost.sources import Artifact, Receipt
+
+if TYPE_CHECKING:
+    from ciphercost.guard import Guard, Process
+    from ciphercost.pki import Pki
+
+USER, DATABASE = "ciphercost", "postgres"
+PASSWORD_FILE, OPENSSL_FILE = "ciphercost.password", "ciphercost-openssl.cnf"  # noqa: S105 - a file's name
+START_SECONDS, STOP_SECONDS = 60.0, 60.0
+
+SETTINGS = {
+    "listen_addresses": "127.0.0.1",
+    "unix_socket_directories": "",
+    "shared_buffers": "128MB",
+    "max_connections": "200",
+    "log_checkpoints": "off",
+    "password_encryption": "scram-sha-256",
+}
+"""The same for both arms. Whatever isn't named has the server's own default; so fsync, jit and autovacuum stay on."""
+
+HBA = """\
+# Both arms log in alike, with SCRAM, encrypted or not; encryption by Kerberos would be a third way.
+hostgssenc all all 127.0.0.1/32 reject
+host       all all 127.0.0.1/32 scram-sha-256
+"""
+
+SUITES = {"15": "bookworm", "17": "trixie", "18": "sid"}
+"""Debian suites by the major version they carry."""
+
+_ZONKY = "io.zonky.test.postgres:embedded-postgres-binaries-linux-{}:{}"
+ARTIFACTS: dict[tuple[str, str], Artifact] = {
+    (machine, version.partition(".")[0]): Artifact(_ZONKY.format(machine, version), sha256)
+    for machine, version, sha256 in (
+        ("amd64", "14.23.0", "d041b87dd72016f2baf93bca54e91d3c85c2b8132bbf86ad82056d6b24b353ce"),
+        ("amd64", "15.18.0", "6490649298abbe834a969b57df53e66e056f76894054a8f32f7a56f33abe0087"),
+        ("amd64", "16.14.0", "3278331b124b46fb9f8bea30c7ff3bd6227a3934dad38a6ddb625eb7dcfa8ca8"),
+        ("amd64", "17.10.0", "a6c44794a7a258621b8cb98c196bf621cdd705d9fa73c3628166b658c419877a"),
+        ("amd64", "18.4.0", "401d4e69baba9072d3772607710df0d47b39a7632c6b01b2a5f5d85a9514e212"),
+        ("arm64v8", "14.23.0", "a55b93f67051a602be033b298461709f88789dccee925236f2fb5a4eaf9dd526"),
+        ("arm64v8", "15.15.0", "623ee4c35cfdccd585d4473ff9b51942d465a7f8280687e6b960f56066f58909"),
+        ("arm64v8", "16.14.0", "482f5ccdb15f68f4bfe524a5b9df734e169db9d1d29c32a513af44ac9efc127a"),
+        ("arm64v8", "17.10.0", "47aa73724470a8bdb5e68e3978c1f07c577ab7a5c23b97b84f99d7e165f4876f"),
+        ("arm64v8", "18.4.0", "a9ec284923b9a7d2db41509bfb88c3d0eeb9f4aa5e2b29ea0aac5e8dbaf4c335"),
+    )
+}
+"""Builds of the embedded-postgres project, by machine and major version. They carry OpenSSL 1.1.1 of 2018: no VAES, no ML-KEM."""
+MACHINES = {"x86_64": "amd64", "aarch64": "arm64v8"}
+NEWEST = "18"
+
+
+# ── finding ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _usual_places() -> Iterator[Path]:
+    for program in ("postgres", "initdb"):
+        if found := shutil.which(program):
+            yield Path(found).resolve().parent  # PATH often holds links to the versioned directory
+    if config := shutil.which("pg_config"):
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
+            done = subprocess.run([config, "--bindir"], capture_output=True, text=True, check=True, timeout=10)
+            yield Path(done.stdout.strip())
+    globs = (
+        "usr/lib/postgresql/*/bin",
+        "usr/pgsql-*/bin",
+        "usr/local/pgsql/bin",
+        "opt/postgresql*/bin",
+        "usr/libexec/postgresql*",
+    )
+    found_there = [path for pattern in globs for path in Path("/").glob(pattern)]
+    yield from sorted(found_there, key=lambda path: sources.version_key(str(path)), reverse=True)
+
+
+def version_of(bindir: Path, before: Iterable[str] = ()) -> str:
+    """`17.5`, as `postgres -V` says; empty where there is no server (or one that doesn't run here). `before`: a program loader."""
+    program = bindir / "postgres"
+    if not (os.access(program, os.X_OK) and os.access(bindir / "initdb", os.X_OK)):
+        return ""
+    try:
+        done = subprocess.run([*before, str(program), "-V"], capture_output=True, text=True, check=True, timeout=10)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    match = re.search(r"PostgreSQL\) (\d+(?:\.\d+)?\S*)", done.stdout)
+    return match[1] if match else ""
+
+
+def major(version: str) -> int:
+    """`"17.5"`, `"18beta1"` -> 17, 18. Pure."""
+    match = re.match(r"\d+", version)
+    return int(match[0]) if match else 0
+
+
+# ── the servers ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class PostgresqlServer(Server):
+    """One that we started."""
+
+    def __init__(self, process: Process, directory: Path, port: int, cgroups: tuple[Path, ...]) -> None:
+        self.process = process
+        self.pid = process.pid
+        self.directory = directory
+        self.port = port
+        self.cgroups = cgroups
+        self.library = crypto_library(process.pid)
+
+    def connection(self) -> dict[str, object]:
+        assert self.directory is not None
+        return {
+            "driver": "postgres",
+            "host": "127.0.0.1",
+            "port": self.port,
+            "user": USER,
+            "database": DATABASE,
+            "password": (self.directory / PASSWORD_FILE).read_text(),
+        }
+
+    def stop(self) -> None:
+        """A fast shutdown, with its checkpoint."""
+        self.process.stop(STOP_SECONDS)
+
+
+class RunningServer(Server):
+    """The user's own: never started, stopped or configured by us."""
+
+    def __init__(self, url: str) -> None:
+        parts, parameters = _parse(url)
+        self.host = parts.hostname or "127.0.0.1"
+        self.port = parts.port or 5432
+        self.user = unquote(parts.username or os.environ.get("PGUSER", "") or "postgres")
+        self.database = unquote(parts.path.lstrip("/")) or os.environ.get("PGDATABASE", "") or self.user
+        self.ca = parameters.get("sslrootcert", "")
+        """CA file that the URL names; empty: none."""
+        try:
+            self.address = str(socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)[0][4][0])
+        except OSError as error:
+            raise UsageError(f"the host '{self.host}' of --url can't be found: {error.strerror or error}") from None
+        self.pid = listener(self.address, self.port)
+        self.library = crypto_library(self.pid) if self.pid else ""
+
+    def connection(self) -> dict[str, object]:
+        fields: dict[str, object] = {
+            "driver": "postgres",
+            "host": self.address,
+            "port": self.port,
+            "user": self.user,
+            "database": self.database,
+        }
+        if password := password_for(self.host, self.port, self.database, self.user):
+            fields["password"] = password
+        if self.address != self.host:
+            fields["tls_server_name"] = self.host
+        return fields
+
+    def stop(self) -> None:
+        """It isn't ours to stop."""
+
+
+def _parse(url: str) -> tuple[SplitResult, dict[str, str]]:
+    """A connection URL and its parameters. Raises UsageError for a password in it and for what we would otherwise ignore."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError as error:
+        raise UsageError(f"--url can't be read: {error}") from None
+    if parts.scheme not in ("postgresql", "postgres"):
+        raise UsageError(f"--url must begin with postgresql://, not '{parts.scheme}://'")
+    parameters = {name: values[-1] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
+    if parts.password is not None or "password" in parameters:
+        raise UsageError(
+            "--url holds a password, and command lines can be read by every user of this machine. Leave it out of the URL and "
+            "set PGPASSWORD, or put it into ~/.pgpass."
+        )
+    known = ("sslmode", "sslrootcert")  # sslmode is read over: each arm has its own
+    for name in parameters:
+        if name not in known:
+            raise UsageError(f"--url has a parameter '{name}' that ciphercost doesn't know: {nearest(name, known)}")
+    return parts, parameters
+
+
+def password_for(host: str, port: int, database: str, user: str) -> str:
+    """From PGPASSWORD, else from PGPASSFILE or ~/.pgpass, by libpq's rules; empty where there is none. Raises UsageError."""
+    if "PGPASSWORD" in os.environ:
+        return os.environ["PGPASSWORD"]
+    path = Path(os.environ.get("PGPASSFILE") or Path.home() / ".pgpass")
+    try:
+        if path.stat().st_mode & 0o077:
+            raise UsageError(f"{path} can be read by others, so it is not used: chmod 600 {path}")
+        lines = path.read_text().splitlines()
+    except OSError:
+        return ""
+    for line in lines:
+        fields = [re.sub(r"\\(.)", r"\1", field) for field in re.split(r"(?<!\\):", line, maxsplit=4)]
+        if line.startswith("#") or len(fields) != 5:
+            continue
+        if all(
+            field in ("*", wanted) for field, wanted in zip(fields, (host, str(port), database, user), strict=False)
+        ):
+            return fields[4]
+    return ""
+
+
+# ── looking at processes ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def listener(address: str, port: int) -> int:
+    """The process that listens on a port of this machine; 0 where there is none, or none that we may see."""
+    if not (address.startswith("127.") or address == "::1"):
+        return 0
+    inodes = set()
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        with contextlib.suppress(OSError):
+            for line in Path(table).read_text().splitlines()[1:]:
+                fields = line.split()
+                if fields[3] == "0A" and int(fields[1].rpartition(":")[2], 16) == port:
+                    inodes.add(f"socket:[{fields[9]}]")
+    holders = []
+    for directory in Path("/proc").glob("[0-9]*/fd"):
+        with contextlib.suppress(OSError):
+            if inodes & {os.readlink(each) for each in directory.iterdir()}:  # noqa: PTH115 - not a path
+                holders.append(int(directory.parent.name))
+    return min(holders, default=0)
+
+
+def crypto_library(pid: int) -> str:
+    """`OpenSSL 3.0.17 1 Jul 2025`: what the process has loaded. The cost of encryption is first of all this library's."""
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
+            path = line.split(maxsplit=5)[-1]
+            if "/libcrypto" in path:
+                content = Path(f"/proc/{pid}/root{path}").read_bytes()
+                match = re.search(rb"(?:OpenSSL|LibreSSL|BoringSSL) \d[\w.+~-]*\s+\d+ \w{3} \d{4}", content)
+                return " ".join(match[0].decode().split()) if match else Path(path).name
+    return ""
+
+
+def answers(port: int) -> bool:
+    """Whether a server on loopback takes log-ins: it asks for a password. Raises RunError when it refuses us for good."""
+    body = struct.pack("!I", 196608) + f"user\0{USER}\0database\0{DATABASE}\0\0".encode()
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+            connection.sendall(struct.pack("!I", len(body) + 4) + body)
+            reply = connection.recv(4096)
+    except OSError:
+        return False
+    if reply.startswith(b"E") and b"C57P03\0" not in reply:  # 57P03: the server is starting up
+        raise RunError("the server refuses: " + reply[5:].replace(b"\0", b" ").decode(errors="replace"))
+    return reply.startswith(b"R")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+# ── settings that only some versions have ─────────────────────────────────────────────────────────────────────────────
+
+
+def options(version: str, settings: Mapping[str, str]) -> tuple[dict[str, str], str]:
+    """(settings of this version, an OpenSSL configuration or '') that mean what the settings of version 18 mean. Pure.
+
+    Before version 18 the server can't choose TLS 1.3 suites, so OpenSSL is told; and one curve is all that it can choose of groups.
+    """
+    chosen = dict(settings)
+    if major(version) >= 18:
+        return chosen, ""
+    configuration = ""
+    if suites := chosen.pop("ssl_tls13_ciphers", ""):
+        configuration = (
+            "openssl_conf = conf\n[conf]\nssl_conf = ssl\n[ssl]\nsystem_default = default\n[default]\n"
+            f"Ciphersuites = {suites}\n"
+        )
+    if groups := chosen.pop("ssl_groups", ""):
+        curves = {"P-256": "prime256v1", "P-384": "secp384r1"}
+        if groups not in curves:
+            raise UsageError(
+                f"postgresql {version} can't offer the group {groups}: before version 18 only p256 and p384"
+            )
+        chosen["ssl_ecdh_curve"] = curves[groups]
+    return chosen, configuration
+
+
+# ── the engine ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Postgresql(Engine):
+    name = "postgresql"
+    title = "PostgreSQL"
+    driver = "postgres"
+    dialect = "postgresql"
+    mechanisms = ("tls", "none")
+    tls_resumption = False  # it sends no session ticket and keeps no session cache
+    tls_witness = "SELECT ssl, version, cipher FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
+
+    def available(self) -> Iterable[Installation]:
+        found: dict[str, Installation] = {}
+        for bindir in _usual_places():
+            if str(bindir) not in found and (version := version_of(bindir)):
+                found[str(bindir)] = Installation(self.name, version, "path", str(bindir))
+        return [*found.values(), *sources.installed(self.name)]
+
+    def find(self, version: str = "", *, url: str = "", bindir: str = "") -> Installation:
+        if url:
+            _parse(url)
+            return Installation(self.name, version, "running", url)
+        if bindir:
+            return self._in(Path(bindir).absolute(), version)
+        for each in self.available():
+            if matches(each.version, version) and reachable(Path(each.location)):
+                return each
+        return self.install(version)
+
+    def _in(self, bindir: Path, version: str) -> Installation:
+        found = version_of(bindir)
+        if not found:
+            raise MissingServer(f"--bindir {bindir}: no 'postgres' and 'initdb' there that run on this machine")
+        if not matches(found, version):
+            raise MissingServer(f"--bindir {bindir}: that is PostgreSQL {found}, not {version}")
+        if not reachable(bindir):
+            raise UsageError(
+                f"--bindir {bindir}: servers run as 'nobody' when you are root, and nobody can't reach it. Move it, or use another user."
+            )
+        return Installation(self.name, found, "path", str(bindir))
+
+    def install(self, version: str = "", source: str = "") -> Installation:
+        wanted = str(major(version)) if version else ""
+        ways = {"maven": self._from_maven, "debian": self._from_debian}
+        if source and source not in ways:
+            raise UsageError(f"postgresql can't be fetched from '{source}': {nearest(source, ways)}")
+        reasons = []
+        for name in [source] if source else list(ways):
+            try:
+                installation = ways[name](wanted)
+            except MissingServer as error:
+                reasons.append(f"  {name}: {error}")
+                continue
+            if matches(installation.version, version):
+                return installation
+            reasons.append(f"  {name}: has {installation.version}, not {version}")
+        text = f"no PostgreSQL {version}".strip() + " was found, and none could be fetched:\n" + "\n".join(reasons)
+        raise MissingServer(text + "\nInstall one, or name its directory with --bindir.")
+
+    def _from_maven(self, wanted: str) -> Installation:
+        version, machine = wanted or NEWEST, MACHINES.get(platform.machine(), platform.machine())
+        artifact = ARTIFACTS.get((machine, version))
+        if artifact is None:
+            known = sorted(number for kind, number in ARTIFACTS if kind == machine)
+            raise MissingServer(f"has no PostgreSQL {version} for {machine} (known: {', '.join(known) or 'none'})")
+
+        def make(work: Path, final: Path) -> Receipt:  # noqa: ARG001
+            sources.unpack_txz_in_jar(sources.maven(artifact, work), work)
+            return self._receipt(work / "bin", work, "maven")
+
+        return sources.keep(self.name, f"{version}-maven", make)
+
+    def _from_debian(self, wanted: str) -> Installation:
+        version = wanted or "17"
+        if version not in SUITES:
+            raise MissingServer(f"has no PostgreSQL {version} (known: {', '.join(sorted(SUITES))})")
+        programs = f"usr/lib/postgresql/{version}/bin"
+
+        def make(work: Path, final: Path) -> Receipt:
+            sources.debian(SUITES[version], [f"postgresql-{version}"], work)
+            found = version_of(work / programs, sources.with_loader(work))
+            sources.run_in_place(work, final, [f"{programs}/*"])
+            return Receipt(self.name, found, "debian", programs)
+
+        installation = sources.keep(self.name, f"{version}-debian", make)
+        if not version_of(Path(installation.location)):
+            raise MissingServer(f"the unpacked server in {installation.location} doesn't run on this machine")
+        return installation
+
+    def _receipt(self, bindir: Path, work: Path, source: str) -> Receipt:
+        version = version_of(bindir)
+        if not version:
+            raise MissingServer("the fetched server doesn't run on this machine (these builds need glibc)")
+        return Receipt(self.name, version, source, str(bindir.relative_to(work)))
+
+    def initialise(self, installation: Installation, directory: Path, guard: Guard) -> None:
+        """A cluster with C collation in UTF-8, user and random password of its own; the password lies in the cluster, 0600."""
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        hand_over(directory)
+        # Not in the cluster yet: initdb wants it empty.
+        password = directory.with_name(directory.name + ".password")
+        with os.fdopen(os.open(password, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            file.write(secrets.token_hex(16))
+        hand_over(password)
+        initdb = Path(installation.location) / "initdb"
+        fixed = ["--auth-host=scram-sha-256", "--auth-local=reject", "--encoding=UTF8", "--locale=C", "--no-sync"]
+        command: list[str | Path] = [initdb, "-D", directory, "-U", USER, f"--pwfile={password}", *fixed]
+        try:
+            guard.run(command, user=server_user(), cwd=directory)
+        except RunError as error:
+            raise RunError(
+                f"PostgreSQL {installation.version} could not make a cluster in {directory}: {error}"
+            ) from None
+        (directory / "pg_hba.conf").write_text(HBA)
+        password.rename(directory / PASSWORD_FILE)
+
+    def start(
+        self,
+        installation: Installation,
+        directory: Path,
+        guard: Guard,
+        *,
+        cpus: Iterable[int] | None = None,
+        settings: Mapping[str, str] | None = None,
+        logs: Path | None = None,
+    ) -> Server:
+        """`settings`: names of version 18, which earlier versions are given in their own words; `env:NAME` sets a variable."""
+        if installation.source == "running":
+            return RunningServer(installation.location)
+        given = dict(settings or {})
+        env = {name.removeprefix("env:"): given.pop(name) for name in list(given) if name.startswith("env:")}
+        chosen, configuration = options(installation.version, SETTINGS | given)
+        if configuration:
+            (directory / OPENSSL_FILE).write_text(configuration)
+            hand_over(directory / OPENSSL_FILE)
+            env["OPENSSL_CONF"] = str(directory / OPENSSL_FILE)
+        log = (logs or directory.parent) / f"postgresql-{directory.name}.log"
+        cgroups = cgroup_for(guard.run_id, f"postgresql-{secrets.token_hex(4)}")
+        cores = sorted(cpus) if cpus is not None else None
+        for _ in range(5):  # somebody may take the port before the server does
+            port = free_port()
+            command: list[str | Path] = [
+                Path(installation.location) / "postgres",
+                "-D",
+                directory,
+                "-c",
+                f"port={port}",
+            ]
+            command += [part for name, value in chosen.items() for part in ("-c", f"{name}={value}")]
+            begin = log.stat().st_size if log.exists() else 0
+            process = guard.spawn(
+                command,
+                env=env,
+                cwd=directory,
+                user=server_user(),
+                cpus=cores,
+                cgroups=cgroups,
+                log=log,
+                stop_signal=signal.SIGINT,
+            )
+            try:
+                if self._wait(process, port):
+                    return PostgresqlServer(process, directory, port, cgroups)
+            except BaseException:
+                process.stop(5.0)
+                raise
+            said = log.read_bytes()[begin:].decode(errors="replace")
+            if "Address already in use" not in said:
+                break
+        lines = "\n".join(said.strip().splitlines()[-12:])
+        raise RunError(f"PostgreSQL {installation.version} did not start (log: {log}):\n{lines}")
+
+    def _wait(self, process: Process, port: int) -> bool:
+        """True when the server answers, False when it has ended."""
+        deadline = time.monotonic() + START_SECONDS
+        while process.poll() is None:
+            if answers(port):
+                return process.poll() is None
+            if time.monotonic() >= deadline:
+                raise RunError(f"PostgreSQL did not answer on port {port} within {START_SECONDS:g} seconds")
+            time.sleep(0.01)
+        process.stop()
+        return False
+
+    def tls_settings(self, pki: Pki, factors: Mapping[str, str]) -> dict[str, str]:
+        version = f"TLSv{factors['version']}"
+        settings = {
+            "ssl": "on",
+            "ssl_cert_file": str(pki.certificate),
+            "ssl_key_file": str(pki.key),
+            "ssl_min_protocol_version": version,
+            "ssl_max_protocol_version": version,
+            "ssl_tls13_ciphers" if factors["version"] == "1.3" else "ssl_ciphers": tls.suite(factors),
+        }
+        if factors["group"]:
+            settings["ssl_groups"] = tls.GROUPS[factors["group"]]
+        return settings
+
+
+def matches(version: str, wanted: str) -> bool:
+    """Whether `17.5` is what `17`, `17.5` or '' asks for. Pure."""
+    return not wanted or version == wanted or version.startswith(f"{wanted}.") or str(major(version)) == wanted
+
+
+def reachable(directory: Path) -> bool:
+    """Whether the user that servers run as can get there."""
+    return server_user() is None or all(each.stat().st_mode & 0o001 for each in (directory, *directory.parents))
+
+
+ENGINE = Postgresql()

