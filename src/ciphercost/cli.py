@@ -142,12 +142,12 @@ def _spec(cells: list[Any], given: dict[str, Any]) -> Any:
 
 
 def _run(spec: Any, given: dict[str, Any]) -> None:
-    from ciphercost import reports, run, watch
+    from ciphercost import pipeline, reports, watch
 
     # The command as typed goes into the record: passwords are never arguments, so there is none in it.
     command = shlex.join(["ciphercost", *sys.argv[1:]])
     banner(spec)
-    result = run.run(spec, given["output"], watch.pick(not given["no_progress"]), command)
+    result = pipeline.run(spec, given["output"], watch.pick(not given["no_progress"]), command)
     to_stdout = str(given["json_"]) == "-"
     click.echo(reports.get("json" if to_stdout else "terminal")(result))
     if given["json_"] and not to_stdout:

@@ -24,7 +24,7 @@ def conclude(directory: Path) -> Result:
         estimator.finish(facts.spec.mode, facts.spec.margin) if cell.status in ("ok", None) and estimator.blocks else None
         for cell, estimator in zip(facts.cells, estimators, strict=True)
     ]
-    corrected = iter(estimate.holm([each for each in estimates if each is not None], facts.spec.margin))
+    corrected = iter(estimate.holm([each for each in estimates if each is not None]))
     proofs = read_proofs(directory)
     cells = [
         cell(facts, number, next(corrected) if found is not None else None, proofs)

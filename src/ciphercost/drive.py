@@ -22,6 +22,8 @@ from ciphercost.record import Record
 from ciphercost.sample import Sampler
 from ciphercost.watch import Watcher
 
+PILOT_SLICE = 0.05
+"""Seconds: fine enough to see the machine's noise at every length that a slice may get."""
 CLIENT_BOUND = 0.85
 FOREIGN = 0.05
 STEAL = 0.05
@@ -79,14 +81,14 @@ class Drive:
 
     def must_repeat(self, session: int) -> bool:
         """Whether one arm's debt reached the other in this session (λ ≠ 0): then the slices get twice as long and it is run again."""
-        if len(self.facts.void_sessions) >= MAX_REPEATS or self.spec.slice_seconds or not self.estimator.carried_over(session):
+        if len(self.facts.void_sessions) >= MAX_REPEATS or self.spec.slice_seconds or not self.estimator.carryover(session).found:
             return False
-        longer = min(2 * self.facts.slice_seconds, self.budget.longest_slice_s, plan.CANDIDATES[-1])
+        longer = min(2 * self.facts.slice_seconds, plan.CANDIDATES[-1])
         if longer <= self.facts.slice_seconds:
             return False
         self.facts.slice_seconds = longer
         self.facts.void_sessions = [*self.facts.void_sessions, session]
-        self.estimator.drop(session)
+        self.estimator.void(session)
         self.record.save_facts()
         return True
 
@@ -98,30 +100,32 @@ class Drive:
             return self.spec.slice_seconds
         self.watcher.phase(self.number, session, "pilot")
         rates: dict[Arm, list[float]] = {arm: [] for arm in ARMS}
-        steps = max(4, int(self.budget.pilot_s / (2 * plan.FINE_SECONDS)))
+        steps = max(4, int(self.budget.pilot_s / (2 * PILOT_SLICE)))
         for step in range(2 * steps):
             arm = ARMS[step % 2]
-            answer = self._slice(session, "pilot", 0, "", step, arm, plan.FINE_SECONDS, discard=0.0)
+            answer = self._slice(session, "pilot", 0, "", step, arm, PILOT_SLICE, discard=0.0)
             if answer is not None:
                 rates[arm].append(np.log(max(answer.operations, 0.5) / answer.seconds))
         shortest = min(len(rates["plain"]), len(rates["encrypted"]))
         if rates["plain"]:
             self.facts.capacity = {"pilot_per_s": float(np.exp(np.mean(rates["plain"])))}
         pairs = np.array([rates["plain"][:shortest], rates["encrypted"][:shortest]]).T
-        return plan.choose_slice_length(pairs, plan.FINE_SECONDS, longest=self.budget.longest_slice_s)
+        return plan.choose_slice_length(
+            pairs, PILOT_SLICE, session_seconds=self.budget.capacity_s or self.budget.latency_s, min_blocks=self.budget.min_blocks
+        )
 
     def _warm_up(self, session: int) -> None:
         """Both arms, by turns, until neither is still on its way to its level."""
         self.watcher.phase(self.number, session, "warm-up")
         rates: dict[Arm, list[float]] = {arm: [] for arm in ARMS}
         spent, step = 0.0, 0
-        length = self.budget.warmup_slice_s
+        length = max(0.02, self.budget.warmup_s / (2 * plan.WARMUP_POINTS))
         while True:
             for arm in ARMS if step % 2 == 0 else ARMS[::-1]:
                 answer = self._slice(session, "warmup", 0, "", 2 * step, arm, length, discard=0.0)
                 spent += length
                 if answer is not None:
-                    rates[arm].append(max(answer.operations, 0.5) / answer.seconds)
+                    rates[arm].append(np.log(max(answer.operations, 0.5) / answer.seconds))
             step += 1
             enough = spent >= self.budget.warmup_s
             if enough and plan.steady(np.array(rates["plain"]), np.array(rates["encrypted"])):
@@ -136,13 +140,14 @@ class Drive:
         self, session: int, phase: Phase, blocks: Iterator[Block], seconds: float, length: float, *, rate: float
     ) -> None:
         spent, done = 0.0, 0
-        while spent + plan.SLICES_A_BLOCK * length <= seconds or 0 < seconds and done < plan.LEAST_BLOCKS_SESSION:
+        least = min(self.budget.min_blocks, plan.MIN_BLOCKS)
+        while spent + plan.SLICES_A_BLOCK * length <= seconds or 0 < seconds and done < least:
             block = next(blocks)
             self.watcher.phase(self.number, session, phase)
             for position, arm in enumerate(block.arms):
                 if position == 1:
                     self._sampler.refresh()
-                asked = length * (plan.LEAD_IN if position == 0 else 1)
+                asked = plan.lead_in_seconds(length) if position == 0 else length
                 self._slice(session, phase, block.number, block.order, position, arm, asked, rate=rate)
                 spent += asked
             done += 1
@@ -158,7 +163,7 @@ class Drive:
             self.facts.rate = self.cell.rate or round(0.6 * capacity, 1 if capacity < 100 else 0)
             self.record.save_facts()
         if self.facts.rate > 0:
-            length = min(max(self.facts.slice_seconds, 0.5), self.budget.latency_s / (plan.SLICES_A_BLOCK * plan.LEAST_BLOCKS_SESSION))
+            length = plan.latency_slice_length(self.budget.latency_s, self.facts.rate, self.facts.slice_seconds)
             self._run_blocks(session, "latency", blocks, self.budget.latency_s, length, rate=self.facts.rate)
 
     # ── one slice ─────────────────────────────────────────────────────────────────────────────────────────────────────

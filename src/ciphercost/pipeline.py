@@ -1,4 +1,7 @@
-"""run: spec ─► plan ─► provision ─► prove ─► drive ─► record ─► estimate ─► report: the whole pipeline on one screen."""
+"""pipeline: spec ─► plan ─► provision ─► prove ─► drive ─► record ─► estimate ─► report, on one screen.
+
+It is `ciphercost.run` to those who import the package; a file of that name would hide the function.
+"""
 
 from __future__ import annotations
 

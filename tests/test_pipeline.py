@@ -1,0 +1,138 @@
+"""pipeline: a fake agent with a known effect goes through the whole pipeline, and the effect comes out as large as it was put in."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from ciphercost import conclude, pipeline, record, schema
+from ciphercost.model import CellSpec, Result, Spec
+
+FAKE = Path(__file__).parent.parent / "agents" / "fake" / "fake_agent.py"
+DOCS = Path(__file__).parent.parent / "docs"
+
+
+@pytest.fixture
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-untyped-def]
+    """Makes the pipeline use a fake agent with these options."""
+
+    def use(options: str) -> None:
+        script = tmp_path / "fake-agent"
+        script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(FAKE))} {options} "$@"\n')
+        script.chmod(0o755)
+        monkeypatch.setenv("CIPHERCOST_AGENT", str(script))
+
+    return use
+
+
+def measure(tmp_path: Path, mode: str = "full", time: float = 120.0, **fields: object) -> Result:
+    cells = [CellSpec("null", "busy", regime="one-core")]
+    spec = Spec(cells=cells, seed=7, mode=mode, sessions=8 if mode == "full" else 1, time=time, **fields)  # type: ignore[arg-type]
+    return pipeline.run(spec, tmp_path / "run")
+
+
+@pytest.mark.parametrize("mode", ["full", "quick"])
+def test_an_effect_of_two_percent_comes_out_as_two_percent(tmp_path: Path, fake, mode: str) -> None:  # type: ignore[no-untyped-def]
+    fake("--effect 0.02 --sd 0.01")
+    cell = measure(tmp_path, mode).cells[0]
+    throughput = cell.overhead["throughput"]
+    assert cell.status == "ok"
+    assert cell.verdict == "differs"
+    assert throughput.low < 1 / 1.02 < throughput.high
+    assert abs(throughput.ratio - 1 / 1.02) < 0.005
+    assert abs(cell.overhead["client_cpu_per_op"].ratio - 1.02) < 0.005
+
+
+def test_drift_does_not_become_an_effect(tmp_path: Path, fake) -> None:  # type: ignore[no-untyped-def]
+    fake("--effect 0 --sd 0.002 --drift 0.001")
+    cell = measure(tmp_path).cells[0]
+    assert cell.overhead["throughput"].low < 1 < cell.overhead["throughput"].high
+    assert cell.verdict == "equivalent"
+
+
+def test_latency_is_measured_in_an_open_loop_at_a_share_of_the_plain_capacity(tmp_path: Path, fake) -> None:  # type: ignore[no-untyped-def]
+    fake("--effect 0.1 --sd 0.005")
+    result = measure(tmp_path)
+    facts = record.read_facts(tmp_path / "run")
+    assert facts.cells[0].rate == pytest.approx(0.6 * 20_000, rel=0.02)
+    rates = {each.rate for each in record.read_slices(tmp_path / "run") if each.phase == "latency"}
+    assert rates == {facts.cells[0].rate}
+    assert abs(result.cells[0].overhead["latency_p50"].ratio - 1.1) < 0.01
+
+
+def test_the_result_passes_its_published_schema(tmp_path: Path, fake) -> None:  # type: ignore[no-untyped-def]
+    fake("--effect 0.02 --sd 0.01")
+    measure(tmp_path)
+    published = json.loads((DOCS / "result.schema.json").read_text())
+    jsonschema.Draft202012Validator.check_schema(published)
+    jsonschema.validate(json.loads((tmp_path / "run" / "result.json").read_text()), published)
+
+
+def test_the_published_schema_is_the_records_own() -> None:
+    assert json.loads((DOCS / "result.schema.json").read_text()) == schema.result_schema(), "run `make schema`"
+
+
+def test_a_run_estimated_again_from_its_record_gives_the_same_result(tmp_path: Path, fake) -> None:  # type: ignore[no-untyped-def]
+    fake("--effect 0.02 --sd 0.01")
+    measure(tmp_path)
+    assert record.encode(conclude.conclude(tmp_path / "run")) == (tmp_path / "run" / "result.json").read_bytes()
+
+
+def test_the_same_seed_gives_the_same_order_and_another_seed_another(tmp_path: Path, fake) -> None:  # type: ignore[no-untyped-def]
+    fake("--sd 0.01")
+    orders = []
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        spec = Spec(cells=[CellSpec("null", "none", regime="one-core")], seed=seed, mode="quick", sessions=1, time=60.0, latency=False)
+        pipeline.run(spec, tmp_path / name)
+        orders.append([each.order for each in record.read_slices(tmp_path / name) if each.phase == "capacity"][: 5 * 20])
+    assert orders[0] == orders[1] != orders[2]
+
+
+def test_rows_that_differ_give_no_number(tmp_path: Path, fake) -> None:  # type: ignore[no-untyped-def]
+    fake("--differ")
+    cell = measure(tmp_path).cells[0]
+    assert cell.status == "failed"
+    assert "do not return the same rows" in cell.reason
+    assert not cell.overhead
+
+
+def test_an_agent_that_dies_is_a_failed_cell_with_its_slices_kept(tmp_path: Path, fake) -> None:  # type: ignore[no-untyped-def]
+    fake("--die-after 40")
+    cell = measure(tmp_path).cells[0]
+    assert cell.status == "failed"
+    assert "the agent ended in the middle of the run (status 3)" in cell.reason
+    assert len(list(record.read_slices(tmp_path / "run"))) == 38, "40 slices less the two that compare rows"
+
+
+def test_every_slice_is_in_the_record_in_mirrored_order_behind_a_lead_in(tmp_path: Path, fake) -> None:  # type: ignore[no-untyped-def]
+    fake("--sd 0.01")
+    measure(tmp_path)
+    blocks: dict[tuple[int, str, int], list[tuple[int, str, str]]] = {}
+    for each in record.read_slices(tmp_path / "run"):
+        if each.phase in ("capacity", "latency"):
+            blocks.setdefault((each.session, each.phase, each.block), []).append((each.position, each.order, each.arm))
+    for slices in blocks.values():
+        order = slices[0][1]
+        letters = "".join("A" if arm == "plain" else "B" for _, _, arm in slices)
+        assert letters == order[0] + order
+        assert [position for position, _, _ in slices] == [0, 1, 2, 3, 4]
+
+
+def test_precision_stops_a_run_before_its_time(tmp_path: Path, fake) -> None:  # type: ignore[no-untyped-def]
+    fake("--sd 0.002")
+    cell = measure(tmp_path, "quick", time=600.0, precision=0.005, latency=False).cells[0]
+    assert 20 <= cell.blocks < 100
+    half = (cell.overhead["throughput"].high - cell.overhead["throughput"].low) / 2
+    assert half <= 0.0051
+
+
+def test_a_throughput_that_never_settles_gives_no_number(tmp_path: Path, fake) -> None:  # type: ignore[no-untyped-def]
+    fake("--drift 0.2 --sd 0.001")
+    cell = measure(tmp_path, time=60.0).cells[0]
+    assert cell.status == "no-steady-state"
+    assert not cell.overhead

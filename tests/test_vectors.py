@@ -1,0 +1,75 @@
+"""vectors: every agent passes the protocol's test vectors; the format is described in agents/vectors/README.md."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ciphercost import agent
+
+VECTORS = Path(__file__).parent.parent / "agents" / "vectors"
+FAKE = Path(__file__).parent.parent / "agents" / "fake" / "fake_agent.py"
+
+
+def matches(expected: Any, got: Any) -> bool:
+    """Subset match: named fields must match; `"$any"`, {"$type": …}, {"$min": …}, {"$max": …}, {"$match": regex} stand for values."""
+    import re
+
+    if expected == "$any":
+        return True
+    if isinstance(expected, dict):
+        if any(key.startswith("$") for key in expected):
+            kinds: dict[str, type | tuple[type, ...]] = {"number": (int, float), "integer": int, "string": str, "boolean": bool}
+            return all(
+                {
+                    "$type": lambda value: isinstance(got, kinds[value]) and (value == "boolean" or not isinstance(got, bool)),
+                    "$min": lambda value: isinstance(got, int | float) and got >= value,
+                    "$max": lambda value: isinstance(got, int | float) and got <= value,
+                    "$match": lambda value: isinstance(got, str) and re.search(value, got) is not None,
+                }[key](value)
+                for key, value in expected.items()
+            )
+        return isinstance(got, dict) and all(key in got and matches(value, got[key]) for key, value in expected.items())
+    return bool(expected == got) and isinstance(expected, bool) == isinstance(got, bool)
+
+
+def files() -> list[Path]:
+    found = sorted(VECTORS.glob("*.jsonl"))
+    assert found, "there are no vectors"
+    return found
+
+
+@pytest.mark.parametrize("which", ["rust", "fake"])
+@pytest.mark.parametrize("path", files(), ids=lambda path: path.stem)
+def test_every_agent_passes_the_vectors(path: Path, which: str) -> None:
+    if which == "fake" and path.stem.startswith("sqlite"):
+        return  # the fake agent has the null driver alone; it says so in `hello`
+    argv = [agent.find()] if which == "rust" else [sys.executable, str(FAKE)]
+    run(path, argv)
+
+
+def run(path: Path, argv: list[str]) -> None:
+    lines = [json.loads(line) for line in path.read_text().splitlines() if line.strip() and not line.startswith("#")]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for number, step in enumerate(lines, start=1):
+            where = f"{path.name}, step {number}"
+            if "send" in step:
+                said = step["send"] if isinstance(step["send"], str) else json.dumps(step["send"])
+                process.stdin.write(said + "\n")
+            elif "expect" in step:
+                answer = json.loads(process.stdout.readline() or "null")
+                assert matches(step["expect"], answer), f"{where}: expected {step['expect']}, got {answer}"
+                assert answer is None or all(not isinstance(value, dict | list) for value in answer.values()), f"{where}: not flat"
+            elif "exit" in step:
+                process.stdin.close()
+                assert process.wait(timeout=20) == step["exit"], where
+        if not process.stdin.closed:
+            process.stdin.close()
+        process.wait(timeout=20)
