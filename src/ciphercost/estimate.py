@@ -1,0 +1,345 @@
+"""estimate: slices, one by one -> ratios with intervals, verdict, warnings. Pure; the method is in METHODOLOGY.md.
+
+Only complete blocks count: four good slices at positions 1 to 4 of phase `capacity` or `latency`. Each block is kept as
+four rows of numbers, never as records, so that a run of 100,000 slices is estimated in about 20 MB.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+
+import msgspec
+import numpy as np
+
+from ciphercost import statistics
+from ciphercost.describe import describe, warnings
+from ciphercost.errors import UsageError
+from ciphercost.histogram import Histogram, decode, merge, quantiles
+from ciphercost.model import ARMS, CellEstimate, Estimate, Mode, SliceRecord, Verdict
+from ciphercost.plan import LEAST_BLOCKS_QUICK, LEAST_SESSIONS
+from ciphercost.statistics import ALPHA, Carryover, Interval
+from ciphercost.tally import QUANTILES, Arms, Tally
+
+# Beside throughput: totals of one field ÷ totals of another, encrypted ÷ plain. The ratio of totals is the estimate.
+RATIOS: tuple[tuple[str, tuple[str, ...], str, str], ...] = (
+    ("server_cpu_per_op", ("server_cpu_ns",), "operations", "CPU time/operation"),
+    ("client_cpu_per_op", ("client_user_ns", "client_system_ns"), "operations", "CPU time/operation"),
+    ("wire_bytes_per_op", ("wire_bytes",), "operations", "bytes/operation"),
+    ("segments_per_op", ("segments",), "operations", "segments/operation"),
+    ("disk_bytes_per_op", ("read_bytes", "write_bytes"), "operations", "bytes/operation"),
+    ("memory", ("memory_bytes",), "memory_samples", "bytes"),
+)
+PAIR_ONLY = "this server pair only"
+
+
+class CellEstimator:
+    """Takes the slices of one cell in the order of the record and answers at any time.
+
+    `void_sessions`: numbers of sessions that were run again; their slices are passed over.
+    """
+
+    def __init__(self, void_sessions: Iterable[int] = ()) -> None:
+        self.counts: Counter[str] = Counter()
+        """slices, failed, errors (operations), incomplete (blocks), and one for each mark."""
+        self._void = set(void_sessions)
+        self._tallies = {"capacity": Tally(), "latency": Tally()}
+        self._values: dict[int, array[float]] = defaultdict(lambda: array("d"))
+        self._centres: dict[int, tuple[int, float]] = {}
+        self._other = Counter[str]()
+        self._open: tuple[str, int, int] | None = None
+        self._pending: dict[int, SliceRecord] = {}
+        self._broken = False
+
+    # ── in ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def add(self, record: SliceRecord) -> None:
+        """Take one slice. Raises UsageError where its histogram is damaged."""
+        if record.session in self._void:
+            return
+        agent = record.agent
+        failed = bool(record.error) or agent is None or agent.operations <= 0 or agent.seconds <= 0
+        if record.phase not in self._tallies:
+            if agent is not None and not failed and record.arm == "plain":
+                self._other["operations"] += agent.operations
+                self._other["ns"] += round(agent.seconds * 1e9)
+            return
+        here = (record.phase, record.session, record.block)
+        if here != self._open:
+            self._close_block()
+            self._open = here
+        counts = self.counts
+        if failed:
+            counts["failed"] += 1
+            self._broken = True  # A lead-in that failed spoils its block too: what it was there for did not happen.
+        if agent is not None:
+            counts["errors"] += agent.errors
+        if record.position == 0 or failed:
+            return
+        counts["slices"] += 1
+        for mark in record.marks:
+            counts[mark] += 1
+        self._pending[record.position] = record
+        if len(self._pending) == 4 and not self._broken:
+            self._complete(here, [self._pending[position] for position in (1, 2, 3, 4)])
+            self._pending, self._open = {}, None
+
+    def void(self, session: int) -> None:
+        """Take a session out of the estimate: it is run again."""
+        self._void.add(session)
+        self._values.pop(session, None)
+        for tally in self._tallies.values():
+            tally.drop(session)
+        self._close_block()
+
+    def _close_block(self) -> None:
+        if self._pending or self._broken:
+            self.counts["incomplete"] += 1
+        self._pending, self._open, self._broken = {}, None, False
+
+    def _complete(self, here: tuple[str, int, int], records: list[SliceRecord]) -> None:
+        phase, session, _ = here
+        first, second = records[0].arm, records[1].arm
+        if first == second or [record.arm for record in records] != [first, second, second, first]:
+            self.counts["incomplete"] += 1
+            return
+        sign = 1 if first == "plain" else -1
+        latencies = None
+        if phase == "latency":
+            latencies = self._histograms(records, sign)
+            if latencies is None:
+                self.counts["incomplete"] += 1
+                return
+        rates = self._tallies[phase].append(session, sign, records, latencies)
+        if phase == "capacity":
+            self._values[session].append(sign * (rates[1] + rates[2] - rates[0] - rates[3]) / 2)
+
+    def _histograms(self, records: list[SliceRecord], sign: int) -> tuple[Histogram, Histogram] | None:
+        """Both arms' histograms of a block (plain, encrypted), or None where a slice has none."""
+        texts = [record.agent.histogram for record in records if record.agent is not None]
+        if not all(texts):
+            return None
+        try:
+            decoded = [decode(text) for text in texts]
+            outer, inner = merge([decoded[0], decoded[3]]), merge([decoded[1], decoded[2]])
+        except ValueError as error:
+            raise UsageError(f"session {records[0].session}, block {records[0].block}: {error}") from None
+        if not len(outer.counts) or not len(inner.counts):
+            return None
+        return (outer, inner) if sign > 0 else (inner, outer)
+
+    # ── at any time ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def blocks(self) -> int:
+        """Complete blocks, of capacity or, where there are none, of latency."""
+        return sum(map(len, self._values.values())) or len(self._tallies["latency"])
+
+    def throughput_interval(self, mode: Mode = "full") -> Estimate | None:
+        """Encrypted ÷ plain operations a second with its 95 % interval so far; None with too few blocks."""
+        interval = self._throughput(mode)
+        return None if interval is None else _estimate(interval, mode, "operations/s")
+
+    def precise(self, target: float, mode: Mode = "full") -> bool:
+        """Whether a run may stop on precision: half-width of the log ratio ≤ `target`, and enough blocks or
+        sessions."""
+        interval = self._throughput(mode)
+        least = LEAST_SESSIONS if mode == "full" else LEAST_BLOCKS_QUICK
+        return interval is not None and interval.n >= least and interval.half() <= target
+
+    def plain_capacity(self) -> float:
+        """Operations a second of the plain arm: of its capacity slices, else of warm-up and pilot; 0 where none ran."""
+        rows = self._tallies["capacity"].arms()
+        if len(rows.plain):
+            return float(rows.total("plain", "operations") / rows.total("plain", "seconds"))
+        return self._other["operations"] / self._other["ns"] * 1e9 if self._other["ns"] else 0.0
+
+    def carryover(self, session: int | None = None) -> Carryover:
+        """λ with its p-value, of one session or of all capacity blocks so far."""
+        for phase in ("capacity", "latency"):
+            signs, sessions, rates = self._tallies[phase].log_rates()
+            if len(signs):
+                mine = np.ones(len(signs), bool) if session is None else sessions == session
+                return statistics.carryover(rates[mine], signs[mine])
+        return Carryover(0.0, 1.0)
+
+    def session_estimates(self) -> dict[int, Estimate]:
+        """Throughput of each session by itself: Hodges–Lehmann value and signed-rank interval of its blocks, for
+        plots."""
+        found: dict[int, Estimate] = {}
+        for session, values in self._values.items():
+            own = np.frombuffer(values)
+            low, high = statistics.hodges_lehmann_interval(own)
+            centre = statistics.hodges_lehmann(own)
+            found[session] = Estimate(
+                math.exp(centre), math.exp(low), math.exp(high), n=len(own), method="signed ranks of blocks"
+            )
+        return found
+
+    def _throughput(self, mode: Mode) -> Interval | None:
+        if mode == "full" and len(self._values) >= 2:
+            return statistics.session_interval(np.array([self._centre(session) for session in self._values]))
+        every = np.concatenate([np.array(values) for values in self._values.values()] or [np.empty(0)])
+        return statistics.block_interval(every) if len(every) >= 2 else None
+
+    def _centre(self, session: int) -> float:
+        """Session value, worked out again only when the session has grown: sessions that are over cost nothing."""
+        values = self._values[session]
+        known = self._centres.get(session)
+        if known is None or known[0] != len(values):
+            known = (len(values), statistics.hodges_lehmann(np.array(values)))
+            self._centres[session] = known
+        return known[1]
+
+    # ── at the end ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def finish(self, mode: Mode = "full", margin: float = 0.01) -> CellEstimate:
+        """The cell's estimate. `margin` m > 0: equivalence within ± log(1 + m). Raises UsageError without a complete
+        block."""
+        if self._pending:
+            self._close_block()
+        capacity, latency = (self._tallies[phase].arms() for phase in ("capacity", "latency"))
+        main = capacity if len(capacity.sessions) else latency
+        if not len(main.sessions):
+            raise UsageError(
+                "no complete block of four good slices: there is nothing to estimate; give the run more --time"
+            )
+        overhead: dict[str, Estimate] = {}
+        primary = self._throughput(mode)
+        if primary is not None:
+            overhead["throughput"] = msgspec.structs.replace(
+                _estimate(primary, mode, "operations/s"), ratio_of_totals=capacity.throughput_ratio()
+            )
+        overhead |= _latencies(latency, self._tallies["latency"], mode)
+        if primary is None and latency is main:
+            primary = _latency_interval(latency, 0, mode)
+        for name, numerator, denominator, unit in RATIOS:
+            interval = ratio_of_totals(main, numerator, denominator, mode)
+            if interval is not None:
+                ratio = _estimate(interval, mode, unit)
+                overhead[name] = msgspec.structs.replace(ratio, ratio_of_totals=ratio.ratio)
+        verdict, smallest, needed = _judge(primary, mode, margin)
+        carried = self.carryover()
+        sessions = len(set(main.sessions.tolist()))
+        return CellEstimate(
+            verdict=verdict,
+            sessions=sessions,
+            blocks=len(main.sessions),
+            overhead=overhead,
+            arms={arm: describe(arm, main, latency, self._tallies["latency"].histogram(arm)) for arm in ARMS},
+            warnings=warnings(self.counts, mode, overhead, carried, capacity, latency),
+            smallest_effect=smallest,
+            sessions_needed=needed,
+            carryover={"lambda": carried.value, "p_value": carried.p_value},
+        )
+
+
+def holm(cells: Sequence[CellEstimate]) -> list[CellEstimate]:
+    """The same cells with the p-values of their verdicts corrected for their number (Holm).
+
+    A cell that `differs` by itself and no longer among the others becomes `unresolved`; equivalence is left as it is,
+    as each claim of equivalence is a claim about one cell.
+    """
+    keys = ["throughput" if "throughput" in cell.overhead else "latency_p50" for cell in cells]
+    raw = [cell.overhead[key].p_value if key in cell.overhead else None for cell, key in zip(cells, keys, strict=True)]
+    adjusted = iter(statistics.holm([p for p in raw if p is not None]))
+    result = []
+    for cell, key, p in zip(cells, keys, raw, strict=True):
+        if p is None:
+            result.append(cell)
+            continue
+        p_value = next(adjusted)
+        overhead = {**cell.overhead, key: msgspec.structs.replace(cell.overhead[key], p_value=p_value)}
+        verdict: Verdict = "unresolved" if cell.verdict == "differs" and p_value >= ALPHA else cell.verdict
+        result.append(msgspec.structs.replace(cell, overhead=overhead, verdict=verdict))
+    return result
+
+
+def ratio_of_totals(arms: Arms, numerator: Sequence[str], denominator: str, mode: Mode) -> Interval | None:
+    """log of (Σ numerator ÷ Σ denominator), encrypted − plain, with its interval; None where a total is 0 or n < 2.
+
+    The log ratio is linearised (delta method): unit i, a session or a block, adds n · (xᵢ/Σx) for each of the four
+    totals, with its sign. These parts have mean log R exactly; their scatter is the interval's, by the same rule as
+    throughput's.
+    """
+    n = len(arms.by_unit("plain", mode, denominator))
+    parts, log_ratio = np.zeros(n), 0.0
+    for arm, sign in zip(ARMS, (-1, 1), strict=True):
+        for fields, side in ((numerator, 1), ((denominator,), -1)):
+            by_unit = arms.by_unit(arm, mode, *fields)
+            total = float(by_unit.sum())
+            if total <= 0 or n < 2:
+                return None
+            log_ratio += sign * side * math.log(total)
+            parts += sign * side * (n * by_unit / total - 1)
+    values = parts + log_ratio
+    if arms.by_session(mode):
+        return statistics.session_interval(values, log_ratio)
+    return statistics.block_interval(values, log_ratio)
+
+
+def _latency_interval(latency: Arms, column: int, mode: Mode) -> Interval | None:
+    values = np.log(latency.encrypted_ns[:, column] / latency.plain_ns[:, column])
+    if latency.by_session(mode):
+        sessions = [values[latency.sessions == session] for session in dict.fromkeys(latency.sessions.tolist())]
+        return statistics.session_interval(np.array([statistics.hodges_lehmann(own) for own in sessions]))
+    return statistics.block_interval(values) if len(values) >= 2 else None
+
+
+def _latencies(latency: Arms, tally: Tally, mode: Mode) -> dict[str, Estimate]:
+    """Ratios of latency quantiles, of those that have requests enough behind them."""
+    found: dict[str, Estimate] = {}
+    for column, (name, share) in enumerate(QUANTILES):
+        if not latency.enough_requests(share):
+            continue
+        interval = _latency_interval(latency, column, mode)
+        if interval is not None:
+            plain, encrypted = (_quantile(tally.histogram(arm), share) for arm in ARMS)
+            found[f"latency_{name}"] = msgspec.structs.replace(
+                _estimate(interval, mode, "latency"), ratio_of_totals=encrypted / plain
+            )
+    return found
+
+
+def _quantile(histogram: Histogram | None, share: float) -> float:
+    return float(quantiles(histogram, [share])[0]) if histogram is not None else math.nan
+
+
+def _estimate(interval: Interval, mode: Mode, unit: str) -> Estimate:
+    low, high = interval.bounds()
+    method = interval.method()
+    if len(interval.errors) > 1 or mode == "quick":
+        method += f"; {PAIR_ONLY}"
+    return Estimate(
+        ratio=math.exp(interval.centre),
+        low=math.exp(low),
+        high=math.exp(high),
+        n=interval.n,
+        method=method,
+        p_value=interval.p_value(),
+        unit=unit,
+    )
+
+
+def _judge(interval: Interval | None, mode: Mode, margin: float) -> tuple[Verdict, float | None, int | None]:
+    """Verdict, smallest effect that could have been found, and the sessions that would resolve it.
+
+    Equivalence goes first: an effect that is surely there and surely within the margin is, by the margin's meaning,
+    none.
+    """
+    if interval is None:
+        return "unresolved", None, None
+    bound = math.log1p(margin)
+    smallest = math.expm1(interval.smallest_effect())
+    if interval.tost(bound) < ALPHA:
+        return "equivalent", smallest, None
+    if interval.p_value() < ALPHA:
+        return "differs", smallest, None
+    # One session says nothing of the scatter between sessions; what it knows of its own error is the least that it
+    # can be.
+    between = math.sqrt(interval.n) if mode == "full" and len(interval.errors) == 1 else 1.0
+    sd = between * max(error.standard for error in interval.errors)
+    needed = statistics.sessions_needed(interval.centre, sd, bound)
+    return "unresolved", smallest, None if needed is None else max(needed, LEAST_SESSIONS)

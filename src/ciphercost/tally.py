@@ -1,0 +1,206 @@
+"""tally: the slices of complete blocks as rows of numbers -> sums by arm, block and session. Pure."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ciphercost.histogram import Histogram, Total, merge, quantiles
+from ciphercost.model import ARMS, Arm, Mode, SliceRecord
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+QUANTILES: tuple[tuple[str, float], ...] = (("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999))
+ENOUGH = 50
+"""A quantile q needs ENOUGH/(1 − q) requests a block and arm, so that about 50 lie beyond it."""
+
+HOST = (
+    "user",
+    "nice",
+    "system",
+    "iowait",
+    "steal",
+    "idle",
+    "memory_available_bytes",
+    "network_bytes_per_s",
+    "disk_queue",
+)
+"""Host counters as sar prints them; the first six are shares, printed in per cent."""
+FIELDS = (
+    "operations", "seconds", "errors", "rows", "client_user_ns", "client_system_ns", "wire_bytes", "segments",
+    "connects", "resumed", "late", "sampled", "server_cpu_ns", "server_user_ns", "server_system_ns", "read_bytes",
+    "write_bytes", "memory_bytes", "memory_samples", *HOST,
+)  # fmt: skip
+COLUMN = {name: number for number, name in enumerate(FIELDS)}
+UNSAMPLED = (0.0,) * (len(FIELDS) - COLUMN["sampled"])
+
+
+def row(record: SliceRecord) -> tuple[float, ...]:
+    """One slice's numbers in the order of FIELDS. The record must have an agent's answer."""
+    agent, counters = record.agent, record.counters
+    assert agent is not None
+    head = (
+        agent.operations,
+        agent.seconds,
+        agent.errors,
+        agent.rows,
+        agent.cpu_user_ns,
+        agent.cpu_system_ns,
+        agent.bytes_sent + agent.bytes_received,
+        agent.segments_sent + agent.segments_received,
+        agent.connects,
+        agent.resumed,
+        agent.late,
+    )
+    if counters is None:
+        return head + UNSAMPLED
+    return (
+        *head,
+        1,
+        counters.server_cpu_ns,
+        counters.server_user_ns,
+        counters.server_system_ns,
+        counters.server_read_bytes,
+        counters.server_write_bytes,
+        counters.server_memory_bytes,
+        counters.server_memory_bytes > 0,
+        counters.host_user,
+        counters.host_nice,
+        counters.host_system,
+        counters.host_iowait,
+        counters.host_steal,
+        counters.host_idle,
+        counters.memory_available_bytes,
+        counters.network_bytes / counters.window_ns * 1e9 if counters.window_ns > 0 else 0,
+        counters.disk_queue,
+    )
+
+
+class Arms(NamedTuple):
+    """The blocks of one phase, by arm: `plain` and `encrypted` have shape (blocks, 2 slices, fields)."""
+
+    sessions: Ints
+    plain: Floats
+    encrypted: Floats
+    plain_ns: Floats
+    """Latency quantiles of each block, shape (blocks, quantiles); of shape (0, quantiles) in the closed loop."""
+    encrypted_ns: Floats
+
+    def of(self, arm: Arm) -> Floats:
+        return self.plain if arm == "plain" else self.encrypted
+
+    def total(self, arm: Arm, *fields: str) -> float:
+        return float(sum(self.of(arm)[:, :, COLUMN[field]].sum() for field in fields))
+
+    def per_operation(self, arm: Arm, *fields: str) -> float:
+        return self.total(arm, *fields) / self.total(arm, "operations")
+
+    def by_session(self, mode: Mode) -> bool:
+        """Whether sessions are the unit of what is estimated: in full mode, once there are two."""
+        return mode == "full" and len(set(self.sessions.tolist())) >= 2
+
+    def by_block(self, arm: Arm, *fields: str) -> Floats:
+        """Sums over the two slices of each block, shape (blocks,)."""
+        sums: Floats = self.of(arm)[:, :, [COLUMN[field] for field in fields]].sum(axis=(1, 2))
+        return sums
+
+    def by_unit(self, arm: Arm, mode: Mode, *fields: str) -> Floats:
+        """Sums over each session, or each block where blocks are the unit."""
+        sums = self.by_block(arm, *fields)
+        if not self.by_session(mode):
+            return sums
+        _, unit = np.unique(self.sessions, return_inverse=True)
+        grouped: Floats = np.bincount(unit, weights=sums).astype(np.float64)
+        return grouped
+
+    def throughput_ratio(self) -> float:
+        """Operations a second of all slices together, encrypted ÷ plain."""
+        encrypted, plain = (self.total(arm, "operations") / self.total(arm, "seconds") for arm in ARMS[::-1])
+        return encrypted / plain
+
+    def enough_requests(self, share: float) -> bool:
+        """Whether the median block has ENOUGH/(1 − share) requests in each arm.
+
+        The median decides for all blocks alike: to leave out single blocks with few requests would leave out the
+        stalls.
+        """
+        if not len(self.sessions):
+            return False
+        fewest = np.minimum(self.by_block("plain", "operations"), self.by_block("encrypted", "operations"))
+        return bool(np.median(fewest) * (1 - share) >= ENOUGH - 1e-6)
+
+
+class Tally:
+    """Complete blocks of one phase, appended one by one to compact arrays."""
+
+    def __init__(self) -> None:
+        self._rows = array("d")
+        self._signs = array("d")
+        self._sessions = array("q")
+        self._quantiles = array("d")
+        self._totals: dict[int, tuple[Total, Total]] = {}
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def append(
+        self, session: int, sign: int, records: Sequence[SliceRecord], latencies: tuple[Histogram, Histogram] | None
+    ) -> list[float]:
+        """Add a block of four slices, `sign` +1 for ABBA; `latencies`: plain, encrypted. Returns its four log rates."""
+        rates = []
+        for record in records:
+            values = row(record)
+            self._rows.extend(values)
+            rates.append(math.log(values[0] / values[1]))
+        self._signs.append(sign)
+        self._sessions.append(session)
+        if latencies is not None:
+            totals = self._totals.setdefault(session, (Total(), Total()))
+            for histogram, total in zip(latencies, totals, strict=True):
+                total.add(histogram)
+                self._quantiles.extend(quantiles(histogram, [share for _, share in QUANTILES]))
+        return rates
+
+    def drop(self, session: int) -> None:
+        """Take a session out again."""
+        kept = np.array(self._sessions) != session
+        if kept.all():
+            return
+        for name in ("_rows", "_signs", "_sessions", "_quantiles"):
+            old = getattr(self, name)
+            new = np.array(old).reshape(len(kept), -1)[kept] if len(old) else np.array(old)
+            setattr(self, name, array(old.typecode, new.ravel().tolist()))
+        self._totals.pop(session, None)
+
+    def arms(self) -> Arms:
+        """All blocks, split by arm."""
+        outer, inner = self._slices()[:, [0, 3]], self._slices()[:, [1, 2]]
+        plain_outside = (np.array(self._signs) > 0)[:, None, None]
+        latency = np.array(self._quantiles).reshape(-1, 2, len(QUANTILES))
+        return Arms(
+            sessions=np.array(self._sessions),
+            plain=np.where(plain_outside, outer, inner),
+            encrypted=np.where(plain_outside, inner, outer),
+            plain_ns=latency[:, 0],
+            encrypted_ns=latency[:, 1],
+        )
+
+    def log_rates(self) -> tuple[Floats, Ints, Floats]:
+        """Signs (blocks,), sessions (blocks,), log rates by position (blocks, 4)."""
+        slices = self._slices()
+        rates = np.log(slices[:, :, COLUMN["operations"]] / slices[:, :, COLUMN["seconds"]])
+        return np.array(self._signs), np.array(self._sessions), rates
+
+    def histogram(self, arm: Arm) -> Histogram | None:
+        """All latencies of an arm, of all sessions; None in the closed loop."""
+        side = 0 if arm == "plain" else 1
+        return merge([totals[side].histogram() for totals in self._totals.values()]) if self._totals else None
+
+    def _slices(self) -> Floats:
+        return np.array(self._rows).reshape(-1, 4, len(FIELDS))
