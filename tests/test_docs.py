@@ -49,7 +49,14 @@ def test_no_document_names_a_file_that_is_not_there() -> None:
 
 
 def test_no_machine_path_or_registry_host_is_written_down() -> None:
-    hosts = re.compile(r"https?://(?!example|json-schema|www\.apache|localhost|127)[\w.-]*(debian|pypi|crates|maven|npmjs|golang)[\w.-]*")
-    for path in [*ROOT.glob("*.md"), *ROOT.glob("src/**/*.py"), *ROOT.glob("tests/**/*.py"), *ROOT.glob("agents/**/*.rs")]:
+    hosts = re.compile(
+        r"https?://(?!example|json-schema|www\.apache|localhost|127)[\w.-]*(debian|pypi|crates|maven|npmjs|golang)[\w.-]*"
+    )
+    for path in [
+        *ROOT.glob("*.md"),
+        *ROOT.glob("src/**/*.py"),
+        *ROOT.glob("tests/**/*.py"),
+        *ROOT.glob("agents/**/*.rs"),
+    ]:
         if "target" not in path.parts:
             assert not hosts.search(path.read_text()), path

@@ -87,9 +87,18 @@ def test_the_same_seed_gives_the_same_order_and_another_seed_another(tmp_path: P
     fake("--sd 0.01")
     orders = []
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
-        spec = Spec(cells=[CellSpec("null", "none", regime="one-core")], seed=seed, mode="quick", sessions=1, time=60.0, latency=False)
+        spec = Spec(
+            cells=[CellSpec("null", "none", regime="one-core")],
+            seed=seed,
+            mode="quick",
+            sessions=1,
+            time=60.0,
+            latency=False,
+        )
         pipeline.run(spec, tmp_path / name)
-        orders.append([each.order for each in record.read_slices(tmp_path / name) if each.phase == "capacity"][: 5 * 20])
+        orders.append(
+            [each.order for each in record.read_slices(tmp_path / name) if each.phase == "capacity"][: 5 * 20]
+        )
     assert orders[0] == orders[1] != orders[2]
 
 

@@ -62,7 +62,8 @@ def test_the_wire_witness_fails_in_every_way_it_should() -> None:
 
 
 def test_the_server_witness_fails_in_every_way_it_should() -> None:
-    on, off = ["t", "TLSv1.3", "A"], ["f", None, None]
+    on: list[str | None] = ["t", "TLSv1.3", "A"]
+    off: list[str | None] = ["f", None, None]
     assert judge_sessions([on, on], "encrypted", "A")[0]
     assert not judge_sessions([on, off], "encrypted", "A")[0]
     assert not judge_sessions([on], "encrypted", "B")[0]

@@ -13,7 +13,9 @@ from ciphercost.errors import UsageError
 
 
 def test_variables_become_numbered_parameters_in_order_of_use() -> None:
-    parsed = script.parse("\\set a random(1, 10)\n\\set b random(1, 5)\nUPDATE t SET x = :b WHERE y = :a OR z = :b;", {})
+    parsed = script.parse(
+        "\\set a random(1, 10)\n\\set b random(1, 5)\nUPDATE t SET x = :b WHERE y = :a OR z = :b;", {}
+    )
     assert parsed.statements[0].sql == "UPDATE t SET x = $1 WHERE y = $2 OR z = $1"
     assert parsed.statements[0].parameters == ("b", "a")
 
@@ -26,7 +28,13 @@ def test_workload_parameters_are_written_in_as_numbers() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["SELECT ':a; not a variable'", "SELECT n::text -- :a ; comment", 'SELECT ":a;b"', "SELECT /* ; :a */ 1", "SELECT 'it''s :a;'"],
+    [
+        "SELECT ':a; not a variable'",
+        "SELECT n::text -- :a ; comment",
+        'SELECT ":a;b"',
+        "SELECT /* ; :a */ 1",
+        "SELECT 'it''s :a;'",
+    ],
 )
 def test_strings_casts_comments_and_quoted_names_are_left_alone(text: str) -> None:
     parsed = script.parse(text, {})

@@ -14,7 +14,9 @@ from ciphercost.errors import UsageError
 from ciphercost.model import CellSpec, Spec
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("3m", 180), ("1h", 3600), ("500ms", 0.5), ("12", 12), ("1.5m", 90)])
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90s", 90), ("3m", 180), ("1h", 3600), ("500ms", 0.5), ("12", 12), ("1.5m", 90)]
+)
 def test_durations_are_read_with_their_units(text: str, seconds: float) -> None:
     assert spec.duration(text) == pytest.approx(seconds)
 
@@ -87,10 +89,16 @@ cells = st.builds(
 )
 
 
-@given(st.lists(cells, min_size=1, max_size=4), st.integers(0, 2**31), st.floats(1, 1e4), st.sampled_from(["full", "quick"]))
+@given(
+    st.lists(cells, min_size=1, max_size=4),
+    st.integers(0, 2**31),
+    st.floats(1, 1e4),
+    st.sampled_from(["full", "quick"]),
+)
 def test_a_printed_spec_reads_back_as_itself(made: list[CellSpec], seed: int, time: float, mode: str) -> None:
-    import msgspec
     import tomllib
+
+    import msgspec
 
     one = Spec(cells=made, seed=seed, time=time, mode=mode)  # type: ignore[arg-type]
     assert msgspec.convert(tomllib.loads(spec.dump(one)), Spec) == one

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,24 +17,29 @@ VECTORS = Path(__file__).parent.parent / "agents" / "vectors"
 FAKE = Path(__file__).parent.parent / "agents" / "fake" / "fake_agent.py"
 
 
-def matches(expected: Any, got: Any) -> bool:
-    """Subset match: named fields must match; `"$any"`, {"$type": …}, {"$min": …}, {"$max": …}, {"$match": regex} stand for values."""
-    import re
+KINDS: dict[str, tuple[type, ...]] = {"number": (int, float), "integer": (int,), "string": (str,), "boolean": (bool,)}
 
+
+def holds(rule: str, value: Any, got: Any) -> bool:
+    match rule:
+        case "$type":
+            return isinstance(got, KINDS[value]) and (value == "boolean" or not isinstance(got, bool))
+        case "$min":
+            return isinstance(got, int | float) and got >= value
+        case "$max":
+            return isinstance(got, int | float) and got <= value
+        case "$match":
+            return isinstance(got, str) and re.search(value, got) is not None
+    raise AssertionError(f"unknown rule {rule} in a vector")
+
+
+def matches(expected: Any, got: Any) -> bool:
+    """Subset match: named fields must match; `"$any"` and {"$type" | "$min" | "$max" | "$match": …} stand for values."""
     if expected == "$any":
         return True
+    if isinstance(expected, dict) and any(key.startswith("$") for key in expected):
+        return all(holds(rule, value, got) for rule, value in expected.items())
     if isinstance(expected, dict):
-        if any(key.startswith("$") for key in expected):
-            kinds: dict[str, type | tuple[type, ...]] = {"number": (int, float), "integer": int, "string": str, "boolean": bool}
-            return all(
-                {
-                    "$type": lambda value: isinstance(got, kinds[value]) and (value == "boolean" or not isinstance(got, bool)),
-                    "$min": lambda value: isinstance(got, int | float) and got >= value,
-                    "$max": lambda value: isinstance(got, int | float) and got <= value,
-                    "$match": lambda value: isinstance(got, str) and re.search(value, got) is not None,
-                }[key](value)
-                for key, value in expected.items()
-            )
         return isinstance(got, dict) and all(key in got and matches(value, got[key]) for key, value in expected.items())
     return bool(expected == got) and isinstance(expected, bool) == isinstance(got, bool)
 
@@ -66,7 +72,9 @@ def run(path: Path, argv: list[str]) -> None:
             elif "expect" in step:
                 answer = json.loads(process.stdout.readline() or "null")
                 assert matches(step["expect"], answer), f"{where}: expected {step['expect']}, got {answer}"
-                assert answer is None or all(not isinstance(value, dict | list) for value in answer.values()), f"{where}: not flat"
+                assert answer is None or all(not isinstance(value, dict | list) for value in answer.values()), (
+                    f"{where}: not flat"
+                )
             elif "exit" in step:
                 process.stdin.close()
                 assert process.wait(timeout=20) == step["exit"], where

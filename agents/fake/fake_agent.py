@@ -97,7 +97,15 @@ class FakeAgent:
         if message["protocol"] != 1:
             raise Refused("protocol", "only version 1 is spoken here")
         self.greeted = True
-        return {"type": "hello", "protocol": 1, "agent": "fake", "version": "0", "drivers": "null", "tls_library": "", "aes": False}
+        return {
+            "type": "hello",
+            "protocol": 1,
+            "agent": "fake",
+            "version": "0",
+            "drivers": "null",
+            "tls_library": "",
+            "aes": False,
+        }
 
     # The names of these methods and of their arguments are the protocol's own.
 
@@ -108,7 +116,13 @@ class FakeAgent:
 
     def variable(self, **fields: Any) -> dict[str, Any]:
         self.need_program()
-        needs = {"uniform": {"low", "high"}, "zipfian": {"low", "high", "skew"}, "sequence": {"low"}, "text": {"length"}, "constant": {"value"}}
+        needs = {
+            "uniform": {"low", "high"},
+            "zipfian": {"low", "high", "skew"},
+            "sequence": {"low"},
+            "text": {"length"},
+            "constant": {"value"},
+        }
         kind = fields["kind"]
         if kind not in needs or needs[kind] != set(fields) - {"name", "kind"}:
             raise Refused("bad-message", f"a variable of kind '{kind}' does not take these fields")

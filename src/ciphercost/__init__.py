@@ -1,8 +1,8 @@
 """ciphercost: what encryption costs a database or web server, here, proven, with an interval.
 
-    import ciphercost
-    result = ciphercost.run(ciphercost.Spec(cells=[ciphercost.CellSpec("postgresql", "tls")]))
-    again = ciphercost.load("runs/20261121-120000-ab12")
+import ciphercost
+result = ciphercost.run(ciphercost.Spec(cells=[ciphercost.CellSpec("postgresql", "tls")]))
+again = ciphercost.load("runs/20261121-120000-ab12")
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import re
 import selectors
 import shutil
 import signal
@@ -32,13 +33,17 @@ def find() -> str:
     for candidate in (os.environ.get("CIPHERCOST_AGENT"), str(beside), shutil.which("ciphercost-agent")):
         if candidate and os.access(candidate, os.X_OK) and Path(candidate).is_file():
             return candidate
-    raise MissingServer("no ciphercost-agent found; run `make quick`, or `pip install ciphercost-agent`, or set CIPHERCOST_AGENT")
+    raise MissingServer(
+        "no ciphercost-agent found; run `make quick`, or `pip install ciphercost-agent`, or set CIPHERCOST_AGENT"
+    )
 
 
 class Agent:
     """A running agent. Use as a context manager: leaving it ends the process."""
 
-    def __init__(self, argv: list[str] | None = None, *, cpus: Iterable[int] | None = None, log: Path | None = None) -> None:
+    def __init__(
+        self, argv: list[str] | None = None, *, cpus: Iterable[int] | None = None, log: Path | None = None
+    ) -> None:
         self._argv = argv or [find()]
         self._buffer = b""
         wanted = set(cpus) if cpus is not None else None
@@ -51,7 +56,7 @@ class Agent:
 
         with contextlib.ExitStack() as stack:
             stderr = stack.enter_context(log.open("ab")) if log else subprocess.DEVNULL
-            self._process = subprocess.Popen(  # noqa: PLW1509 - single-threaded at this point, and two calls only
+            self._process = subprocess.Popen(
                 self._argv,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -139,7 +144,9 @@ class Agent:
             self.request({"type": "transaction", "name": f"t{number}", "weight": weight})
             for statement in script.statements:
                 parameters = " ".join(prefix + name for name in statement.parameters)
-                self.request({"type": "statement", "transaction": f"t{number}", "sql": statement.sql, "parameters": parameters})
+                self.request(
+                    {"type": "statement", "transaction": f"t{number}", "sql": statement.sql, "parameters": parameters}
+                )
 
     def connect(self, arm: str, **fields: object) -> dict[str, Any]:
         """Open an arm's connections; the answer says what was negotiated."""
@@ -197,7 +204,4 @@ def _unescape(value: str) -> str | None:
         return None
     if "\\" not in value:
         return value
-    out, letters = [], iter(value)
-    for letter in letters:
-        out.append({"t": "\t", "n": "\n", "\\": "\\"}.get(following := next(letters, ""), following) if letter == "\\" else letter)
-    return "".join(out)
+    return re.sub(r"\\(.)", lambda match: {"t": "\t", "n": "\n"}.get(match[1], match[1]), value, flags=re.DOTALL)

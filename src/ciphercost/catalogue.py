@@ -23,7 +23,9 @@ def engines_table() -> str:
     for name in engines.names():
         engine = engines.get(name)
         found = list(engine.available())
-        where = [f"{each.version} ({each.source}) {each.location}".strip() for each in found] or ["none found; `ciphercost install " + name + "`"]
+        where = [f"{each.version} ({each.source}) {each.location}".strip() for each in found] or [
+            "none found; `ciphercost install " + name + "`"
+        ]
         rows += [(name if n == 0 else "", place) for n, place in enumerate(where)]
         rows.append(("", f"mechanisms: {', '.join(engine.mechanisms)}"))
     return table(rows)
@@ -34,7 +36,14 @@ def mechanisms_table() -> str:
     for name in mechanisms.names():
         mechanism = mechanisms.get(name)
         rows.append((name, f"{mechanism.title}; layer: {mechanism.layer}"))
-        rows.append(("", f"protects against {mechanism.protects}" if mechanism.layer != "control" else f"protects {mechanism.protects}"))
+        rows.append(
+            (
+                "",
+                f"protects against {mechanism.protects}"
+                if mechanism.layer != "control"
+                else f"protects {mechanism.protects}",
+            )
+        )
         for factor in mechanism.factors:
             values = " | ".join(value or "default" for value in factor.values) or "…"
             rows.append(("", f"--set {factor.name}={values}: {factor.text}"))
@@ -55,7 +64,10 @@ def runs_table() -> str:
     rows = []
     for path in record.runs():
         facts = record.read_facts(path)
-        cells = ", ".join(f"{cell.spec.engine}:{cell.spec.mechanism} {cell.workload or cell.spec.workload} {cell.status or 'cut off'}" for cell in facts.cells)
+        cells = ", ".join(
+            f"{cell.spec.engine}:{cell.spec.mechanism} {cell.workload or cell.spec.workload} {cell.status or 'cut off'}"
+            for cell in facts.cells
+        )
         rows.append((facts.id, cells))
     return table(rows) if rows else "  none in ./runs"
 
@@ -65,7 +77,9 @@ def doctor() -> str:
     from ciphercost import doctor as doctor_
 
     marks = {"ok": "ok     ", "warn": "mind   ", "missing": "MISSING"}
-    return "\n".join(line for name, state, text in doctor_.checks() for line in wrap(f"{marks[state]} {name}: {text}", "", " " * 8))
+    return "\n".join(
+        line for name, state, text in doctor_.checks() for line in wrap(f"{marks[state]} {name}: {text}", "", " " * 8)
+    )
 
 
 TABLES: dict[str, Callable[[], str]] = {

@@ -20,7 +20,9 @@ COST_OF_FAILURE = 1
 class Commands(click.Group):
     """A group that names the nearest command for one that it doesn't know."""
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
             raise UsageError(f"unknown command '{args[0]}': {nearest(args[0], self.commands)}")
         return super().resolve_command(ctx, args)
@@ -70,24 +72,48 @@ def options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 OUTPUT = (
     click.option("--time", "time_", metavar="DURATION", help="Load time of each cell: 90s, 3m. [default: 90s]"),
-    click.option("--seed", type=click.IntRange(0), default=0, help="Of every random choice; 0 draws one and prints it."),
-    click.option("-o", "--output", type=click.Path(path_type=Path), metavar="DIR", help="The run's directory. [default: ./runs/<id>]"),
-    click.option("--json", "json_", type=click.Path(path_type=Path), metavar="FILE", help="Also write result.json here; - is standard output."),
+    click.option(
+        "--seed", type=click.IntRange(0), default=0, help="Of every random choice; 0 draws one and prints it."
+    ),
+    click.option(
+        "-o",
+        "--output",
+        type=click.Path(path_type=Path),
+        metavar="DIR",
+        help="The run's directory. [default: ./runs/<id>]",
+    ),
+    click.option(
+        "--json",
+        "json_",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Also write result.json here; - is standard output.",
+    ),
     click.option("--no-progress", is_flag=True, help="Say nothing while it runs."),
 )
 MEASURE = (
     click.option("--workload", metavar="W", help="See `ciphercost list workloads`. [default: point-select]"),
-    click.option("--set", "factors", multiple=True, metavar="NAME=VALUE", help="A mechanism's factor or a workload's parameter."),
+    click.option(
+        "--set", "factors", multiple=True, metavar="NAME=VALUE", help="A mechanism's factor or a workload's parameter."
+    ),
     click.option("--clients", type=int, help="Connections. [default: the workload's]"),
     click.option("--rows", type=int, help="Rows of the main table."),
     click.option("--precision", metavar="SHARE", help="Stop once the interval is ± this: 1%."),
     click.option("--sessions", type=int, help="Fresh server pairs; the interval's unit. [default: 8]"),
     click.option("--quick", "quick_mode", is_flag=True, help="One session: faster, for this server pair only."),
-    click.option("--regime", type=click.Choice(["capacity", "one-core", "latency"]), help="Where processes run and how busy they are."),
+    click.option(
+        "--regime",
+        type=click.Choice(["capacity", "one-core", "latency"]),
+        help="Where processes run and how busy they are.",
+    ),
     click.option("--pooled/--per-request", default=None, help="Keep connections, or open one for each operation."),
-    click.option("--rate", type=float, help="Open loop: operations a second. [default: 60 % of the plain arm's capacity]"),
+    click.option(
+        "--rate", type=float, help="Open loop: operations a second. [default: 60 % of the plain arm's capacity]"
+    ),
     click.option("--no-latency", is_flag=True, help="Spend all time on capacity."),
-    click.option("--url", help="A server of yours: postgresql://user@host:port/db. Password from PGPASSWORD or ~/.pgpass."),
+    click.option(
+        "--url", help="A server of yours: postgresql://user@host:port/db. Password from PGPASSWORD or ~/.pgpass."
+    ),
     click.option("--ca", metavar="FILE", help="Certificate authority of that server, PEM."),
     click.option("--bindir", metavar="DIR", help="Binaries of the server to start."),
     click.option("--sql", metavar="FILE", help="Your own statements: pgbench's script language."),
@@ -106,7 +132,9 @@ def _cell(target: str, given: dict[str, Any]) -> Any:
         factors[name] = value
     for name in ("clients", "rows", "rate", "sessions"):
         if given.get(name) is not None and given[name] <= 0:
-            raise UsageError(f"--{name} {given[name]}: must be at least 1" if name != "rate" else "--rate: must be above 0")
+            raise UsageError(
+                f"--{name} {given[name]}: must be at least 1" if name != "rate" else "--rate: must be above 0"
+            )
     return model.CellSpec(
         engine=engine,
         version=version,
@@ -185,7 +213,9 @@ def quick(**given: Any) -> None:
 
 @cli.command()
 @click.argument("targets", nargs=-1, required=True, metavar="ENGINE[@VERSION]:MECHANISM… | FILE.toml")
-@options(*MEASURE, *OUTPUT, click.option("--print-spec", is_flag=True, help="Print the run as a TOML file, and run nothing."))
+@options(
+    *MEASURE, *OUTPUT, click.option("--print-spec", is_flag=True, help="Print the run as a TOML file, and run nothing.")
+)
 def run(targets: tuple[str, ...], print_spec: bool, **given: Any) -> None:
     """Measure one or several cells: full mode, eight sessions, an interval that covers restarts."""
     from ciphercost import spec
@@ -269,7 +299,9 @@ def doctor() -> None:
 
 @cli.command()
 @click.argument("target", metavar="ENGINE[@VERSION]")
-@click.option("--source", type=click.Choice(["debian", "maven"]), help="Where from. [default: what this machine can use]")
+@click.option(
+    "--source", type=click.Choice(["debian", "maven"]), help="Where from. [default: what this machine can use]"
+)
 def install(target: str, source: str | None) -> None:
     """Fetch a server into a private root; nothing is installed on the host."""
     from ciphercost import engines

@@ -21,7 +21,9 @@ def conclude(directory: Path) -> Result:
     for slice_record in read_slices(directory):
         estimators[slice_record.cell].add(slice_record)
     estimates: list[CellEstimate | None] = [
-        estimator.finish(facts.spec.mode, facts.spec.margin) if cell.status in ("ok", None) and estimator.blocks else None
+        estimator.finish(facts.spec.mode, facts.spec.margin)
+        if cell.status in ("ok", None) and estimator.blocks
+        else None
         for cell, estimator in zip(facts.cells, estimators, strict=True)
     ]
     corrected = iter(estimate.holm([each for each in estimates if each is not None]))
@@ -98,7 +100,9 @@ def describe(facts: CellFacts, bench: Bench) -> None:
     facts.rows = int(bench.program.parameters.get("rows", 0))
     facts.factors = {**bench.factors, **{name: str(value) for name, value in bench.program.parameters.items()}}
     if bench.cell.url:
-        facts.warnings = [Warning_("not-controlled", "this server is not ours: it was not started, stopped or configured for the run")]
+        facts.warnings = [
+            Warning_("not-controlled", "this server is not ours: it was not started, stopped or configured for the run")
+        ]
 
 
 def describe_session(facts: CellFacts, twins: Twins, connected: dict[str, Any]) -> None:

@@ -81,7 +81,11 @@ class Drive:
 
     def must_repeat(self, session: int) -> bool:
         """Whether one arm's debt reached the other in this session (λ ≠ 0): then the slices get twice as long and it is run again."""
-        if len(self.facts.void_sessions) >= MAX_REPEATS or self.spec.slice_seconds or not self.estimator.carryover(session).found:
+        if (
+            len(self.facts.void_sessions) >= MAX_REPEATS
+            or self.spec.slice_seconds
+            or not self.estimator.carryover(session).found
+        ):
             return False
         longer = min(2 * self.facts.slice_seconds, plan.CANDIDATES[-1])
         if longer <= self.facts.slice_seconds:
@@ -111,7 +115,10 @@ class Drive:
             self.facts.capacity = {"pilot_per_s": float(np.exp(np.mean(rates["plain"])))}
         pairs = np.array([rates["plain"][:shortest], rates["encrypted"][:shortest]]).T
         return plan.choose_slice_length(
-            pairs, PILOT_SLICE, session_seconds=self.budget.capacity_s or self.budget.latency_s, min_blocks=self.budget.min_blocks
+            pairs,
+            PILOT_SLICE,
+            session_seconds=self.budget.capacity_s or self.budget.latency_s,
+            min_blocks=self.budget.min_blocks,
         )
 
     def _warm_up(self, session: int) -> None:
@@ -141,7 +148,7 @@ class Drive:
     ) -> None:
         spent, done = 0.0, 0
         least = min(self.budget.min_blocks, plan.MIN_BLOCKS)
-        while spent + plan.SLICES_A_BLOCK * length <= seconds or 0 < seconds and done < least:
+        while spent + plan.SLICES_A_BLOCK * length <= seconds or (seconds > 0 and done < least):
             block = next(blocks)
             self.watcher.phase(self.number, session, phase)
             for position, arm in enumerate(block.arms):
@@ -196,7 +203,9 @@ class Drive:
             length=length,
             rate=rate,
         )
-        seed = plan.slice_seed(self.seed, self.number, session, block, position + (1000 if phase in ("pilot", "warmup") else 0))
+        seed = plan.slice_seed(
+            self.seed, self.number, session, block, position + (1000 if phase in ("pilot", "warmup") else 0)
+        )
         try:
             answer = self._agent.slice(
                 arm, length, discard=discard, seed=seed, rate=rate, on_counting=self._sampler.begin
@@ -211,7 +220,9 @@ class Drive:
             self._fail(msgspec.structs.replace(draft, agent=answer), answer.first_error)
             return None
         self._failures = 0
-        record = msgspec.structs.replace(draft, agent=answer, counters=counters, marks=self._marks(answer, counters.foreign_cpu, counters.host_steal))
+        record = msgspec.structs.replace(
+            draft, agent=answer, counters=counters, marks=self._marks(answer, counters.foreign_cpu, counters.host_steal)
+        )
         self.record.append(record)
         self.estimator.add(record)
         self.watcher.slice(self.number, length, answer.operations / answer.seconds if answer.seconds else 0.0, arm)
@@ -239,6 +250,11 @@ class Drive:
             marks.append("foreign-cpu")
         window = answer.seconds * 1e9 * min(max(1, answer.threads), max(1, len(self._twins.agent_cpus)))
         shared = self._twins.embedded or bool(self._twins.server_cpus & self._twins.agent_cpus)
-        if not shared and not answer.connects and window and (answer.cpu_user_ns + answer.cpu_system_ns) / window > CLIENT_BOUND:
+        if (
+            not shared
+            and not answer.connects
+            and window
+            and (answer.cpu_user_ns + answer.cpu_system_ns) / window > CLIENT_BOUND
+        ):
             marks.append("client-bound")
         return marks

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from ciphercost import guard, prove, provision, spec
 from ciphercost.agent import Agent
 from ciphercost.errors import UsageError, nearest
-from ciphercost.model import CellSpec, Proof
+from ciphercost.model import CellSpec, Proof, Spec
 from ciphercost.record import new_id
 from ciphercost.reports.terminal import wrap
 
@@ -27,7 +27,7 @@ def target_of_url(url: str) -> str:
 
 def examine(cell: CellSpec) -> tuple[bool, str]:
     """(proven, text for people). Raises CiphercostError where the target can't be reached or started."""
-    spec.check(spec.Spec(cells=[cell], mode="quick", sessions=1))
+    spec.check(Spec(cells=[cell], mode="quick", sessions=1))
     run_id = new_id()
     with tempfile.TemporaryDirectory(prefix="ciphercost-prove-") as logs, guard.Guard(run_id) as run_guard:
         scratch = guard.scratch(run_id, run_guard)
@@ -51,10 +51,14 @@ def judge(proofs: list[Proof], bench: provision.Bench) -> tuple[bool, str]:
     for title, heard in (("encrypted arm", encrypted), ("plain arm (control)", plain)):
         lines.append(f"  {title}")
         for proof in heard:
-            lines += wrap(f"{'ok    ' if proof.passed else 'FAILED'} {proof.witness}: {proof.detail}", "    ", "           ")
+            lines += wrap(
+                f"{'ok    ' if proof.passed else 'FAILED'} {proof.witness}: {proof.detail}", "    ", "           "
+            )
     refused = bool(bench.cell.url) and bool(plain) and plain[0].witness == "client" and not plain[0].passed
     if refused:
-        lines += wrap("The server refuses connections in clear: encryption is enforced, so there is no control in clear.", "  ")
+        lines += wrap(
+            "The server refuses connections in clear: encryption is enforced, so there is no control in clear.", "  "
+        )
     if not bench.mechanism.witnesses:
         return False, "\n".join([*lines, f"  nothing to prove: {bench.mechanism.title}"])
     missing = prove.unproven(encrypted if refused else proofs, bench.mechanism)

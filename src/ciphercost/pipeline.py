@@ -11,7 +11,8 @@ import secrets
 import time
 from pathlib import Path
 
-from ciphercost import conclude, guard, plan, prove, provision, sample, spec as specs
+from ciphercost import conclude, guard, plan, prove, provision, sample
+from ciphercost import spec as specs
 from ciphercost.agent import Agent
 from ciphercost.drive import Drive, NoSteadyState
 from ciphercost.errors import AgentError, CiphercostError, Unproven, UsageError
@@ -50,7 +51,9 @@ def run(spec: Spec, directory: Path | None = None, watcher: Watcher | None = Non
     return result
 
 
-def measure(number: int, facts: CellFacts, record: Record, run_guard: guard.Guard, scratch: Path, watcher: Watcher) -> None:
+def measure(
+    number: int, facts: CellFacts, record: Record, run_guard: guard.Guard, scratch: Path, watcher: Watcher
+) -> None:
     """One cell, from finding its server to its last session; what went wrong is written into its facts."""
     try:
         with provision.bench(facts.spec, run_guard, scratch, record.logs, number) as bench:
@@ -61,7 +64,9 @@ def measure(number: int, facts: CellFacts, record: Record, run_guard: guard.Guar
                 session += 1
                 one_session(session, bench, drive, record)
                 if drive.must_repeat(session):
-                    watcher.say(f"{title(facts)}: one arm's debt reached the other; the slices are now {facts.slice_seconds:g} s long")
+                    watcher.say(
+                        f"{title(facts)}: one arm's debt reached the other; the slices are now {facts.slice_seconds:g} s long"
+                    )
         facts.status = "ok"
     except Unproven as error:
         facts.status, facts.reason = "unproven", str(error)
@@ -97,11 +102,15 @@ def one_session(session: int, bench: provision.Bench, drive: Drive, record: Reco
         server = twins.server
         sampler = stack.enter_context(
             contextlib.closing(
-                sample.Sampler(agent.pid, embedded=True) if twins.embedded else sample.Sampler(server.pid if server else 0, server.cgroups if server else ())
+                sample.Sampler(agent.pid, embedded=True)
+                if twins.embedded
+                else sample.Sampler(server.pid if server else 0, server.cgroups if server else ())
             )
         )
         if not twins.embedded and server is None:
-            facts.warnings = [Warning_("server-not-seen", "the server's processes can't be seen from here: client-side figures only")]
+            facts.warnings = [
+                Warning_("server-not-seen", "the server's processes can't be seen from here: client-side figures only")
+            ]
         drive.session(session, twins, agent, sampler)
 
 

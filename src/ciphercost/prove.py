@@ -44,7 +44,9 @@ def single(connect: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in connect.items() if name != "per_request"} | {"connections": 1, "threads": 1}
 
 
-def prove(engine: Engine, mechanism: Mechanism, twins: Twins, agent: Agent, session: int) -> tuple[list[Proof], dict[str, Any]]:
+def prove(
+    engine: Engine, mechanism: Mechanism, twins: Twins, agent: Agent, session: int
+) -> tuple[list[Proof], dict[str, Any]]:
     """Hear every witness of the mechanism for both arms. Returns the proofs and what the encrypted arm negotiated.
 
     Never raises for a failed witness: that is a proof with `passed` false. `unproven` says which.
@@ -67,7 +69,12 @@ def unproven(proofs: list[Proof], mechanism: Mechanism) -> str:
     if failed:
         return "; ".join(failed)
     heard = {(proof.arm, proof.witness) for proof in proofs}
-    missing = [f"{witness} witness, {arm} arm" for arm in ARMS for witness in mechanism.witnesses if (arm, witness) not in heard]
+    missing = [
+        f"{witness} witness, {arm} arm"
+        for arm in ARMS
+        for witness in mechanism.witnesses
+        if (arm, witness) not in heard
+    ]
     return f"not heard: {', '.join(missing)}" if missing else ""
 
 
@@ -98,7 +105,9 @@ def client(probe: Probe, arm: Arm) -> tuple[bool, str]:
     answer = probe.agent.connect(f"prove-{arm}", **probe.single(arm))
     probe.connected[arm] = answer
     if arm == "plain":
-        return not answer["encrypted"], "in clear" if not answer["encrypted"] else f"encrypted with {answer['protocol']}"
+        return not answer["encrypted"], "in clear" if not answer[
+            "encrypted"
+        ] else f"encrypted with {answer['protocol']}"
     detail = describe(answer)
     if not answer["encrypted"]:
         return False, "in clear: nothing was negotiated"
@@ -152,9 +161,13 @@ def wire(probe: Probe, arm: Arm) -> tuple[bool, str]:
     host, port = str(fields["host"]), int(str(fields["port"]))
     with Relay(host, port) as relay:
         # The name that the certificate is checked against stays the server's, though the address is the relay's.
-        fields = fields | {"host": "127.0.0.1", "port": relay.port, "tls_server_name": fields.get("tls_server_name", host)}
+        fields = fields | {
+            "host": "127.0.0.1",
+            "port": relay.port,
+            "tls_server_name": fields.get("tls_server_name", host),
+        }
         probe.agent.connect(f"wire-{arm}", **fields)
-        rows = probe.agent.query(f"wire-{arm}", f"SELECT '{probe.twins.canary}'")  # noqa: S608 - our own word
+        rows = probe.agent.query(f"wire-{arm}", f"SELECT '{probe.twins.canary}'")
         probe.agent.disconnect(f"wire-{arm}")
         sent, received = bytes(relay.to_server), bytes(relay.to_client)
     if rows != [[probe.twins.canary]]:
@@ -208,7 +221,7 @@ def _files(directories: list[Path]) -> Iterator[Path]:
 
 def opens_only_with_key(probe: Probe, arm: Arm) -> tuple[bool, str]:
     """The library itself: the plain file opens without a key, the encrypted one with its key alone."""
-    with_key = probe.agent.query(f"prove-{arm}", f"SELECT word FROM {CANARY_TABLE}")  # noqa: S608 - our own table
+    with_key = probe.agent.query(f"prove-{arm}", f"SELECT word FROM {CANARY_TABLE}")
     if with_key != [[probe.twins.canary]]:
         return False, "the canary row is not there"
     fields = probe.single(arm)
@@ -218,7 +231,7 @@ def opens_only_with_key(probe: Probe, arm: Arm) -> tuple[bool, str]:
     name = f"bare-{arm}"
     try:
         probe.agent.connect(name, **bare)
-        rows = probe.agent.query(name, f"SELECT word FROM {CANARY_TABLE}")  # noqa: S608 - our own table
+        rows = probe.agent.query(name, f"SELECT word FROM {CANARY_TABLE}")
         probe.agent.disconnect(name)
     except AgentError as error:
         return arm == "encrypted", f"without a key: {error}"

@@ -110,7 +110,12 @@ class Bench(msgspec.Struct):
             copy(template, directory)
         settings = self.mechanism.server_settings(self.engine, self.factors, self.secrets)
         server = self.engine.start(
-            self.installation, directory, self.guard, cpus=sorted(cpus) if cpus else None, settings=settings, logs=self.logs
+            self.installation,
+            directory,
+            self.guard,
+            cpus=sorted(cpus) if cpus else None,
+            settings=settings,
+            logs=self.logs,
         )
         try:
             yield server
@@ -128,7 +133,10 @@ class Bench(msgspec.Struct):
             settings = self.mechanism.server_settings(self.engine, self.factors, self.secrets)
             server = self.engine.start(self.installation, template, self.guard, settings=settings, logs=self.logs)
             try:
-                fields = self.connection(arm, dict.fromkeys((*ARMS, "both"), server)) | {"connections": 1, "per_request": False}
+                fields = self.connection(arm, dict.fromkeys((*ARMS, "both"), server)) | {
+                    "connections": 1,
+                    "per_request": False,
+                }
                 with Agent(log=self.logs / "agent.log") as agent:
                     agent.connect("loader", **fields)
                     self._fill(agent)
@@ -138,7 +146,7 @@ class Bench(msgspec.Struct):
     def _fill(self, agent: Agent) -> None:
         if self.mechanism.layer == "rest":
             agent.query("loader", f"CREATE TABLE {CANARY_TABLE} (word varchar(100))")
-            agent.query("loader", f"INSERT INTO {CANARY_TABLE} VALUES ('{self.canary}')")  # noqa: S608 - our own word
+            agent.query("loader", f"INSERT INTO {CANARY_TABLE} VALUES ('{self.canary}')")
         for statement in self.program.load:
             try:
                 agent.query("loader", statement)
@@ -225,7 +233,9 @@ def config_diff(connect: Mapping[Arm, Mapping[str, object]]) -> list[str]:
         if plain.get(field) == encrypted.get(field):
             continue
         if field in SECRET_FIELDS:
-            lines.append(f"{field}: {'set' if plain.get(field) else 'none'} | {'set' if encrypted.get(field) else 'none'}")
+            lines.append(
+                f"{field}: {'set' if plain.get(field) else 'none'} | {'set' if encrypted.get(field) else 'none'}"
+            )
         elif field in ("path", "tls_ca"):
             # These name places of this machine and this run; that they differ is no setting.
             continue

@@ -30,7 +30,9 @@ def directory_for(run_id: str, wanted: Path | None) -> Path:
         path.chmod(0o700)
         (path / "logs").mkdir(exist_ok=True, mode=0o700)
     except OSError as error:
-        raise UsageError(f"can't write the run's directory {path}: {error.strerror}; give -o a directory that can be written") from None
+        raise UsageError(
+            f"can't write the run's directory {path}: {error.strerror}; give -o a directory that can be written"
+        ) from None
     return path
 
 
@@ -87,7 +89,11 @@ def find(name: str) -> Path:
         if (path / "plan.json").is_file():
             return path
     known = [path.name for path in runs()][-5:]
-    hint = f"the latest in ./runs: {', '.join(known)}" if known else "there is none in ./runs; start one with `ciphercost quick`"
+    hint = (
+        f"the latest in ./runs: {', '.join(known)}"
+        if known
+        else "there is none in ./runs; start one with `ciphercost quick`"
+    )
     raise UsageError(f"no run '{name}': a run is a directory with a plan.json; {hint}")
 
 

@@ -90,7 +90,7 @@ def tls_records(data: bytes) -> int:
     """
     at = data.find(b"\x16\x03")
     count = 0
-    while 0 <= at and at + 5 <= len(data) and data[at] in (0x14, 0x15, 0x16, 0x17) and data[at + 1] == 3:
+    while at >= 0 and at + 5 <= len(data) and data[at] in (0x14, 0x15, 0x16, 0x17) and data[at + 1] == 3:
         count += data[at] == 0x17
         at += 5 + int.from_bytes(data[at + 3 : at + 5], "big")
     return count

@@ -148,9 +148,7 @@ class Sampler:
         user, nice, system, idle, iowait, irq, softirq, steal = host[:8]
         server = b.server_cpu_ns - a.server_cpu_ns
         known = server + agent_cpu_ns + b.own_cpu_ns - a.own_cpu_ns
-        everything = (
-            b.all_cpu_ns - a.all_cpu_ns if b.all_cpu_ns >= 0 else (total - idle - iowait - steal) * _TICK_NS
-        )
+        everything = b.all_cpu_ns - a.all_cpu_ns if b.all_cpu_ns >= 0 else (total - idle - iowait - steal) * _TICK_NS
         return Counters(
             window_ns=window,
             server_cpu_ns=server,
@@ -245,7 +243,9 @@ def machine() -> dict[str, object]:
     """The machine as the result prints it: cpu, cores, aes, kernel, governor, memory, clock source, virtualisation."""
     cpuinfo = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
     names = {line.partition(":")[2].strip() for line in cpuinfo.splitlines() if line.startswith("model name")}
-    flags = next((line.partition(":")[2].split() for line in cpuinfo.splitlines() if line.startswith(("flags", "Features"))), [])
+    flags = next(
+        (line.partition(":")[2].split() for line in cpuinfo.splitlines() if line.startswith(("flags", "Features"))), []
+    )
     return {
         "cpu": ", ".join(sorted(names)) or os.uname().machine,
         "cores": len(os.sched_getaffinity(0)),

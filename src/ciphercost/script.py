@@ -69,10 +69,14 @@ def parse(text: str, parameters: Mapping[str, int | str], where: str = "script")
         body.append("")
         command, _, rest = line.strip()[1:].partition(" ")
         if command != "set":
-            raise UsageError(f"{where}, line {number}: '\\{command}' is not understood; only '\\set NAME EXPRESSION' is")
+            raise UsageError(
+                f"{where}, line {number}: '\\{command}' is not understood; only '\\set NAME EXPRESSION' is"
+            )
         name, _, expression = rest.strip().partition(" ")
         if not _NAME.fullmatch(name) or not expression.strip():
-            raise UsageError(f"{where}, line {number}: write '\\set NAME EXPRESSION', e.g. '\\set aid random(1, 100000)'")
+            raise UsageError(
+                f"{where}, line {number}: write '\\set NAME EXPRESSION', e.g. '\\set aid random(1, 100000)'"
+            )
         variables.append(_variable(name, expression, parameters, f"{where}, line {number}"))
     drawn = {variable.name for variable in variables}
     statements = [
@@ -161,7 +165,9 @@ def _variable(name: str, expression: str, parameters: Mapping[str, int | str], w
         else:
             values[field] = evaluate(text, parameters, where)
     if kind in ("uniform", "zipfian") and values["low"] > values["high"]:
-        raise UsageError(f"{where}: {function} has its lower bound {values['low']} above its upper bound {values['high']}")
+        raise UsageError(
+            f"{where}: {function} has its lower bound {values['low']} above its upper bound {values['high']}"
+        )
     if kind == "text" and not 1 <= values["length"] <= 1 << 20:
         raise UsageError(f"{where}: random_text takes a length from 1 to 1048576, got {values['length']}")
     if kind == "zipfian" and (values["skew"] <= 0 or values["skew"] == 1):

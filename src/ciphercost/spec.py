@@ -50,7 +50,9 @@ def target(text: str) -> tuple[str, str, str]:
 def check(spec: Spec) -> Spec:
     """The spec, if it can be run: every name known, every number possible. Raises UsageError saying what, where and what to write."""
     if not spec.cells:
-        raise UsageError("nothing to run: the spec has no cells; add one, e.g. engine = \"postgresql\", mechanism = \"tls\"")
+        raise UsageError(
+            'nothing to run: the spec has no cells; add one, e.g. engine = "postgresql", mechanism = "tls"'
+        )
     if spec.sessions < 1:
         raise UsageError(f"sessions {spec.sessions}: at least 1 is needed (8 for an interval that covers restarts)")
     if spec.mode == "full" and spec.sessions < 2:
@@ -97,7 +99,9 @@ def _check_cell(cell: CellSpec) -> None:
         if part not in engine.mechanisms:
             raise UsageError(f"{cell.engine} has no mechanism '{part}': {nearest(part, engine.mechanisms)}")
     if len(parts) > 1:
-        raise UsageError(f"{cell.engine}:{cell.mechanism}: these mechanisms can't be switched on together; run them as two cells")
+        raise UsageError(
+            f"{cell.engine}:{cell.mechanism}: these mechanisms can't be switched on together; run them as two cells"
+        )
     _, parameters = split_factors(cell)
     if cell.clients < 0 or cell.clients > 1000:
         raise UsageError(f"clients {cell.clients}: must lie between 1 and 1000")
@@ -109,7 +113,9 @@ def _check_cell(cell: CellSpec) -> None:
         raise UsageError(f"--ca {cell.ca}: there is no such file")
     program = workloads.prepare(workload_of(cell), engine.dialect, parameters, cell.rows)
     if engine.embedded and (cell.per_request or program.per_request):
-        raise UsageError(f"{cell.engine} is embedded: it has no connections to open, so workload '{program.name}' does not fit")
+        raise UsageError(
+            f"{cell.engine} is embedded: it has no connections to open, so workload '{program.name}' does not fit"
+        )
     if engine.embedded and (cell.url or cell.bindir):
         raise UsageError(f"{cell.engine} is embedded in the agent: --url and --bindir do not fit")
 

@@ -52,7 +52,9 @@ class Lines(Watcher):
 
     def start(self, titles: list[str], load_seconds: list[float]) -> None:
         self._titles = titles
-        self.say(f"{len(titles)} cell{'s' * (len(titles) != 1)}, about {_minutes(sum(load_seconds))} of load, plus starting and proving")
+        self.say(
+            f"{len(titles)} cell{'s' * (len(titles) != 1)}, about {_minutes(sum(load_seconds))} of load, plus starting and proving"
+        )
 
     def say(self, text: str) -> None:
         print(text, file=sys.stderr, flush=True)
@@ -90,7 +92,9 @@ class Bar(Watcher):
 
     def start(self, titles: list[str], load_seconds: list[float]) -> None:
         self._titles, self._planned = titles, load_seconds
-        self.say(f"{len(titles)} cell{'s' * (len(titles) != 1)}, about {_minutes(sum(load_seconds))} of load, plus starting and proving")
+        self.say(
+            f"{len(titles)} cell{'s' * (len(titles) != 1)}, about {_minutes(sum(load_seconds))} of load, plus starting and proving"
+        )
 
     def say(self, text: str) -> None:
         self._console.print(text, highlight=False, soft_wrap=True)
@@ -128,7 +132,9 @@ class Bar(Watcher):
             Text(f"{self._titles[self._cell]}", style="bold"),
         )
         rates = "  ".join(f"{arm} {rate:,.0f} op/s" for arm, rate in self._rates.items())
-        self._live.update(_stack(grid, Text(f"  {self._what}  {rates}"), Text(f"  so far {self._interval}" if self._interval else "")))
+        self._live.update(
+            _stack(grid, Text(f"  {self._what}  {rates}"), Text(f"  so far {self._interval}" if self._interval else ""))
+        )
 
 
 def _stack(*rows: Table | Text) -> Table:

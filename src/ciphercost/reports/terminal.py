@@ -57,7 +57,11 @@ def _lines(cell: Cell) -> Iterator[str]:
 def heading(cell: Cell) -> str:
     """`postgresql 18.4 · tls · point-select · 4 clients · capacity`."""
     clients = f"{cell.clients} client{'s' * (cell.clients != 1)}"
-    return " · ".join(part for part in (f"{cell.engine} {cell.version}".strip(), cell.mechanism, cell.workload, clients, cell.regime) if part)
+    return " · ".join(
+        part
+        for part in (f"{cell.engine} {cell.version}".strip(), cell.mechanism, cell.workload, clients, cell.regime)
+        if part
+    )
 
 
 def worded(estimate: Estimate, more: str = "more", less: str = "less") -> str:
@@ -164,5 +168,9 @@ def footer(result: Result) -> str:
 
 def wrap(text: str, indent: str = "", further: str | None = None) -> list[str]:
     return textwrap.wrap(
-        text, WIDTH, initial_indent=indent, subsequent_indent=further if further is not None else indent + "  ", break_on_hyphens=False
+        text,
+        WIDTH,
+        initial_indent=indent,
+        subsequent_indent=further if further is not None else indent + "  ",
+        break_on_hyphens=False,
     )

@@ -1,15 +1,15 @@
 """workloads: data, not code: one TOML file a workload, its SQL in pgbench's script language. Found by file name.
 
-    title, measures        one line each, for `list` and the reports
-    read_only              its operations change nothing, so both arms can run the same ones and must see the same rows
-    per_request            each operation opens a connection of its own
-    clients                default number of connections (capacity regime)
-    [parameters]           numbers that `--set NAME=VALUE` and `--rows` change; sizes may be written 64KB, 1MB
-    [derived]              numbers computed from them, in order
-    load                   SQL that makes and fills the tables
-    check                  SQL that reads, and must answer the same on both arms
-    [[transaction]]        name, weight, script
-    [dialect.NAME]         load, check or a transaction's script, where a server needs other words
+title, measures        one line each, for `list` and the reports
+read_only              its operations change nothing, so both arms can run the same ones and must see the same rows
+per_request            each operation opens a connection of its own
+clients                default number of connections (capacity regime)
+[parameters]           numbers that `--set NAME=VALUE` and `--rows` change; sizes may be written 64KB, 1MB
+[derived]              numbers computed from them, in order
+load                   SQL that makes and fills the tables
+check                  SQL that reads, and must answer the same on both arms
+[[transaction]]        name, weight, script
+[dialect.NAME]         load, check or a transaction's script, where a server needs other words
 """
 
 from __future__ import annotations

@@ -1,0 +1,73 @@
+"""old_way: A/A on PostgreSQL for 20 s, 20 times: one arm after the other and two means, against our blocks at equal time.
+
+Both see the same server and the same minute, in random order. The truth is a ratio of 1, so the root mean square of the log ratios is the error.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from ciphercost import guard, pipeline, plan, provision, record
+from ciphercost.agent import Agent
+from ciphercost.model import CellSpec, Spec
+from run import Row
+
+REPEATS = 20
+SECONDS = 20.0
+AIM = 5.0
+
+
+def rows() -> list[Row]:
+    ours, theirs = [], []
+    cell = CellSpec("postgresql", "none", regime="one-core")
+    coin = random.Random(5)
+    with tempfile.TemporaryDirectory() as place:
+        for repeat in range(REPEATS):
+            for who in coin.sample(["ours", "theirs"], 2):
+                if who == "ours":
+                    spec = Spec(cells=[cell], seed=repeat + 1, mode="quick", sessions=1, time=SECONDS, latency=False)
+                    found = pipeline.run(spec, Path(place) / f"ours-{repeat}").cells[0]
+                    assert found.status == "ok", found.reason
+                    ours.append(math.log(found.overhead["throughput"].ratio))
+                else:
+                    theirs.append(one_after_the_other(cell, Path(place)))
+            print(f"  {repeat + 1}: ours {ours[-1]:+.3%}, one after the other {theirs[-1]:+.3%}", flush=True)
+    errors = {
+        name: math.sqrt(float(np.mean(np.square(values)))) for name, values in (("ours", ours), ("theirs", theirs))
+    }
+    print(f"  root-mean-square error: ours {errors['ours']:.3%}, one after the other {errors['theirs']:.3%}")
+    # F distribution: the ratio of two independent mean squares with REPEATS degrees of freedom each.
+    from scipy.special import fdtri
+
+    ratio = errors["theirs"] / errors["ours"]
+    low, high = (ratio / math.sqrt(fdtri(REPEATS, REPEATS, q)) for q in (0.975, 0.025))
+    name = f"error of one arm after the other ÷ ours, A/A, {SECONDS:g} s"
+    return [{"bench": "old_way", "row": name, "ratio": ratio, "low": low, "high": high, "aim": AIM}]
+
+
+def one_after_the_other(cell: CellSpec, place: Path) -> float:
+    """Log ratio of two runs of half the time each, the first second of each given away as its warm-up."""
+    run_id = record.new_id()
+    (place / "logs").mkdir(exist_ok=True)
+    with guard.Guard(run_id) as run_guard:
+        scratch = guard.scratch(run_id, run_guard)
+        cores = {plan.cores(1, pipeline.available_cpus(), "one-core")[0][0]}
+        with (
+            provision.bench(cell, run_guard, scratch, place / "logs", 0) as bench,
+            bench.session(1, cores, cores) as twins,
+            pipeline.out_of_the_way(cores),
+            Agent(cpus=cores) as agent,
+        ):
+            agent.program(bench.program)
+            rates = []
+            for arm, fields in twins.connect.items():
+                agent.connect(arm, **fields)
+                agent.slice(arm, 1.0, discard=0.0)
+                answer = agent.slice(arm, SECONDS / 2 - 1.0, discard=0.0)
+                rates.append(answer.operations / answer.seconds)
+    return math.log(rates[1] / rates[0])

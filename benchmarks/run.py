@@ -1,0 +1,55 @@
+"""run: the benchmarks named on the command line (default: all), into benchmarks/latest.json and a table.
+
+    python benchmarks/run.py [load_generator] [controller] [old_way] [a_a]
+
+Each row: ratio = ours ÷ peer's (or bar ÷ ours where there is no peer), higher is better, with its 95 % interval, and the aim.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from pathlib import Path
+from typing import TypedDict
+
+HERE = Path(__file__).parent
+BENCHES = ("load_generator", "controller", "old_way", "a_a")
+
+
+class Row(TypedDict):
+    bench: str
+    row: str
+    ratio: float
+    low: float
+    high: float
+    aim: float
+
+
+def table(rows: list[Row]) -> str:
+    """As people read it."""
+    lines = [f"{'bench':<16} {'row':<58} {'ratio':>7} {'95 % interval':>17} {'aim':>5}"]
+    for row in rows:
+        mark = "" if row["ratio"] >= row["aim"] else "  below its aim"
+        span = f"{row['low']:.3f} to {row['high']:.3f}"
+        lines.append(f"{row['bench']:<16} {row['row']:<58} {row['ratio']:>7.3f} {span:>17} {row['aim']:>5.1f}{mark}")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    wanted = sys.argv[1:] or list(BENCHES)
+    if unknown := [name for name in wanted if name not in BENCHES]:
+        sys.exit(f"no benchmark named {', '.join(unknown)}; there are {', '.join(BENCHES)}")
+    latest = HERE / "latest.json"
+    kept: list[Row] = json.loads(latest.read_text()) if latest.exists() else []
+    for name in wanted:
+        print(f"── {name}", flush=True)
+        rows: list[Row] = importlib.import_module(name).rows()
+        kept = [row for row in kept if row["bench"] != name] + rows
+        kept.sort(key=lambda row: BENCHES.index(row["bench"]))
+        latest.write_text(json.dumps(kept, indent=1) + "\n")
+    print(table(kept))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""kill -9 of the controller at any moment: no server, no relay, no scratch stays, and slices.jsonl can be read."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ciphercost import clean, guard, record
+
+CLI = Path(sys.executable).parent / "ciphercost"
+PATIENCE = 60.0
+"""Seconds that an event is waited for; nothing is said of how fast it comes."""
+
+
+def wait_for(what: str, condition) -> None:  # type: ignore[no-untyped-def]
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, f"waited {PATIENCE:g} s for: {what}"
+        time.sleep(0.05)
+
+
+def marked(run_id: str) -> list[int]:
+    """Processes that carry this run's mark."""
+    mark = f"{guard.RUN_MARK}={run_id}".encode()
+    found = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if mark in path.read_bytes().split(b"\0"):
+                found.append(int(path.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+def descendants(pid: int) -> list[int]:
+    from ciphercost.sample import tree
+
+    return tree(pid)
+
+
+MOMENTS = {
+    "as soon as there is a run": lambda directory: (directory / "plan.json").exists(),
+    "while data is loaded": lambda directory: any((directory / "logs").iterdir()),
+    "once it is proven": lambda directory: (directory / "proofs.json").stat().st_size > 10,
+    "in the middle of the load": lambda directory: (directory / "slices.jsonl").stat().st_size > 30_000,
+}
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("target", ["postgresql:tls", "sqlite:sqlcipher"])
+@pytest.mark.usefixtures("require_postgresql")
+def test_a_controller_that_is_killed_leaves_nothing(tmp_path: Path, target: str, moment: str) -> None:
+    directory = tmp_path / "run"
+    if target.startswith("sqlite") and moment == "while data is loaded":
+        moment = "once it is proven"  # SQLite has no server whose log would tell
+    argv = [CLI, "run", target, "--quick", "--time", "60s", "--no-progress", "-o", str(directory)]
+    with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        wait_for(moment, lambda: (directory / "plan.json").exists() and MOMENTS[moment](directory))
+        run_id = record.read_facts(directory).id
+        family = descendants(process.pid)[1:]
+        assert process.poll() is None, "the run ended before it could be killed"
+        os.kill(process.pid, signal.SIGKILL)
+    wait_for(
+        "every process of the run to end",
+        lambda: not marked(run_id) and not [pid for pid in family if Path(f"/proc/{pid}/exe").exists()],
+    )
+    wait_for("scratch to be removed", lambda: not (guard.scratch_base() / run_id).exists())
+    assert not [path for parent in guard.cgroup_parents() for path in parent.glob(f"{guard.CGROUP_PREFIX}{run_id}*")]
+    assert not [line for line in Path("/proc/mounts").read_text().splitlines() if run_id in line]
+    slices = list(record.read_slices(directory))
+    assert all(each.cell == 0 for each in slices)
+    assert not [left for left in clean.leftovers() if run_id in str(left)]
+
+
+def test_an_interrupted_run_keeps_what_it_measured_and_can_be_reported(tmp_path: Path) -> None:
+    directory = tmp_path / "run"
+    argv = [CLI, "run", "sqlite:sqlcipher", "--quick", "--time", "60s", "--no-progress", "-o", str(directory)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        wait_for(
+            "slices",
+            lambda: (directory / "slices.jsonl").exists() and (directory / "slices.jsonl").stat().st_size > 150_000,
+        )
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130
+    assert "interrupted" in said
+    assert "Traceback" not in said
+    report = subprocess.run([CLI, "report", str(directory)], capture_output=True, text=True, check=False)
+    assert report.returncode == 0, report.stderr
+    assert "cut off" in report.stdout
