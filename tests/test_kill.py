@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ PATIENCE = 60.0
 """Seconds that an event is waited for; nothing is said of how fast it comes."""
 
 
-def wait_for(what: str, condition) -> None:  # type: ignore[no-untyped-def]
+def wait_for(what: str, condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < deadline, f"waited {PATIENCE:g} s for: {what}"
@@ -44,7 +45,7 @@ def descendants(pid: int) -> list[int]:
     return tree(pid)
 
 
-MOMENTS = {
+MOMENTS: dict[str, Callable[[Path], bool]] = {
     "as soon as there is a run": lambda directory: (directory / "plan.json").exists(),
     "while data is loaded": lambda directory: any((directory / "logs").iterdir()),
     "once it is proven": lambda directory: (directory / "proofs.json").stat().st_size > 10,
@@ -59,7 +60,7 @@ def test_a_controller_that_is_killed_leaves_nothing(tmp_path: Path, target: str,
     directory = tmp_path / "run"
     if target.startswith("sqlite") and moment == "while data is loaded":
         moment = "once it is proven"  # SQLite has no server whose log would tell
-    argv = [CLI, "run", target, "--quick", "--time", "60s", "--no-progress", "-o", str(directory)]
+    argv: list[str | Path] = [CLI, "run", target, "--quick", "--time", "60s", "--no-progress", "-o", str(directory)]
     with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         wait_for(moment, lambda: (directory / "plan.json").exists() and MOMENTS[moment](directory))
         run_id = record.read_facts(directory).id
@@ -80,7 +81,17 @@ def test_a_controller_that_is_killed_leaves_nothing(tmp_path: Path, target: str,
 
 def test_an_interrupted_run_keeps_what_it_measured_and_can_be_reported(tmp_path: Path) -> None:
     directory = tmp_path / "run"
-    argv = [CLI, "run", "sqlite:sqlcipher", "--quick", "--time", "60s", "--no-progress", "-o", str(directory)]
+    argv: list[str | Path] = [
+        CLI,
+        "run",
+        "sqlite:sqlcipher",
+        "--quick",
+        "--time",
+        "60s",
+        "--no-progress",
+        "-o",
+        str(directory),
+    ]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         wait_for(
             "slices",

@@ -7,8 +7,10 @@ import os
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -40,8 +42,8 @@ def postgresql(require_postgresql: object) -> None:
     """A PostgreSQL of any source."""
 
 
-def result_of(tmp_path: Path) -> dict:  # type: ignore[type-arg]
-    found: dict = json.loads((tmp_path / "out.json").read_text())  # type: ignore[type-arg]
+def result_of(tmp_path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((tmp_path / "out.json").read_text())
     jsonschema.validate(found, schema.result_schema())
     return found
 
@@ -81,7 +83,7 @@ def test_a_cell_is_proven_and_measured(tmp_path: Path, target: str, extra: tuple
         wanted = mechanisms.get(cell["mechanism"]).witnesses
         assert heard == {(arm, witness) for arm in ("plain", "encrypted") for witness in wanted}
     if cell["layer"] == "transit":
-        factors = dict(each.split("=") for flag, each in zip(extra, extra[1:], strict=False) if flag == "--set")
+        factors = dict(each.split("=") for flag, each in pairwise(extra) if flag == "--set")
         assert cell["encryption"]["protocol"] == f"TLSv{factors.get('version', '1.3')}"
         names = {"chacha20": "CHACHA20", "aes128-gcm": "AES"}
         assert names.get(factors.get("cipher", ""), "256") in cell["encryption"]["cipher"]
@@ -127,13 +129,16 @@ class Own:
         self.url = f"postgresql://{fields['user']}@localhost:{fields['port']}/{fields['database']}"
 
 
+Start = Callable[..., Own]
+
+
 @pytest.fixture
-def own_server(tmp_path: Path, require_postgresql: object) -> Iterator[object]:
+def own_server(tmp_path: Path, require_postgresql: object) -> Iterator[Start]:
     """Starts a server with these settings: own_server(pki=…) with TLS, own_server() without."""
     engine = engines.get("postgresql")
     with guard.Guard(record.new_id()) as run_guard:
         scratch = guard.scratch(run_guard.run_id, run_guard)
-        servers = []
+        servers: list[Server] = []
 
         def start(**certificate: object) -> Own:
             settings = {}
@@ -152,7 +157,9 @@ def own_server(tmp_path: Path, require_postgresql: object) -> Iterator[object]:
             server.stop()
 
 
-def test_with_tls_off_at_the_server_there_is_no_number_and_the_witness_is_named(tmp_path: Path, own_server) -> None:  # type: ignore[no-untyped-def]
+def test_with_tls_off_at_the_server_there_is_no_number_and_the_witness_is_named(
+    tmp_path: Path, own_server: Start
+) -> None:
     own = own_server()
     done = ciphercost("run", "postgresql:tls", "--url", own.url, *SHORT, cwd=tmp_path, PGPASSWORD=own.password)
     assert done.returncode == 1
@@ -170,8 +177,8 @@ def test_with_tls_off_at_the_server_there_is_no_number_and_the_witness_is_named(
     ],
 )
 def test_a_certificate_that_is_not_right_is_refused_in_clear_words(
-    tmp_path: Path, own_server, certificate: dict, ca: str, words: str
-) -> None:  # type: ignore[no-untyped-def,type-arg]
+    tmp_path: Path, own_server: Start, certificate: dict[str, Any], ca: str, words: str
+) -> None:
     own = own_server(**certificate)
     other = tmp_path / "other"
     other.mkdir()
@@ -184,7 +191,7 @@ def test_a_certificate_that_is_not_right_is_refused_in_clear_words(
     assert words in done.stdout.lower()
 
 
-def test_a_running_server_is_measured_and_left_as_it_was(tmp_path: Path, own_server) -> None:  # type: ignore[no-untyped-def]
+def test_a_running_server_is_measured_and_left_as_it_was(tmp_path: Path, own_server: Start) -> None:
     own = own_server(certificate="ecdsa-p256")
     argv = ("run", "postgresql:tls", "--url", own.url, "--ca", "ca.pem", *SHORT, "--json", "out.json")
     done = ciphercost(*argv, cwd=tmp_path, PGPASSWORD=own.password)
@@ -199,7 +206,7 @@ def test_a_running_server_is_measured_and_left_as_it_was(tmp_path: Path, own_ser
         assert agent.query("look", "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'ciphercost%'") == []
 
 
-def test_prove_says_yes_for_an_encrypted_server_and_no_for_one_that_is_not(tmp_path: Path, own_server) -> None:  # type: ignore[no-untyped-def]
+def test_prove_says_yes_for_an_encrypted_server_and_no_for_one_that_is_not(tmp_path: Path, own_server: Start) -> None:
     with_tls, without = own_server(certificate="rsa2048"), own_server()
     yes = ciphercost("prove", with_tls.url, "--ca", "ca.pem", cwd=tmp_path, PGPASSWORD=with_tls.password)
     assert yes.returncode == 0, yes.stdout + yes.stderr
