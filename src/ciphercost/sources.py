@@ -199,10 +199,22 @@ def debian(suite: str, packages: Iterable[str], work: Path) -> None:
         raise MissingServer(f"can't fetch Debian packages: {reason}")
     names = ",".join(packages)
     say(f"unpacking {names} of Debian {suite} with mmdebstrap …")
-    command = ["mmdebstrap", "--quiet", "--variant=extract", "--mode=root", "--format=directory", "--skip=output/dev"]
-    _run(
-        [*command, f"--include={names}", suite, str(work), mirror()], f"mmdebstrap could not unpack {names} of {suite}"
-    )
+    command = ["mmdebstrap", "--verbose", "--variant=extract", "--mode=root", "--format=directory", "--skip=output/dev"]
+    target = [f"--include={names}", suite, str(work), mirror()]
+    failure = f"mmdebstrap could not unpack {names} of {suite}"
+    try:
+        _run([*command, *target], failure)
+    except MissingServer as error:
+        if "expired" not in str(error):
+            raise
+        say(f"the mirror's list of {suite} is out of date (a frozen mirror, or a wrong clock here); its signature still holds …")
+        _empty(work)
+        _run([*command, '--aptopt=Acquire::Check-Valid-Until "false"', *target], failure)
+
+
+def _empty(directory: Path) -> None:
+    for each in directory.iterdir():
+        shutil.rmtree(each) if each.is_dir() and not each.is_symlink() else each.unlink()
 
 
 def run_in_place(work: Path, final: Path, programs: Iterable[str]) -> None:

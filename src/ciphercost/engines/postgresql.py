@@ -285,7 +285,8 @@ def free_port() -> int:
 def options(version: str, settings: Mapping[str, str]) -> tuple[dict[str, str], str]:
     """(settings of this version, an OpenSSL configuration or '') that mean what the settings of version 18 mean. Pure.
 
-    Before version 18 the server can't choose TLS 1.3 suites, so OpenSSL is told; and one curve is all that it can choose of groups.
+    Before version 18 the server can't choose TLS 1.3 suites, so OpenSSL is told, and of groups it can choose one curve. The
+    OpenSSL 1.1.1 of the builds from Maven doesn't listen; there the client, which offers one suite alone, decides.
     """
     chosen = dict(settings)
     if major(version) >= 18:
