@@ -78,7 +78,7 @@ def _boot() -> str:
 
 def _pid_namespace() -> str:
     try:
-        return os.readlink("/proc/self/ns/pid").strip("pid:[]")
+        return str(Path("/proc/self/ns/pid").readlink()).strip("pid:[]")
     except OSError:
         return ""
 

@@ -1,3 +1,4 @@
+# ruff: noqa: PTH - importing pathlib would double the time that it takes to start
 """guardian: the process that owns whatever a run starts or makes outside its own process, and undoes it. Standard library only.
 
 Started by `guard.Guard` as `python -I -S guardian.py RUN CONTROLLER`, in its own session. It reads one JSON object a line on
@@ -145,7 +146,7 @@ class Guardian:
             os.chdir(request["cwd"] or "/")
             for number in (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 signal.signal(number, signal.SIG_DFL)
-            os.execvpe(request["argv"][0], request["argv"], request["env"])
+            os.execvpe(request["argv"][0], request["argv"], request["env"])  # noqa: S606
         except BaseException as error:
             os.write(writer, str(error).encode())
         os._exit(127)
@@ -310,7 +311,7 @@ class Guardian:
     def undo_undo(self, argv: list[str]) -> None:
         import subprocess
 
-        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False)  # noqa: S603
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False)
         if done.returncode != 0:
             raise OSError(f"status {done.returncode}: {done.stderr.decode(errors='replace').strip()}")
 

@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from ciphercost.errors import UsageError, nearest
+from ciphercost.guard import server_user
 
 Key = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
 
@@ -29,9 +30,9 @@ HOUR = datetime.timedelta(hours=1)
 class Pki:
     """`ca`, `certificate` and `key`: PEM files in `directory`, which is made, 0700.
 
-    `names` and `addresses` are the certificate's subject alternative names; `expired` makes one that ended an hour ago: both
-    are for tests that must fail. `owner` is the uid and gid of the server that reads the key. `reuse` keeps what an earlier call
-    made. The CA's own key is never written.
+    The server certificate is for localhost and 127.0.0.1. For tests that must fail, `name` makes one for that name alone, and
+    `expired` one that ended an hour ago. `owner` is the uid and gid that reads the key, if it isn't the user that servers run
+    as. `reuse` keeps what an earlier call made. The CA's own key is never written.
     """
 
     def __init__(
@@ -40,8 +41,7 @@ class Pki:
         certificate: str = "rsa2048",
         *,
         owner: tuple[int, int] | None = None,
-        names: tuple[str, ...] = ("localhost",),
-        addresses: tuple[str, ...] = ("127.0.0.1",),
+        name: str = "",
         expired: bool = False,
         reuse: bool = False,
     ) -> None:
@@ -60,7 +60,7 @@ class Pki:
         ca_key = CERTIFICATES[certificate]()  # of the same kind: the client checks its signature in every handshake
         ca = _authority(ca_key, now - DAY, now + DAY)
         key = CERTIFICATES[certificate]()
-        server = _server(key, ca, ca_key, begin, end, names, addresses)
+        server = _server(key, ca, ca_key, begin, end, name)
 
         _write(self.ca, ca.public_bytes(serialization.Encoding.PEM), 0o644)
         _write(self.certificate, server.public_bytes(serialization.Encoding.PEM), 0o644)
@@ -68,9 +68,9 @@ class Pki:
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
         _write(self.key, private, 0o600)
-        if owner is not None:
+        if user := owner or server_user():
             for path in (directory, self.ca, self.certificate, self.key):
-                os.chown(path, *owner)
+                os.chown(path, *user)
 
 
 def _authority(key: Key, begin: datetime.datetime, end: datetime.datetime) -> x509.Certificate:
@@ -89,15 +89,15 @@ def _server(
     ca_key: Key,
     begin: datetime.datetime,
     end: datetime.datetime,
-    names: tuple[str, ...],
-    addresses: tuple[str, ...],
+    name: str,
 ) -> x509.Certificate:
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, (names or addresses)[0])])
-    alternatives: list[x509.GeneralName] = [x509.DNSName(text) for text in names]
-    alternatives += [x509.IPAddress(ipaddress.ip_address(text)) for text in addresses]
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name or "localhost")])
+    alternatives: list[x509.GeneralName] = [x509.DNSName(name or "localhost")]
+    if not name:
+        alternatives.append(x509.IPAddress(ipaddress.ip_address("127.0.0.1")))
     rsa_key = isinstance(key, rsa.RSAPrivateKey)
     return (
-        _builder(name, ca.subject, key, begin, end)
+        _builder(subject, ca.subject, key, begin, end)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(digital_signature=True, key_encipherment=rsa_key), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)

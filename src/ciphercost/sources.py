@@ -207,7 +207,9 @@ def debian(suite: str, packages: Iterable[str], work: Path) -> None:
     except MissingServer as error:
         if "expired" not in str(error):
             raise
-        say(f"the mirror's list of {suite} is out of date (a frozen mirror, or a wrong clock here); its signature still holds …")
+        say(
+            f"the mirror's list of {suite} is out of date (a frozen mirror, or a wrong clock here); its signature still holds …"
+        )
         _empty(work)
         _run([*command, '--aptopt=Acquire::Check-Valid-Until "false"', *target], failure)
 

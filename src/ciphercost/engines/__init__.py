@@ -97,7 +97,7 @@ class Engine(ABC):
     ) -> Server:
         """Start on a free loopback port and wait until it answers. Raises RunError with the end of the server's log."""
 
-    def tls_settings(self, pki: Pki, factors: Mapping[str, str]) -> dict[str, str]:
+    def tls_settings(self, pki: Pki, factors: Mapping[str, str]) -> dict[str, str]:  # noqa: ARG002
         """Server settings that make TLS possible with this certificate and these factors."""
         raise UsageError(f"{self.name} has no TLS")
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ciphercost.pki import Pki
 
 USER, DATABASE = "ciphercost", "postgres"
-PASSWORD_FILE, OPENSSL_FILE = "ciphercost.password", "ciphercost-openssl.cnf"  # noqa: S105 - a file's name
+PASSWORD_FILE, OPENSSL_FILE = "ciphercost.password", "ciphercost-openssl.cnf"
 START_SECONDS, STOP_SECONDS = 60.0, 60.0
 
 SETTINGS = {
@@ -155,10 +155,7 @@ class RunningServer(Server):
         self.database = unquote(parts.path.lstrip("/")) or os.environ.get("PGDATABASE", "") or self.user
         self.ca = parameters.get("sslrootcert", "")
         """CA file that the URL names; empty: none."""
-        try:
-            self.address = str(socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)[0][4][0])
-        except OSError as error:
-            raise UsageError(f"the host '{self.host}' of --url can't be found: {error.strerror or error}") from None
+        self.address = address_of(self.host, self.port)
         self.pid = listener(self.address, self.port)
         self.library = crypto_library(self.pid) if self.pid else ""
 
@@ -244,6 +241,21 @@ def listener(address: str, port: int) -> int:
             if inodes & {os.readlink(each) for each in directory.iterdir()}:  # noqa: PTH115 - not a path
                 holders.append(int(directory.parent.name))
     return min(holders, default=0)
+
+
+def address_of(host: str, port: int) -> str:
+    """The first address of a host at which somebody listens, else its first: `localhost` may be ::1, and the server not.
+
+    Raises UsageError for a host that has none.
+    """
+    try:
+        found = [str(each[4][0]) for each in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+    except OSError as error:
+        raise UsageError(f"the host '{host}' of --url can't be found: {error.strerror or error}") from None
+    for address in found if len(found) > 1 else []:
+        with contextlib.suppress(OSError), socket.create_connection((address, port), timeout=3):
+            return address
+    return found[0]
 
 
 def crypto_library(pid: int) -> str:

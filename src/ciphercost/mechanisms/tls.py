@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ciphercost.engines import Engine
 from ciphercost.errors import UsageError
-from ciphercost.guard import hand_over, server_user
+from ciphercost.guard import hand_over
 from ciphercost.mechanisms import Factor, Mechanism
 from ciphercost.model import Arm
 from ciphercost.pki import CERTIFICATES, Pki
@@ -55,11 +55,11 @@ class Tls(Mechanism):
             raise UsageError(
                 f"{engine.name} never resumes a TLS session: every connection is a full handshake. Leave resumption off."
             )
-        pki = Pki(_directory(secrets, factors), factors["certificate"], owner=server_user(), reuse=True)
+        pki = Pki(_directory(secrets, factors), factors["certificate"], reuse=True)
         hand_over(secrets)  # or a server that runs as nobody couldn't pass through it to its key
         return engine.tls_settings(pki, factors)
 
-    def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:
+    def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:  # noqa: ARG002
         """Only factors that are given are pinned, so that a server of the user's own is met with none of our defaults."""
         if arm == "plain":
             return {"tls": "off"}

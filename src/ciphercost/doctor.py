@@ -1,0 +1,187 @@
+"""doctor: what this machine has and lacks for measuring. Facts and advice as data; the command line prints them."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+from ciphercost import agent, clean, engines, guard, sources
+from ciphercost.errors import CiphercostError
+
+State = Literal["ok", "warn", "missing"]
+Check = tuple[str, State, str]
+
+ENOUGH_DISK = 5 * 2**30
+
+
+def checks() -> list[Check]:
+    """(what, how it stands, what was found or what to do) in the order in which things are needed."""
+    return [
+        _python(),
+        *_agent(),
+        _aes(),
+        _cores(),
+        _governor(),
+        _clock(),
+        _cgroups(),
+        _user(),
+        _disk(),
+        _maven(),
+        _debian(),
+        *_engines(),
+        _leftovers(),
+    ]
+
+
+def _python() -> Check:
+    return "python", "ok", f"{platform.python_version()} ({sys.executable})"
+
+
+def _agent() -> Iterator[Check]:
+    try:
+        path = agent.find()
+    except CiphercostError as error:
+        yield "agent", "missing", str(error)
+        return
+    try:
+        # Not by agent.Agent: a doctor must also live with an agent that speaks another protocol.
+        done = subprocess.run(
+            [path], input='{"type":"hello","protocol":1}\n', capture_output=True, text=True, timeout=20, check=False
+        )
+        hello = json.loads(done.stdout.splitlines()[0])
+    except (OSError, subprocess.SubprocessError, ValueError, IndexError) as error:
+        yield "agent", "missing", f"{path} does not answer ({error}). Install it again: pip install ciphercost-agent"
+        return
+    if hello.get("type") != "hello":
+        yield "agent", "missing", f"{path} refuses: {hello.get('text')}. Install the ciphercost-agent of this version."
+        return
+    yield "agent", "ok", f"{hello['agent']} {hello['version']} ({path}), speaks {hello['drivers']}"
+    yield "client's TLS library", "ok", str(hello["tls_library"])
+
+
+def _aes() -> Check:
+    flags: set[str] = set()
+    for line in _text("/proc/cpuinfo").splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() in ("flags", "Features"):
+            flags = set(value.split())
+            break
+    found = [name for name in ("aes", "pclmulqdq", "vaes", "vpclmulqdq", "pmull", "sha2") if name in flags]
+    if "aes" in flags:
+        return "AES instructions", "ok", ", ".join(found)
+    return (
+        "AES instructions",
+        "warn",
+        "this processor has none (or hides them): AES costs many times more here than elsewhere",
+    )
+
+
+def _cores() -> Check:
+    count = len(os.sched_getaffinity(0))
+    if count < 2:
+        return "cores", "warn", "1: server and client share it, so the client's cost is part of every number"
+    text = f"{count}"
+    if count < 4:
+        return "cores", "ok", f"{text}: enough for one client core beside one server core"
+    return "cores", "ok", text
+
+
+def _governor() -> Check:
+    governor = _text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").strip()
+    if not governor:
+        return "frequency governor", "ok", "none to be seen (a virtual machine has none)"
+    if governor == "performance":
+        return "frequency governor", "ok", governor
+    advice = "the clock follows the load, which adds noise; for the run: cpupower frequency-set -g performance"
+    return "frequency governor", "warn", f"{governor}: {advice}"
+
+
+def _clock() -> Check:
+    source = _text("/sys/devices/system/clocksource/clocksource0/current_clocksource").strip()
+    if source in ("tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page"):
+        return "clock source", "ok", source
+    return (
+        "clock source",
+        "warn",
+        f"{source or 'unknown'}: reading the time may cost a system call, which adds to every operation",
+    )
+
+
+def _cgroups() -> Check:
+    parents = guard.cgroup_parents()
+    if parents:
+        return "control groups", "ok", f"the server's CPU time is counted exactly, in {parents[0]}"
+    text = (
+        "none may be made here: the server's CPU time is added up from its processes, and short-lived ones are missed"
+    )
+    return "control groups", "warn", text
+
+
+def _user() -> Check:
+    if os.geteuid() == 0:
+        return "user", "ok", "root: servers run as 'nobody'"
+    return "user", "ok", "not root: servers run as you; Debian packages can't be unpacked, nor file systems mounted"
+
+
+def _disk() -> Check:
+    base = guard.scratch_base()
+    place = next(path for path in (base, *base.parents) if path.exists())
+    free = shutil.disk_usage(place).free
+    text = f"{free / 2**30:.1f} GiB free for scratch in {base}"
+    if not os.access(place, os.W_OK):
+        return "disk", "missing", f"{place} can't be written to. Set CIPHERCOST_SCRATCH to a directory of your own."
+    if free < ENOUGH_DISK:
+        return "disk", "warn", f"{text}. Large runs need more: set CIPHERCOST_SCRATCH to a larger disk."
+    return "disk", "ok", text
+
+
+def _maven() -> Check:
+    client = sources.maven_client()
+    if client:
+        return "mvn", "ok", f"{client}: PostgreSQL 14 to 18 can be fetched"
+    return "mvn", "warn", "not found: PostgreSQL can't be fetched without root (Debian: apt-get install maven)"
+
+
+def _debian() -> Check:
+    if reason := sources.debian_possible():
+        return "mmdebstrap", "warn", f"servers can't be fetched from Debian: {reason}"
+    try:
+        sources.mirror()
+    except CiphercostError as error:
+        return "mmdebstrap", "warn", str(error)
+    return "mmdebstrap", "ok", "servers can be fetched from the Debian mirror that apt uses"
+
+
+def _engines() -> Iterator[Check]:
+    for name in engines.names():
+        try:
+            found = list(engines.get(name).available())
+        except CiphercostError as error:
+            yield name, "warn", str(error)
+            continue
+        if not found:
+            yield name, "warn", f"none found. `ciphercost install {name}` fetches one."
+        for each in found:
+            version = f"{each.version} " if each.version else ""
+            yield name, "ok", f"{version}from {each.source}: {each.location}"
+
+
+def _leftovers() -> Check:
+    found = clean.leftovers()
+    if not found:
+        return "leftovers", "ok", "none"
+    return "leftovers", "warn", f"{len(found)} of runs that were killed; `ciphercost clean` removes them"
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text()
+    except OSError:
+        return ""
