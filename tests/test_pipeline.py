@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import jsonschema
@@ -17,8 +18,11 @@ FAKE = Path(__file__).parent.parent / "agents" / "fake" / "fake_agent.py"
 DOCS = Path(__file__).parent.parent / "docs"
 
 
+Fake = Callable[[str], None]
+
+
 @pytest.fixture
-def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-untyped-def]
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fake:
     """Makes the pipeline use a fake agent with these options."""
 
     def use(options: str) -> None:
@@ -37,7 +41,7 @@ def measure(tmp_path: Path, mode: str = "full", time: float = 120.0, **fields: o
 
 
 @pytest.mark.parametrize("mode", ["full", "quick"])
-def test_an_effect_of_two_percent_comes_out_as_two_percent(tmp_path: Path, fake, mode: str) -> None:  # type: ignore[no-untyped-def]
+def test_an_effect_of_two_percent_comes_out_as_two_percent(tmp_path: Path, fake: Fake, mode: str) -> None:
     fake("--effect 0.02 --sd 0.01")
     cell = measure(tmp_path, mode).cells[0]
     throughput = cell.overhead["throughput"]
@@ -48,14 +52,14 @@ def test_an_effect_of_two_percent_comes_out_as_two_percent(tmp_path: Path, fake,
     assert abs(cell.overhead["client_cpu_per_op"].ratio - 1.02) < 0.005
 
 
-def test_drift_does_not_become_an_effect(tmp_path: Path, fake) -> None:  # type: ignore[no-untyped-def]
+def test_drift_does_not_become_an_effect(tmp_path: Path, fake: Fake) -> None:
     fake("--effect 0 --sd 0.002 --drift 0.001")
     cell = measure(tmp_path).cells[0]
     assert cell.overhead["throughput"].low < 1 < cell.overhead["throughput"].high
     assert cell.verdict == "equivalent"
 
 
-def test_latency_is_measured_in_an_open_loop_at_a_share_of_the_plain_capacity(tmp_path: Path, fake) -> None:  # type: ignore[no-untyped-def]
+def test_latency_is_measured_in_an_open_loop_at_a_share_of_the_plain_capacity(tmp_path: Path, fake: Fake) -> None:
     fake("--effect 0.1 --sd 0.005")
     result = measure(tmp_path)
     facts = record.read_facts(tmp_path / "run")
@@ -65,7 +69,7 @@ def test_latency_is_measured_in_an_open_loop_at_a_share_of_the_plain_capacity(tm
     assert abs(result.cells[0].overhead["latency_p50"].ratio - 1.1) < 0.01
 
 
-def test_the_result_passes_its_published_schema(tmp_path: Path, fake) -> None:  # type: ignore[no-untyped-def]
+def test_the_result_passes_its_published_schema(tmp_path: Path, fake: Fake) -> None:
     fake("--effect 0.02 --sd 0.01")
     measure(tmp_path)
     published = json.loads((DOCS / "result.schema.json").read_text())
@@ -77,13 +81,13 @@ def test_the_published_schema_is_the_records_own() -> None:
     assert json.loads((DOCS / "result.schema.json").read_text()) == schema.result_schema(), "run `make schema`"
 
 
-def test_a_run_estimated_again_from_its_record_gives_the_same_result(tmp_path: Path, fake) -> None:  # type: ignore[no-untyped-def]
+def test_a_run_estimated_again_from_its_record_gives_the_same_result(tmp_path: Path, fake: Fake) -> None:
     fake("--effect 0.02 --sd 0.01")
     measure(tmp_path)
     assert record.encode(conclude.conclude(tmp_path / "run")) == (tmp_path / "run" / "result.json").read_bytes()
 
 
-def test_the_same_seed_gives_the_same_order_and_another_seed_another(tmp_path: Path, fake) -> None:  # type: ignore[no-untyped-def]
+def test_the_same_seed_gives_the_same_order_and_another_seed_another(tmp_path: Path, fake: Fake) -> None:
     fake("--sd 0.01")
     orders = []
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
@@ -102,7 +106,7 @@ def test_the_same_seed_gives_the_same_order_and_another_seed_another(tmp_path: P
     assert orders[0] == orders[1] != orders[2]
 
 
-def test_rows_that_differ_give_no_number(tmp_path: Path, fake) -> None:  # type: ignore[no-untyped-def]
+def test_rows_that_differ_give_no_number(tmp_path: Path, fake: Fake) -> None:
     fake("--differ")
     cell = measure(tmp_path).cells[0]
     assert cell.status == "failed"
@@ -110,7 +114,7 @@ def test_rows_that_differ_give_no_number(tmp_path: Path, fake) -> None:  # type:
     assert not cell.overhead
 
 
-def test_an_agent_that_dies_is_a_failed_cell_with_its_slices_kept(tmp_path: Path, fake) -> None:  # type: ignore[no-untyped-def]
+def test_an_agent_that_dies_is_a_failed_cell_with_its_slices_kept(tmp_path: Path, fake: Fake) -> None:
     fake("--die-after 40")
     cell = measure(tmp_path).cells[0]
     assert cell.status == "failed"
@@ -118,7 +122,7 @@ def test_an_agent_that_dies_is_a_failed_cell_with_its_slices_kept(tmp_path: Path
     assert len(list(record.read_slices(tmp_path / "run"))) == 38, "40 slices less the two that compare rows"
 
 
-def test_every_slice_is_in_the_record_in_mirrored_order_behind_a_lead_in(tmp_path: Path, fake) -> None:  # type: ignore[no-untyped-def]
+def test_every_slice_is_in_the_record_in_mirrored_order_behind_a_lead_in(tmp_path: Path, fake: Fake) -> None:
     fake("--sd 0.01")
     measure(tmp_path)
     blocks: dict[tuple[int, str, int], list[tuple[int, str, str]]] = {}
@@ -132,7 +136,7 @@ def test_every_slice_is_in_the_record_in_mirrored_order_behind_a_lead_in(tmp_pat
         assert [position for position, _, _ in slices] == [0, 1, 2, 3, 4]
 
 
-def test_precision_stops_a_run_before_its_time(tmp_path: Path, fake) -> None:  # type: ignore[no-untyped-def]
+def test_precision_stops_a_run_before_its_time(tmp_path: Path, fake: Fake) -> None:
     fake("--sd 0.002")
     cell = measure(tmp_path, "quick", time=600.0, precision=0.005, latency=False).cells[0]
     assert 20 <= cell.blocks < 100
@@ -140,8 +144,15 @@ def test_precision_stops_a_run_before_its_time(tmp_path: Path, fake) -> None:  #
     assert half <= 0.0051
 
 
-def test_a_throughput_that_never_settles_gives_no_number(tmp_path: Path, fake) -> None:  # type: ignore[no-untyped-def]
+def test_a_throughput_that_never_settles_gives_no_number(tmp_path: Path, fake: Fake) -> None:
     fake("--drift 0.2 --sd 0.001")
     cell = measure(tmp_path, time=60.0).cells[0]
     assert cell.status == "no-steady-state"
     assert not cell.overhead
+
+
+def test_operations_longer_than_a_slice_are_a_failed_cell_that_says_so(tmp_path: Path, fake: Fake) -> None:
+    fake("--rate 0.01")
+    cell = measure(tmp_path, time=60.0).cells[0]
+    assert cell.status in ("failed", "no-steady-state")
+    assert "--time" in cell.reason

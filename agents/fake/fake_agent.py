@@ -172,12 +172,12 @@ class FakeAgent:
             sys.exit(3)
         print(json.dumps({"type": "counting", "arm": arm}, separators=(",", ":")), flush=True)
         counted = seconds * (1 - discard)
-        self.clock += seconds
         slow = math.exp(self.random.gauss(0, self.options.sd) + self.options.drift * self.clock)
         if arm == "encrypted":
             slow *= 1 + self.options.effect
         latency = 1e9 / self.options.rate * slow
         done = operations or round(min(rate or 1e18, 1e9 / latency) * counted)
+        self.clock += done * latency / 1e9 if operations else seconds
         return {
             "type": "slice", "arm": arm, "seconds": done * latency / 1e9 if operations else counted, "operations": done, "errors": 0,
             "rows": done, "checksum": f"{done + (arm == 'encrypted' and self.options.differ):016x}",

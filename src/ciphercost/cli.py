@@ -205,7 +205,10 @@ def write(path: Path, text: str) -> None:
 @cli.command()
 @options(*OUTPUT)
 def quick(**given: Any) -> None:
-    """One minute: what does encryption cost here? PostgreSQL with TLS, SQLite with SQLCipher."""
+    """One minute: what does encryption cost here?
+
+    PostgreSQL with TLS and SQLite with SQLCipher, on one core, one session each.
+    """
     from ciphercost import quick as quick_
 
     _run(quick_.spec(given["seed"], given["time_"]), given)
@@ -217,7 +220,10 @@ def quick(**given: Any) -> None:
     *MEASURE, *OUTPUT, click.option("--print-spec", is_flag=True, help="Print the run as a TOML file, and run nothing.")
 )
 def run(targets: tuple[str, ...], print_spec: bool, **given: Any) -> None:
-    """Measure one or several cells: full mode, eight sessions, an interval that covers restarts."""
+    """Measure: ENGINE:MECHANISM or a spec file.
+
+    Full mode: eight sessions, each a fresh start of everything, so that the interval covers restarts.
+    """
     from ciphercost import spec
 
     if len(targets) == 1 and targets[0].endswith(".toml"):
@@ -234,7 +240,7 @@ def run(targets: tuple[str, ...], print_spec: bool, **given: Any) -> None:
 @click.argument("engine", metavar="ENGINE[@VERSION]")
 @options(*MEASURE, *OUTPUT)
 def calibrate(engine: str, **given: Any) -> None:
-    """Plain against plain, through the whole path: this machine's noise floor."""
+    """Plain against plain: this machine's noise floor."""
     given["time_"] = given["time_"] or "60s"
     given["regime"] = given["regime"] or "one-core"
     given["no_latency"] = True
@@ -249,7 +255,10 @@ def calibrate(engine: str, **given: Any) -> None:
     click.option("--bindir", metavar="DIR", help="Binaries of the server to start."),
 )
 def prove(target: str, factors: tuple[str, ...], ca: str | None, bindir: str | None) -> None:
-    """Is it encrypted? No load; every witness is heard. Exit status 0 only if so."""
+    """Is it encrypted? No load, every witness.
+
+    Exit status 0 only if every witness says so.
+    """
     from ciphercost import examine
 
     blank: dict[str, Any] = dict.fromkeys(("workload", "clients", "rows", "regime", "pooled", "rate", "sql"))
@@ -269,7 +278,7 @@ def prove(target: str, factors: tuple[str, ...], ca: str | None, bindir: str | N
 @click.option("--format", "format_", default="terminal", help="terminal or json. [default: terminal]")
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write to a file.")
 def report(run_: str, format_: str, output: Path | None) -> None:
-    """Estimate a run again from its slices, and show it."""
+    """Estimate a run again from its slices."""
     from ciphercost import conclude, record, reports
 
     render = reports.get(format_)
@@ -291,7 +300,7 @@ def list_(what: str | None) -> None:
 
 @cli.command()
 def doctor() -> None:
-    """What this machine has and lacks, and what to do about it."""
+    """What this machine has and lacks."""
     from ciphercost import catalogue
 
     click.echo(catalogue.doctor())
@@ -303,7 +312,10 @@ def doctor() -> None:
     "--source", type=click.Choice(["debian", "maven"]), help="Where from. [default: what this machine can use]"
 )
 def install(target: str, source: str | None) -> None:
-    """Fetch a server into a private root; nothing is installed on the host."""
+    """Fetch a server into a private root.
+
+    Nothing is installed on the host.
+    """
     from ciphercost import engines
 
     engine, _, version = target.partition("@")
@@ -313,7 +325,10 @@ def install(target: str, source: str | None) -> None:
 
 @cli.command()
 def clean() -> None:
-    """Remove what a run that was killed has left; touches nothing of a run that lives."""
+    """Remove what a killed run has left.
+
+    Nothing of a run that lives is touched.
+    """
     from ciphercost import clean as clean_
 
     click.echo(clean_.sweep())

@@ -9,13 +9,14 @@ import contextlib
 import os
 import secrets
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from ciphercost import conclude, guard, plan, prove, provision, sample
 from ciphercost import spec as specs
 from ciphercost.agent import Agent
 from ciphercost.drive import Drive, NoSteadyState
-from ciphercost.errors import AgentError, CiphercostError, Unproven, UsageError
+from ciphercost.errors import AgentError, CiphercostError, RunError, Unproven, UsageError
 from ciphercost.model import FORMAT, CellFacts, Result, RunFacts, Spec, Warning_
 from ciphercost.record import Record, directory_for, new_id
 from ciphercost.watch import Watcher
@@ -40,7 +41,8 @@ def run(spec: Spec, directory: Path | None = None, watcher: Watcher | None = Non
     )
     with Record(directory_for(run_id, directory), facts) as record, guard.Guard(run_id) as run_guard, watcher:
         scratch = guard.scratch(run_id, run_guard)
-        watcher.start([title(cell) for cell in facts.cells], [plan.budget(spec, cell).total_s for cell in spec.cells])
+        loads = [plan.budget(spec, cell).total_s for cell in spec.cells]
+        watcher.start([title(cell) for cell in facts.cells], loads, plan.time_estimate(spec))
         for number, cell in enumerate(facts.cells):
             measure(number, cell, record, run_guard, scratch, watcher)
             record.save_facts()
@@ -67,6 +69,8 @@ def measure(
                     watcher.say(
                         f"{title(facts)}: one arm's debt reached the other; the slices are now {facts.slice_seconds:g} s long"
                     )
+            if not drive.estimator.blocks:
+                raise RunError(f"no operation ended within a slice of {facts.slice_seconds:g} s; give it longer with --time")
         facts.status = "ok"
     except Unproven as error:
         facts.status, facts.reason = "unproven", str(error)
@@ -96,7 +100,8 @@ def one_session(session: int, bench: provision.Bench, drive: Drive, record: Reco
         conclude.describe_session(facts, twins, connected)
         agent.program(bench.program)
         for arm, fields in twins.connect.items():
-            agent.connect(arm, **fields)
+            connected = agent.connect(arm, **fields)
+            facts.version = facts.version or str(connected["server_version"])
         if reason := prove.same_rows(twins, agent, bench.program, plan.slice_seed(seed, drive.number, session, 0, 0)):
             raise AgentError(f"the arms do not return the same rows: {reason}")
         server = twins.server
@@ -115,7 +120,7 @@ def one_session(session: int, bench: provision.Bench, drive: Drive, record: Reco
 
 
 @contextlib.contextmanager
-def out_of_the_way(measured: set[int]):  # type: ignore[no-untyped-def]
+def out_of_the_way(measured: set[int]) -> Iterator[None]:
     """Keep the controller off the measured cores, where there are others."""
     before = os.sched_getaffinity(0)
     others = before - measured

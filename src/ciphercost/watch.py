@@ -24,8 +24,8 @@ class Watcher:
     def __exit__(self, *_: object) -> None:
         return
 
-    def start(self, titles: list[str], load_seconds: list[float]) -> None:
-        """`load_seconds`: planned load of each cell."""
+    def start(self, titles: list[str], load_seconds: list[float], wall_seconds: float) -> None:
+        """`load_seconds`: planned load of each cell; `wall_seconds`: estimate of the whole run's time."""
 
     def say(self, text: str) -> None:
         """One line that stays."""
@@ -50,11 +50,9 @@ class Lines(Watcher):
         self._titles: list[str] = []
         self._seen: set[tuple[int, int]] = set()
 
-    def start(self, titles: list[str], load_seconds: list[float]) -> None:
+    def start(self, titles: list[str], load_seconds: list[float], wall_seconds: float) -> None:
         self._titles = titles
-        self.say(
-            f"{len(titles)} cell{'s' * (len(titles) != 1)}, about {_minutes(sum(load_seconds))} of load, plus starting and proving"
-        )
+        self.say(outline(len(titles), sum(load_seconds), wall_seconds))
 
     def say(self, text: str) -> None:
         print(text, file=sys.stderr, flush=True)
@@ -90,11 +88,9 @@ class Bar(Watcher):
     def __exit__(self, *_: object) -> None:
         self._live.__exit__(None, None, None)
 
-    def start(self, titles: list[str], load_seconds: list[float]) -> None:
+    def start(self, titles: list[str], load_seconds: list[float], wall_seconds: float) -> None:
         self._titles, self._planned = titles, load_seconds
-        self.say(
-            f"{len(titles)} cell{'s' * (len(titles) != 1)}, about {_minutes(sum(load_seconds))} of load, plus starting and proving"
-        )
+        self.say(outline(len(titles), sum(load_seconds), wall_seconds))
 
     def say(self, text: str) -> None:
         self._console.print(text, highlight=False, soft_wrap=True)
@@ -142,6 +138,11 @@ def _stack(*rows: Table | Text) -> Table:
     for row in rows:
         table.add_row(row)
     return table
+
+
+def outline(cells: int, load_seconds: float, wall_seconds: float) -> str:
+    """`5 cells: about 75 s, 60 s of it load`. Pure."""
+    return f"{cells} cell{'s' * (cells != 1)}: about {_minutes(wall_seconds)}, {_minutes(load_seconds)} of it load"
 
 
 def _minutes(seconds: float) -> str:
