@@ -58,17 +58,22 @@ def leftovers() -> list[Leftover]:
     living = {run for run, owner, guards in marks.values() if guards or lives(owner)}
     dead = {path.name: path for path in _dead_directories() if path.name not in living}
     found = [Leftover("directory", str(path), run) for run, path in dead.items()]
-    for pid in _pids():
-        run = marks[pid][0] if pid in marks else _inside(_link(f"/proc/{pid}/cwd"), dead)
-        if run and run not in living and pid != os.getpid() and _ours(Path(f"/proc/{pid}")):
-            found.append(Leftover("process", str(pid), run, start_time(pid)))
-    for line in _lines(Path("/proc/mounts")):
-        place = line.split()[1].encode().decode("unicode_escape")  # a space is \040
-        if run := _inside(place, dead):
-            found.append(Leftover("mount", place, run))
-    for backing in Path("/sys/block").glob("loop*/loop/backing_file"):
-        if run := _inside(" ".join(_lines(backing)).removesuffix(" (deleted)"), dead):
-            found.append(Leftover("loop device", f"/dev/{backing.parts[3]}", run))
+    # PostgreSQL's children write over their environment; but they stand in their data directory.
+    runs = {pid: marks[pid][0] if pid in marks else _inside(_link(f"/proc/{pid}/cwd"), dead) for pid in _pids()}
+    found.extend(
+        Leftover("process", str(pid), run, start_time(pid))
+        for pid, run in runs.items()
+        if run and run not in living and pid != os.getpid() and _ours(Path(f"/proc/{pid}"))
+    )
+    # In /proc/mounts a space is \040.
+    places = [line.split()[1].encode().decode("unicode_escape") for line in _lines(Path("/proc/mounts"))]
+    found.extend(Leftover("mount", place, run) for place in places if (run := _inside(place, dead)))
+    backings = {path.parts[3]: " ".join(_lines(path)) for path in Path("/sys/block").glob("loop*/loop/backing_file")}
+    found.extend(
+        Leftover("loop device", f"/dev/{name}", run)
+        for name, file in backings.items()
+        if (run := _inside(file.removesuffix(" (deleted)"), dead))
+    )
     for parent in cgroup_parents():
         found.extend(
             Leftover("control group", str(group), group.name.removeprefix(CGROUP_PREFIX))
@@ -167,11 +172,13 @@ def _end(each: Leftover) -> None:
     try:
         if start_time(int(each.what)) != each.start:
             return  # ended meanwhile; this is another
-        for number, patience in ((signal.SIGINT, ORDERLY_MS), (signal.SIGKILL, KILL_MS)):
-            with contextlib.suppress(ProcessLookupError):
-                signal.pidfd_send_signal(descriptor, number)
-            poll = select.poll()
-            poll.register(descriptor, select.POLLIN)
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        # A database server ends in order by SIGINT, most others by SIGTERM; the first that is understood counts.
+        for numbers, patience in (((signal.SIGINT, signal.SIGTERM), ORDERLY_MS), ((signal.SIGKILL,), KILL_MS)):
+            for number in numbers:
+                with contextlib.suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(descriptor, number)
             if poll.poll(patience):
                 return
         raise OSError("it does not end, not even when killed")
@@ -184,6 +191,9 @@ def _unmount(each: Leftover) -> None:
 
 
 def _detach(each: Leftover) -> None:
+    backing = " ".join(_lines(Path("/sys/block") / Path(each.what).name / "loop" / "backing_file"))
+    if not backing.startswith(f"{scratch_base()}/"):
+        return  # it went with its mount, and may be somebody else's by now
     subprocess.run(["losetup", "--detach", each.what], check=True, capture_output=True, text=True, timeout=60)
 
 

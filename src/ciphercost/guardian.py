@@ -1,4 +1,5 @@
-# ruff: noqa: PTH - importing pathlib would double the time that it takes to start
+# Importing pathlib would double the time that it takes to start.
+# ruff: noqa: PTH102, PTH106, PTH108, PTH112, PTH114, PTH118, PTH123, PTH208
 """guardian: the process that owns whatever a run starts or makes outside its own process, and undoes it. Standard library only.
 
 Started by `guard.Guard` as `python -I -S guardian.py RUN CONTROLLER`, in its own session. It reads one JSON object a line on

@@ -274,7 +274,7 @@ def answers(port: int) -> bool:
     """Whether a server on loopback takes log-ins: it asks for a password. Raises RunError when it refuses us for good."""
     body = struct.pack("!I", 196608) + f"user\0{USER}\0database\0{DATABASE}\0\0".encode()
     try:
-        with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+        with socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
             connection.sendall(struct.pack("!I", len(body) + 4) + body)
             reply = connection.recv(4096)
     except OSError:

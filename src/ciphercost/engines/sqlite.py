@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
+import contextlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ciphercost import agent
 from ciphercost.engines import Engine, Installation, Server
-from ciphercost.errors import UsageError
+from ciphercost.errors import MissingServer, UsageError
 
 if TYPE_CHECKING:
     from ciphercost.guard import Guard
@@ -38,15 +39,16 @@ class Sqlite(Engine):
 
     def available(self) -> Iterable[Installation]:
         """The one inside the agent; its version is the agent's to say."""
-        agent = shutil.which("ciphercost-agent")
-        return [Installation(self.name, "", "library", agent or "ciphercost-agent")]
+        with contextlib.suppress(MissingServer):
+            return [Installation(self.name, "", "library", agent.find())]
+        return []
 
     def find(self, version: str = "", *, url: str = "", bindir: str = "") -> Installation:
         if url or bindir:
             raise UsageError("sqlite runs inside the agent: it takes neither --url nor --bindir")
         if version:
             raise UsageError(f"sqlite@{version}: the agent's own SQLite is the only one. Leave the version out.")
-        return next(iter(self.available()))
+        return Installation(self.name, "", "library", agent.find())
 
     def install(self, version: str = "", source: str = "") -> Installation:  # noqa: ARG002
         """Nothing to fetch: it comes with the agent."""

@@ -1,0 +1,136 @@
+"""clean: takes what dead runs left, and nothing of the living."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from ciphercost import clean, doctor, guard, record
+from ciphercost.clean import Leftover
+from ciphercost.guard import Guard
+from conftest import Require
+
+PATIENCE = 30.0
+
+CONTROLLER = """
+import sys
+from ciphercost import guard
+run_id = sys.argv[1]
+made = guard.Guard(run_id)
+scratch = guard.scratch(run_id, made)
+process = made.spawn(["sh", "-c", "trap '' INT; setsid sleep 1000 & wait"], cwd=scratch / "secrets",
+                     cgroups=guard.cgroup_for(run_id, "server"), user=guard.server_user())
+print(made.pid, flush=True)
+sys.stdin.read()
+"""
+
+
+def wait_for(what: str, condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, f"waited {PATIENCE:g} s for: {what}"
+        time.sleep(0.02)
+
+
+def of(run_id: str) -> list[Leftover]:
+    return [each for each in clean.leftovers() if run_id in str(each)]
+
+
+@pytest.fixture
+def wreck() -> Iterator[str]:
+    """A run whose controller and guardian were both killed by force at once."""
+    run_id = record.new_id()
+    argv = [sys.executable, "-c", CONTROLLER, run_id]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as controller:
+        assert controller.stdout is not None
+        guardian = int(controller.stdout.readline())
+        assert of(run_id) == [], "a living run has no leftovers"
+        os.kill(guardian, signal.SIGSTOP)  # so that it can't begin to undo
+        controller.send_signal(signal.SIGKILL)
+        controller.wait()
+        assert of(run_id) == [], "while its guardian is there, it is the guardian's"
+        os.kill(guardian, signal.SIGKILL)
+        wait_for("the guardian to end", lambda: guard.start_time(guardian) == "")
+    yield run_id
+    clean.remove(of(run_id))
+
+
+def test_what_a_killed_guardian_left_is_found_and_removed(wreck: str) -> None:
+    found = of(wreck)
+    kinds = [each.kind for each in found]
+    # The child died with its guardian; the grandchild, in a session of its own, is the one that is left.
+    assert kinds == ["process", *(["control group"] if guard.cgroup_parents() else []), "directory"]
+    assert clean.remove(found) == []
+    assert of(wreck) == []
+    assert guard.start_time(int(found[0].what)) == ""
+    assert not (guard.scratch_base() / wreck).exists()
+
+
+def test_doctor_tells_of_leftovers_and_clean_says_what_it_removed(wreck: str) -> None:
+    states = {name: (state, text) for name, state, text in doctor.checks()}
+    assert states["leftovers"][0] == "warn"
+    assert "ciphercost clean" in states["leftovers"][1]
+    said = clean.sweep()
+    assert f"removed directory {guard.scratch_base() / wreck} of run {wreck}" in said
+    assert of(wreck) == []
+
+
+def test_what_a_living_controller_owns_is_never_touched() -> None:
+    run_id = record.new_id()
+    with Guard(run_id) as made:
+        scratch = guard.scratch(run_id, made)
+        process = made.spawn(["sleep", "1000"], cwd=scratch / "secrets", cgroups=guard.cgroup_for(run_id, "server"))
+        assert of(run_id) == []
+        clean.sweep()
+        assert scratch.exists()
+        assert process.poll() is None
+
+
+def test_a_directory_without_an_owner_is_left_alone_while_it_is_young(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CIPHERCOST_SCRATCH", str(tmp_path))
+    (tmp_path / "young").mkdir()
+    (tmp_path / "old").mkdir()
+    long_ago = time.time() - 2 * clean.GRACE_SECONDS
+    os.utime(tmp_path / "old", (long_ago, long_ago))
+    assert [each.what for each in clean.leftovers() if each.kind == "directory"] == [str(tmp_path / "old")]
+
+
+def test_a_process_that_has_the_number_of_a_dead_one_is_not_killed() -> None:
+    with subprocess.Popen(["sleep", "1000"]) as innocent:
+        try:
+            assert clean.remove([Leftover("process", str(innocent.pid), "run", start="1")]) == []
+            assert innocent.poll() is None
+        finally:
+            innocent.kill()
+
+
+def test_a_mount_on_a_loop_device_in_a_dead_directory_goes_before_the_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, require: Require
+) -> None:
+    require(os.geteuid() == 0, "mounting needs root")
+    require(shutil.which("mkfs.ext4"), "mkfs.ext4 (Debian: apt-get install e2fsprogs)")
+    monkeypatch.setenv("CIPHERCOST_SCRATCH", str(tmp_path))
+    dead = tmp_path / "dead run"
+    (dead / "mnt").mkdir(parents=True)
+    (dead / guard.OWNER_FILE).write_text("1:1:another-boot:1\n")
+    image = dead / "image"
+    with image.open("wb") as file:
+        file.truncate(8 * 2**20)
+    subprocess.run(["mkfs.ext4", "-q", str(image)], check=True)
+    mounted = subprocess.run(["mount", "-o", "loop", str(image), str(dead / "mnt")], capture_output=True, check=False)
+    require(mounted.returncode == 0, f"this machine mounts no loop devices: {mounted.stderr.decode()}")
+    found = clean.leftovers()
+    assert [each.kind for each in found if each.run == "dead run"] == ["mount", "loop device", "directory"]
+    assert clean.remove(found) == []
+    assert not dead.exists()
+    assert str(tmp_path) not in Path("/proc/mounts").read_text()

@@ -1,0 +1,434 @@
+"""postgresql: found where it is, started as it should be, TLS as asked for; and the words when it can't be."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import ssl
+import struct
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from ciphercost import engines, guard, mechanisms, record
+from ciphercost.engines import Installation, Server
+from ciphercost.engines.postgresql import (
+    ENGINE,
+    HBA,
+    PASSWORD_FILE,
+    RunningServer,
+    address_of,
+    free_port,
+    listener,
+    major,
+    matches,
+    options,
+    password_for,
+)
+from ciphercost.errors import MissingServer, RunError, UsageError
+from ciphercost.guard import Guard
+from ciphercost.mechanisms.tls import SUITES_13
+from conftest import Require
+
+TLS = mechanisms.get("tls")
+Start = Callable[..., Server]
+
+
+@pytest.fixture(scope="module")
+def run_guard() -> Iterator[Guard]:
+    with Guard(record.new_id()) as made:
+        yield made
+    assert made.problems == []
+
+
+@pytest.fixture(scope="module")
+def scratch(run_guard: Guard) -> Path:
+    return guard.scratch(run_guard.run_id, run_guard)
+
+
+@pytest.fixture(scope="module")
+def cluster(require_postgresql: Installation, run_guard: Guard, scratch: Path) -> Path:
+    ENGINE.initialise(require_postgresql, scratch / "data", run_guard)
+    return scratch / "data"
+
+
+@pytest.fixture
+def start(
+    require_postgresql: Installation, cluster: Path, run_guard: Guard, scratch: Path, tmp_path: Path
+) -> Iterator[Start]:
+    started: list[Server] = []
+
+    def start(settings: dict[str, str] | None = None, **factors: str) -> Server:
+        if factors:
+            settings = TLS.server_settings(ENGINE, TLS.check(factors), scratch / "secrets")
+        started.append(ENGINE.start(require_postgresql, cluster, run_guard, settings=settings, logs=tmp_path))
+        return started[-1]
+
+    yield start
+    for server in started:
+        server.stop()
+
+
+def port_of(server: Server) -> int:
+    port = server.connection()["port"]
+    assert isinstance(port, int)
+    return port
+
+
+def psql(server: Server, sql: str, **parameters: str) -> str:
+    """What a client of PostgreSQL's own sees."""
+    fields = server.connection()
+    target = {"host": fields["host"], "port": fields["port"], "user": fields["user"], "dbname": fields["database"]}
+    words = " ".join(f"{name}={value}" for name, value in {**target, "gssencmode": "disable", **parameters}.items())
+    done = subprocess.run(
+        ["psql", "-XAtc", sql, words],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PATH": os.environ["PATH"], "PGPASSWORD": str(fields["password"])},
+    )
+    if done.returncode:
+        raise RunError(done.stderr)
+    return done.stdout.strip()
+
+
+# ── starting ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_server_runs_unprivileged_on_loopback_alone_and_ends_when_told(start: Start) -> None:
+    server = start()
+    uid = (guard.server_user() or (os.geteuid(), 0))[0]
+    assert Path(f"/proc/{server.pid}").stat().st_uid == uid
+    assert listener("127.0.0.1", port_of(server)) == server.pid
+    inodes = {str(path.readlink()) for path in Path(f"/proc/{server.pid}/fd").iterdir()}
+    listening = [
+        line.split()[1]
+        for table in ("/proc/net/tcp", "/proc/net/tcp6")
+        for line in Path(table).read_text().splitlines()[1:]
+        if line.split()[3] == "0A" and f"socket:[{line.split()[9]}]" in inodes
+    ]
+    assert listening == [f"0100007F:{port_of(server):04X}"]
+    assert [path for path in server.cgroups if str(server.pid) not in (path / "cgroup.procs").read_text().split()] == []
+    server.stop()
+    assert guard.start_time(server.pid) == ""
+
+
+def test_the_password_is_random_and_lies_in_the_cluster_alone(start: Start, cluster: Path) -> None:
+    server = start()
+    password = server.connection()["password"]
+    assert (cluster / PASSWORD_FILE).read_text() == password
+    assert (cluster / PASSWORD_FILE).stat().st_mode & 0o777 == 0o600
+    assert str(password) not in Path(f"/proc/{server.pid}/cmdline").read_text()
+    assert [path for path in cluster.parent.iterdir() if path.name.endswith(".password")] == []
+
+
+def test_a_copy_of_a_cluster_can_be_started_beside_it(
+    start: Start, require_postgresql: Installation, cluster: Path, run_guard: Guard, scratch: Path
+) -> None:
+    shutil.copytree(cluster, scratch / "copy", copy_function=shutil.copy2)
+    guard.hand_over(scratch / "copy")
+    first = start()
+    second = ENGINE.start(require_postgresql, scratch / "copy", run_guard, logs=scratch)
+    assert port_of(first) != port_of(second)
+    second.stop()
+
+
+def test_without_the_password_nobody_gets_in(start: Start, require: Require) -> None:
+    require(shutil.which("psql"), "psql (Debian: apt-get install postgresql-client)")
+    server = start()
+    fields = server.connection()
+    assert "trust" not in HBA
+    done = subprocess.run(
+        ["psql", "-w", f"host=127.0.0.1 port={fields['port']} user={fields['user']} dbname=postgres", "-c", "SELECT 1"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PATH": os.environ["PATH"]},
+    )
+    assert "no password supplied" in done.stderr
+    rules = psql(server, "SELECT type, auth_method FROM pg_hba_file_rules ORDER BY line_number")
+    assert rules.splitlines() == ["hostgssenc|reject", "host|scram-sha-256"]
+
+
+def test_durability_is_the_servers_default(start: Start, require: Require) -> None:
+    require(shutil.which("psql"), "psql (Debian: apt-get install postgresql-client)")
+    server = start()
+    for name in ("fsync", "synchronous_commit", "full_page_writes", "autovacuum"):
+        assert psql(server, f"SHOW {name}") == "on"
+
+
+def test_a_server_that_does_not_start_says_why(start: Start) -> None:
+    with pytest.raises(RunError, match=r"(?s)did not start \(log: .*invalid value for parameter"):
+        start({"shared_buffers": "many"})
+
+
+def test_a_port_that_was_taken_meanwhile_is_tried_again(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        offered = iter([taken.getsockname()[1], free_port()])
+        monkeypatch.setattr("ciphercost.engines.postgresql.free_port", lambda: next(offered))
+        assert port_of(start()) != taken.getsockname()[1]
+
+
+def test_variables_and_settings_are_told_apart(start: Start) -> None:
+    server = start({"env:OPENSSL_ia32cap": "~0x200000200000000:~0x60000000000", "work_mem": "8MB"})
+    assert b"OPENSSL_ia32cap=~0x2" in Path(f"/proc/{server.pid}/environ").read_bytes()
+    assert b"work_mem=8MB" in Path(f"/proc/{server.pid}/cmdline").read_bytes()
+
+
+def test_the_cryptographic_library_is_known(start: Start) -> None:
+    assert start(certificate="ecdsa-p256").library.startswith("OpenSSL ")
+
+
+@pytest.mark.usefixtures("require_postgresql")
+def test_it_also_works_for_somebody_who_is_not_root(tmp_path: Path, require: Require) -> None:
+    require(os.geteuid() != 0 or shutil.which("setpriv"), "setpriv (Debian: apt-get install util-linux)")
+    script = (
+        "import sys; from pathlib import Path; from ciphercost import engines, guard\n"
+        "engine = engines.get('postgresql')\n"
+        "with guard.Guard('unprivileged') as made:\n"
+        "    scratch = guard.scratch('unprivileged', made)\n"
+        "    assert scratch.stat().st_mode & 0o777 == 0o700\n"
+        "    found = next(each for each in engine.available() if each.source == 'path')\n"
+        "    engine.initialise(found, scratch / 'data', made)\n"
+        "    server = engine.start(found, scratch / 'data', made)\n"
+        "    assert server.library, server\n"
+        "    server.stop()\n"
+        "print(made.problems, scratch.exists())"
+    )
+    home = guard.scratch_base() / f"home-{os.getpid()}"
+    home.mkdir(parents=True)
+    home.chmod(0o777)
+    # This Python may lie where root alone can look: being let look is the one privilege that is left.
+    look = ["--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"]
+    drop = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", *look]
+    before = drop if os.geteuid() == 0 else []
+    try:
+        packages = os.pathsep.join(path for path in sys.path if path)
+        done = subprocess.run(
+            [*before, sys.executable, "-c", script],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={
+                "PATH": os.environ["PATH"],
+                "CIPHERCOST_SCRATCH": str(home / "s"),
+                "HOME": "/",
+                "PYTHONPATH": packages,
+            },
+        )
+    finally:
+        shutil.rmtree(home)
+    assert (done.returncode, done.stdout.strip()) == (0, "[] False"), done.stderr
+
+
+# ── TLS ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def handshake(server: Server, context: ssl.SSLContext) -> tuple[str, str]:
+    """Protocol and cipher that Python's own TLS agrees on with the server."""
+    with socket.create_connection(("127.0.0.1", port_of(server)), timeout=20) as plain:
+        plain.sendall(struct.pack("!II", 8, 80877103))
+        assert plain.recv(1) == b"S"
+        with context.wrap_socket(plain, server_hostname="localhost") as encrypted:
+            name, protocol, _ = encrypted.cipher() or ("", "", 0)
+            return encrypted.version() or protocol, name
+
+
+@pytest.mark.parametrize(
+    ("factors", "protocol", "cipher"),
+    [
+        ({"certificate": "ecdsa-p256"}, "TLSv1.3", "TLS_AES_256_GCM_SHA384"),
+        ({"version": "1.2"}, "TLSv1.2", "ECDHE-RSA-AES256-GCM-SHA384"),
+        ({"version": "1.2", "cipher": "aes128-gcm"}, "TLSv1.2", "ECDHE-RSA-AES128-GCM-SHA256"),
+        (
+            {"version": "1.2", "cipher": "chacha20", "certificate": "ecdsa-p256", "group": "p384"},
+            "TLSv1.2",
+            "ECDHE-ECDSA-CHACHA20-POLY1305",
+        ),
+    ],
+)
+def test_the_server_offers_what_the_factors_say_and_nothing_else(
+    start: Start, scratch: Path, factors: dict[str, str], protocol: str, cipher: str
+) -> None:
+    server = start(**factors)
+    fields = TLS.connection(ENGINE, "encrypted", factors, scratch / "secrets")
+    context = ssl.create_default_context(cafile=str(fields["tls_ca"]))
+    assert handshake(server, context) == (protocol, cipher)
+    if protocol == "TLSv1.3":
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+    else:
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
+    with pytest.raises(ssl.SSLError):
+        handshake(server, context)
+
+
+@pytest.mark.parametrize("cipher", ["aes128-gcm", "chacha20"])
+def test_tls_13_suites_can_be_chosen_where_openssl_or_the_server_lets_us(
+    start: Start, scratch: Path, cipher: str, require_postgresql: Installation
+) -> None:
+    server = start(cipher=cipher, certificate="ecdsa-p256")
+    if "1.1.1" in server.library and major(require_postgresql.version) < 18:
+        pytest.skip("the builds from Maven before version 18 read no OpenSSL configuration: the client alone decides")
+    ca = scratch / "secrets" / "tls-ecdsa-p256" / "ca.pem"
+    assert handshake(server, ssl.create_default_context(cafile=str(ca))) == ("TLSv1.3", SUITES_13[cipher])
+
+
+def test_one_server_serves_both_arms_and_its_own_view_tells_them_apart(
+    start: Start, scratch: Path, require: Require
+) -> None:
+    require(shutil.which("psql"), "psql (Debian: apt-get install postgresql-client)")
+    server = start(certificate="ecdsa-p256")
+    ca = str(scratch / "secrets" / "tls-ecdsa-p256" / "ca.pem")
+    assert psql(server, ENGINE.tls_witness, sslmode="disable") == "f||"
+    encrypted = psql(server, ENGINE.tls_witness, sslmode="verify-full", sslrootcert=ca, channel_binding="require")
+    assert encrypted == "t|TLSv1.3|TLS_AES_256_GCM_SHA384"
+
+
+def test_another_ca_is_refused(start: Start, tmp_path: Path) -> None:
+    from ciphercost.pki import Pki
+
+    server = start(certificate="ecdsa-p256")
+    other = ssl.create_default_context(cafile=str(Pki(tmp_path / "other", "ecdsa-p256").ca))
+    with pytest.raises(ssl.SSLCertVerificationError):
+        handshake(server, other)
+
+
+def test_settings_are_said_in_the_words_of_each_version() -> None:
+    factors = TLS.check({"cipher": "aes128-gcm", "group": "p256"})
+    settings = {"ssl_tls13_ciphers": "TLS_AES_128_GCM_SHA256", "ssl_groups": "P-256", "ssl": "on"}
+    assert factors["cipher"] == "aes128-gcm"
+    assert options("18.4", settings) == (settings, "")
+    older, configuration = options("17.5", settings)
+    assert older == {"ssl": "on", "ssl_ecdh_curve": "prime256v1"}
+    assert "Ciphersuites = TLS_AES_128_GCM_SHA256\n" in configuration
+    with pytest.raises(UsageError, match="before version 18 only p256 and p384"):
+        options("17.5", {"ssl_groups": "X25519"})
+
+
+def test_resumption_is_refused_for_a_server_that_has_none(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="never resumes"):
+        TLS.server_settings(ENGINE, {"resumption": "on"}, tmp_path)
+
+
+# ── finding ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_version_is_asked_for_by_its_major_number_or_in_full() -> None:
+    assert matches("17.5", "")
+    assert matches("17.5", "17")
+    assert matches("17.5", "17.5")
+    assert not matches("17.5", "17.50")
+    assert not matches("17.5", "1")
+    assert not matches("17.5", "18")
+
+
+def test_a_directory_without_a_server_is_named(tmp_path: Path) -> None:
+    with pytest.raises(MissingServer, match=f"--bindir {tmp_path}"):
+        ENGINE.find(bindir=str(tmp_path))
+
+
+def test_another_version_in_the_directory_is_named(require_postgresql: Installation) -> None:
+    with pytest.raises(MissingServer, match=f"that is PostgreSQL {require_postgresql.version}, not 9"):
+        ENGINE.find("9", bindir=require_postgresql.location)
+
+
+def test_when_nothing_can_be_had_every_way_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CIPHERCOST_CACHE", str(tmp_path))
+    with pytest.raises(MissingServer, match=r"(?s)maven: has no PostgreSQL 9 .*debian: has no PostgreSQL 9 .*--bindir"):
+        ENGINE.find("9")
+    with pytest.raises(UsageError, match="did you mean 'debian'"):
+        ENGINE.install("17", "debain")
+
+
+# ── a server of the user's own ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("postgresql://me:secret@localhost/db", "set PGPASSWORD"),
+        ("postgresql://localhost/db?password=secret", "set PGPASSWORD"),
+        ("mysql://localhost/db", "must begin with postgresql://"),
+        ("postgresql://localhost:many/db", "can't be read"),
+        ("postgresql://localhost/db?sslrootcrt=x", "did you mean 'sslrootcert'"),
+    ],
+)
+def test_a_url_that_can_not_be_used_is_refused_before_anything_is_done(url: str, words: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        ENGINE.find(url=url)
+    assert words in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_running_server_is_seen_but_left_alone(
+    start: Start, run_guard: Guard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = start()
+    fields = own.connection()
+    monkeypatch.setenv("PGPASSWORD", str(fields["password"]))
+    url = f"postgresql://{fields['user']}@localhost:{fields['port']}/postgres?sslrootcert=/ca.pem"
+    installation = ENGINE.find(url=url)
+    assert installation.source == "running"
+    server = ENGINE.start(installation, tmp_path, run_guard)
+    assert isinstance(server, RunningServer)
+    assert server.pid == own.pid
+    assert server.ca == "/ca.pem"
+    assert server.connection() == {**fields, "tls_server_name": "localhost"}
+    server.stop()
+    assert guard.start_time(own.pid) != ""
+
+
+def test_the_password_of_a_running_server_is_found_as_libpq_finds_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PGPASSWORD", raising=False)
+    passes = tmp_path / "pgpass"
+    monkeypatch.setenv("PGPASSFILE", str(passes))
+    assert password_for("h", 5432, "d", "u") == ""
+    passes.write_text("# a comment\nother:*:*:*:no\nh:5432:*:u:a\\:b\\\\c\n*:*:*:*:last\n")
+    passes.chmod(0o600)
+    assert password_for("h", 5432, "d", "u") == "a:b\\c"
+    assert password_for("h", 5433, "d", "u") == "last"
+    passes.chmod(0o644)
+    with pytest.raises(UsageError, match="chmod 600"):
+        password_for("h", 5432, "d", "u")
+    monkeypatch.setenv("PGPASSWORD", "first")
+    assert password_for("h", 5432, "d", "u") == "first"
+
+
+def test_a_host_that_is_not_there_is_named() -> None:
+    with pytest.raises(UsageError, match=r"no-such-host\.invalid"):
+        address_of("no-such-host.invalid", 5432)
+
+
+def test_sqlite_is_a_directory_and_no_server(tmp_path: Path, run_guard: Guard) -> None:
+    sqlite = engines.get("sqlite")
+    installation = Installation("sqlite", "", "library", "agent")
+    sqlite.initialise(installation, tmp_path / "db", run_guard)
+    server = sqlite.start(installation, tmp_path / "db", run_guard)
+    assert server.connection() == {"driver": "sqlite", "path": str(tmp_path / "db" / "database.sqlite")}
+    assert (server.pid, server.cgroups) == (0, ())
+    with pytest.raises(UsageError, match="neither --url nor --bindir"):
+        sqlite.find(url="postgresql://localhost")
+
+
+def test_sqlcipher_arms_differ_in_the_key_alone(tmp_path: Path) -> None:
+    mechanism, sqlite = mechanisms.get("sqlcipher"), engines.get("sqlite")
+    plain = mechanism.connection(sqlite, "plain", {}, tmp_path)
+    encrypted = mechanism.connection(sqlite, "encrypted", {}, tmp_path)
+    assert "key" not in plain
+    assert plain["reserve"] == 80
+    assert len(bytes.fromhex(str(encrypted["key"]))) == 32
+    assert encrypted == mechanism.connection(sqlite, "encrypted", {}, tmp_path), "one key for the whole run"
+    assert (tmp_path / "sqlcipher.key").stat().st_mode & 0o777 == 0o600
+    ours = {each for each in str(plain["pragmas"]).split(";") if "page_size" not in each}
+    theirs = {each for each in str(encrypted["pragmas"]).split(";") if "cipher" not in each}
+    assert ours == theirs >= {"PRAGMA temp_store=2", "PRAGMA journal_mode=WAL"}
+    with pytest.raises(UsageError, match="Use sqlite:sqlcipher"):
+        mechanism.connection(ENGINE, "plain", {}, tmp_path)

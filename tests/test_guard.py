@@ -1,0 +1,282 @@
+"""guard: whatever a run started or made is gone when the run is, however it ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from ciphercost import guard, record
+from ciphercost.errors import RunError, UsageError
+from ciphercost.guard import Guard
+
+PATIENCE = 30.0
+
+
+def wait_for(what: str, condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, f"waited {PATIENCE:g} s for: {what}"
+        time.sleep(0.02)
+
+
+def alive(pid: int) -> bool:
+    return guard.start_time(pid) != ""
+
+
+@pytest.fixture
+def run_guard() -> Iterator[Guard]:
+    with Guard(record.new_id()) as made:
+        yield made
+    assert made.problems == []
+
+
+# ── processes ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_process_runs_with_its_own_user_cores_mark_and_empty_input(run_guard: Guard) -> None:
+    script = "id -u; taskset -cp $$; echo $CIPHERCOST_RUN; cat"
+    core = min(os.sched_getaffinity(0))
+    process = run_guard.spawn(["sh", "-c", script], user=guard.server_user(), cpus=[core])
+    assert process.wait(PATIENCE) == 0
+    uid, cores, mark = process.output().splitlines()
+    assert int(uid) == (guard.server_user() or (os.getuid(), 0))[0]
+    assert cores.endswith(f": {core}")
+    assert mark == run_guard.run_id
+
+
+def test_a_process_sees_little_of_the_users_environment(run_guard: Guard, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGPASSWORD", "secret")
+    assert "secret" not in run_guard.run(["env"], env={"PGDATA": "here"})
+    assert "PGDATA=here" in run_guard.run(["env"], env={"PGDATA": "here"})
+
+
+def test_a_command_that_fails_says_what_it_said(run_guard: Guard) -> None:
+    with pytest.raises(RunError, match=r"(?s)sh failed with status 3:.*no room"):
+        run_guard.run(["sh", "-c", "echo no room >&2; exit 3"])
+
+
+def test_a_command_that_is_not_there_is_named(run_guard: Guard) -> None:
+    with pytest.raises(RunError, match=r"can't start /nowhere/postgres: .*No such file"):
+        run_guard.spawn(["/nowhere/postgres"])
+
+
+def test_a_command_that_takes_too_long_is_ended(run_guard: Guard) -> None:
+    with pytest.raises(RunError, match="did not end within"):
+        run_guard.run(["sleep", "1000"], timeout=0.1)
+
+
+def test_the_log_file_gets_what_the_process_writes(run_guard: Guard, tmp_path: Path) -> None:
+    process = run_guard.spawn(["echo", "hello"], log=tmp_path / "log")
+    assert process.wait(PATIENCE) == 0
+    assert (tmp_path / "log").read_text() == "hello\n"
+
+
+def test_stop_ends_the_whole_subtree_even_what_left_the_group(run_guard: Guard, tmp_path: Path) -> None:
+    inner = "setsid sh -c 'echo $$ > pid; exec sleep 1000' & wait"
+    process = run_guard.spawn(["sh", "-c", inner], cwd=tmp_path)
+    wait_for("the inner process", lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip() != "")
+    grandchild = int((tmp_path / "pid").read_text())
+    assert process.poll() is None
+    assert process.stop() == -signal.SIGTERM
+    wait_for("the grandchild to end", lambda: not alive(grandchild))
+
+
+def test_a_process_that_ignores_its_stop_signal_is_killed(run_guard: Guard, tmp_path: Path) -> None:
+    script = "trap '' TERM QUIT; echo ready > ready; while :; do sleep 0.1; done"
+    process = run_guard.spawn(["sh", "-c", script], cwd=tmp_path)
+    wait_for("the traps to be set", (tmp_path / "ready").exists)
+    assert process.stop(timeout=0.1) == -signal.SIGKILL
+
+
+def test_answers_are_not_mixed_up_between_threads_or_after_an_interrupt(run_guard: Guard) -> None:
+    seen: list[str] = []
+
+    def ask(word: str) -> None:
+        seen.extend(run_guard.run(["echo", word]).strip() for _ in range(5))
+
+    threads = [threading.Thread(target=ask, args=(word,)) for word in ("a", "b", "c")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(seen) == ["a"] * 5 + ["b"] * 5 + ["c"] * 5
+    # As if Ctrl-C had come between a question and its answer.
+    run_guard._number += 1
+    assert run_guard._process.stdin is not None
+    run_guard._process.stdin.write(json.dumps({"do": "poll", "pid": 1, "number": run_guard._number}).encode() + b"\n")
+    assert run_guard.run(["echo", "still right"]).strip() == "still right"
+
+
+def test_when_the_guardian_is_killed_its_children_die_and_the_error_says_so() -> None:
+    made = Guard(record.new_id())
+    process = made.spawn(["sleep", "1000"])
+    os.kill(made.pid, signal.SIGKILL)
+    wait_for("the child to die with its guardian", lambda: not alive(process.pid))
+    with pytest.raises(RunError, match="guard process is gone"):
+        made.run(["true"])
+    made.close()
+    assert made.problems
+
+
+# ── undoing ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_leaving_undoes_everything_last_first(tmp_path: Path) -> None:
+    run_id = record.new_id()
+    with Guard(run_id) as made:
+        path = guard.scratch(run_id, made)
+        made.remove(tmp_path / "gone")
+        (tmp_path / "gone").mkdir()
+        made.undo(["sh", "-c", f"echo outer >> {tmp_path}/order"])
+        made.undo(["sh", "-c", f"test -d {tmp_path}/gone && echo inner >> {tmp_path}/order"])
+        taken_back = made.undo(["false"])
+        taken_back()
+        process = made.spawn(["sleep", "1000"])
+    assert made.problems == []
+    assert not alive(process.pid)
+    assert not path.exists()
+    assert not (tmp_path / "gone").exists()
+    assert (tmp_path / "order").read_text() == "inner\nouter\n"
+
+
+def test_what_can_not_be_undone_is_reported_and_the_rest_is_done(tmp_path: Path) -> None:
+    with Guard(record.new_id()) as made:
+        made.remove(tmp_path / "gone")
+        (tmp_path / "gone").mkdir()
+        made.undo(["sh", "-c", "echo busy >&2; exit 1"])
+    assert len(made.problems) == 1
+    assert "busy" in made.problems[0]
+    assert not (tmp_path / "gone").exists()
+
+
+def test_scratch_lets_servers_pass_and_shows_others_nothing() -> None:
+    run_id = record.new_id()
+    with Guard(run_id) as made:
+        path = guard.scratch(run_id, made)
+        assert guard.lives((path / guard.OWNER_FILE).read_text())
+        user = guard.server_user()
+        assert path.stat().st_mode & 0o777 == (0o700 if user is None else 0o711)
+        assert (path / "secrets").stat().st_mode & 0o777 == 0o700
+        made.run(["touch", path / "secrets" / "key"], user=user)
+        if user is not None:
+            with pytest.raises(RunError, match="Permission denied"):
+                made.run(["ls", path], user=user)
+
+
+def test_scratch_of_somebody_else_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "link").symlink_to(tmp_path)
+    monkeypatch.setenv("CIPHERCOST_SCRATCH", str(tmp_path / "link"))
+    with pytest.raises(UsageError, match="belongs to somebody else"):
+        guard.scratch(record.new_id())
+
+
+def test_a_process_is_known_by_more_than_its_number() -> None:
+    me = guard.identity()
+    assert guard.lives(me)
+    pid, start, boot, namespace = me.split(":")
+    assert not guard.lives(f"{pid}:{int(start) + 1}:{boot}:{namespace}")
+    assert not guard.lives(f"{pid}:{start}:another-boot:{namespace}")
+    assert guard.lives(f"{pid}:{int(start) + 1}:{boot}:another-namespace"), "what we can't see must count as living"
+    assert not guard.lives("")
+
+
+def test_a_server_is_counted_in_a_control_group_of_its_own(run_guard: Guard) -> None:
+    groups = guard.cgroup_for(run_guard.run_id, "server")
+    if not groups:
+        assert not guard.cgroup_parents()
+        return
+    process = run_guard.spawn(["sleep", "1000"], cgroups=groups, user=guard.server_user())
+    assert (groups[0] / "cgroup.procs").read_text().split() == [str(process.pid)]
+    process.stop()
+    assert not groups[0].exists()
+
+
+# ── the controller is killed ──────────────────────────────────────────────────────────────────────────────────────────
+
+CONTROLLER = """
+import sys
+from pathlib import Path
+from ciphercost import engines, guard, mechanisms
+run_id = sys.argv[1]
+engine, mechanism = engines.get("postgresql"), mechanisms.get("tls")
+with guard.Guard(run_id) as made:
+    print("guard", flush=True)
+    scratch = guard.scratch(run_id, made)
+    print("scratch", flush=True)
+    installation = next(iter(engine.available()))
+    factors = mechanism.check({"certificate": "ecdsa-p256"})
+    settings = mechanism.server_settings(engine, factors, scratch / "secrets")
+    print("initialise", flush=True)
+    engine.initialise(installation, scratch / "data", made)
+    while True:
+        print("start", flush=True)
+        server = engine.start(installation, scratch / "data", made, settings=settings)
+        print("started", flush=True)
+        server.stop()
+"""
+
+
+@pytest.mark.parametrize("delay_ms", [0, 3, 30])
+@pytest.mark.parametrize("moment", ["guard", "scratch", "initialise", "start", "started"])
+@pytest.mark.usefixtures("require_postgresql")
+def test_a_controller_killed_at_any_moment_leaves_nothing(moment: str, delay_ms: int) -> None:
+    run_id = record.new_id()
+    argv = [sys.executable, "-c", CONTROLLER, run_id]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as controller:
+        assert controller.stdout is not None
+        assert any(line.strip() == moment for line in controller.stdout)
+        time.sleep(delay_ms / 1000)
+        controller.send_signal(signal.SIGKILL)
+    assert controller.returncode == -signal.SIGKILL
+    wait_for("every process of the run to end", lambda: not marked(run_id))
+    assert not (guard.scratch_base() / run_id).exists()
+    assert not [path for parent in guard.cgroup_parents() for path in parent.glob(f"*{run_id}*")]
+    assert not [path for path in Path("/proc").glob("[0-9]*/cwd") if run_id in _link(path)]
+
+
+def marked(run_id: str) -> list[int]:
+    mark = f"{guard.RUN_MARK}={run_id}".encode()
+    found = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if mark in path.read_bytes().split(b"\0"):
+                found.append(int(path.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+def _link(path: Path) -> str:
+    try:
+        return str(path.readlink())
+    except OSError:
+        return ""
+
+
+def test_the_guardian_does_not_need_the_pipe_to_see_its_controller_die() -> None:
+    """A forked child may hold the pipe open."""
+    script = (
+        "import os, time; from ciphercost import guard; made = guard.Guard('forked-' + str(os.getpid()));"
+        "process = made.spawn(['sleep', '1000']); child = os.fork();"
+        "print(process.pid, child, flush=True) if child else None; time.sleep(1000)"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as controller:
+        assert controller.stdout is not None
+        pid, child = map(int, controller.stdout.readline().split())
+        assert alive(pid)
+        controller.send_signal(signal.SIGKILL)
+        controller.wait()
+        try:
+            wait_for("the process to end though the pipe is open", lambda: not alive(pid))
+            assert alive(child)
+        finally:
+            os.kill(child, signal.SIGKILL)

@@ -1,0 +1,74 @@
+"""pki: what the certificates are, and that keys are nobody else's business."""
+
+from __future__ import annotations
+
+import os
+import ssl
+import stat
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+
+from ciphercost.errors import UsageError
+from ciphercost.guard import server_user
+from ciphercost.pki import Pki
+
+
+def load(path: Path) -> x509.Certificate:
+    return x509.load_pem_x509_certificate(path.read_bytes())
+
+
+@pytest.mark.parametrize(("kind", "bits"), [("rsa2048", 2048), ("rsa4096", 4096), ("ecdsa-p256", 256)])
+def test_a_certificate_has_the_key_that_its_name_says_and_a_ca_of_the_same_kind(
+    tmp_path: Path, kind: str, bits: int
+) -> None:
+    made = Pki(tmp_path / "pki", kind)
+    for path in (made.ca, made.certificate):
+        key = load(path).public_key()
+        assert isinstance(key, ec.EllipticCurvePublicKey if kind.startswith("ecdsa") else rsa.RSAPublicKey)
+        assert key.key_size == bits
+    load(made.certificate).verify_directly_issued_by(load(made.ca))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(made.certificate, made.key)  # refuses a key that isn't the certificate's
+
+
+def test_keys_are_readable_by_the_server_alone_and_the_ca_has_none(tmp_path: Path) -> None:
+    made = Pki(tmp_path / "pki")
+    status = made.key.stat()
+    assert stat.S_IMODE(status.st_mode) == 0o600
+    assert status.st_uid == (server_user() or (os.geteuid(), 0))[0]
+    assert stat.S_IMODE(made.directory.stat().st_mode) == 0o700
+    assert [path.name for path in made.directory.iterdir() if b"PRIVATE" in path.read_bytes()] == ["server.key"]
+
+
+def test_a_certificate_is_for_localhost_and_lasts_a_day(tmp_path: Path) -> None:
+    certificate = load(Pki(tmp_path / "pki", "ecdsa-p256").certificate)
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == ["localhost"]
+    assert [str(address) for address in names.get_values_for_type(x509.IPAddress)] == ["127.0.0.1"]
+    assert (certificate.not_valid_after_utc - certificate.not_valid_before_utc).total_seconds() == 25 * 3600
+
+
+def test_for_tests_that_must_fail_it_can_be_expired_or_for_another_name(tmp_path: Path) -> None:
+    import datetime
+
+    expired = load(Pki(tmp_path / "expired", "ecdsa-p256", expired=True).certificate)
+    assert expired.not_valid_before_utc < expired.not_valid_after_utc < datetime.datetime.now(datetime.UTC)
+    other = load(Pki(tmp_path / "other", "ecdsa-p256", name="elsewhere.example").certificate)
+    names = other.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == ["elsewhere.example"]
+    assert not names.get_values_for_type(x509.IPAddress)
+
+
+def test_what_was_made_is_kept_where_that_is_asked_for(tmp_path: Path) -> None:
+    first = Pki(tmp_path / "pki", "ecdsa-p256").ca.read_bytes()
+    assert Pki(tmp_path / "pki", "ecdsa-p256", reuse=True).ca.read_bytes() == first
+    assert Pki(tmp_path / "pki", "ecdsa-p256").ca.read_bytes() != first
+
+
+def test_an_unknown_certificate_is_refused_with_the_nearest_name(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="did you mean 'rsa2048'"):
+        Pki(tmp_path / "pki", "rsa-2048")
+    assert not (tmp_path / "pki").exists()

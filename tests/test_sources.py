@@ -1,0 +1,217 @@
+"""sources: servers come through the machine's own package clients, whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import re
+import tarfile
+import threading
+import zipfile
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+from ciphercost import engines, guard, record, sources
+from ciphercost.engines import Installation
+from ciphercost.engines.postgresql import ARTIFACTS, NEWEST, SUITES, version_of
+from ciphercost.errors import MissingServer, RunError, UsageError
+from ciphercost.sources import Artifact, Receipt
+from conftest import Require
+
+
+@pytest.fixture
+def cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("cache")
+    monkeypatch.setenv("CIPHERCOST_CACHE", str(path))
+    return path
+
+
+def makes_a_cluster(installation: Installation) -> set[Path]:
+    """initdb and the server run in place, as the user that servers run as. Returns the libraries that the server has loaded."""
+    engine = engines.get("postgresql")
+    run_id = record.new_id()
+    with guard.Guard(run_id) as made:
+        directory = guard.scratch(run_id, made) / "data"
+        engine.initialise(installation, directory, made)
+        server = engine.start(installation, directory, made, logs=directory.parent)
+        assert "OpenSSL" in server.library
+        mapped = Path(f"/proc/{server.pid}/maps").read_text()
+        server.stop()
+    assert made.problems == []
+    return {Path(name) for name in re.findall(r"(/\S+\.so[\d.]*)\n", mapped)}
+
+
+# ── the cache ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_is_kept_is_made_once_and_found_again(cache: Path) -> None:
+    made: list[Path] = []
+
+    def make(work: Path, final: Path) -> Receipt:
+        made.append(work)
+        assert not final.exists()
+        (work / "bin").mkdir(mode=0o700)
+        return Receipt("thing", "1.2", "maven", "bin")
+
+    first = sources.keep("thing", "1-maven", make)
+    assert sources.keep("thing", "1-maven", make) == first
+    assert first == Installation("thing", "1.2", "maven", str(cache / "thing" / "1-maven" / "bin"))
+    assert len(made) == 1
+    assert sources.installed("thing") == [first]
+    assert (cache / "thing" / "1-maven" / "bin").stat().st_mode & 0o777 == 0o755
+
+
+def test_two_that_ask_at_once_fetch_once(cache: Path) -> None:
+    made: list[Path] = []
+
+    def make(work: Path, final: Path) -> Receipt:
+        made.append(work)
+        return Receipt("thing", "1", "maven", ".")
+
+    threads = [threading.Thread(target=sources.keep, args=("thing", "1", make)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(made) == 1
+
+
+def test_what_fails_half_way_leaves_nothing_and_can_be_tried_again(cache: Path) -> None:
+    def breaks(work: Path, final: Path) -> Receipt:
+        (work / "half").touch()
+        raise MissingServer("the network is gone")
+
+    with pytest.raises(MissingServer):
+        sources.keep("thing", "1", breaks)
+    assert sources.installed("thing") == []
+    assert [path.name for path in (cache / "thing").iterdir()] == [".lock-1"]
+    assert sources.keep("thing", "1", lambda work, final: Receipt("thing", "1", "maven", ".")).version == "1"
+
+
+def test_a_cache_that_can_not_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("CIPHERCOST_CACHE", str(tmp_path / "file"))
+    with pytest.raises(UsageError, match="Set CIPHERCOST_CACHE"):
+        sources.keep("thing", "1", lambda work, final: Receipt("thing", "1", "maven", "."))
+
+
+def test_versions_sort_by_number() -> None:
+    assert sorted(["9.6", "17.10", "17.9"], key=sources.version_key) == ["9.6", "17.9", "17.10"]
+
+
+def test_no_registry_is_named_in_the_code() -> None:
+    named = re.compile(r"https?://|\b[\w.-]+\.(?:org|com|io)/")
+    for path in (Path(sources.__file__), *Path(engines.__file__).parent.glob("*.py")):
+        assert not named.search(path.read_text()), path
+
+
+# ── Maven ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_without_mvn_the_message_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MissingServer, match="apt-get install maven"):
+        sources.maven(next(iter(ARTIFACTS.values())), tmp_path)
+
+
+def test_another_content_than_the_pinned_one_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = tmp_path / "mvn"
+    client.write_text(
+        '#!/bin/sh\nfor arg; do case $arg in -DoutputDirectory=*) echo evil > "${arg#*=}/x.jar";; esac; done\n'
+    )
+    client.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    work = tmp_path / "work"
+    work.mkdir()
+    with pytest.raises(RunError, match="is not what it should be"):
+        sources.maven(Artifact("group:artifact:1", "0" * 64), work)
+
+
+def test_what_mvn_says_when_it_fails_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = tmp_path / "mvn"
+    client.write_text("#!/bin/sh\necho '[INFO] noise'; echo '[ERROR] no such artifact'; exit 1\n")
+    client.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with pytest.raises(MissingServer, match=r"could not fetch group:artifact:1:\n\[ERROR\] no such artifact"):
+        sources.maven(Artifact("group:artifact:1", "0" * 64), tmp_path)
+
+
+def test_an_archive_in_a_jar_is_unpacked_with_its_links_and_modes(tmp_path: Path) -> None:
+    packed = BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:xz") as tar:
+        member = tarfile.TarInfo("bin/postgres")
+        member.mode, member.size = 0o755, 4
+        tar.addfile(member, BytesIO(b"prog"))
+        link = tarfile.TarInfo("lib/libpq.so")
+        link.type, link.linkname = tarfile.SYMTYPE, "libpq.so.5"
+        tar.addfile(link)
+    (tmp_path / "download").mkdir()
+    with zipfile.ZipFile(tmp_path / "download" / "x.jar", "w") as jar:
+        jar.writestr("postgres-linux.txz", packed.getvalue())
+    sources.unpack_txz_in_jar(tmp_path / "download" / "x.jar", tmp_path)
+    assert os.access(tmp_path / "bin" / "postgres", os.X_OK)
+    assert (tmp_path / "lib" / "libpq.so").readlink() == Path("libpq.so.5")
+    assert not (tmp_path / "download").exists()
+
+
+def test_postgresql_comes_from_maven_and_runs(cache: Path, require: Require, capfd: pytest.CaptureFixture[str]) -> None:
+    require(sources.maven_client(), "mvn (Debian: apt-get install maven)")
+    engine = engines.get("postgresql")
+    _opened(cache)
+    installation = engine.install(NEWEST, "maven")
+    assert installation.version.startswith(f"{NEWEST}.")
+    captured = capfd.readouterr()
+    assert "with mvn" in captured.err
+    assert captured.out == ""
+    assert engine.install(NEWEST, "maven") == installation
+    assert "with mvn" not in capfd.readouterr().err, "the second time it is there"
+    assert installation in list(engine.available())
+    makes_a_cluster(installation)
+
+
+# ── Debian ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_mirror_is_the_hosts_or_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(sources.MIRROR, "file:/somewhere/debian")
+    assert sources.mirror() == "file:/somewhere/debian"
+    monkeypatch.delenv(sources.MIRROR)
+    apt = tmp_path / "apt-get"
+    apt.write_text("#!/bin/sh\necho proto://security.example/debian-security/\necho proto://host.example/debian/\n")
+    apt.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert sources.mirror() == "proto://host.example/debian/"
+    apt.write_text("#!/bin/sh\n")
+    with pytest.raises(MissingServer, match=f"Set {sources.MIRROR}"):
+        sources.mirror()
+
+
+def test_without_mmdebstrap_the_message_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MissingServer, match="apt-get install mmdebstrap"):
+        sources.debian("trixie", ["postgresql-17"], tmp_path)
+
+
+def test_postgresql_comes_from_debian_and_runs_in_place_with_its_own_libraries(cache: Path, require: Require) -> None:
+    require(not sources.debian_possible(), sources.debian_possible())
+    _opened(cache)
+    installation = engines.get("postgresql").install("17", "debian")
+    assert installation.version.startswith("17.")
+    assert version_of(Path(installation.location)) == installation.version
+    libraries = makes_a_cluster(installation)
+    assert len(libraries) > 5
+    assert [path for path in libraries if not path.is_relative_to(cache)] == []
+
+
+def test_every_suite_and_archive_is_of_a_version_that_is_promised() -> None:
+    assert set(SUITES) <= {"14", "15", "16", "17", "18"}
+    assert {version for _, version in ARTIFACTS} == {"14", "15", "16", "17", "18"}
+    assert all(re.fullmatch("[0-9a-f]{64}", artifact.sha256) for artifact in ARTIFACTS.values())
+
+
+def _opened(path: Path) -> None:
+    """pytest's directories are 0700; servers run as somebody else when we are root."""
+    for each in (path, *path.parents):
+        if each.stat().st_uid == os.geteuid() and each.stat().st_mode & 0o077 == 0:
+            each.chmod(0o711)
