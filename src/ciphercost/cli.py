@@ -175,9 +175,12 @@ def _run(spec: Any, given: dict[str, Any]) -> None:
     # The command as typed goes into the record: passwords are never arguments, so there is none in it.
     command = shlex.join(["ciphercost", *sys.argv[1:]])
     banner(spec)
-    result = pipeline.run(spec, given["output"], watch.pick(not given["no_progress"]), command)
+    watcher = watch.pick(not given["no_progress"])
+    result, directory = pipeline.run_in(spec, given["output"], watcher, command)
     to_stdout = str(given["json_"]) == "-"
     click.echo(reports.get("json" if to_stdout else "terminal")(result))
+    if not to_stdout:
+        click.echo(f"kept in {directory}; again: ciphercost report {directory}")
     if given["json_"] and not to_stdout:
         write(given["json_"], reports.get("json")(result) + "\n")
     raise click.exceptions.Exit(COST_OF_FAILURE if any(cell.status != "ok" for cell in result.cells) else 0)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import ciphercost
 from ciphercost import estimate, prove
-from ciphercost.model import FORMAT, Cell, CellEstimate, CellFacts, Result, RunFacts, Warning_
+from ciphercost.model import FORMAT, Cell, CellEstimate, CellFacts, Estimate, Result, RunFacts, Warning_
 from ciphercost.record import read_facts, read_proofs, read_slices
 
 if TYPE_CHECKING:
@@ -75,13 +75,18 @@ def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[
         verdict=found.verdict if found else None,
         sessions=found.sessions if found else 0,
         blocks=found.blocks if found else 0,
-        overhead=found.overhead if found else {},
+        overhead=overhead(known, found) if found else {},
         arms=found.arms if found else {},
         warnings=[*known.warnings, *(found.warnings if found else [])],
         smallest_effect=found.smallest_effect if found else None,
         sessions_needed=found.sessions_needed if found else None,
         carryover=found.carryover if found else {},
     )
+
+
+def overhead(known: CellFacts, found: CellEstimate) -> dict[str, Estimate]:
+    """The cell's ratios. Where one process serves both arms, its memory is no arm's own, so there is no ratio of it. Pure."""
+    return {name: each for name, each in found.overhead.items() if name != "memory" or known.separate_processes}
 
 
 def first_and_failed(proofs: list[Any]) -> list[Any]:
@@ -111,6 +116,7 @@ def describe_session(facts: CellFacts, twins: Twins, connected: dict[str, Any]) 
 
     facts.config_diff = config_diff(twins.connect)
     facts.encryption = prove.negotiated(connected)
+    facts.separate_processes = len(twins.servers) > 1 and not twins.embedded
     facts.cores = {"server": spell(twins.server_cpus), "agent": spell(twins.agent_cpus)}
 
 

@@ -12,6 +12,10 @@ from collections.abc import Iterator
 import msgspec
 import numpy as np
 
+# plan and statistics import these where they first need them; that must not be between two slices.
+import ruptures  # noqa: F401
+import scipy.special  # noqa: F401
+
 from ciphercost import plan
 from ciphercost.agent import Agent
 from ciphercost.errors import AgentError, RunError
@@ -27,6 +31,8 @@ PILOT_SLICE = 0.05
 CLIENT_BOUND = 0.85
 FOREIGN = 0.05
 STEAL = 0.05
+REFRESH = 1.0
+"""Seconds between two looks at which processes the server has and how much memory they hold."""
 MAX_FAILURES = 3
 """Slices in a row that may fail before the cell is given up."""
 MAX_REPEATS = 2
@@ -80,7 +86,10 @@ class Drive:
         return self.estimator.precise(self.spec.precision, self.spec.mode)
 
     def must_repeat(self, session: int) -> bool:
-        """Whether one arm's debt reached the other in this session (λ ≠ 0): then the slices get twice as long and it is run again."""
+        """Whether one arm's debt reached the other in this session (λ ≠ 0): then the slices get twice as long and it is run again.
+
+        Quick mode has one session and a minute: there the report warns instead.
+        """
         if (
             len(self.facts.void_sessions) >= MAX_REPEATS
             or self.spec.slice_seconds
@@ -153,7 +162,7 @@ class Drive:
             self.watcher.phase(self.number, session, phase)
             for position, arm in enumerate(block.arms):
                 if position == 1:
-                    self._sampler.refresh()
+                    self._sampler.refresh(every=REFRESH)
                 asked = plan.lead_in_seconds(length) if position == 0 else length
                 self._slice(session, phase, block.number, block.order, position, arm, asked, rate=rate)
                 spent += asked

@@ -289,6 +289,8 @@ class CellFacts(msgspec.Struct, omit_defaults=True):
     void_sessions: list[int] = []
     """Sessions that were run again: their slices stay in the record and out of the estimate."""
     config_diff: list[str] = []
+    separate_processes: bool = False
+    """Each arm has server processes of its own."""
     encryption: dict[str, str] = {}
     cores: dict[str, str] = {}
     warnings: list[Warning_] = []

@@ -15,6 +15,7 @@ from pathlib import Path
 from ciphercost import conclude, guard, plan, prove, provision, sample
 from ciphercost import spec as specs
 from ciphercost.agent import Agent
+from ciphercost.agent import find as find_agent
 from ciphercost.drive import Drive, NoSteadyState
 from ciphercost.errors import AgentError, CiphercostError, RunError, Unproven, UsageError
 from ciphercost.model import FORMAT, CellFacts, Result, RunFacts, Spec, Warning_
@@ -22,12 +23,20 @@ from ciphercost.record import Record, directory_for, new_id
 from ciphercost.watch import Watcher
 
 
-def run(spec: Spec, directory: Path | None = None, watcher: Watcher | None = None, command: str = "") -> Result:
-    """Run every cell of a spec and return the result, which is also written below `directory` (default ./runs/<id>).
+def run(spec: Spec, directory: Path | None = None) -> Result:
+    """Run every cell of a spec, silently. See `run_in`."""
+    return run_in(spec, directory)[0]
+
+
+def run_in(
+    spec: Spec, directory: Path | None = None, watcher: Watcher | None = None, command: str = ""
+) -> tuple[Result, Path]:
+    """Run every cell of a spec. Returns the result and the directory that keeps it (`directory`, or ./runs/<id>).
 
     A cell that fails or can't be proven has no number and says why; the others go on. Raises UsageError before anything is started.
     """
     spec, watcher, run_id = specs.check(spec), watcher or Watcher(), new_id()
+    find_agent()
     facts = RunFacts(
         format=FORMAT,
         id=run_id,
@@ -50,7 +59,7 @@ def run(spec: Spec, directory: Path | None = None, watcher: Watcher | None = Non
         record.save_facts()
         result = conclude.conclude(record.directory)
         record.save_result(result)
-    return result
+    return result, record.directory
 
 
 def measure(
@@ -70,17 +79,17 @@ def measure(
                         f"{title(facts)}: one arm's debt reached the other; the slices are now {facts.slice_seconds:g} s long"
                     )
             if not drive.estimator.blocks:
-                raise RunError(f"no operation ended within a slice of {facts.slice_seconds:g} s; give it longer with --time")
+                raise RunError(
+                    f"no operation ended within a slice of {facts.slice_seconds:g} s; give it longer with --time"
+                )
         facts.status = "ok"
     except Unproven as error:
         facts.status, facts.reason = "unproven", str(error)
     except NoSteadyState as error:
         facts.status, facts.reason = "no-steady-state", str(error)
-    except UsageError:
-        if len(record.facts.cells) == 1:
-            raise
-        facts.status, facts.reason = "failed", "bad usage"
     except CiphercostError as error:
+        if isinstance(error, UsageError) and len(record.facts.cells) == 1:
+            raise
         facts.status, facts.reason = "failed", str(error)
     watcher.done(number, f"{facts.status}{': ' + facts.reason if facts.reason else ''}")
 

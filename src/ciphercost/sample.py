@@ -62,6 +62,11 @@ def tree(root: int) -> list[int]:
     """Process ids of `root` and everything below it, from /proc/*/stat. Empty when root is gone or 0."""
     if not root:
         return []
+    if Path(f"/proc/{root}/task/{root}/children").exists():
+        found = [root]
+        for pid in found:
+            found += _children(pid)
+        return found
     children: dict[int, list[int]] = {}
     for entry in os.listdir("/proc"):  # noqa: PTH208 - names are all that is wanted, and this is a hot place
         if entry.isdigit():
@@ -76,6 +81,20 @@ def tree(root: int) -> list[int]:
     found = [root]
     for pid in found:
         found += children.get(pid, [])
+    return found
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208
+    except OSError:
+        return []
+    found: list[int] = []
+    for thread in threads:
+        try:
+            found += map(int, Path(f"/proc/{pid}/task/{thread}/children").read_bytes().split())
+        except OSError:
+            continue
     return found
 
 
@@ -116,6 +135,7 @@ class Sampler:
         self._schedstat: dict[int, ProcFile] = {}
         self._started = self._level()
         self.memory = 0
+        self._refreshed = 0.0
         self.refresh()
 
     def close(self) -> None:
@@ -125,8 +145,11 @@ class Sampler:
             if file is not None:
                 file.close()
 
-    def refresh(self) -> None:
-        """Look again which processes the server has, and how much memory they hold. Takes milliseconds: call it outside counted parts."""
+    def refresh(self, every: float = 0.0) -> None:
+        """Unless that was less than `every` seconds ago, look again which processes the server has, and how much memory they hold. Takes milliseconds: call it outside counted parts."""
+        if self._refreshed and time.monotonic() - self._refreshed < every:
+            return
+        self._refreshed = time.monotonic()
         pids = tree(self._server)
         for files, name in ((self._io, "io"), (self._schedstat, "schedstat")):
             for pid in [pid for pid in files if pid not in pids]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from ciphercost.model import Cell, Estimate, Result
+from ciphercost.model import ARMS, Cell, Estimate, Result
 
 WIDTH = 80
 
@@ -17,8 +17,8 @@ METRICS: tuple[tuple[str, str, str, str], ...] = (
     ("throughput", "operations per second", "more", "fewer"),
     ("latency_p50", "latency p50", "longer", "shorter"),
     ("latency_p99", "latency p99", "longer", "shorter"),
-    ("wire_bytes_per_op", "bytes on the wire per op.", "more", "fewer"),
-    ("disk_bytes_per_op", "bytes to disk per op.", "more", "fewer"),
+    ("wire_bytes_per_op", "bytes on the wire", "more", "fewer"),
+    ("disk_bytes_per_op", "bytes from and to disk", "more", "fewer"),
     ("memory", "memory", "more", "less"),
 )
 
@@ -43,11 +43,12 @@ def _lines(cell: Cell) -> Iterator[str]:
             if not proof.passed:
                 yield from wrap(f"FAILED {proof.witness} witness, {proof.arm} arm: {proof.detail}", "  ")
         return
-    yield f"  {'what encryption costs':<27}{'cost':>18}  {'95 % interval':<18}{'plain → encrypted':>14}".rstrip()
+    yield f"  {'what encryption costs':<25}{'':>14}  {'95 % interval':<17} plain → encrypted"
     for key, label, more, less in METRICS:
         if key in cell.overhead:
+            estimate = cell.overhead[key]
             name = "process CPU per operation" if key == "client_cpu_per_op" and embedded(cell) else label
-            yield f"  {name:<27}{worded(cell.overhead[key], more, less):>18}  {interval(cell.overhead[key]):<18}{levels(cell, key):>14}".rstrip()
+            yield f"  {name:<25}{worded(estimate, more, less):>14}  {interval(estimate):<17} {levels(cell, key)}".rstrip()
     yield from wrap(f"verdict: {verdict(cell)}", "  ", "           ")
     yield from wrap(proof_line(cell), "  ", "          ")
     for warning in cell.warnings:
@@ -91,31 +92,25 @@ def decimals(estimate: Estimate) -> int:
     return 0 if width > 20 else 1 if width > 0.5 else 2
 
 
-LEVELS = {
-    "throughput": ("throughput_per_s", 1.0, "/s"),
-    "server_cpu_per_op": ("server_cpu_us_per_op", 1.0, "µs"),
-    "client_cpu_per_op": ("client_cpu_us_per_op", 1.0, "µs"),
-    "latency_p50": ("latency_p50_ms", 1.0, "ms"),
-    "latency_p99": ("latency_p99_ms", 1.0, "ms"),
-    "wire_bytes_per_op": ("wire_bytes_per_op", 1.0, "B"),
-    "disk_bytes_per_op": ("disk_bytes_per_op", 1.0, "B"),
-    "memory": ("memory_bytes", 1e-6, "MB"),
+LEVELS: dict[str, tuple[Callable[[dict[str, Any]], float | None], str]] = {
+    "throughput": (lambda arm: arm.get("throughput"), "/s"),
+    "server_cpu_per_op": (lambda arm: arm.get("server_cpu_us_per_op"), "µs"),
+    "client_cpu_per_op": (lambda arm: arm.get("client_cpu_us_per_op"), "µs"),
+    "latency_p50": (lambda arm: arm.get("latency_ms", {}).get("p50"), "ms"),
+    "latency_p99": (lambda arm: arm.get("latency_ms", {}).get("p99"), "ms"),
+    "wire_bytes_per_op": (lambda arm: arm.get("wire_bytes_per_op"), "B"),
+    "disk_bytes_per_op": (lambda arm: arm.get("read_bytes_per_op", 0.0) + arm.get("write_bytes_per_op", 0.0), "B"),
+    "memory": (lambda arm: arm.get("memory_bytes", 0.0) / 1e6 or None, "MB"),
 }
+"""How an arm's level of a metric is read from its facts."""
 
 
 def levels(cell: Cell, key: str) -> str:
     """`18.2 → 23.9 µs`, or nothing where an arm's level is not known."""
-    name, scale, unit = LEVELS[key]
-    values = [_level(cell.arms.get(arm, {}).get(name)) for arm in ("plain", "encrypted")]
-    if None in values:
-        return ""
-    return " → ".join(number(value * scale) for value in values if value is not None) + f" {unit}"
-
-
-def _level(value: Any) -> float | None:
-    if isinstance(value, dict):
-        value = value.get("mean")
-    return float(value) if isinstance(value, int | float) else None
+    read, unit = LEVELS[key]
+    values = [read(cell.arms.get(arm, {})) for arm in ARMS]
+    known = [value for value in values if value is not None]
+    return " → ".join(number(value) for value in known) + f" {unit}" if len(known) == len(ARMS) else ""
 
 
 def number(value: float) -> str:
@@ -162,7 +157,7 @@ def footer(result: Result) -> str:
     machine = result.machine
     aes = "with AES instructions" if machine.get("aes") else "WITHOUT AES instructions"
     lines = [f"{machine.get('cpu')}, {machine.get('cores')} cores, {aes}, Linux {machine.get('kernel')}"]
-    lines.append(f"run {result.id}, seed {result.seed}; again: ciphercost report {result.id}")
+    lines.append(f"run {result.id}, seed {result.seed}")
     return "\n".join(line for text in lines for line in wrap(text))
 
 
