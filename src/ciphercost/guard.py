@@ -316,6 +316,7 @@ class Guard:
         cgroups: Iterable[Path] = (),
         log: Path | None = None,
         stop_signal: int = signal.SIGTERM,
+        umask: int = 0o077,
     ) -> Process:
         """Start a process that can't outlive the run. Raises RunError when it can't be started.
 
@@ -336,6 +337,7 @@ class Guard:
                 cgroups=[str(path) for path in cgroups],
                 log=str(log.absolute()) if log else None,
                 stop_signal=int(stop_signal),
+                umask=umask,
             )
         except RunError as error:
             raise RunError(f"can't start {command[0]}: {error}") from None
@@ -349,9 +351,10 @@ class Guard:
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
         user: User | None = None,
+        umask: int = 0o077,
     ) -> str:
         """Run a command to its end and return what it wrote. Raises RunError, with its last lines, unless it ends with status 0."""
-        process = self.spawn(argv, env=env, cwd=cwd, user=user)
+        process = self.spawn(argv, env=env, cwd=cwd, user=user, umask=umask)
         try:
             status = process.wait(timeout)
             output = process.output()

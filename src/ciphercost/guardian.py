@@ -130,7 +130,7 @@ class Guardian:
             os.dup2(os.open("/dev/null", os.O_RDWR), 0)
             os.dup2(log, 1)
             os.dup2(log, 2)
-            os.umask(0o077)
+            os.umask(request["umask"])
             for group in request["cgroups"]:
                 with open(os.path.join(group, "cgroup.procs"), "w", encoding="ascii") as file:
                     file.write(str(os.getpid()))

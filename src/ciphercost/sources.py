@@ -23,7 +23,7 @@ import msgspec
 
 from ciphercost.engines import Installation
 from ciphercost.errors import MissingServer, RunError, UsageError
-from ciphercost.guard import server_user
+from ciphercost.guard import Guard, server_user
 
 RECEIPT = "installation.json"
 MIRROR = "CIPHERCOST_DEBIAN_MIRROR"
@@ -235,7 +235,9 @@ def run_in_place(work: Path, final: Path, programs: Iterable[str]) -> None:
             continue
         rpath = ":".join(f"$ORIGIN/{os.path.relpath(directory, program.parent)}" for directory in libraries)
         place = ["--set-interpreter", str(final / loader.relative_to(work)), "--force-rpath", "--set-rpath", rpath]
-        _run([patchelf, *place, str(program)], f"patchelf could not change {program}")
+        done = subprocess.run([patchelf, *place, str(program)], capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise MissingServer(f"patchelf could not change {program}: {done.stderr.strip()}")
 
 
 def with_loader(work: Path) -> list[str]:
@@ -267,26 +269,12 @@ def _is_elf(path: Path) -> bool:
 
 
 def _run(command: list[str], failure: str, cwd: Path | None = None) -> str:
-    """Run a package client to its end. Raises MissingServer with its own last words."""
+    """Run a package client to its end, and no longer than we live. Raises MissingServer with its own last words."""
     try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=FETCH_SECONDS,
-            check=False,
-            cwd=cwd,
-            umask=0o022,
-        )
-    except subprocess.TimeoutExpired:
-        raise MissingServer(f"{failure}: no end after {FETCH_SECONDS} seconds. Is the network there?") from None
-    except OSError as error:
-        raise MissingServer(f"{failure}: {error}") from None
-    output = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout + done.stderr).strip()
-    if done.returncode != 0:
-        lines = [
-            line for line in output.splitlines() if "error" in line.lower() or line.startswith("E:")
-        ] or output.splitlines()
-        raise MissingServer(f"{failure}:\n" + "\n".join(lines[:10]))
+        with Guard(f"fetch-{os.getpid()}") as guard:
+            output = guard.run(command, timeout=FETCH_SECONDS, env={**os.environ, "LC_ALL": "C"}, cwd=cwd, umask=0o022)
+    except RunError as error:
+        lines = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).splitlines()
+        telling = [line for line in lines if "error" in line.lower() or line.startswith("E:")]
+        raise MissingServer(f"{failure}:\n" + "\n".join((telling or lines)[:10])) from None
     return output
