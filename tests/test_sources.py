@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+import sys
 import tarfile
 import threading
+import time
 import zipfile
+from collections.abc import Callable, Iterator
 from io import BytesIO
 from pathlib import Path
 
@@ -16,8 +20,15 @@ from ciphercost import engines, guard, record, sources
 from ciphercost.engines import Installation
 from ciphercost.engines.postgresql import ARTIFACTS, NEWEST, SUITES, version_of
 from ciphercost.errors import MissingServer, RunError, UsageError
-from ciphercost.sources import Artifact, Receipt
+from ciphercost.sources import Artifact, Receipt, Work
 from conftest import Require
+
+
+def wait_for(what: str, condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline, f"waited 30 s for: {what}"
+        time.sleep(0.02)
 
 
 @pytest.fixture
@@ -25,6 +36,13 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFact
     path = tmp_path_factory.mktemp("cache")
     monkeypatch.setenv("CIPHERCOST_CACHE", str(path))
     return path
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Iterator[Work]:
+    (tmp_path / "work").mkdir()
+    with guard.Guard(record.new_id()) as made:
+        yield Work(tmp_path / "work", tmp_path / "final", made)
 
 
 def makes_a_cluster(installation: Installation) -> set[Path]:
@@ -48,10 +66,10 @@ def makes_a_cluster(installation: Installation) -> set[Path]:
 def test_what_is_kept_is_made_once_and_found_again(cache: Path) -> None:
     made: list[Path] = []
 
-    def make(work: Path, final: Path) -> Receipt:
-        made.append(work)
-        assert not final.exists()
-        (work / "bin").mkdir(mode=0o700)
+    def make(work: Work) -> Receipt:
+        made.append(work.path)
+        assert not work.final.exists()
+        (work.path / "bin").mkdir(mode=0o700)
         return Receipt("thing", "1.2", "maven", "bin")
 
     first = sources.keep("thing", "1-maven", make)
@@ -65,8 +83,8 @@ def test_what_is_kept_is_made_once_and_found_again(cache: Path) -> None:
 def test_two_that_ask_at_once_fetch_once(cache: Path) -> None:
     made: list[Path] = []
 
-    def make(work: Path, final: Path) -> Receipt:
-        made.append(work)
+    def make(work: Work) -> Receipt:
+        made.append(work.path)
         return Receipt("thing", "1", "maven", ".")
 
     threads = [threading.Thread(target=sources.keep, args=("thing", "1", make)) for _ in range(4)]
@@ -78,22 +96,41 @@ def test_two_that_ask_at_once_fetch_once(cache: Path) -> None:
 
 
 def test_what_fails_half_way_leaves_nothing_and_can_be_tried_again(cache: Path) -> None:
-    def breaks(work: Path, final: Path) -> Receipt:
-        (work / "half").touch()
+    def breaks(work: Work) -> Receipt:
+        (work.path / "half").touch()
         raise MissingServer("the network is gone")
 
     with pytest.raises(MissingServer):
         sources.keep("thing", "1", breaks)
     assert sources.installed("thing") == []
     assert [path.name for path in (cache / "thing").iterdir()] == [".lock-1"]
-    assert sources.keep("thing", "1", lambda work, final: Receipt("thing", "1", "maven", ".")).version == "1"
+    assert sources.keep("thing", "1", lambda work: Receipt("thing", "1", "maven", ".")).version == "1"
+
+
+def test_an_install_that_is_killed_ends_its_package_client_and_leaves_nothing(cache: Path, tmp_path: Path) -> None:
+    script = (
+        "import os; from pathlib import Path; from ciphercost import sources\n"
+        "def make(work):\n"
+        "    print(work.path, flush=True)\n"
+        "    work.run(['sh', '-c', 'echo $$ > pid; exec sleep 1000'], 'failed')\n"
+        "sources.keep('thing', '1', make)"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as installer:
+        assert installer.stdout is not None
+        path = Path(installer.stdout.readline().strip())
+        wait_for("the client", lambda: (path / "pid").exists() and (path / "pid").read_text().endswith("\n"))
+        client = int((path / "pid").read_text())
+        installer.kill()
+    wait_for("the client to end", lambda: not guard.start_time(client))
+    wait_for("its directory to go", lambda: not path.exists())
+    assert sources.keep("thing", "1", lambda work: Receipt("thing", "1", "maven", ".")).version == "1"
 
 
 def test_a_cache_that_can_not_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("CIPHERCOST_CACHE", str(tmp_path / "file"))
     with pytest.raises(UsageError, match="Set CIPHERCOST_CACHE"):
-        sources.keep("thing", "1", lambda work, final: Receipt("thing", "1", "maven", "."))
+        sources.keep("thing", "1", lambda work: Receipt("thing", "1", "maven", "."))
 
 
 def test_versions_sort_by_number() -> None:
@@ -109,32 +146,34 @@ def test_no_registry_is_named_in_the_code() -> None:
 # ── Maven ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_without_mvn_the_message_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_mvn_the_message_says_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, work: Work
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MissingServer, match="apt-get install maven"):
-        sources.maven(next(iter(ARTIFACTS.values())), tmp_path)
+        sources.maven(next(iter(ARTIFACTS.values())), work)
 
 
-def test_another_content_than_the_pinned_one_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_content_than_the_pinned_one_is_not_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, work: Work
+) -> None:
     client = tmp_path / "mvn"
     client.write_text(
         '#!/bin/sh\nfor arg; do case $arg in -DoutputDirectory=*) echo evil > "${arg#*=}/x.jar";; esac; done\n'
     )
     client.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    work = tmp_path / "work"
-    work.mkdir()
     with pytest.raises(RunError, match="is not what it should be"):
         sources.maven(Artifact("group:artifact:1", "0" * 64), work)
 
 
-def test_what_mvn_says_when_it_fails_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_mvn_says_when_it_fails_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, work: Work) -> None:
     client = tmp_path / "mvn"
     client.write_text("#!/bin/sh\necho '[INFO] noise'; echo '[ERROR] no such artifact'; exit 1\n")
     client.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     with pytest.raises(MissingServer, match=r"could not fetch group:artifact:1:\n\[ERROR\] no such artifact"):
-        sources.maven(Artifact("group:artifact:1", "0" * 64), tmp_path)
+        sources.maven(Artifact("group:artifact:1", "0" * 64), work)
 
 
 def test_an_archive_in_a_jar_is_unpacked_with_its_links_and_modes(tmp_path: Path) -> None:
@@ -187,10 +226,12 @@ def test_the_mirror_is_the_hosts_or_the_users(monkeypatch: pytest.MonkeyPatch, t
         sources.mirror()
 
 
-def test_without_mmdebstrap_the_message_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_mmdebstrap_the_message_says_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, work: Work
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MissingServer, match="apt-get install mmdebstrap"):
-        sources.debian("trixie", ["postgresql-17"], tmp_path)
+        sources.debian("trixie", ["postgresql-17"], work)
 
 
 def test_postgresql_comes_from_debian_and_runs_in_place_with_its_own_libraries(cache: Path, require: Require) -> None:

@@ -275,6 +275,8 @@ class Guardian:
     def undo_process(self, pid: int) -> None:
         self.end(pid, ORDERLY_SECONDS)
         self.forget(pid)
+        if not self.stop_signals:
+            self.undo_orphans()  # now, or they would write into what is removed next
 
     def undo_orphans(self) -> None:
         """Nothing may be left below us: what lost its parent came to us."""
@@ -307,7 +309,10 @@ class Guardian:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
         else:
-            shutil.rmtree(path)
+            deadline = time.monotonic() + ORDERLY_SECONDS
+            while os.path.isdir(path):
+                # What was killed this moment may still finish a write.
+                shutil.rmtree(path, ignore_errors=time.monotonic() < deadline)
 
     def undo_undo(self, argv: list[str]) -> None:
         import subprocess

