@@ -1,0 +1,317 @@
+//! sqlite: statements -> SQLite or SQLCipher: one library, and only the key differs.
+
+mod library;
+
+use super::{Connection, Opened, Outcome, Pool, QUERY_LIMIT_BYTES, Rows, Step, escape};
+use crate::failure::{Failure, Result};
+use crate::message::{self, Connected};
+use crate::program::{Operation, Parameter, Script};
+use crate::transport::socket::Traffic;
+use library::{Cell, Database, Prepared};
+use std::ffi::c_int;
+use std::sync::Arc;
+use xxhash_rust::xxh3::xxh3_64;
+
+pub fn connect(pool: &message::Pool, asked: &message::Sqlite) -> Result<Opened> {
+    if let Some(key) = &asked.key {
+        if key.len() != 64 || !key.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Err(Failure::bad_message("key: must be 64 hexadecimal digits"));
+        }
+        if asked.reserve.is_some() {
+            return Err(Failure::bad_message("reserve: only for a database without key; SQLCipher reserves by itself"));
+        }
+    }
+    let asked = Arc::new(asked.clone());
+    let mut connections = Vec::with_capacity(pool.connections);
+    for _ in 0..pool.connections {
+        let mut connection = SqliteConnection::new(asked.clone(), pool.per_request);
+        connection.open()?;
+        connections.push(connection);
+    }
+    let first = connections.first_mut().ok_or_else(|| Failure::bad_message("connections: must be at least 1"))?;
+    let connected = first.facts()?;
+    for connection in &mut connections {
+        if connection.is_encrypted()? != asked.key.is_some() {
+            return Err(Failure::connect("SQLCipher did not take the key"));
+        }
+        if pool.per_request {
+            connection.close();
+        }
+    }
+    // The library runs in the caller's thread: each connection is a thread of its own.
+    let threads = pool.connections;
+    Ok((Box::new(Pool { connections, threads }), connected))
+}
+
+pub struct SqliteConnection {
+    asked: Arc<message::Sqlite>,
+    per_request: bool,
+    // Before `database`: statements are dropped first.
+    statements: Vec<(Prepared, Vec<c_int>)>,
+    prepared: Option<Arc<Script>>,
+    database: Option<Database>,
+    outcome: Outcome,
+    row: Vec<u8>,
+    traffic: Traffic,
+}
+
+impl SqliteConnection {
+    fn new(asked: Arc<message::Sqlite>, per_request: bool) -> SqliteConnection {
+        SqliteConnection {
+            asked,
+            per_request,
+            statements: Vec::new(),
+            prepared: None,
+            database: None,
+            outcome: Outcome::default(),
+            row: Vec::new(),
+            traffic: Traffic::default(),
+        }
+    }
+
+    fn open(&mut self) -> Result<()> {
+        let asked = self.asked.clone();
+        let database = Database::open(&asked.path)?;
+        if let Some(bytes) = asked.reserve {
+            database.reserve(bytes)?;
+        }
+        self.database = Some(database);
+        let failed = |failure: Failure| Failure::connect(format!("{}: {}", asked.path, failure.text));
+        if let Some(key) = &asked.key {
+            self.run(&format!("PRAGMA key = \"x'{key}'\"")).map_err(failed)?;
+        }
+        if let Some(pragmas) = &asked.pragmas {
+            self.run(pragmas).map_err(failed)?;
+        }
+        // A wrong key, or a key where none is needed, shows at the first page that is read.
+        self.run("SELECT count(*) FROM sqlite_master").map_err(|failure| {
+            Failure::connect(format!("{}: {} (wrong key, or encrypted and no key given?)", asked.path, failure.text))
+        })?;
+        Ok(())
+    }
+
+    fn close(&mut self) {
+        self.statements.clear();
+        self.prepared = None;
+        self.database = None;
+    }
+
+    fn database(&self) -> Result<&Database> {
+        self.database.as_ref().ok_or_else(|| Failure::connect("the database is closed"))
+    }
+
+    fn is_encrypted(&mut self) -> Result<bool> {
+        Ok(self.run("PRAGMA cipher_status")?.text == "1")
+    }
+
+    fn facts(&mut self) -> Result<Connected> {
+        let fact = |sql: &str| self.run(sql).map(|rows| rows.text);
+        let version = fact("SELECT sqlite_version()")?;
+        let sqlcipher = fact("PRAGMA cipher_version")?;
+        let encrypted = fact("PRAGMA cipher_status")? == "1";
+        let mut connected = Connected {
+            encrypted,
+            library: format!("SQLite {version}, SQLCipher {sqlcipher}"),
+            server_version: version,
+            ..Connected::default()
+        };
+        if encrypted {
+            // "PRAGMA cipher_page_size = 4096;" and so on, one a line.
+            let settings = fact("PRAGMA cipher_settings")?;
+            let setting = |name: &str| {
+                let line = settings.lines().find(|line| line.contains(name));
+                line.and_then(|line| line.split('=').nth(1)).unwrap_or("").trim_matches([' ', ';']).to_string()
+            };
+            connected.protocol = "sqlcipher".into();
+            connected.cipher = format!("AES-256-CBC {}", setting("cipher_hmac_algorithm"));
+            connected.library += &format!(", {}", fact("PRAGMA cipher_provider_version")?);
+        }
+        Ok(connected)
+    }
+
+    /// Runs statements separated by `;`; the last result answers.
+    fn run(&self, sql: &str) -> Result<Rows> {
+        let (database, mut rest, mut answer) = (self.database()?, sql, Rows::default());
+        while !rest.trim().is_empty() {
+            let (prepared, tail) = database.prepare(rest)?;
+            rest = tail;
+            let Some(mut statement) = prepared else { continue };
+            let columns = statement.columns();
+            if columns > 0 {
+                let names: Vec<String> = (0..columns).map(|column| statement.column_name(column)).collect();
+                answer = Rows { columns: names.join("\t"), ..Rows::default() };
+            }
+            loop {
+                let code = statement.step();
+                database.check(code)?;
+                if code != libsqlite3_sys::SQLITE_ROW {
+                    break;
+                }
+                add_row(&statement, columns, &mut answer);
+                if answer.text.len() > QUERY_LIMIT_BYTES {
+                    return Err(Failure::statement("the answer is longer than 16 MiB"));
+                }
+            }
+        }
+        Ok(answer)
+    }
+
+    fn prepare_statements(&mut self, script: &Script) -> Result<()> {
+        self.statements.clear();
+        for statement in &script.statements {
+            let (prepared, rest) = self.database()?.prepare(&statement.sql)?;
+            if !rest.trim_matches([' ', '\n', '\t', ';']).is_empty() {
+                return Err(Failure::statement("a program's statement must be one statement"));
+            }
+            let Some(prepared) = prepared else { return Err(Failure::statement("a program's statement is empty")) };
+            if prepared.parameters() != statement.parameters.len() {
+                let (has, given) = (prepared.parameters(), statement.parameters.len());
+                return Err(Failure::statement(format!("{}: has {has} parameters, {given} given", statement.sql)));
+            }
+            let missing = |number| Failure::statement(format!("{}: has no parameter ${number}", statement.sql));
+            let indices = (1..=statement.parameters.len())
+                .map(|number| prepared.parameter(number).ok_or_else(|| missing(number)))
+                .collect::<Result<Vec<_>>>()?;
+            self.statements.push((prepared, indices));
+        }
+        Ok(())
+    }
+
+    fn run_operation(&mut self, script: &Script, operation: &Operation) -> Result<()> {
+        let Some(database) = &self.database else { return Err(Failure::connect("the database is closed")) };
+        for at in operation.first..operation.last {
+            let (statement, indices) = &mut self.statements[at];
+            for (&variable, &index) in script.statements[at].parameters.iter().zip(indices.iter()) {
+                let code = match operation.parameter(variable) {
+                    Parameter::Integer(value) => statement.bind_integer(index, value),
+                    Parameter::Text(text) => statement.bind_text(index, text),
+                };
+                database.check(code)?;
+            }
+            let columns = statement.columns();
+            let code = loop {
+                match statement.step() {
+                    libsqlite3_sys::SQLITE_ROW => {
+                        hash_row(statement, columns, &mut self.row, &mut self.outcome);
+                    }
+                    code => break code,
+                }
+            };
+            let result = database.check(code);
+            statement.reset();
+            result?;
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn fail(&mut self, failure: Failure) {
+        self.outcome.error = Some(failure.to_string());
+        if self.database.as_ref().is_some_and(|database| !database.in_autocommit()) {
+            let _ = self.run("ROLLBACK");
+        }
+    }
+}
+
+impl Connection for SqliteConnection {
+    fn prepare(&mut self, script: &Arc<Script>) -> Result<()> {
+        if self.per_request || self.prepared.as_ref().is_some_and(|known| known.statements == script.statements) {
+            return Ok(());
+        }
+        self.prepared = None;
+        self.prepare_statements(script)?;
+        self.prepared = Some(script.clone());
+        Ok(())
+    }
+
+    #[inline]
+    fn begin(&mut self, script: &Script, operation: &Operation) -> Result<Step> {
+        self.outcome.clear();
+        if self.per_request {
+            self.traffic.connects += 1;
+            if let Err(failure) = self.open().and_then(|()| self.prepare_statements(script)) {
+                self.fail(failure);
+                self.close();
+                return Ok(Step::Done);
+            }
+        }
+        if let Err(failure) = self.run_operation(script, operation) {
+            self.fail(failure);
+        }
+        if self.per_request {
+            self.close();
+        }
+        Ok(Step::Done)
+    }
+
+    fn proceed(&mut self, _: &Script, _: &Operation) -> Result<Step> {
+        Ok(Step::Done)
+    }
+
+    #[inline]
+    fn outcome(&self) -> &Outcome {
+        &self.outcome
+    }
+
+    fn query(&mut self, sql: &str) -> Result<Rows> {
+        if !self.per_request {
+            return self.run(sql);
+        }
+        self.open()?;
+        let answer = self.run(sql);
+        self.close();
+        answer
+    }
+
+    fn traffic(&mut self) -> Traffic {
+        self.traffic
+    }
+}
+
+/// Hashes a row in the form of PostgreSQL's DataRow: the number of columns, then each value's length and text.
+#[inline]
+fn hash_row(statement: &Prepared, columns: usize, row: &mut Vec<u8>, outcome: &mut Outcome) {
+    use std::io::Write;
+    row.clear();
+    row.extend_from_slice(&(columns as u16).to_be_bytes());
+    for column in 0..columns {
+        let at = row.len();
+        row.extend_from_slice(&[0; 4]);
+        let length = match statement.cell(column) {
+            Cell::Null => {
+                row[at..].copy_from_slice(&u32::MAX.to_be_bytes());
+                continue;
+            }
+            // Writing to a Vec cannot fail.
+            Cell::Integer(value) => write!(row, "{value}").map_or(0, |()| row.len() - at - 4),
+            Cell::Real(value) => write!(row, "{value}").map_or(0, |()| row.len() - at - 4),
+            Cell::Bytes(bytes) => {
+                row.extend_from_slice(bytes);
+                bytes.len()
+            }
+        };
+        row[at..at + 4].copy_from_slice(&(length as u32).to_be_bytes());
+    }
+    outcome.row(xxh3_64(row));
+    if row.capacity() > 1 << 20 {
+        *row = Vec::new();
+    }
+}
+
+fn add_row(statement: &Prepared, columns: usize, rows: &mut Rows) {
+    if rows.rows > 0 {
+        rows.text.push('\n');
+    }
+    rows.rows += 1;
+    for column in 0..columns {
+        if column > 0 {
+            rows.text.push('\t');
+        }
+        match statement.cell(column) {
+            Cell::Null => rows.text.push_str("\\N"),
+            Cell::Integer(value) => rows.text.push_str(&value.to_string()),
+            Cell::Real(value) => rows.text.push_str(&value.to_string()),
+            Cell::Bytes(bytes) => escape(&String::from_utf8_lossy(bytes), &mut rows.text),
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! ciphercost-agent: lines in, lines out. Makes load and nothing else; PROTOCOL.md says how to speak to it.
+
+mod clock;
+mod draw;
+mod drivers;
+mod failure;
+mod histogram;
+mod load;
+mod message;
+mod program;
+mod session;
+mod transport;
+
+use failure::Failure;
+use message::Answer;
+use session::{Next, Session};
+use std::io::{self, BufRead, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+fn main() {
+    std::panic::set_hook(Box::new(|panic| eprintln!("ciphercost-agent: crashed: {panic}")));
+    std::process::exit(serve(io::stdin().lock()));
+}
+
+/// Answers until the input ends or a message ends the agent; gives the exit status.
+fn serve(mut input: impl BufRead) -> i32 {
+    let (mut session, mut line) = (Session::default(), Vec::new());
+    loop {
+        line.clear();
+        match input.read_until(b'\n', &mut line) {
+            Ok(0) | Err(_) => return 0,
+            Ok(_) => {}
+        }
+        let answered = catch_unwind(AssertUnwindSafe(|| session.answer(&line, &mut say)));
+        let (answer, next) = answered.unwrap_or_else(|_| {
+            session.forget_arms();
+            (Failure::internal("the agent crashed; its arms are disconnected").into(), Next::GoOn)
+        });
+        say(&answer);
+        if let Next::End(status) = next {
+            return status;
+        }
+    }
+}
+
+/// Writes one line and flushes it. Where nobody listens any more there is nothing left to do.
+fn say(answer: &Answer) {
+    let line =
+        serde_json::to_string(answer).unwrap_or_else(|_| r#"{"type":"error","code":"internal","text":"?"}"#.into());
+    let mut output = io::stdout().lock();
+    if writeln!(output, "{line}").and_then(|()| output.flush()).is_err() {
+        std::process::exit(0);
+    }
+}

@@ -1,0 +1,403 @@
+//! message: one line -> one request; one answer -> one line. Whatever PROTOCOL.md does not name is refused.
+
+use crate::failure::{Failure, Result};
+use serde::de::{DeserializeOwned, Deserializer, MapAccess, Visitor};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::fmt;
+
+/// A request, its fields checked.
+#[derive(Debug)]
+pub enum Request {
+    Hello(Hello),
+    Program(Named),
+    Variable(Variable),
+    Transaction(Transaction),
+    Statement(Statement),
+    Connect(Connect),
+    Query(Query),
+    Slice(Slice),
+    Disconnect(Disconnect),
+    Bye(Nothing),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hello {
+    pub protocol: u64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Named {
+    pub name: String,
+}
+
+/// The fields of every kind of variable; `session` refuses those that the kind does not have.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Variable {
+    pub name: String,
+    pub kind: String,
+    pub low: Option<i64>,
+    pub high: Option<i64>,
+    pub skew: Option<f64>,
+    pub length: Option<usize>,
+    pub value: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Transaction {
+    pub name: String,
+    pub weight: u64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Statement {
+    pub transaction: String,
+    pub sql: String,
+    pub parameters: String,
+    pub arm: Option<String>,
+}
+
+#[derive(Debug)]
+pub enum Connect {
+    Null(Pool, Null),
+    Postgres(Pool, Box<Postgres>),
+    Sqlite(Pool, Sqlite),
+}
+
+/// What every driver's `connect` has.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pool {
+    pub arm: String,
+    pub connections: usize,
+    #[serde(default = "one")]
+    pub threads: usize,
+    #[serde(default)]
+    pub per_request: bool,
+}
+
+fn one() -> usize {
+    1
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Null {
+    #[serde(default)]
+    pub busy_ns: u64,
+    #[serde(default)]
+    pub jitter: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tls {
+    #[default]
+    Off,
+    Require,
+    VerifyCa,
+    VerifyFull,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+pub enum TlsVersion {
+    #[serde(rename = "1.2")]
+    V12,
+    #[serde(rename = "1.3")]
+    V13,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Postgres {
+    pub host: String,
+    pub port: u16,
+    pub user: String,
+    pub database: String,
+    pub password: Option<String>,
+    pub search_path: Option<String>,
+    #[serde(default)]
+    pub tls: Tls,
+    pub tls_ca: Option<String>,
+    pub tls_server_name: Option<String>,
+    pub tls_min: Option<TlsVersion>,
+    pub tls_max: Option<TlsVersion>,
+    pub tls_ciphers: Option<String>,
+    pub tls_groups: Option<String>,
+    #[serde(default)]
+    pub resumption: bool,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sqlite {
+    pub path: String,
+    pub key: Option<String>,
+    pub reserve: Option<u8>,
+    pub pragmas: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Query {
+    pub arm: String,
+    pub sql: String,
+    #[serde(default)]
+    pub all: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Slice {
+    pub arm: String,
+    pub seconds: Option<f64>,
+    #[serde(default)]
+    pub discard: f64,
+    pub seed: u64,
+    #[serde(default)]
+    pub rate: f64,
+    pub operations: Option<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Disconnect {
+    pub arm: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Nothing {}
+
+/// The `type` of every message, in the order of PROTOCOL.md.
+const TYPES: [&str; 10] =
+    ["hello", "program", "variable", "transaction", "statement", "connect", "query", "slice", "disconnect", "bye"];
+
+/// A line whose JSON and `type` are sound, its other fields not looked at yet.
+pub struct Line {
+    pub kind: String,
+    fields: Map<String, Value>,
+}
+
+impl Line {
+    pub fn read(line: &[u8]) -> Result<Line> {
+        let Flat(mut fields) = serde_json::from_slice(line)
+            .map_err(|error| Failure::bad_message(format!("not a flat JSON object: {error}")))?;
+        match fields.remove("type") {
+            Some(Value::String(kind)) if TYPES.contains(&kind.as_str()) => Ok(Line { kind, fields }),
+            Some(Value::String(kind)) => Err(Failure::unknown_message(&kind)),
+            Some(_) => Err(Failure::bad_message("type: must be a string")),
+            None => Err(Failure::bad_message("type: missing")),
+        }
+    }
+
+    pub fn request(self) -> Result<Request> {
+        let Line { kind, mut fields } = self;
+        Ok(match kind.as_str() {
+            "hello" => Request::Hello(read(fields)?),
+            "program" => Request::Program(read(fields)?),
+            "variable" => Request::Variable(read(fields)?),
+            "transaction" => Request::Transaction(read(fields)?),
+            "statement" => Request::Statement(read(fields)?),
+            "query" => Request::Query(read(fields)?),
+            "slice" => Request::Slice(read(fields)?),
+            "disconnect" => Request::Disconnect(read(fields)?),
+            "bye" => Request::Bye(read(fields)?),
+            _ => {
+                let mut pool = Map::new();
+                for name in ["arm", "connections", "threads", "per_request"] {
+                    if let Some(value) = fields.remove(name) {
+                        pool.insert(name.to_string(), value);
+                    }
+                }
+                let pool: Pool = read(pool)?;
+                Request::Connect(match fields.remove("driver") {
+                    Some(Value::String(driver)) => match driver.as_str() {
+                        "null" => Connect::Null(pool, read(fields)?),
+                        "postgres" => Connect::Postgres(pool, Box::new(read(fields)?)),
+                        "sqlite" => Connect::Sqlite(pool, read(fields)?),
+                        _ => {
+                            return Err(Failure::bad_message(format!(
+                                "driver: {driver:?} is none of null, postgres, sqlite"
+                            )));
+                        }
+                    },
+                    Some(_) => return Err(Failure::bad_message("driver: must be a string")),
+                    None => return Err(Failure::bad_message("driver: missing")),
+                })
+            }
+        })
+    }
+}
+
+fn read<T: DeserializeOwned>(fields: Map<String, Value>) -> Result<T> {
+    serde_json::from_value(Value::Object(fields)).map_err(|error| Failure::bad_message(error.to_string()))
+}
+
+/// A JSON object whose values are strings, numbers or booleans, and no name of which occurs twice.
+struct Flat(Map<String, Value>);
+
+impl<'de> Deserialize<'de> for Flat {
+    fn deserialize<D: Deserializer<'de>>(source: D) -> std::result::Result<Flat, D::Error> {
+        struct Fields;
+        impl<'de> Visitor<'de> for Fields {
+            type Value = Flat;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(out, "an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut source: A) -> std::result::Result<Flat, A::Error> {
+                let mut fields = Map::new();
+                while let Some((name, value)) = source.next_entry::<String, Value>()? {
+                    if !matches!(value, Value::String(_) | Value::Number(_) | Value::Bool(_)) {
+                        let text = format!("{name}: must be a string, a number or a boolean");
+                        return Err(serde::de::Error::custom(text));
+                    }
+                    if fields.contains_key(&name) {
+                        return Err(serde::de::Error::custom(format!("{name}: given twice")));
+                    }
+                    fields.insert(name, value);
+                }
+                Ok(Flat(fields))
+            }
+        }
+        source.deserialize_map(Fields)
+    }
+}
+
+/// Everything that an agent says.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "kebab-case")]
+pub enum Answer {
+    Hello {
+        protocol: u64,
+        agent: &'static str,
+        version: &'static str,
+        drivers: &'static str,
+        tls_library: String,
+        aes: bool,
+    },
+    Ok {},
+    Error {
+        code: String,
+        text: String,
+    },
+    Connected(Box<Connected>),
+    Rows {
+        rows: u64,
+        columns: String,
+        text: String,
+    },
+    Counting {
+        arm: String,
+    },
+    Slice(Box<SliceAnswer>),
+}
+
+impl From<Failure> for Answer {
+    fn from(failure: Failure) -> Answer {
+        Answer::Error { code: failure.code, text: failure.text }
+    }
+}
+
+/// What `connect` achieved.
+#[derive(Debug, Default, Clone, Serialize)]
+pub struct Connected {
+    pub arm: String,
+    pub connections: usize,
+    pub encrypted: bool,
+    pub protocol: String,
+    pub cipher: String,
+    pub group: String,
+    pub resumed: u64,
+    pub verified: bool,
+    pub peer: String,
+    pub peer_key: String,
+    pub server_version: String,
+    pub library: String,
+}
+
+#[derive(Debug, Serialize)]
+pub struct SliceAnswer {
+    pub arm: String,
+    pub seconds: f64,
+    pub operations: u64,
+    pub errors: u64,
+    pub rows: u64,
+    pub checksum: String,
+    pub cpu_user_ns: u64,
+    pub cpu_system_ns: u64,
+    pub bytes_sent: u64,
+    pub bytes_received: u64,
+    pub segments_sent: u64,
+    pub segments_received: u64,
+    pub connects: u64,
+    pub resumed: u64,
+    pub late: u64,
+    pub threads: usize,
+    pub histogram: String,
+    pub first_error: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(line: &str) -> String {
+        match Line::read(line.as_bytes()).and_then(Line::request) {
+            Ok(request) => format!("{request:?}").split(['(', ' ']).next().unwrap().to_string(),
+            Err(failure) => failure.code,
+        }
+    }
+
+    #[test]
+    fn what_the_protocol_names_is_read() {
+        assert_eq!(code(r#"{"type":"hello","protocol":1}"#), "Hello");
+        assert_eq!(code(r#"{"type":"slice","arm":"plain","seconds":1,"seed":42}"#), "Slice");
+        assert_eq!(code(r#"{"type":"connect","arm":"a","driver":"null","connections":1}"#), "Connect");
+        assert_eq!(code(r#"{"protocol":1,"type":"hello"}"#), "Hello");
+    }
+
+    #[test]
+    fn an_unknown_type_is_refused() {
+        assert_eq!(code(r#"{"type":"dance"}"#), "unknown-message");
+    }
+
+    #[test]
+    fn an_unknown_missing_mistyped_nested_or_doubled_field_is_refused() {
+        for line in [
+            r#"{"type":"hello","protocol":1,"more":1}"#,
+            r#"{"type":"bye","more":1}"#,
+            r#"{"type":"hello"}"#,
+            r#"{"type":"hello","protocol":"1"}"#,
+            r#"{"type":"hello","protocol":1.5}"#,
+            r#"{"type":"hello","protocol":null}"#,
+            r#"{"type":"hello","protocol":[1]}"#,
+            r#"{"type":"hello","protocol":1,"protocol":1}"#,
+            r#"{"type":"connect","arm":"a","driver":"null","connections":1,"port":1}"#,
+            r#"{"type":"connect","arm":"a","driver":"oracle","connections":1}"#,
+            r#"{"type":"connect","arm":"a","connections":1}"#,
+            r#"{"type":1}"#,
+            r#"{}"#,
+            r#"[]"#,
+            r#"{"type":"bye"} {"type":"bye"}"#,
+            r#"{"type":"bye""#,
+            "",
+        ] {
+            assert_eq!(code(line), "bad-message", "{line}");
+        }
+    }
+
+    #[test]
+    fn an_answer_is_one_flat_line() {
+        let answer = Answer::from(Failure::statement("two\nlines"));
+        let line = serde_json::to_string(&answer).unwrap();
+        assert_eq!(line, r#"{"type":"error","code":"statement","text":"two lines"}"#);
+    }
+}

@@ -1,0 +1,231 @@
+//! program: messages -> what an operation is; and one operation drawn from it.
+
+use crate::draw::{Kind, Random, Value};
+use crate::failure::{Failure, Result};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
+
+#[derive(Debug, Default)]
+pub struct Program {
+    pub name: String,
+    variables: Vec<(String, Kind)>,
+    transactions: Vec<Transaction>,
+    /// How often each variable was drawn, by arm: survives slices and reconnections.
+    counters: HashMap<String, Arc<Vec<AtomicI64>>>,
+}
+
+#[derive(Debug)]
+struct Transaction {
+    name: String,
+    weight: u64,
+    statements: Vec<(Option<String>, Statement)>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Statement {
+    pub sql: String,
+    /// Indices of variables, in order of `$1`, `$2`…
+    pub parameters: Vec<usize>,
+}
+
+impl Program {
+    pub fn new(name: String) -> Program {
+        Program { name, ..Program::default() }
+    }
+
+    pub fn add_variable(&mut self, name: String, kind: Kind) -> Result<()> {
+        if name.is_empty() || name.contains(char::is_whitespace) {
+            return Err(Failure::bad_message(format!("variable name {name:?}: must be one word")));
+        }
+        if self.variables.iter().any(|(known, _)| *known == name) {
+            return Err(Failure::bad_message(format!("variable {name:?} is declared already")));
+        }
+        self.variables.push((name, kind));
+        self.counters.clear();
+        Ok(())
+    }
+
+    pub fn add_transaction(&mut self, name: String, weight: u64) -> Result<()> {
+        if weight == 0 {
+            return Err(Failure::bad_message("weight: must be a positive integer"));
+        }
+        if self.transactions.iter().any(|known| known.name == name) {
+            return Err(Failure::bad_message(format!("transaction {name:?} is declared already")));
+        }
+        self.transactions.push(Transaction { name, weight, statements: Vec::new() });
+        Ok(())
+    }
+
+    pub fn add_statement(&mut self, transaction: &str, arm: Option<String>, sql: String, names: &str) -> Result<()> {
+        let find = |name: &str| {
+            let position = self.variables.iter().position(|(known, _)| known == name);
+            position.ok_or_else(|| Failure::bad_message(format!("parameters: no variable {name:?} is declared")))
+        };
+        let parameters = names.split_whitespace().map(find).collect::<Result<Vec<_>>>()?;
+        let unknown = || Failure::bad_message(format!("no transaction {transaction:?} is declared"));
+        let transaction = self.transactions.iter_mut().find(|known| known.name == transaction).ok_or_else(unknown)?;
+        transaction.statements.push((arm, Statement { sql, parameters }));
+        Ok(())
+    }
+
+    /// What one arm runs: its own statements and those of both arms.
+    pub fn script(&mut self, arm: &str) -> Result<Script> {
+        if self.transactions.is_empty() {
+            return Err(Failure::no_program(format!("program {:?} has no transaction", self.name)));
+        }
+        let mut script = Script::default();
+        let mut weight = 0;
+        for transaction in &self.transactions {
+            let mine = |of: &Option<String>| of.as_deref().is_none_or(|of| of == arm);
+            let statements: Vec<&Statement> =
+                transaction.statements.iter().filter(|(of, _)| mine(of)).map(|(_, statement)| statement).collect();
+            if statements.is_empty() {
+                let text = format!("transaction {:?} has no statement for arm {arm:?}", transaction.name);
+                return Err(Failure::no_program(text));
+            }
+            weight += transaction.weight;
+            let mut variables: Vec<usize> = statements.iter().flat_map(|s| s.parameters.iter().copied()).collect();
+            variables.sort_unstable();
+            variables.dedup();
+            let first = script.statements.len();
+            script.statements.extend(statements.into_iter().cloned());
+            script.transactions.push(Drawn { up_to: weight, first, last: script.statements.len(), variables });
+        }
+        script.weight = weight;
+        script.kinds = self.variables.iter().map(|(_, kind)| kind.clone()).collect();
+        let fresh = || Arc::new(self.variables.iter().map(|_| AtomicI64::new(0)).collect());
+        script.counters = self.counters.entry(arm.to_string()).or_insert_with(fresh).clone();
+        Ok(script)
+    }
+}
+
+/// The program as one arm runs it.
+#[derive(Debug, Default)]
+pub struct Script {
+    pub statements: Vec<Statement>,
+    transactions: Vec<Drawn>,
+    weight: u64,
+    kinds: Vec<Kind>,
+    counters: Arc<Vec<AtomicI64>>,
+}
+
+#[derive(Debug)]
+struct Drawn {
+    /// Sum of the weights up to and including this transaction's.
+    up_to: u64,
+    first: usize,
+    last: usize,
+    variables: Vec<usize>,
+}
+
+/// One operation, drawn: which statements run, with which values. Reused, so that drawing allocates nothing.
+#[derive(Debug, Default)]
+pub struct Operation {
+    /// Its statements in the script: `first..last`.
+    pub first: usize,
+    pub last: usize,
+    values: Vec<Value>,
+    texts: Vec<u8>,
+}
+
+impl Script {
+    pub fn draw(&self, seed: u64, number: u64, operation: &mut Operation) {
+        let mut random = Random::of_operation(seed, number);
+        let drawn = match self.transactions.as_slice() {
+            [only] => only,
+            several => {
+                let ticket = random.below(self.weight);
+                several.iter().find(|drawn| ticket < drawn.up_to).expect("tickets are below the last sum")
+            }
+        };
+        operation.first = drawn.first;
+        operation.last = drawn.last;
+        operation.texts.clear();
+        operation.values.resize(self.kinds.len(), Value::Unset);
+        for &variable in &drawn.variables {
+            operation.values[variable] =
+                self.kinds[variable].draw(&mut random, &self.counters[variable], &mut operation.texts);
+        }
+    }
+}
+
+/// A value as a driver sees it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Parameter<'a> {
+    Integer(i64),
+    Text(&'a [u8]),
+}
+
+impl Operation {
+    #[inline]
+    pub fn parameter(&self, variable: usize) -> Parameter<'_> {
+        match self.values[variable] {
+            Value::Integer(value) => Parameter::Integer(value),
+            Value::Text { start, end } => Parameter::Text(&self.texts[start..end]),
+            Value::Unset => Parameter::Text(&[]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn program() -> Program {
+        let mut program = Program::new("mixed".into());
+        program.add_variable("a".into(), Kind::Uniform { low: 1, high: 9 }).unwrap();
+        program.add_variable("n".into(), Kind::Sequence { low: 1 }).unwrap();
+        program.add_transaction("read".into(), 3).unwrap();
+        program.add_transaction("write".into(), 1).unwrap();
+        program.add_statement("read", None, "SELECT $1".into(), "a").unwrap();
+        program.add_statement("write", Some("plain".into()), "INSERT $1, $2".into(), "n a").unwrap();
+        program.add_statement("write", Some("encrypted".into()), "INSERT e($1)".into(), "n").unwrap();
+        program
+    }
+
+    #[test]
+    fn transactions_are_drawn_by_weight() {
+        let script = program().script("plain").unwrap();
+        let mut operation = Operation::default();
+        let reads = (0..10_000).filter(|number| {
+            script.draw(1, *number, &mut operation);
+            operation.first == 0
+        });
+        let reads = reads.count();
+        assert!((7_300..7_700).contains(&reads), "{reads}");
+    }
+
+    #[test]
+    fn an_arm_runs_its_own_statements_only() {
+        let mut program = program();
+        let sql = |script: Script| script.statements.into_iter().map(|s| s.sql).collect::<Vec<_>>();
+        assert_eq!(sql(program.script("plain").unwrap()), ["SELECT $1", "INSERT $1, $2"]);
+        assert_eq!(sql(program.script("encrypted").unwrap()), ["SELECT $1", "INSERT e($1)"]);
+        assert_eq!(program.script("loader").unwrap_err().code, "no-program");
+    }
+
+    #[test]
+    fn a_sequence_goes_on_from_slice_to_slice_and_each_arm_has_its_own() {
+        let mut program = Program::new("p".into());
+        program.add_variable("n".into(), Kind::Sequence { low: 5 }).unwrap();
+        program.add_transaction("t".into(), 1).unwrap();
+        program.add_statement("t", None, "$1".into(), "n").unwrap();
+        let mut draw = |arm: &str| {
+            let mut operation = Operation::default();
+            program.script(arm).unwrap().draw(0, 0, &mut operation);
+            match operation.parameter(0) {
+                Parameter::Integer(value) => value,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!([draw("plain"), draw("plain"), draw("encrypted"), draw("plain")], [5, 6, 5, 7]);
+    }
+
+    #[test]
+    fn a_statement_names_what_is_declared() {
+        let mut program = program();
+        assert_eq!(program.add_statement("read", None, "x".into(), "zzz").unwrap_err().code, "bad-message");
+        assert_eq!(program.add_statement("zzz", None, "x".into(), "a").unwrap_err().code, "bad-message");
+    }
+}

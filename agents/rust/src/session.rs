@@ -1,0 +1,262 @@
+//! session: requests -> answers, in order. Holds the program and the arms; a refused request changes nothing.
+
+use crate::draw::{Kind, Zipf};
+use crate::drivers::{Arm, null, postgres, sqlite};
+use crate::failure::{Failure, Result};
+use crate::load::Plan;
+use crate::message::{self, Answer, Connect, Line, Request, SliceAnswer};
+use crate::program::Program;
+use crate::transport::tls;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+pub const PROTOCOL: u64 = 1;
+
+#[derive(Default)]
+pub struct Session {
+    greeted: bool,
+    program: Option<Program>,
+    arms: HashMap<String, Box<dyn Arm>>,
+}
+
+/// What follows an answer.
+#[derive(Debug, PartialEq)]
+pub enum Next {
+    GoOn,
+    /// The agent ends with this status.
+    End(i32),
+}
+
+impl Session {
+    /// Answers one line. `say` is for the event that precedes a slice's answer.
+    pub fn answer(&mut self, line: &[u8], say: &mut dyn FnMut(&Answer)) -> (Answer, Next) {
+        let mut next = Next::GoOn;
+        let answer = self.handle(line, say, &mut next).unwrap_or_else(Answer::from);
+        (answer, next)
+    }
+
+    fn handle(&mut self, line: &[u8], say: &mut dyn FnMut(&Answer), next: &mut Next) -> Result<Answer> {
+        let line = Line::read(line)?;
+        if !self.greeted && line.kind != "hello" {
+            return Err(Failure::protocol("say `hello` first"));
+        }
+        match line.request()? {
+            Request::Hello(hello) => self.hello(&hello, next),
+            Request::Program(program) => {
+                self.program = Some(Program::new(program.name));
+                Ok(Answer::Ok {})
+            }
+            Request::Variable(variable) => {
+                let kind = kind(&variable)?;
+                self.program()?.add_variable(variable.name, kind)?;
+                Ok(Answer::Ok {})
+            }
+            Request::Transaction(asked) => {
+                self.program()?.add_transaction(asked.name, asked.weight)?;
+                Ok(Answer::Ok {})
+            }
+            Request::Statement(asked) => {
+                self.program()?.add_statement(&asked.transaction, asked.arm, asked.sql, &asked.parameters)?;
+                Ok(Answer::Ok {})
+            }
+            Request::Connect(connect) => self.connect(connect),
+            Request::Query(query) => {
+                let arm = self.arms.get_mut(&query.arm).ok_or_else(|| Failure::no_arm(&query.arm))?;
+                let rows = arm.query(&query.sql, query.all);
+                let rows = self.keep_unless_lost(&query.arm, rows)?;
+                Ok(Answer::Rows { rows: rows.rows, columns: rows.columns, text: rows.text })
+            }
+            Request::Slice(slice) => self.slice(&slice, say),
+            Request::Disconnect(disconnect) => match self.arms.remove(&disconnect.arm) {
+                Some(_) => Ok(Answer::Ok {}),
+                None => Err(Failure::no_arm(&disconnect.arm)),
+            },
+            Request::Bye(_) => {
+                self.arms.clear();
+                *next = Next::End(0);
+                Ok(Answer::Ok {})
+            }
+        }
+    }
+
+    fn hello(&mut self, hello: &message::Hello, next: &mut Next) -> Result<Answer> {
+        if self.greeted {
+            return Err(Failure::protocol("`hello` was said already"));
+        }
+        if hello.protocol != PROTOCOL {
+            *next = Next::End(2);
+            let text = format!("this agent speaks protocol {PROTOCOL}, not {}", hello.protocol);
+            return Err(Failure::protocol(text));
+        }
+        self.greeted = true;
+        Ok(Answer::Hello {
+            protocol: PROTOCOL,
+            agent: env!("CARGO_PKG_NAME"),
+            version: env!("CARGO_PKG_VERSION"),
+            drivers: "null postgres sqlite",
+            tls_library: tls::library(),
+            aes: has_aes(),
+        })
+    }
+
+    fn program(&mut self) -> Result<&mut Program> {
+        self.program.as_mut().ok_or_else(|| Failure::no_program("send `program` first"))
+    }
+
+    fn connect(&mut self, connect: Connect) -> Result<Answer> {
+        let pool = match &connect {
+            Connect::Null(pool, _) | Connect::Postgres(pool, _) | Connect::Sqlite(pool, _) => pool,
+        };
+        for (name, value, most) in [("connections", pool.connections, 10_000), ("threads", pool.threads, 1_000)] {
+            if !(1..=most).contains(&value) {
+                return Err(Failure::bad_message(format!("{name}: must lie between 1 and {most}")));
+            }
+        }
+        self.arms.remove(&pool.arm);
+        let (arm, mut connected) = match &connect {
+            Connect::Null(pool, asked) => null::connect(pool, asked)?,
+            Connect::Postgres(pool, asked) => postgres::connect(pool, asked)?,
+            Connect::Sqlite(pool, asked) => sqlite::connect(pool, asked)?,
+        };
+        connected.arm.clone_from(&pool.arm);
+        connected.connections = pool.connections;
+        self.arms.insert(pool.arm.clone(), arm);
+        Ok(Answer::Connected(Box::new(connected)))
+    }
+
+    fn slice(&mut self, asked: &message::Slice, say: &mut dyn FnMut(&Answer)) -> Result<Answer> {
+        let plan = plan(asked)?;
+        if !self.arms.contains_key(&asked.arm) {
+            return Err(Failure::no_arm(&asked.arm));
+        }
+        let script = Arc::new(self.program()?.script(&asked.arm)?);
+        let arm = self.arms.get_mut(&asked.arm).ok_or_else(|| Failure::no_arm(&asked.arm))?;
+        let mut counting = || say(&Answer::Counting { arm: asked.arm.clone() });
+        let total = arm.slice(&script, &plan, &mut counting);
+        let total = self.keep_unless_lost(&asked.arm, total)?;
+        let tally = total.tally;
+        Ok(Answer::Slice(Box::new(SliceAnswer {
+            arm: asked.arm.clone(),
+            seconds: total.seconds,
+            operations: tally.operations,
+            errors: tally.errors,
+            rows: tally.rows,
+            checksum: format!("{:016x}", tally.checksum),
+            cpu_user_ns: tally.cpu.user_ns,
+            cpu_system_ns: tally.cpu.system_ns,
+            bytes_sent: tally.traffic.bytes_sent,
+            bytes_received: tally.traffic.bytes_received,
+            segments_sent: tally.traffic.segments_sent,
+            segments_received: tally.traffic.segments_received,
+            connects: tally.traffic.connects,
+            resumed: tally.traffic.resumed,
+            late: tally.late,
+            threads: total.threads,
+            histogram: tally.latencies.encode(),
+            first_error: tally.first_error.replace(['\n', '\r'], " "),
+        })))
+    }
+
+    /// An arm that lost a connection is disconnected: what runs on the rest of it would not be what was asked for.
+    fn keep_unless_lost<T>(&mut self, arm: &str, result: Result<T>) -> Result<T> {
+        if result.as_ref().is_err_and(|failure| failure.lost) {
+            self.arms.remove(arm);
+        }
+        result
+    }
+
+    /// After a crash the arms are in no known state.
+    pub fn forget_arms(&mut self) {
+        self.arms.clear();
+    }
+}
+
+/// The variable's kind; every kind takes its own fields and no other.
+fn kind(asked: &message::Variable) -> Result<Kind> {
+    let given = [
+        ("low", asked.low.is_some()),
+        ("high", asked.high.is_some()),
+        ("skew", asked.skew.is_some()),
+        ("length", asked.length.is_some()),
+        ("value", asked.value.is_some()),
+    ];
+    let wanted: &[&str] = match asked.kind.as_str() {
+        "uniform" => &["low", "high"],
+        "zipfian" => &["low", "high", "skew"],
+        "sequence" => &["low"],
+        "text" => &["length"],
+        "constant" => &["value"],
+        other => return Err(Failure::bad_message(format!("kind: {other:?} is not known"))),
+    };
+    for (name, there) in given {
+        if there != wanted.contains(&name) {
+            let what = if there { "is not a field of" } else { "is missing for" };
+            return Err(Failure::bad_message(format!("{name}: {what} kind {:?}", asked.kind)));
+        }
+    }
+    let (low, high) = (asked.low.unwrap_or(0), asked.high.unwrap_or(i64::MAX));
+    if low > high {
+        return Err(Failure::bad_message("low: must not be above high"));
+    }
+    Ok(match asked.kind.as_str() {
+        "uniform" => Kind::Uniform { low, high },
+        "zipfian" => {
+            let skew = asked.skew.unwrap_or(0.0);
+            if !(skew > 0.0 && skew < 100.0) || skew == 1.0 {
+                return Err(Failure::bad_message("skew: must be above 0, below 100 and not 1"));
+            }
+            Kind::Zipfian { low, high, zipf: Zipf::new((high as i128 - low as i128 + 1) as u64, skew) }
+        }
+        "sequence" => Kind::Sequence { low },
+        "text" => match asked.length.unwrap_or(0) {
+            length if length <= LONGEST_TEXT => Kind::Text { length },
+            _ => return Err(Failure::bad_message(format!("length: must be at most {LONGEST_TEXT}"))),
+        },
+        _ => Kind::Constant { value: asked.value.clone().unwrap_or_default() },
+    })
+}
+
+const LONGEST_TEXT: usize = 16 << 20;
+const LONGEST_SECONDS: f64 = 86_400.0;
+
+fn plan(asked: &message::Slice) -> Result<Plan> {
+    let bad = |text: &str| Err(Failure::bad_message(text));
+    let seconds = match (asked.seconds, asked.operations) {
+        (Some(seconds), _) => seconds,
+        (None, Some(_)) => 3600.0,
+        (None, None) => return bad("seconds: missing"),
+    };
+    if !(seconds > 0.0 && seconds <= LONGEST_SECONDS) {
+        return bad("seconds: must be above 0 and at most 86400");
+    }
+    if !(0.0..1.0).contains(&asked.discard) {
+        return bad("discard: must be at least 0 and below 1");
+    }
+    if asked.operations.is_some() && asked.discard != 0.0 {
+        return bad("discard: must be 0 where operations are counted");
+    }
+    if asked.operations == Some(0) {
+        return bad("operations: must be at least 1");
+    }
+    if !(0.0..=1e9).contains(&asked.rate) {
+        return bad("rate: must lie between 0 and 1e9");
+    }
+    let length_ns = seconds * 1e9;
+    Ok(Plan {
+        length_ns: length_ns as u64,
+        discard_ns: (length_ns * asked.discard) as u64,
+        seed: asked.seed,
+        interval_ns: (asked.rate > 0.0).then(|| 1e9 / asked.rate),
+        operations: asked.operations,
+    })
+}
+
+/// Whether this CPU encrypts AES in hardware.
+fn has_aes() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return std::arch::is_x86_feature_detected!("aes");
+    #[cfg(target_arch = "aarch64")]
+    return std::arch::is_aarch64_feature_detected!("aes");
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    false
+}

@@ -1,0 +1,84 @@
+//! transport: a TCP connection, in clear or under TLS -> bytes, with as few system calls as there are flights.
+
+pub mod socket;
+pub mod tls;
+
+use openssl::ssl::{ErrorCode, SslStream};
+use socket::Socket;
+use std::io;
+
+/// A connection's bytes. `receive` fails with `WouldBlock` where the socket does not block and nothing is there.
+#[derive(Debug)]
+pub enum Transport {
+    Clear(Socket),
+    Tls(SslStream<Socket>),
+}
+
+impl Transport {
+    pub fn socket(&self) -> &Socket {
+        match self {
+            Transport::Clear(socket) => socket,
+            Transport::Tls(stream) => stream.get_ref(),
+        }
+    }
+
+    /// Reads what is there, at most `into.len()` bytes; 0 is the end of the connection.
+    #[inline]
+    pub fn receive(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Transport::Clear(socket) => socket.receive(into),
+            Transport::Tls(stream) => loop {
+                match stream.ssl_read(into) {
+                    Ok(read) => return Ok(read),
+                    Err(error) => match error.code() {
+                        ErrorCode::ZERO_RETURN => return Ok(0),
+                        // A record without data (a session ticket) was read from a blocking socket.
+                        ErrorCode::WANT_READ if error.io_error().is_none() => continue,
+                        _ => return Err(as_io(error)),
+                    },
+                }
+            },
+        }
+    }
+
+    /// Writes all of `bytes`. Where the socket is full, this thread waits for it: requests are small.
+    #[inline]
+    pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Transport::Clear(socket) => socket.send_all(bytes),
+            Transport::Tls(stream) => {
+                let mut rest = bytes;
+                while !rest.is_empty() {
+                    match stream.ssl_write(rest) {
+                        Ok(written) => rest = &rest[written..],
+                        Err(error) => match error.code() {
+                            ErrorCode::WANT_WRITE => stream.get_ref().wait(libc::POLLOUT)?,
+                            ErrorCode::WANT_READ => stream.get_ref().wait(libc::POLLIN)?,
+                            _ => return Err(as_io(error)),
+                        },
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Says goodbye as a driver does: TLS's close_notify, if there is TLS. The socket stays open for the peer's end.
+    pub fn say_goodbye(&mut self) {
+        if let Transport::Tls(stream) = self {
+            let _ = stream.shutdown();
+        }
+    }
+
+    pub fn into_socket(self) -> Socket {
+        match self {
+            Transport::Clear(socket) => socket,
+            Transport::Tls(mut stream) => stream.get_mut().take(),
+        }
+    }
+}
+
+fn as_io(error: openssl::ssl::Error) -> io::Error {
+    let text = error.to_string();
+    error.into_io_error().unwrap_or_else(|_| io::Error::other(text))
+}

@@ -1,0 +1,300 @@
+//! socket: an address -> a TCP socket whose every call is one system call, and what TCP_INFO says of it.
+
+use crate::failure::{Failure, Result};
+use std::io::{self, Read, Write};
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+/// A TCP socket. It closes itself when it is dropped.
+#[derive(Debug)]
+pub struct Socket {
+    fd: Option<OwnedFd>,
+}
+
+/// How a socket waits.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Mode {
+    /// Calls wait for the peer, forever.
+    Blocking,
+    /// Calls never wait; the caller polls.
+    Polled,
+}
+
+const TIMEOUT_SECONDS: i64 = 10;
+
+impl Socket {
+    /// Begins a connection. A blocking socket is connected on return; of a polled one `connected` tells the outcome.
+    pub fn open(address: SocketAddr, mode: Mode) -> Result<Socket> {
+        let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+        let polled = if mode == Mode::Polled { libc::SOCK_NONBLOCK } else { 0 };
+        // SAFETY: socket takes no pointers; a descriptor that is not negative is ours alone.
+        let fd = unsafe {
+            let fd = libc::socket(family, libc::SOCK_STREAM | libc::SOCK_CLOEXEC | polled, 0);
+            if fd < 0 {
+                return Err(refused(address, io::Error::last_os_error()));
+            }
+            OwnedFd::from_raw_fd(fd)
+        };
+        let socket = Socket { fd: Some(fd) };
+        // Requests and answers alternate: Nagle's algorithm could only delay them.
+        socket.set(libc::IPPROTO_TCP, libc::TCP_NODELAY, &1i32)?;
+        socket.connect(address).map_err(|error| refused(address, error))?;
+        Ok(socket)
+    }
+
+    fn connect(&self, address: SocketAddr) -> io::Result<()> {
+        // SAFETY: each sockaddr is built in full and its length is its own.
+        let result = unsafe {
+            match address {
+                SocketAddr::V4(v4) => {
+                    let mut raw: libc::sockaddr_in = std::mem::zeroed();
+                    raw.sin_family = libc::AF_INET as u16;
+                    raw.sin_port = v4.port().to_be();
+                    raw.sin_addr.s_addr = u32::from_ne_bytes(v4.ip().octets());
+                    libc::connect(self.as_raw_fd(), (&raw const raw).cast(), size_of_val(&raw) as u32)
+                }
+                SocketAddr::V6(v6) => {
+                    let mut raw: libc::sockaddr_in6 = std::mem::zeroed();
+                    raw.sin6_family = libc::AF_INET6 as u16;
+                    raw.sin6_port = v6.port().to_be();
+                    raw.sin6_addr.s6_addr = v6.ip().octets();
+                    raw.sin6_scope_id = v6.scope_id();
+                    libc::connect(self.as_raw_fd(), (&raw const raw).cast(), size_of_val(&raw) as u32)
+                }
+            }
+        };
+        match result {
+            0 => Ok(()),
+            _ => match io::Error::last_os_error() {
+                error if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok(()),
+                error => Err(error),
+            },
+        }
+    }
+
+    /// The outcome of a connection begun by a polled socket that became writable.
+    pub fn connected(&self, address: SocketAddr) -> Result<()> {
+        match self.get::<i32>(libc::SOL_SOCKET, libc::SO_ERROR)? {
+            0 => Ok(()),
+            code => Err(refused(address, io::Error::from_raw_os_error(code))),
+        }
+    }
+
+    /// Gives up on a peer that stays silent (while logging in), or never does.
+    pub fn set_timeout(&self, on: bool) -> Result<()> {
+        let time = libc::timeval { tv_sec: if on { TIMEOUT_SECONDS } else { 0 }, tv_usec: 0 };
+        self.set(libc::SOL_SOCKET, libc::SO_RCVTIMEO, &time)?;
+        self.set(libc::SOL_SOCKET, libc::SO_SNDTIMEO, &time)
+    }
+
+    pub fn set_mode(&self, mode: Mode) -> Result<()> {
+        // SAFETY: fcntl on a descriptor of ours, with an integer argument.
+        let result = unsafe {
+            let flags = libc::fcntl(self.as_raw_fd(), libc::F_GETFL);
+            let polled = if mode == Mode::Polled { flags | libc::O_NONBLOCK } else { flags & !libc::O_NONBLOCK };
+            libc::fcntl(self.as_raw_fd(), libc::F_SETFL, polled)
+        };
+        if result < 0 { Err(io::Error::last_os_error().into()) } else { Ok(()) }
+    }
+
+    /// Closing sends a reset: no port of this host stays in TIME_WAIT. Only for connections whose peer has closed.
+    pub fn forget_on_close(&self) {
+        let linger = libc::linger { l_onoff: 1, l_linger: 0 };
+        let _ = self.set(libc::SOL_SOCKET, libc::SO_LINGER, &linger);
+    }
+
+    #[inline]
+    pub fn receive(&self, into: &mut [u8]) -> io::Result<usize> {
+        loop {
+            // SAFETY: the kernel writes at most `into.len()` bytes into `into`.
+            let read = unsafe { libc::recv(self.as_raw_fd(), into.as_mut_ptr().cast(), into.len(), 0) };
+            if read >= 0 {
+                return Ok(read as usize);
+            }
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(error);
+            }
+        }
+    }
+
+    #[inline]
+    fn send_some(&self, bytes: &[u8]) -> io::Result<usize> {
+        loop {
+            // SAFETY: the kernel reads at most `bytes.len()` bytes of `bytes`.
+            let sent = unsafe { libc::send(self.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), libc::MSG_NOSIGNAL) };
+            if sent >= 0 {
+                return Ok(sent as usize);
+            }
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(error);
+            }
+        }
+    }
+
+    pub fn send_all(&self, bytes: &[u8]) -> io::Result<()> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            match self.send_some(rest) {
+                Ok(sent) => rest = &rest[sent..],
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.wait(libc::POLLOUT)?,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until the socket can be read or written.
+    pub fn wait(&self, events: i16) -> io::Result<()> {
+        let mut poll = libc::pollfd { fd: self.as_raw_fd(), events, revents: 0 };
+        // SAFETY: one pollfd, which the kernel fills.
+        match unsafe { libc::poll(&mut poll, 1, -1) } {
+            -1 if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted => Err(io::Error::last_os_error()),
+            _ => Ok(()),
+        }
+    }
+
+    fn set<T>(&self, level: i32, name: i32, value: &T) -> Result<()> {
+        // SAFETY: the value is read in full and its length is its own.
+        let result = unsafe {
+            libc::setsockopt(self.as_raw_fd(), level, name, (&raw const *value).cast(), size_of::<T>() as u32)
+        };
+        if result < 0 { Err(io::Error::last_os_error().into()) } else { Ok(()) }
+    }
+
+    fn get<T: Default>(&self, level: i32, name: i32) -> Result<T> {
+        let (mut value, mut length) = (T::default(), size_of::<T>() as u32);
+        // SAFETY: the kernel writes at most `length` bytes into the value, and every T asked for is plain integers.
+        let result = unsafe { libc::getsockopt(self.as_raw_fd(), level, name, (&raw mut value).cast(), &mut length) };
+        if result < 0 { Err(io::Error::last_os_error().into()) } else { Ok(value) }
+    }
+
+    /// What has passed over this connection so far.
+    pub fn traffic(&self) -> Traffic {
+        let info: TcpInfo = self.get(libc::IPPROTO_TCP, libc::TCP_INFO).unwrap_or_default();
+        let wide = |at: usize| u64::from(info.0[at]) | u64::from(info.0[at + 1]) << 32;
+        Traffic {
+            bytes_sent: wide(BYTES_SENT) - wide(BYTES_RETRANS),
+            bytes_received: wide(BYTES_RECEIVED),
+            segments_sent: info.0[SEGS_OUT].into(),
+            segments_received: info.0[SEGS_IN].into(),
+            ..Traffic::default()
+        }
+    }
+
+    /// Moves the socket out of a stream that is no longer needed.
+    pub fn take(&mut self) -> Socket {
+        Socket { fd: self.fd.take() }
+    }
+}
+
+impl AsRawFd for Socket {
+    #[inline]
+    fn as_raw_fd(&self) -> RawFd {
+        self.fd.as_ref().map_or(-1, AsRawFd::as_raw_fd)
+    }
+}
+
+impl Read for Socket {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.receive(into)
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.send_some(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn refused(address: SocketAddr, error: io::Error) -> Failure {
+    Failure::connect(format!("cannot connect to {address}: {error}"))
+}
+
+/// `struct tcp_info` of linux/tcp.h as 32-bit words; an older kernel fills fewer of them.
+struct TcpInfo([u32; 58]);
+
+impl Default for TcpInfo {
+    fn default() -> TcpInfo {
+        TcpInfo([0; 58])
+    }
+}
+
+const BYTES_RECEIVED: usize = 128 / 4;
+const SEGS_OUT: usize = 136 / 4;
+const SEGS_IN: usize = 140 / 4;
+const BYTES_SENT: usize = 200 / 4;
+const BYTES_RETRANS: usize = 208 / 4;
+
+/// Traffic of connections: payload bytes (without retransmissions), segments (bare acknowledgements included),
+/// and how many connections were opened and resumed a TLS session.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Traffic {
+    pub bytes_sent: u64,
+    pub bytes_received: u64,
+    pub segments_sent: u64,
+    pub segments_received: u64,
+    pub connects: u64,
+    pub resumed: u64,
+}
+
+impl Traffic {
+    pub fn add(&mut self, other: Traffic) {
+        self.bytes_sent += other.bytes_sent;
+        self.bytes_received += other.bytes_received;
+        self.segments_sent += other.segments_sent;
+        self.segments_received += other.segments_received;
+        self.connects += other.connects;
+        self.resumed += other.resumed;
+    }
+
+    pub fn since(self, earlier: Traffic) -> Traffic {
+        Traffic {
+            bytes_sent: self.bytes_sent.saturating_sub(earlier.bytes_sent),
+            bytes_received: self.bytes_received.saturating_sub(earlier.bytes_received),
+            segments_sent: self.segments_sent.saturating_sub(earlier.segments_sent),
+            segments_received: self.segments_received.saturating_sub(earlier.segments_received),
+            connects: self.connects.saturating_sub(earlier.connects),
+            resumed: self.resumed.saturating_sub(earlier.resumed),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn traffic_counts_the_bytes_of_both_directions() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let socket = Socket::open(listener.local_addr().unwrap(), Mode::Blocking).unwrap();
+        let (mut peer, _) = listener.accept().unwrap();
+        let before = socket.traffic();
+        socket.send_all(&[1; 1000]).unwrap();
+        peer.read_exact(&mut [0; 1000]).unwrap();
+        peer.write_all(&[2; 300]).unwrap();
+        let mut answer = [0; 300];
+        let mut read = 0;
+        while read < 300 {
+            read += socket.receive(&mut answer[read..]).unwrap();
+        }
+        let traffic = socket.traffic().since(before);
+        assert_eq!((traffic.bytes_sent, traffic.bytes_received), (1000, 300));
+        assert!(traffic.segments_sent >= 1 && traffic.segments_received >= 1);
+    }
+
+    #[test]
+    fn a_polled_socket_never_waits() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let socket = Socket::open(listener.local_addr().unwrap(), Mode::Polled).unwrap();
+        socket.wait(libc::POLLOUT).unwrap();
+        socket.connected(listener.local_addr().unwrap()).unwrap();
+        assert_eq!(socket.receive(&mut [0; 8]).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    }
+}

@@ -1,0 +1,277 @@
+//! tls: what was asked for -> a TLS session that keeps to it, what was negotiated, and refusals in clear words.
+
+use super::socket::Socket;
+use crate::failure::{Failure, Result};
+use crate::message::{Postgres, Tls, TlsVersion};
+use foreign_types_shared::ForeignTypeRef;
+use openssl::error::ErrorStack;
+use openssl::pkey::{Id, PKeyRef, Public};
+use openssl::ssl::{
+    ErrorCode, Ssl, SslContext, SslContextBuilder, SslMethod, SslRef, SslSession, SslSessionCacheMode, SslStream,
+    SslVerifyMode, SslVersion,
+};
+use openssl::x509::X509VerifyResult;
+use std::ffi::CStr;
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+/// A record is at most 16 KiB: room for several lets one `recv` bring what has arrived of a large answer.
+const READ_AHEAD_BYTES: usize = 64 * 1024;
+
+/// How an arm's connections are encrypted.
+pub struct TlsClient {
+    context: SslContext,
+    /// The name that the certificate must bear (for verify-full), and the name sent to the server.
+    name: String,
+    verify_name: bool,
+    verify_chain: bool,
+    session: Option<Arc<Mutex<Option<SslSession>>>>,
+}
+
+impl TlsClient {
+    /// None where the arm is in clear.
+    pub fn new(asked: &Postgres) -> Result<Option<TlsClient>> {
+        if asked.tls == Tls::Off {
+            return Ok(None);
+        }
+        let bad = |what: &'static str| move |error: ErrorStack| Failure::tls(format!("{what}: {}", reason(&error)));
+        let mut builder = SslContextBuilder::new(SslMethod::tls_client()).map_err(bad("no TLS"))?;
+        let (mut min, max) = (asked.tls_min.unwrap_or(TlsVersion::V12), asked.tls_max);
+        let mut max = max.unwrap_or(TlsVersion::V13);
+        if let Some(ciphers) = &asked.tls_ciphers {
+            let (new, old): (Vec<&str>, Vec<&str>) = ciphers.split(':').partition(|name| name.starts_with("TLS_"));
+            // Ciphers of one version only rule the other version out: its defaults were not asked for.
+            if old.is_empty() {
+                min = TlsVersion::V13;
+            } else {
+                builder.set_cipher_list(&old.join(":")).map_err(bad("tls_ciphers"))?;
+            }
+            if new.is_empty() {
+                max = TlsVersion::V12;
+            } else {
+                builder.set_ciphersuites(&new.join(":")).map_err(bad("tls_ciphers"))?;
+            }
+        }
+        if min == TlsVersion::V13 && max == TlsVersion::V12 {
+            return Err(Failure::tls("tls_min, tls_max and tls_ciphers leave no version of TLS"));
+        }
+        builder.set_min_proto_version(Some(version(min))).map_err(bad("tls_min"))?;
+        builder.set_max_proto_version(Some(version(max))).map_err(bad("tls_max"))?;
+        if let Some(groups) = &asked.tls_groups {
+            builder.set_groups_list(groups).map_err(bad("tls_groups"))?;
+        }
+        let verify_chain = matches!(asked.tls, Tls::VerifyCa | Tls::VerifyFull);
+        if verify_chain {
+            builder.set_verify(SslVerifyMode::PEER);
+            let ca = asked.tls_ca.clone().or_else(system_authorities).ok_or_else(|| {
+                Failure::tls("no certificate authorities of the system were found; give a PEM file as tls_ca")
+            })?;
+            let file = |error: ErrorStack| Failure::tls(format!("tls_ca {ca}: {}", reason(&error)));
+            builder.set_ca_file(&ca).map_err(file)?;
+        } else {
+            builder.set_verify(SslVerifyMode::NONE);
+        }
+        // One `recv` then brings a whole flight; without, OpenSSL reads each record's header and body apart.
+        builder.set_read_ahead(true);
+        // SAFETY: the context is valid for the call and the length is a plain number.
+        unsafe { SSL_CTX_set_default_read_buffer_len(builder.as_ptr().cast(), READ_AHEAD_BYTES) };
+        let session = asked.resumption.then(|| Arc::new(Mutex::new(None)));
+        if let Some(session) = session.clone() {
+            builder.set_session_cache_mode(SslSessionCacheMode::CLIENT | SslSessionCacheMode::NO_INTERNAL);
+            builder.set_new_session_callback(move |_, new| {
+                *session.lock().unwrap() = Some(new);
+            });
+        } else {
+            builder.set_session_cache_mode(SslSessionCacheMode::OFF);
+        }
+        Ok(Some(TlsClient {
+            context: builder.build(),
+            name: asked.tls_server_name.clone().unwrap_or_else(|| asked.host.clone()),
+            verify_name: asked.tls == Tls::VerifyFull,
+            verify_chain,
+            session,
+        }))
+    }
+
+    /// A session that is about to shake hands on this socket.
+    pub fn start(&self, socket: Socket) -> Result<SslStream<Socket>> {
+        let begin = || -> std::result::Result<SslStream<Socket>, ErrorStack> {
+            let mut ssl = Ssl::new(&self.context)?;
+            match self.name.parse::<IpAddr>() {
+                Ok(ip) if self.verify_name => ssl.param_mut().set_ip(ip)?,
+                Ok(_) => {}
+                Err(_) => {
+                    ssl.set_hostname(&self.name)?;
+                    if self.verify_name {
+                        ssl.param_mut().set_host(&self.name)?;
+                    }
+                }
+            }
+            if let Some(session) = self.session.as_ref().and_then(|session| session.lock().unwrap().take()) {
+                // SAFETY: the session was made by this very context.
+                unsafe { ssl.set_session(&session)? };
+                // Where the server sends no new session the old one serves the next connection too.
+                *self.session.as_ref().expect("just taken from").lock().unwrap() = Some(session);
+            }
+            SslStream::new(ssl, socket)
+        };
+        begin().map_err(|error| Failure::tls(format!("TLS cannot start: {}", reason(&error))))
+    }
+
+    /// Goes on shaking hands. `false`: the peer's part has not come yet.
+    pub fn shake_hands(&self, stream: &mut SslStream<Socket>) -> Result<bool> {
+        loop {
+            match stream.connect() {
+                Ok(()) => return Ok(true),
+                Err(error) if error.code() == ErrorCode::WANT_READ => return Ok(false),
+                Err(error) if error.code() == ErrorCode::WANT_WRITE => stream.get_ref().wait(libc::POLLOUT)?,
+                Err(error) => return Err(self.refusal(stream.ssl(), &error)),
+            }
+        }
+    }
+
+    fn refusal(&self, ssl: &SslRef, error: &openssl::ssl::Error) -> Failure {
+        let peer = subject(ssl);
+        let verdict = ssl.verify_result();
+        if self.verify_chain && verdict != X509VerifyResult::OK {
+            return Failure::tls(match verdict.as_raw() {
+                10 => format!("the server's certificate ({peer}) has expired"),
+                9 => format!("the server's certificate ({peer}) is not valid yet"),
+                2 | 18 | 19 | 20 | 21 | 27 => {
+                    format!("the server's certificate ({peer}) is signed by an unknown authority; name it with tls_ca")
+                }
+                62 | 64 => {
+                    let names = names(ssl);
+                    format!("name mismatch: the server's certificate ({peer}) is for {names}, not for {}", self.name)
+                }
+                23 => format!("the server's certificate ({peer}) is revoked"),
+                _ => format!("the server's certificate ({peer}) was refused: {}", verdict.error_string()),
+            });
+        }
+        match error.ssl_error() {
+            Some(stack) => Failure::tls(format!("TLS handshake failed: {}", reason(stack))),
+            None => match error.io_error() {
+                Some(io) => Failure::tls(format!("TLS handshake failed: {io}")),
+                None => Failure::tls("TLS handshake failed: the server closed the connection"),
+            },
+        }
+    }
+
+    pub fn facts(&self, ssl: &SslRef) -> Facts {
+        // SAFETY: the session is valid, and the name that it gives is a static string or null.
+        let group = unsafe {
+            let name = openssl_sys::SSL_get0_group_name(ssl.as_ptr());
+            if name.is_null() { String::new() } else { CStr::from_ptr(name).to_string_lossy().into_owned() }
+        };
+        Facts {
+            protocol: ssl.version_str().to_string(),
+            cipher: ssl.current_cipher().map(|cipher| cipher.name().to_string()).unwrap_or_default(),
+            group: group_name(&group),
+            resumed: ssl.session_reused(),
+            verified: self.verify_chain && ssl.verify_result() == X509VerifyResult::OK,
+            peer: subject(ssl),
+            peer_key: ssl
+                .peer_certificate()
+                .and_then(|certificate| certificate.public_key().ok())
+                .map(|key| key_name(&key))
+                .unwrap_or_default(),
+        }
+    }
+}
+
+unsafe extern "C" {
+    fn SSL_CTX_set_default_read_buffer_len(context: *mut std::ffi::c_void, length: usize);
+}
+
+/// What was negotiated on one connection.
+#[derive(Debug, Clone, Default)]
+pub struct Facts {
+    pub protocol: String,
+    pub cipher: String,
+    pub group: String,
+    pub resumed: bool,
+    pub verified: bool,
+    pub peer: String,
+    pub peer_key: String,
+}
+
+pub fn library() -> String {
+    openssl::version::version().to_string()
+}
+
+fn version(version: TlsVersion) -> SslVersion {
+    match version {
+        TlsVersion::V12 => SslVersion::TLS1_2,
+        TlsVersion::V13 => SslVersion::TLS1_3,
+    }
+}
+
+/// OpenSSL's own words, without the file and line of its source.
+fn reason(stack: &ErrorStack) -> String {
+    let reasons: Vec<&str> = stack.errors().iter().filter_map(|error| error.reason()).collect();
+    if reasons.is_empty() { "unknown reason".to_string() } else { reasons.join("; ") }
+}
+
+/// The file of certificate authorities that this system has: the vendored OpenSSL knows no path of its own.
+fn system_authorities() -> Option<String> {
+    const USUAL: [&str; 4] = [
+        "/etc/ssl/certs/ca-certificates.crt",
+        "/etc/pki/tls/certs/ca-bundle.crt",
+        "/etc/ssl/ca-bundle.pem",
+        "/etc/ssl/cert.pem",
+    ];
+    let named = std::env::var("SSL_CERT_FILE").ok();
+    named.into_iter().chain(USUAL.map(String::from)).find(|path| Path::new(path).is_file())
+}
+
+fn subject(ssl: &SslRef) -> String {
+    let Some(certificate) = ssl.peer_certificate() else { return String::new() };
+    let entries = certificate.subject_name().entries().map(|entry| {
+        let field = entry.object().nid().short_name().unwrap_or("?").to_string();
+        format!("{field}={}", entry.data().to_string().unwrap_or_default())
+    });
+    entries.collect::<Vec<_>>().join(",")
+}
+
+/// The names that the peer's certificate is for.
+fn names(ssl: &SslRef) -> String {
+    let Some(certificate) = ssl.peer_certificate() else { return "nobody".to_string() };
+    let names: Vec<String> = certificate.subject_alt_names().map_or_else(Vec::new, |names| {
+        let name = |name: &openssl::x509::GeneralNameRef| {
+            let ip = name.ipaddress().and_then(|bytes| match bytes.len() {
+                4 => <[u8; 4]>::try_from(bytes).ok().map(IpAddr::from),
+                16 => <[u8; 16]>::try_from(bytes).ok().map(IpAddr::from),
+                _ => None,
+            });
+            name.dnsname().map(String::from).or_else(|| ip.map(|ip| ip.to_string()))
+        };
+        names.iter().filter_map(name).collect()
+    });
+    if names.is_empty() { subject(ssl) } else { names.join(", ") }
+}
+
+fn key_name(key: &PKeyRef<Public>) -> String {
+    let curve = || {
+        key.ec_key().ok().and_then(|ec| ec.group().curve_name()).and_then(|nid| nid.short_name().ok().map(String::from))
+    };
+    match key.id() {
+        Id::RSA => format!("RSA {}", key.bits()),
+        Id::EC => format!("EC {}", curve().unwrap_or_default()).replace("prime256v1", "P-256"),
+        Id::ED25519 => "Ed25519".to_string(),
+        Id::ED448 => "Ed448".to_string(),
+        _ => format!("{} bits", key.bits()),
+    }
+}
+
+/// The name that standards use, where OpenSSL has another.
+fn group_name(name: &str) -> String {
+    match name {
+        "x25519" => "X25519".to_string(),
+        "x448" => "X448".to_string(),
+        "secp256r1" | "prime256v1" => "P-256".to_string(),
+        "secp384r1" => "P-384".to_string(),
+        "secp521r1" => "P-521".to_string(),
+        other => other.to_string(),
+    }
+}
