@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import getpass
 import os
 import platform
 import re
@@ -151,7 +152,7 @@ class RunningServer(Server):
         parts, parameters = _parse(url)
         self.host = parts.hostname or "127.0.0.1"
         self.port = parts.port or 5432
-        self.user = unquote(parts.username or os.environ.get("PGUSER", "") or "postgres")
+        self.user = unquote(parts.username or os.environ.get("PGUSER", "") or getpass.getuser())
         self.database = unquote(parts.path.lstrip("/")) or os.environ.get("PGDATABASE", "") or self.user
         self.ca = parameters.get("sslrootcert", "")
         """CA file that the URL names; empty: none."""
