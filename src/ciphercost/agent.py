@@ -150,7 +150,7 @@ class Agent:
 
     def connect(self, arm: str, **fields: object) -> dict[str, Any]:
         """Open an arm's connections; the answer says what was negotiated."""
-        return self.request({"type": "connect", "arm": arm, **fields}, timeout=120)
+        return self.request({"type": "connect", "arm": arm, "connections": 1, "threads": 1, **fields}, timeout=120)
 
     def disconnect(self, arm: str) -> None:
         self.request({"type": "disconnect", "arm": arm})

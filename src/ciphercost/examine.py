@@ -32,7 +32,7 @@ def examine(cell: CellSpec) -> tuple[bool, str]:
     with tempfile.TemporaryDirectory(prefix="ciphercost-prove-") as logs, guard.Guard(run_id) as run_guard:
         scratch = guard.scratch(run_id, run_guard)
         with (
-            provision.bench(cell, run_guard, scratch, Path(logs), 0) as bench,
+            provision.bench(cell, run_guard, scratch, Path(logs), 0, data=False) as bench,
             bench.session(1, set(), set()) as twins,
             Agent(log=Path(logs) / "agent.log") as agent,
         ):

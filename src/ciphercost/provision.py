@@ -60,7 +60,9 @@ class Bench(msgspec.Struct):
     canary: str
     clients: int
     schema: str = ""
-    """On a server that is the user's: the schema that we made there."""
+    """On a server that is the user's: the schema of our own that everything is made in."""
+    loaded: bool = False
+    at_end: ExitStack = msgspec.field(default_factory=ExitStack)
 
     @property
     def separate(self) -> bool:
@@ -139,11 +141,18 @@ class Bench(msgspec.Struct):
                 }
                 with Agent(log=self.logs / "agent.log") as agent:
                     agent.connect("loader", **fields)
-                    self._fill(agent)
+                    self.fill(agent)
             finally:
                 server.stop()
 
-    def _fill(self, agent: Agent) -> None:
+    def ready(self) -> None:
+        """Once the arms are proven: what a server of the user's still lacks. Does nothing the second time."""
+        if self.schema and not self.loaded:
+            self.loaded = True
+            self.at_end.enter_context(running_schema(self))
+
+    def fill(self, agent: Agent) -> None:
+        """Make and fill the tables through the agent's arm `loader`. Raises RunError with the statement that failed."""
         if self.mechanism.layer == "rest":
             agent.query("loader", f"CREATE TABLE {CANARY_TABLE} (word varchar(100))")
             agent.query("loader", f"INSERT INTO {CANARY_TABLE} VALUES ('{self.canary}')")
@@ -155,13 +164,18 @@ class Bench(msgspec.Struct):
 
 
 @contextmanager
-def bench(cell: CellSpec, run_guard: guard.Guard, scratch: Path, logs: Path, number: int) -> Iterator[Bench]:
-    """Find the server, make and load the data of one cell. Everything on disk is gone afterwards. Raises RunError, MissingServer."""
+def bench(
+    cell: CellSpec, run_guard: guard.Guard, scratch: Path, logs: Path, number: int, *, data: bool = True
+) -> Iterator[Bench]:
+    """Find the server, make and load the data of one cell. Everything made is gone afterwards. Raises RunError, MissingServer.
+
+    On a server that is the user's nothing is made before `ready`. `data` false: the workload's tables are not needed.
+    """
     engine = engines.get(cell.engine)
     mechanism = mechanisms.get(cell.mechanism)
     factors, parameters = spec.split_factors(cell)
     program = workloads.prepare(spec.workload_of(cell), engine.dialect, parameters, cell.rows)
-    if not engine.stores:
+    if not engine.stores or not data:
         program = msgspec.structs.replace(program, load=(), check="")
     directory = scratch / f"cell-{number}"
     directory.mkdir(mode=0o711)
@@ -182,34 +196,27 @@ def bench(cell: CellSpec, run_guard: guard.Guard, scratch: Path, logs: Path, num
         logs=logs,
         canary=f"canary{secrets.token_hex(16)}",
         clients=clients,
+        schema=f"ciphercost_{run_guard.run_id.replace('-', '_')}" if cell.url and program.load else "",
     )
-    try:
-        if cell.url:
-            with running_schema(made):
-                yield made
-        else:
+    with made.at_end:
+        made.at_end.callback(shutil.rmtree, directory, ignore_errors=True)
+        if not cell.url:
             made.load()
-            yield made
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
+        yield made
 
 
 @contextmanager
 def running_schema(made: Bench) -> Iterator[None]:
     """On a server that is the user's: a schema of our own, made for the run and dropped after it. Nothing else is touched."""
-    if not made.program.load:
-        yield
-        return
-    name = f"ciphercost_{made.guard.run_id.replace('-', '_')}"
-    made.schema = name
     server = made.engine.start(made.installation, made.directory, made.guard)
     fields = made.connection("plain", {"both": server}) | {"connections": 1, "per_request": False}
+    name = made.schema
     with Agent(log=made.logs / "agent.log") as agent:
         agent.connect("loader", **fields)
         agent.query("loader", f"CREATE SCHEMA {name}")
         try:
             agent.query("loader", f"COMMENT ON SCHEMA {name} IS 'made by ciphercost, run {made.guard.run_id}'")
-            made._fill(agent)
+            made.fill(agent)
             yield
         finally:
             agent.query("loader", f"DROP SCHEMA {name} CASCADE")

@@ -146,7 +146,10 @@ class Sampler:
                 file.close()
 
     def refresh(self, every: float = 0.0) -> None:
-        """Unless that was less than `every` seconds ago, look again which processes the server has, and how much memory they hold. Takes milliseconds: call it outside counted parts."""
+        """Look again which processes the server has and how much memory they hold, unless that was less than `every` seconds ago.
+
+        Takes milliseconds: call it outside counted parts.
+        """
         if self._refreshed and time.monotonic() - self._refreshed < every:
             return
         self._refreshed = time.monotonic()
