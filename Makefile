@@ -21,7 +21,7 @@ quick: ready
 
 test: dev servers
 	cd $(RUST) && cargo test --release --quiet
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2
 
 check: dev
 	$(BIN)/ruff check .

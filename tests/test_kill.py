@@ -45,11 +45,15 @@ def descendants(pid: int) -> list[int]:
     return tree(pid)
 
 
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
 MOMENTS: dict[str, Callable[[Path], bool]] = {
     "as soon as there is a run": lambda directory: (directory / "plan.json").exists(),
     "while data is loaded": lambda directory: any((directory / "logs").iterdir()),
-    "once it is proven": lambda directory: (directory / "proofs.json").stat().st_size > 10,
-    "in the middle of the load": lambda directory: (directory / "slices.jsonl").stat().st_size > 30_000,
+    "once it is proven": lambda directory: _size(directory / "proofs.json") > 10,
+    "in the middle of the load": lambda directory: _size(directory / "slices.jsonl") > 30_000,
 }
 
 

@@ -10,7 +10,16 @@ from contextlib import closing
 
 from ciphercost import sample
 
-BUSY = "import sys\nsys.stdin.readline()\nn = 0\nfor i in range(3_000_000): n += i\nprint('done', flush=True)\nsys.stdin.readline()"
+BUSY = """
+import sys
+ballast = bytearray(8_000_000)
+print(1, flush=True)
+sys.stdin.readline()
+n = 0
+for i in range(3_000_000): n += i
+print("done", flush=True)
+sys.stdin.readline()
+"""
 
 
 def test_the_cpu_of_a_process_tree_is_counted_and_an_idle_one_counts_nothing() -> None:
@@ -18,11 +27,11 @@ def test_the_cpu_of_a_process_tree_is_counted_and_an_idle_one_counts_nothing() -
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        while len(sample.tree(process.pid)) < 2:
-            time.sleep(0.01)
+        assert process.stdout.readline() == "1\n"
         with closing(sample.Sampler(process.pid)) as sampler:
             sampler.begin()
             idle = sampler.end()
+            sampler.refresh()
             sampler.begin()
             process.stdin.write("go\n")
             process.stdin.flush()

@@ -116,6 +116,8 @@ def describe_session(facts: CellFacts, twins: Twins, connected: dict[str, Any]) 
 
     facts.config_diff = config_diff(twins.connect)
     facts.encryption = prove.negotiated(connected)
+    if twins.server is not None and twins.server.library:
+        facts.encryption["server_library"] = twins.server.library
     facts.separate_processes = len(twins.servers) > 1 and not twins.embedded
     facts.cores = {"server": spell(twins.server_cpus), "agent": spell(twins.agent_cpus)}
 

@@ -253,8 +253,14 @@ WITNESSES: dict[tuple[str, Witness], Callable[[Probe, Arm], tuple[bool, str]]] =
 
 def negotiated(answer: Mapping[str, Any]) -> dict[str, str]:
     """Of a `connected` answer what belongs into the result. Pure."""
-    names = ("protocol", "cipher", "group", "peer_key", "library")
-    found = {name: str(answer[name]) for name in names if answer.get(name)}
+    names = {
+        "protocol": "protocol",
+        "cipher": "cipher",
+        "group": "group",
+        "peer_key": "peer_key",
+        "library": "client_library",
+    }
+    found = {ours: str(answer[theirs]) for theirs, ours in names.items() if answer.get(theirs)}
     if answer.get("peer"):
         found["verified"] = "yes" if answer.get("verified") else "no"
     return found

@@ -96,7 +96,10 @@ class Bench(msgspec.Struct):
     def connection(self, arm: Arm, servers: Mapping[str, Server]) -> dict[str, object]:
         """The server's own fields, what the mechanism adds for this arm, and the load level."""
         server = servers[arm if self.separate else "both"]
-        fields = server.connection() | self.mechanism.connection(self.engine, arm, self.factors, self.secrets)
+        # A server of the user's is met with the factors that were given, and none of our defaults.
+        given = self.cell.factors if self.cell.url else self.factors
+        factors = {name: value for name, value in given.items() if name in self.factors}
+        fields = server.connection() | self.mechanism.connection(self.engine, arm, factors, self.secrets)
         if self.cell.url and (ca := self.cell.ca or getattr(server, "ca", "")) and fields.get("tls", "off") != "off":
             fields["tls_ca"] = str(Path(ca).absolute())
         if self.cell.per_request or self.program.per_request:
@@ -110,19 +113,22 @@ class Bench(msgspec.Struct):
         template = self.directory / "template" / place
         if not self.cell.url:
             copy(template, directory)
-        settings = self.mechanism.server_settings(self.engine, self.factors, self.secrets)
         server = self.engine.start(
             self.installation,
             directory,
             self.guard,
             cpus=sorted(cpus) if cpus else None,
-            settings=settings,
+            settings={} if self.cell.url else self.settings(),
             logs=self.logs,
         )
         try:
             yield server
         finally:
             server.stop()
+
+    def settings(self) -> dict[str, str]:
+        """What the mechanism asks of a server of ours."""
+        return self.mechanism.server_settings(self.engine, self.factors, self.secrets)
 
     def load(self) -> None:
         """Fill the template, once for each place. Raises RunError with the statement that failed."""
@@ -132,8 +138,9 @@ class Bench(msgspec.Struct):
             template.mkdir(parents=True, mode=0o700)
             guard.hand_over(template)
             self.engine.initialise(self.installation, template, self.guard)
-            settings = self.mechanism.server_settings(self.engine, self.factors, self.secrets)
-            server = self.engine.start(self.installation, template, self.guard, settings=settings, logs=self.logs)
+            server = self.engine.start(
+                self.installation, template, self.guard, settings=self.settings(), logs=self.logs
+            )
             try:
                 fields = self.connection(arm, dict.fromkeys((*ARMS, "both"), server)) | {
                     "connections": 1,

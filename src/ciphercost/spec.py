@@ -83,7 +83,9 @@ def split_factors(cell: CellSpec) -> tuple[dict[str, str], dict[str, str]]:
             )
     own = {name: value for name, value in cell.factors.items() if name in known}
     parameters = {name: value for name, value in cell.factors.items() if name not in known}
-    return mechanism.check(own), parameters
+    filled = mechanism.check(own)
+    mechanism.fits(engines.get(cell.engine), filled)
+    return filled, parameters
 
 
 def workload_of(cell: CellSpec) -> workloads.Workload:

@@ -52,6 +52,9 @@ class Mechanism(ABC):
         defaults = {factor.name: factor.values[0] if factor.values else "" for factor in self.factors}
         return {**defaults, **factors}
 
+    def fits(self, engine: Engine, factors: Mapping[str, str]) -> None:  # noqa: B027 - most have nothing to refuse
+        """Refuse what this engine can't do with these factors, before anything is started. Raises UsageError."""
+
     def server_settings(self, engine: Engine, factors: Mapping[str, str], secrets: Path) -> dict[str, str]:  # noqa: ARG002
         """Settings of a server that serves both arms. `secrets`: a directory for keys, 0700, gone with the run."""
         return {}

@@ -48,13 +48,15 @@ class Tls(Mechanism):
         Factor("resumption", ("off", "on"), "whether new connections may resume an earlier session"),
     )
 
-    def server_settings(self, engine: Engine, factors: Mapping[str, str], secrets: Path) -> dict[str, str]:
-        """The first call makes the certificate authority and the server's certificate in `secrets`."""
-        factors = self.check(factors)
+    def fits(self, engine: Engine, factors: Mapping[str, str]) -> None:
         if factors["resumption"] == "on" and not engine.tls_resumption:
             raise UsageError(
                 f"{engine.name} never resumes a TLS session: every connection is a full handshake. Leave resumption off."
             )
+
+    def server_settings(self, engine: Engine, factors: Mapping[str, str], secrets: Path) -> dict[str, str]:
+        """The first call makes the certificate authority and the server's certificate in `secrets`."""
+        factors = self.check(factors)
         pki = Pki(_directory(secrets, factors), factors["certificate"], reuse=True)
         hand_over(secrets)  # or a server that runs as nobody couldn't pass through it to its key
         return engine.tls_settings(pki, factors)
@@ -68,10 +70,11 @@ class Tls(Mechanism):
             "tls": VERIFY[factors.get("verify", "full")],
             "resumption": factors.get("resumption", "off") == "on",
         }
-        if "version" in factors:
-            fields["tls_min"] = fields["tls_max"] = factors["version"]
+        if "version" in factors or "cipher" in factors:
+            full = self.check(factors)
+            fields["tls_min"] = fields["tls_max"] = full["version"]  # a suite belongs to one version
             if "cipher" in factors:
-                fields["tls_ciphers"] = suite(self.check(factors))
+                fields["tls_ciphers"] = suite(full)
         if factors.get("group"):
             fields["tls_groups"] = GROUPS[factors["group"]]
         ca = _directory(secrets, factors) / "ca.pem"

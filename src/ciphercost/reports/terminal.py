@@ -144,8 +144,13 @@ def proof_line(cell: Cell) -> str:
     said = [cell.encryption[name] for name in ("protocol", "cipher", "group", "peer_key") if cell.encryption.get(name)]
     if cell.encryption.get("verified"):
         said.append("peer verified" if cell.encryption["verified"] == "yes" else "peer NOT verified")
+    libraries = [
+        f"{cell.encryption[f'{end}_library']} ({end})"
+        for end in ("server", "client")
+        if cell.encryption.get(f"{end}_library")
+    ]
     witnesses = sorted({proof.witness for proof in cell.proofs if proof.passed})
-    return f"proven: {' '.join(said)}; plain arm in clear; witnesses: {', '.join(witnesses)}"
+    return f"proven: {' '.join(said)}; plain arm in clear; witnesses: {', '.join(witnesses)}; {', '.join(libraries)}"
 
 
 def embedded(cell: Cell) -> bool:
