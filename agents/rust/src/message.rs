@@ -74,6 +74,7 @@ pub enum Connect {
 #[serde(deny_unknown_fields)]
 pub struct Pool {
     pub arm: String,
+    #[serde(default = "one")]
     pub connections: usize,
     #[serde(default = "one")]
     pub threads: usize,
@@ -158,10 +159,12 @@ pub struct Slice {
     pub seconds: Option<f64>,
     #[serde(default)]
     pub discard: f64,
+    #[serde(default)]
     pub seed: u64,
     #[serde(default)]
     pub rate: f64,
-    pub operations: Option<u64>,
+    #[serde(default)]
+    pub operations: u64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -173,6 +176,39 @@ pub struct Disconnect {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Nothing {}
+
+impl Connect {
+    pub fn pool(&self) -> &Pool {
+        match self {
+            Connect::Null(pool, _) | Connect::Postgres(pool, _) | Connect::Sqlite(pool, _) => pool,
+        }
+    }
+
+    /// Refuses values out of bounds, before anything changes.
+    pub fn check(&self) -> Result<()> {
+        let pool = self.pool();
+        for (name, value, most) in [("connections", pool.connections, 10_000), ("threads", pool.threads, 1_000)] {
+            if !(1..=most).contains(&value) {
+                return Err(Failure::bad_message(format!("{name}: must lie between 1 and {most}")));
+            }
+        }
+        match self {
+            Connect::Null(_, asked) if !(0.0..=1.0).contains(&asked.jitter) => {
+                Err(Failure::bad_message("jitter: must lie between 0 and 1"))
+            }
+            Connect::Sqlite(_, Sqlite { key: Some(key), reserve, .. }) => {
+                if key.len() != 64 || !key.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+                    return Err(Failure::bad_message("key: must be 64 hexadecimal digits"));
+                }
+                match reserve {
+                    Some(_) => Err(Failure::bad_message("reserve: only without key; SQLCipher reserves by itself")),
+                    None => Ok(()),
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+}
 
 /// The `type` of every message, in the order of PROTOCOL.md.
 const TYPES: [&str; 10] =

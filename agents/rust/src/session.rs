@@ -104,14 +104,8 @@ impl Session {
     }
 
     fn connect(&mut self, connect: Connect) -> Result<Answer> {
-        let pool = match &connect {
-            Connect::Null(pool, _) | Connect::Postgres(pool, _) | Connect::Sqlite(pool, _) => pool,
-        };
-        for (name, value, most) in [("connections", pool.connections, 10_000), ("threads", pool.threads, 1_000)] {
-            if !(1..=most).contains(&value) {
-                return Err(Failure::bad_message(format!("{name}: must lie between 1 and {most}")));
-            }
-        }
+        connect.check()?;
+        let pool = connect.pool();
         self.arms.remove(&pool.arm);
         let (arm, mut connected) = match &connect {
             Connect::Null(pool, asked) => null::connect(pool, asked)?,
@@ -221,7 +215,8 @@ const LONGEST_SECONDS: f64 = 86_400.0;
 
 fn plan(asked: &message::Slice) -> Result<Plan> {
     let bad = |text: &str| Err(Failure::bad_message(text));
-    let seconds = match (asked.seconds, asked.operations) {
+    let operations = (asked.operations > 0).then_some(asked.operations);
+    let seconds = match (asked.seconds, operations) {
         (Some(seconds), _) => seconds,
         (None, Some(_)) => 3600.0,
         (None, None) => return bad("seconds: missing"),
@@ -232,11 +227,8 @@ fn plan(asked: &message::Slice) -> Result<Plan> {
     if !(0.0..1.0).contains(&asked.discard) {
         return bad("discard: must be at least 0 and below 1");
     }
-    if asked.operations.is_some() && asked.discard != 0.0 {
+    if operations.is_some() && asked.discard != 0.0 {
         return bad("discard: must be 0 where operations are counted");
-    }
-    if asked.operations == Some(0) {
-        return bad("operations: must be at least 1");
     }
     if !(0.0..=1e9).contains(&asked.rate) {
         return bad("rate: must lie between 0 and 1e9");
@@ -247,7 +239,7 @@ fn plan(asked: &message::Slice) -> Result<Plan> {
         discard_ns: (length_ns * asked.discard) as u64,
         seed: asked.seed,
         interval_ns: (asked.rate > 0.0).then(|| 1e9 / asked.rate),
-        operations: asked.operations,
+        operations,
     })
 }
 

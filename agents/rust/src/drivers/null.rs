@@ -19,9 +19,6 @@ pub struct NullConnection {
 }
 
 pub fn connect(pool: &message::Pool, asked: &message::Null) -> Result<Opened> {
-    if !(0.0..=1.0).contains(&asked.jitter) {
-        return Err(Failure::bad_message("jitter: must lie between 0 and 1"));
-    }
     let connection = |number: usize| NullConnection {
         busy_ns: asked.busy_ns,
         jitter: asked.jitter,

@@ -10,7 +10,8 @@ use openssl::ssl::{
     ErrorCode, Ssl, SslContext, SslContextBuilder, SslMethod, SslRef, SslSession, SslSessionCacheMode, SslStream,
     SslVerifyMode, SslVersion,
 };
-use openssl::x509::X509VerifyResult;
+use openssl::x509::{GeneralNameRef, X509Ref, X509VerifyResult};
+use std::cell::Cell;
 use std::ffi::CStr;
 use std::net::IpAddr;
 use std::path::Path;
@@ -63,7 +64,13 @@ impl TlsClient {
         }
         let verify_chain = matches!(asked.tls, Tls::VerifyCa | Tls::VerifyFull);
         if verify_chain {
-            builder.set_verify(SslVerifyMode::PEER);
+            builder.set_verify_callback(SslVerifyMode::PEER, |good, chain| {
+                // OpenSSL forgets a certificate that it refuses: keep its names for the error's text.
+                if let (false, Some(certificate)) = (good, chain.current_cert()) {
+                    REFUSED.set(Some((subject(certificate), names(certificate))));
+                }
+                good
+            });
             let ca = asked.tls_ca.clone().or_else(system_authorities).ok_or_else(|| {
                 Failure::tls("no certificate authorities of the system were found; give a PEM file as tls_ca")
             })?;
@@ -132,21 +139,18 @@ impl TlsClient {
     }
 
     fn refusal(&self, ssl: &SslRef, error: &openssl::ssl::Error) -> Failure {
-        let peer = subject(ssl);
         let verdict = ssl.verify_result();
         if self.verify_chain && verdict != X509VerifyResult::OK {
+            let (subject, names) = REFUSED.take().unwrap_or_default();
+            let certificate = format!("the server's certificate ({subject})");
             return Failure::tls(match verdict.as_raw() {
-                10 => format!("the server's certificate ({peer}) has expired"),
-                9 => format!("the server's certificate ({peer}) is not valid yet"),
+                9 => format!("{certificate} is not valid yet"),
+                10 => format!("{certificate} has expired"),
                 2 | 18 | 19 | 20 | 21 | 27 => {
-                    format!("the server's certificate ({peer}) is signed by an unknown authority; name it with tls_ca")
+                    format!("{certificate} is signed by an unknown authority; name it with tls_ca")
                 }
-                62 | 64 => {
-                    let names = names(ssl);
-                    format!("name mismatch: the server's certificate ({peer}) is for {names}, not for {}", self.name)
-                }
-                23 => format!("the server's certificate ({peer}) is revoked"),
-                _ => format!("the server's certificate ({peer}) was refused: {}", verdict.error_string()),
+                62 | 64 => format!("name mismatch: {certificate} is for {names}, not for {}", self.name),
+                _ => format!("{certificate} was refused: {}", verdict.error_string()),
             });
         }
         match error.ssl_error() {
@@ -170,7 +174,7 @@ impl TlsClient {
             group: group_name(&group),
             resumed: ssl.session_reused(),
             verified: self.verify_chain && ssl.verify_result() == X509VerifyResult::OK,
-            peer: subject(ssl),
+            peer: ssl.peer_certificate().map(|certificate| subject(&certificate)).unwrap_or_default(),
             peer_key: ssl
                 .peer_certificate()
                 .and_then(|certificate| certificate.public_key().ok())
@@ -225,30 +229,35 @@ fn system_authorities() -> Option<String> {
     named.into_iter().chain(USUAL.map(String::from)).find(|path| Path::new(path).is_file())
 }
 
-fn subject(ssl: &SslRef) -> String {
-    let Some(certificate) = ssl.peer_certificate() else { return String::new() };
+thread_local! {
+    /// Subject and names of the certificate that this thread refused last.
+    static REFUSED: Cell<Option<(String, String)>> = const { Cell::new(None) };
+}
+
+/// "CN=localhost", "O=Example,CN=db".
+fn subject(certificate: &X509Ref) -> String {
     let entries = certificate.subject_name().entries().map(|entry| {
-        let field = entry.object().nid().short_name().unwrap_or("?").to_string();
+        let field = entry.object().nid().short_name().unwrap_or("?");
         format!("{field}={}", entry.data().to_string().unwrap_or_default())
     });
     entries.collect::<Vec<_>>().join(",")
 }
 
-/// The names that the peer's certificate is for.
-fn names(ssl: &SslRef) -> String {
-    let Some(certificate) = ssl.peer_certificate() else { return "nobody".to_string() };
-    let names: Vec<String> = certificate.subject_alt_names().map_or_else(Vec::new, |names| {
-        let name = |name: &openssl::x509::GeneralNameRef| {
-            let ip = name.ipaddress().and_then(|bytes| match bytes.len() {
-                4 => <[u8; 4]>::try_from(bytes).ok().map(IpAddr::from),
-                16 => <[u8; 16]>::try_from(bytes).ok().map(IpAddr::from),
-                _ => None,
-            });
-            name.dnsname().map(String::from).or_else(|| ip.map(|ip| ip.to_string()))
-        };
-        names.iter().filter_map(name).collect()
-    });
-    if names.is_empty() { subject(ssl) } else { names.join(", ") }
+/// The names that a certificate is for.
+fn names(certificate: &X509Ref) -> String {
+    let name = |name: &GeneralNameRef| {
+        let ip = name.ipaddress().and_then(|bytes| match bytes.len() {
+            4 => <[u8; 4]>::try_from(bytes).ok().map(IpAddr::from),
+            16 => <[u8; 16]>::try_from(bytes).ok().map(IpAddr::from),
+            _ => None,
+        });
+        name.dnsname().map(String::from).or_else(|| ip.map(|ip| ip.to_string()))
+    };
+    let names: Vec<String> = match certificate.subject_alt_names() {
+        Some(names) => names.iter().filter_map(name).collect(),
+        None => Vec::new(),
+    };
+    if names.is_empty() { subject(certificate) } else { names.join(", ") }
 }
 
 fn key_name(key: &PKeyRef<Public>) -> String {

@@ -92,7 +92,7 @@ impl Database {
     }
 }
 
-const PERSISTENT: u32 = ffi::SQLITE_PREPARE_PERSISTENT as u32;
+const PERSISTENT: u32 = ffi::SQLITE_PREPARE_PERSISTENT;
 
 impl Drop for Database {
     fn drop(&mut self) {

@@ -13,14 +13,6 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
 pub fn connect(pool: &message::Pool, asked: &message::Sqlite) -> Result<Opened> {
-    if let Some(key) = &asked.key {
-        if key.len() != 64 || !key.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-            return Err(Failure::bad_message("key: must be 64 hexadecimal digits"));
-        }
-        if asked.reserve.is_some() {
-            return Err(Failure::bad_message("reserve: only for a database without key; SQLCipher reserves by itself"));
-        }
-    }
     let asked = Arc::new(asked.clone());
     let mut connections = Vec::with_capacity(pool.connections);
     for _ in 0..pool.connections {
