@@ -91,7 +91,8 @@ class Drive:
         Quick mode has one session and a minute: there the report warns instead.
         """
         if (
-            len(self.facts.void_sessions) >= MAX_REPEATS
+            self.spec.mode == "quick"
+            or len(self.facts.void_sessions) >= MAX_REPEATS
             or self.spec.slice_seconds
             or not self.estimator.carryover(session).found
         ):
