@@ -52,16 +52,18 @@ def files() -> list[Path]:
 
 @pytest.mark.parametrize("which", ["rust", "fake"])
 @pytest.mark.parametrize("path", files(), ids=lambda path: path.stem)
-def test_every_agent_passes_the_vectors(path: Path, which: str) -> None:
+def test_every_agent_passes_the_vectors(tmp_path: Path, path: Path, which: str) -> None:
     if which == "fake" and path.stem.startswith("sqlite"):
         return  # the fake agent has the null driver alone; it says so in `hello`
     argv = [agent.find()] if which == "rust" else [sys.executable, str(FAKE)]
-    run(path, argv)
+    run(path, argv, tmp_path)
 
 
-def run(path: Path, argv: list[str]) -> None:
+def run(path: Path, argv: list[str], cwd: Path) -> None:
     lines = [json.loads(line) for line in path.read_text().splitlines() if line.strip() and not line.startswith("#")]
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as process:
+    with subprocess.Popen(
+        argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1, cwd=cwd
+    ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         for number, step in enumerate(lines, start=1):
