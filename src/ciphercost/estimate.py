@@ -38,13 +38,15 @@ PAIR_ONLY = "this server pair only"
 class CellEstimator:
     """Takes the slices of one cell in the order of the record and answers at any time.
 
-    `void_sessions`: numbers of sessions that were run again; their slices are passed over.
+    `void_sessions`: numbers of sessions that were run again; their slices are passed over. `sequential`: the run may
+    stop on precision, for which its intervals of more than LEAST_SESSIONS sessions pay in degrees of freedom.
     """
 
-    def __init__(self, void_sessions: Iterable[int] = ()) -> None:
+    def __init__(self, void_sessions: Iterable[int] = (), *, sequential: bool = False) -> None:
         self.counts: Counter[str] = Counter()
         """slices, failed, errors (operations), incomplete (blocks), and one for each mark."""
         self._void = set(void_sessions)
+        self._most_nu = LEAST_SESSIONS - 1 if sequential else None
         self._tallies = {"capacity": Tally(), "latency": Tally()}
         self._values: dict[int, array[float]] = defaultdict(lambda: array("d"))
         self._centres: dict[int, tuple[int, float]] = {}
@@ -143,8 +145,7 @@ class CellEstimator:
         return None if interval is None else _estimate(interval, mode, "operations/s")
 
     def precise(self, target: float, mode: Mode = "full") -> bool:
-        """Whether a run may stop on precision: half-width of the log ratio ≤ `target`, and enough blocks or
-        sessions."""
+        """Whether a run may stop: half-width of throughput's log ratio ≤ `target`, with blocks or sessions enough."""
         interval = self._throughput(mode)
         least = LEAST_SESSIONS if mode == "full" else LEAST_BLOCKS_QUICK
         return interval is not None and interval.n >= least and interval.half() <= target
@@ -158,16 +159,13 @@ class CellEstimator:
 
     def carryover(self, session: int | None = None) -> Carryover:
         """λ with its p-value, of one session or of all capacity blocks so far."""
-        for phase in ("capacity", "latency"):
-            signs, sessions, rates = self._tallies[phase].log_rates()
-            if len(signs):
-                mine = np.ones(len(signs), bool) if session is None else sessions == session
-                return statistics.carryover(rates[mine], signs[mine])
-        return Carryover(0.0, 1.0)
+        signs, sessions, rates = self._tallies["capacity"].log_rates()
+        mine = np.ones(len(signs), bool) if session is None else sessions == session
+        return statistics.carryover(rates[mine], signs[mine])
 
     def session_estimates(self) -> dict[int, Estimate]:
-        """Throughput of each session by itself: Hodges–Lehmann value and signed-rank interval of its blocks, for
-        plots."""
+        """Throughput of each session by itself, for plots: Hodges–Lehmann value and signed-rank interval of its
+        blocks."""
         found: dict[int, Estimate] = {}
         for session, values in self._values.items():
             own = np.frombuffer(values)
@@ -180,7 +178,8 @@ class CellEstimator:
 
     def _throughput(self, mode: Mode) -> Interval | None:
         if mode == "full" and len(self._values) >= 2:
-            return statistics.session_interval(np.array([self._centre(session) for session in self._values]))
+            centres = np.array([self._centre(session) for session in self._values])
+            return statistics.session_interval(centres, most_nu=self._most_nu)
         every = np.concatenate([np.array(values) for values in self._values.values()] or [np.empty(0)])
         return statistics.block_interval(every) if len(every) >= 2 else None
 
@@ -196,10 +195,11 @@ class CellEstimator:
     # ── at the end ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def finish(self, mode: Mode = "full", margin: float = 0.01) -> CellEstimate:
-        """The cell's estimate. `margin` m > 0: equivalence within ± log(1 + m). Raises UsageError without a complete
-        block."""
-        if self._pending:
-            self._close_block()
+        """The cell's estimate; equivalence is judged within ± log(1 + `margin`).
+
+        Raises UsageError without a complete block.
+        """
+        self._close_block()
         capacity, latency = (self._tallies[phase].arms() for phase in ("capacity", "latency"))
         main = capacity if len(capacity.sessions) else latency
         if not len(main.sessions):
@@ -212,14 +212,21 @@ class CellEstimator:
             overhead["throughput"] = msgspec.structs.replace(
                 _estimate(primary, mode, "operations/s"), ratio_of_totals=capacity.throughput_ratio()
             )
-        overhead |= _latencies(latency, self._tallies["latency"], mode)
-        if primary is None and latency is main:
-            primary = _latency_interval(latency, 0, mode)
-        for name, numerator, denominator, unit in RATIOS:
-            interval = ratio_of_totals(main, numerator, denominator, mode)
+        for column, (name, share) in enumerate(QUANTILES):
+            if not latency.enough_requests(share):
+                continue
+            interval = self._latency(latency, column, mode)
             if interval is not None:
-                ratio = _estimate(interval, mode, unit)
-                overhead[name] = msgspec.structs.replace(ratio, ratio_of_totals=ratio.ratio)
+                totals = [_quantile(self._tallies["latency"].histogram(arm), share) for arm in ARMS]
+                estimate = _estimate(interval, mode, "latency")
+                overhead[f"latency_{name}"] = msgspec.structs.replace(estimate, ratio_of_totals=totals[1] / totals[0])
+                if latency is main and name == "p50":
+                    primary = interval
+        for name, numerator, denominator, unit in RATIOS:
+            interval = ratio_of_totals(main, numerator, denominator, mode, self._most_nu)
+            if interval is not None:
+                estimate = _estimate(interval, mode, unit)
+                overhead[name] = msgspec.structs.replace(estimate, ratio_of_totals=estimate.ratio)
         verdict, smallest, needed = _judge(primary, mode, margin)
         carried = self.carryover()
         sessions = len(set(main.sessions.tolist()))
@@ -234,6 +241,15 @@ class CellEstimator:
             sessions_needed=needed,
             carryover={"lambda": carried.value, "p_value": carried.p_value},
         )
+
+    def _latency(self, latency: Arms, column: int, mode: Mode) -> Interval | None:
+        """Log ratio of one quantile: by blocks as throughput is, sessions' Hodges–Lehmann values included."""
+        values = np.log(latency.encrypted_ns[:, column] / latency.plain_ns[:, column])
+        if latency.by_session(mode):
+            sessions = [values[latency.sessions == session] for session in dict.fromkeys(latency.sessions.tolist())]
+            centres = np.array([statistics.hodges_lehmann(own) for own in sessions])
+            return statistics.session_interval(centres, most_nu=self._most_nu)
+        return statistics.block_interval(values) if len(values) >= 2 else None
 
 
 def holm(cells: Sequence[CellEstimate]) -> list[CellEstimate]:
@@ -257,7 +273,9 @@ def holm(cells: Sequence[CellEstimate]) -> list[CellEstimate]:
     return result
 
 
-def ratio_of_totals(arms: Arms, numerator: Sequence[str], denominator: str, mode: Mode) -> Interval | None:
+def ratio_of_totals(
+    arms: Arms, numerator: Sequence[str], denominator: str, mode: Mode, most_nu: int | None = None
+) -> Interval | None:
     """log of (Σ numerator ÷ Σ denominator), encrypted − plain, with its interval; None where a total is 0 or n < 2.
 
     The log ratio is linearised (delta method): unit i, a session or a block, adds n · (xᵢ/Σx) for each of the four
@@ -276,31 +294,8 @@ def ratio_of_totals(arms: Arms, numerator: Sequence[str], denominator: str, mode
             parts += sign * side * (n * by_unit / total - 1)
     values = parts + log_ratio
     if arms.by_session(mode):
-        return statistics.session_interval(values, log_ratio)
+        return statistics.session_interval(values, log_ratio, most_nu)
     return statistics.block_interval(values, log_ratio)
-
-
-def _latency_interval(latency: Arms, column: int, mode: Mode) -> Interval | None:
-    values = np.log(latency.encrypted_ns[:, column] / latency.plain_ns[:, column])
-    if latency.by_session(mode):
-        sessions = [values[latency.sessions == session] for session in dict.fromkeys(latency.sessions.tolist())]
-        return statistics.session_interval(np.array([statistics.hodges_lehmann(own) for own in sessions]))
-    return statistics.block_interval(values) if len(values) >= 2 else None
-
-
-def _latencies(latency: Arms, tally: Tally, mode: Mode) -> dict[str, Estimate]:
-    """Ratios of latency quantiles, of those that have requests enough behind them."""
-    found: dict[str, Estimate] = {}
-    for column, (name, share) in enumerate(QUANTILES):
-        if not latency.enough_requests(share):
-            continue
-        interval = _latency_interval(latency, column, mode)
-        if interval is not None:
-            plain, encrypted = (_quantile(tally.histogram(arm), share) for arm in ARMS)
-            found[f"latency_{name}"] = msgspec.structs.replace(
-                _estimate(interval, mode, "latency"), ratio_of_totals=encrypted / plain
-            )
-    return found
 
 
 def _quantile(histogram: Histogram | None, share: float) -> float:

@@ -36,7 +36,9 @@ LEAST_BLOCKS_QUICK = 20
 MIN_BLOCKS = 4
 """Blocks of a session: of fewer no robust mean can be taken."""
 LEAST_SESSIONS = 8
-WARMUP_POINTS = 16
+PENALTY = 11.0
+"""Of a change point in a warm-up: at most 5 % false alarms on stationary noise of autocorrelation up to 0.5."""
+WARMUP_POINTS = 40
 """Slices an arm that a warm-up needs at least before `steady` has anything to say."""
 
 
@@ -213,36 +215,45 @@ def _block_costs(noise: Floats, step: float, candidates: Sequence[float], switch
 # ── warm-up ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def steady(log_plain: Floats, log_encrypted: Floats, penalty: float = 12.0) -> bool:
-    """Whether a warm-up is over: PELT finds no change point in the last quarter.
+def steady(log_plain: Floats, log_encrypted: Floats, penalty: float = PENALTY) -> bool:
+    """Whether a warm-up is over: PELT (Killick, Fearnhead and Eckley 2012) finds no change point in the last quarter.
 
     Log rates of consecutive warm-up slices, one array an arm, in time order. With fewer than WARMUP_POINTS an arm it is
-    False.
+    False. `penalty`: gain, in squared units of noise, that a change point must bring.
     """
     n = min(len(log_plain), len(log_encrypted))
     if n < WARMUP_POINTS:
         return False
-    plain, encrypted = np.asarray(log_plain[-n:], float), np.asarray(log_encrypted[-n:], float)
+    plain, encrypted = _binned(log_plain[-n:]), _binned(log_encrypted[-n:])
     # Sum and difference: the arms share the machine's noise, so that their own two series are not independent evidence.
     signal = np.column_stack([_in_noise_units(plain + encrypted), _in_noise_units(encrypted - plain)])
     import ruptures
 
     changes = ruptures.Pelt(model="l2", min_size=2, jump=1).fit(signal).predict(pen=penalty)
-    return all(change < 0.75 * n for change in changes[:-1])
+    return all(change < 0.75 * len(signal) for change in changes[:-1])
+
+
+def _binned(series: Floats) -> Floats:
+    """Means of neighbours, so that 2 · WARMUP_POINTS values are left at most: PELT's time grows with their square."""
+    size = -(-len(series) // (2 * WARMUP_POINTS))
+    bins = len(series) // size
+    means: Floats = np.asarray(series[len(series) - bins * size :], float).reshape(bins, size).mean(axis=1)
+    return means
 
 
 def _in_noise_units(series: Floats) -> Floats:
-    """The series divided by its long-run noise sd, judged from first differences, which a slow warm-up hardly
-    touches."""
-    steps = np.diff(series)
-    steps = steps - np.median(steps)
-    variance = float(np.mean(steps**2)) / 2
-    if variance == 0:
-        return np.zeros_like(series)
-    # AR(1): the differences have autocorrelation −(1 − φ)/2, their variance is 2σ²(1 − φ), the long-run variance σ²(1
-    # + φ)/(1 − φ).
-    r1 = float(np.mean(steps[1:] * steps[:-1]) / np.mean(steps**2))
-    phi = min(0.8, max(0.0, 1 + 2 * r1))
-    long_run = variance / (1 - phi) * (1 + phi) / (1 - phi)
-    scaled: Floats = (series - series.mean()) / math.sqrt(long_run)
+    """The series divided by its long-run noise sd, that of an AR(1) process around a cubic trend.
+
+    The trend keeps a warm-up that is still under way from being taken for noise; autocorrelated noise wanders, and
+    without its long-run sd every wandering would be a change of level.
+    """
+    n = len(series)
+    trend = np.polynomial.legendre.legvander(np.linspace(-1, 1, n), 3)
+    noise = series - trend @ np.linalg.lstsq(trend, series, rcond=None)[0]
+    variance = float(noise @ noise) / (n - 4)
+    if variance < 1e-20:
+        return np.zeros(n)
+    # Fitting a trend hides some of the autocorrelation: about 6/n of it.
+    phi = min(0.9, max(0.0, float(noise[1:] @ noise[:-1] / (noise @ noise)) + 6 / n))
+    scaled: Floats = (series - series.mean()) / math.sqrt(variance * (1 + phi) / (1 - phi))
     return scaled

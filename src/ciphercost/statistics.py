@@ -24,7 +24,7 @@ ALPHA = 0.05
 CARRYOVER_ALPHA = 0.01
 """Level of the carry-over test. It is run on every session, so 5 % would double the slices of one healthy run in
 three."""
-LEAST_COSINES = 10
+LEAST_COSINES = 12
 """Least degrees of freedom of the cosine variance; see `cosine_count`."""
 ROUNDING = 1e-14
 """Standard errors below this are those of floating point numbers."""
@@ -90,8 +90,7 @@ def hodges_lehmann_interval(values: Floats, level: float = LEVEL) -> tuple[float
     if n == 0:
         raise ValueError("hodges_lehmann_interval needs at least one value")
     pairs = n * (n + 1) // 2
-    outside = _signed_rank_lower(n, (1 - level) / 2)
-    low_rank = max(outside, 0)
+    low_rank = max(_signed_rank_lower(n, (1 - level) / 2) - 1, 0)
     return _walsh_at_rank(ordered, low_rank), _walsh_at_rank(ordered, pairs - 1 - low_rank)
 
 
@@ -101,7 +100,7 @@ def _walsh(ordered: Floats) -> Floats:
 
 
 def _signed_rank_lower(n: int, tail: float) -> int:
-    """The largest number k of Walsh averages that may be cut at one end: P(W < k) ≤ tail."""
+    """The 1-based rank of the Walsh average that bounds the interval: the largest k with P(W < k) ≤ tail."""
     if n > 50:
         mean = n * (n + 1) / 4
         sd = math.sqrt(n * (n + 1) * (2 * n + 1) / 24)
@@ -216,12 +215,12 @@ def t_error(values: Floats, of: str = "blocks") -> Error:
 
 
 def cosine_count(n: int) -> int:
-    """Number ν of cosines for a series of n values: max(10, 0.4 · n^⅔), at most n − 1.
+    """Number ν of cosines for a series of n values: max(12, 0.4 · n^⅔), at most n − 1.
 
     0.4 · n^⅔ is the rule of Lazarus, Lewis, Stock and Watson (2018) for strongly correlated macro-economic series of
-    n = 200 and more. At n = 25 it gives 3, and t with 4 degrees of freedom misses a 1 % effect in 5 runs of 100. The
-    coin of the design has already made block values uncorrelated with the machine's drift, so that ten cosines are
-    affordable (METHODOLOGY.md has the figures).
+    200 values and more. At n = 25 it gives 4, and t with so few degrees of freedom misses a 1 % effect in 5 runs of
+    100. The coin of the design has already made block values uncorrelated with the machine's drift, so that twelve
+    cosines are affordable (METHODOLOGY.md has the figures).
     """
     return min(n - 1, max(LEAST_COSINES, math.ceil(0.4 * math.pow(n, 2 / 3))))
 
@@ -243,10 +242,18 @@ def cosine_error(values: Floats, cosines: int | None = None) -> Error:
     return Error(math.sqrt(omega / n), nu, f"equal-weighted cosines over {n} blocks, ν = {nu}")
 
 
-def session_interval(values: Floats, centre: float | None = None) -> Interval:
-    """Full mode: t with S − 1 degrees of freedom over S ≥ 2 session values (Ibragimov and Müller 2010)."""
+def session_interval(values: Floats, centre: float | None = None, most_nu: int | None = None) -> Interval:
+    """Full mode: t with S − 1 degrees of freedom over S ≥ 2 session values (Ibragimov and Müller 2010).
+
+    `most_nu`: the most degrees of freedom it may claim. A run that stops on precision keeps those of the least number
+    of sessions (Stein 1945): it stops where the scatter happens to look small, so that what came later is no free
+    evidence.
+    """
     middle = float(np.mean(values)) if centre is None else centre
-    return Interval(middle, (t_error(values, "sessions"),), len(values))
+    error = t_error(values, "sessions")
+    if most_nu is not None and most_nu < error.nu:
+        error = error._replace(nu=most_nu, method=f"{error.method}, ν = {most_nu}: stopped on precision")
+    return Interval(middle, (error,), len(values))
 
 
 def block_interval(values: Floats, centre: float | None = None) -> Interval:

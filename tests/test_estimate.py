@@ -1,0 +1,519 @@
+"""From slices to a cell's estimate: what counts, what is estimated, what is warned of."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from hdrh.histogram import HdrHistogram
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ciphercost import simulate
+from ciphercost.errors import UsageError
+from ciphercost.estimate import CellEstimator, holm
+from ciphercost.model import ARMS, CellEstimate, Estimate, Mode, SliceRecord, Verdict
+
+Change = Callable[[SliceRecord], SliceRecord]
+COST = float(np.log(0.9))
+
+
+def unchanged(record: SliceRecord) -> SliceRecord:
+    return record
+
+
+def run(
+    sessions: int = 8,
+    blocks: int = 6,
+    *,
+    effect: float = COST,
+    sd: float = 0.01,
+    debt: float = 0.0,
+    latency_blocks: int = 0,
+    change: Change = unchanged,
+    seed: int = 1,
+) -> list[SliceRecord]:
+    """The record of a simulated cell. `change` is applied to every slice."""
+    random = np.random.default_rng(seed)
+    found: list[SliceRecord] = []
+    for session in range(1, sessions + 1):
+        made = simulate.experiment(
+            random, lambda r, n, s: simulate.white(r, n, s, sd), 1, blocks, effect=effect, debt=debt
+        )
+        found += simulate.records(made.rates[0], made.signs[0], session=session)
+        if latency_blocks:
+            made = simulate.experiment(random, simulate.white, 1, latency_blocks)
+            slices = simulate.records(made.rates[0], made.signs[0], session=session, first=blocks, phase="latency")
+            found += [with_latency(record, random) for record in slices]
+    return [change(record) for record in found]
+
+
+def with_latency(record: SliceRecord, random: np.random.Generator, operations: int = 2600) -> SliceRecord:
+    """The slice with `operations` requests around 100 µs, 10 % longer in the encrypted arm."""
+    made = HdrHistogram(1, 3_600_000_000_000, 3)
+    scale = 110_000 if record.arm == "encrypted" else 100_000
+    for value, count in zip(
+        *np.unique(scale * random.lognormal(0, 0.2, operations).round(2), return_counts=True), strict=True
+    ):
+        made.record_value(int(value), int(count))
+    return agent(record, operations=operations, rows=operations, histogram=made.encode().decode())
+
+
+def agent(record: SliceRecord, **values: Any) -> SliceRecord:
+    assert record.agent is not None
+    return msgspec.structs.replace(record, agent=msgspec.structs.replace(record.agent, **values))
+
+
+def counters(record: SliceRecord, **values: Any) -> SliceRecord:
+    assert record.counters is not None
+    return msgspec.structs.replace(record, counters=msgspec.structs.replace(record.counters, **values))
+
+
+def estimator(records: Iterable[SliceRecord], **options: Any) -> CellEstimator:
+    made = CellEstimator(**options)
+    for record in records:
+        made.add(record)
+    return made
+
+
+def finish(records: Iterable[SliceRecord], mode: Mode = "full", margin: float = 0.01) -> CellEstimate:
+    return estimator(records).finish(mode, margin)
+
+
+def codes(found: CellEstimate) -> set[str]:
+    return {warning.code for warning in found.warnings}
+
+
+# ── throughput ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_full_run_has_sessions_as_its_unit() -> None:
+    found = finish(run())
+    throughput = found.overhead["throughput"]
+    assert throughput.ratio == pytest.approx(0.9, abs=0.005)
+    assert throughput.low < 0.9 < throughput.high
+    assert (throughput.n, throughput.method) == (8, "t over 8 sessions")
+    assert throughput.ratio_of_totals == pytest.approx(0.9, abs=0.005)
+    assert (found.verdict, found.sessions, found.blocks) == ("differs", 8, 48)
+    assert codes(found) == set()
+
+
+def test_the_headline_is_the_mean_of_session_values_not_of_blocks() -> None:
+    # One session has ten times the blocks of the other, and another cost.
+    records = run(1, 40, effect=0.0, sd=1e-9) + [
+        msgspec.structs.replace(record, session=2) for record in run(1, 4, effect=-0.2, sd=1e-9)
+    ]
+    assert np.log(finish(records).overhead["throughput"].ratio) == pytest.approx(-0.1, abs=1e-6)
+
+
+def test_a_quick_run_has_blocks_as_its_unit_and_says_whom_it_speaks_of() -> None:
+    found = finish(run(1, 30), "quick")
+    throughput = found.overhead["throughput"]
+    assert throughput.n == 30
+    assert throughput.method.endswith("this server pair only")
+    assert throughput.low < 0.9 < throughput.high
+
+
+def test_a_full_run_of_one_session_falls_back_and_says_so() -> None:
+    found = finish(run(1, 30))
+    assert found.overhead["throughput"].method.endswith("this server pair only")
+    assert "one-session" in codes(found)
+    assert "few-sessions" in codes(finish(run(3)))
+
+
+@pytest.mark.parametrize("mode", ["full", "quick"])
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 10_000), effect=st.floats(-0.5, 0.5))
+def test_swapping_the_arms_inverts_every_ratio(mode: Mode, seed: int, effect: float) -> None:
+    def swap(record: SliceRecord) -> SliceRecord:
+        other = "plain" if record.arm == "encrypted" else "encrypted"
+        order = "BAAB" if record.order == "ABBA" else "ABBA"
+        return agent(msgspec.structs.replace(record, arm=other, order=order), arm=other)
+
+    records = run(3, 5, effect=effect, seed=seed)
+    one, two = finish(records, mode), finish([swap(record) for record in records], mode)
+    assert one.verdict == two.verdict
+    assert set(one.overhead) == set(two.overhead)
+    for name, straight in one.overhead.items():
+        turned = two.overhead[name]
+        assert straight.low <= straight.ratio <= straight.high
+        assert [1 / turned.ratio, 1 / turned.high, 1 / turned.low] == pytest.approx(
+            [straight.ratio, straight.low, straight.high]
+        )
+        assert turned.p_value == pytest.approx(straight.p_value)
+
+
+def test_the_live_interval_is_that_of_the_end() -> None:
+    made = estimator(run())
+    live, end = made.throughput_interval("full"), made.finish("full").overhead["throughput"]
+    assert live is not None
+    assert (live.ratio, live.low, live.high) == (end.ratio, end.low, end.high)
+    assert estimator(run(1, 1)).throughput_interval("quick") is None
+    assert CellEstimator().throughput_interval("full") is None
+
+
+def test_precision_stops_a_run_only_with_blocks_and_sessions_enough() -> None:
+    assert not estimator(run(1, 19)).precise(0.5, "quick")
+    assert estimator(run(1, 20)).precise(0.5, "quick")
+    assert not estimator(run(7, 30)).precise(0.5, "full")
+    assert estimator(run(8, 3)).precise(0.5, "full")
+    assert not estimator(run(8, 3)).precise(1e-6, "full")
+
+
+def test_a_run_that_may_stop_on_precision_pays_for_its_sessions_beyond_the_eighth() -> None:
+    records = run(16)
+    free, paid = (estimator(records, sequential=on).finish("full").overhead["throughput"] for on in (False, True))
+    assert paid.ratio == free.ratio
+    assert paid.high / paid.low > free.high / free.low
+    assert "stopped on precision" in paid.method
+
+
+# ── verdict ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("effect", "sd", "verdict"),
+    [(COST, 0.01, "differs"), (0.0, 0.002, "equivalent"), (0.003, 0.001, "equivalent"), (-0.01, 0.2, "unresolved")],
+)
+def test_the_verdict_is_three_way(effect: float, sd: float, verdict: Verdict) -> None:
+    found = finish(run(effect=effect, sd=sd))
+    assert found.verdict == verdict
+    assert found.smallest_effect is not None
+    assert (found.sessions_needed is not None) == (verdict == "unresolved")
+
+
+def test_what_is_found_depends_on_the_margin() -> None:
+    records = run(effect=-0.03, sd=0.005)
+    assert finish(records, margin=0.01).verdict == "differs"
+    assert finish(records, margin=0.05).verdict == "equivalent"
+
+
+def test_an_unresolved_cell_names_more_sessions_than_it_had() -> None:
+    found = finish(run(effect=0.005, sd=0.05, seed=2))
+    assert found.verdict == "unresolved"
+    assert found.sessions_needed is not None
+    assert found.sessions_needed > 8
+
+
+def cell(p_value: float, verdict: Verdict) -> CellEstimate:
+    return CellEstimate(verdict, 8, 48, {"throughput": Estimate(0.99, 0.98, 1.0, p_value=p_value)}, {}, [])
+
+
+def test_among_several_cells_a_weak_difference_becomes_unresolved() -> None:
+    corrected = holm([cell(0.001, "differs"), cell(0.03, "differs"), cell(0.9, "equivalent"), cell(0.04, "differs")])
+    assert [each.verdict for each in corrected] == ["differs", "unresolved", "equivalent", "unresolved"]
+    assert corrected[0].overhead["throughput"].p_value == pytest.approx(0.004)
+    assert holm([]) == []
+    alone = cell(0.04, "differs")
+    assert holm([alone]) == [alone]
+
+
+def test_cells_without_an_interval_do_not_count_in_holm() -> None:
+    empty = CellEstimate("unresolved", 1, 1, {}, {}, [])
+    assert holm([empty, cell(0.04, "differs")])[1].verdict == "differs"
+
+
+# ── what counts ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_only_complete_blocks_of_good_slices_count() -> None:
+    def break_one(record: SliceRecord) -> SliceRecord:
+        here = (record.session, record.block)
+        if here == (1, 2) and record.position == 3:
+            return msgspec.structs.replace(record, agent=None, counters=None, error="connection lost")
+        if here == (1, 4) and record.position == 0:
+            return msgspec.structs.replace(record, agent=None, error="a lead-in that failed spoils its block")
+        if here == (2, 1) and record.position == 2:
+            return agent(record, operations=0)
+        return record
+
+    found = finish(run(change=break_one))
+    assert found.blocks == 45
+    (warning,) = (each for each in found.warnings if each.code == "failed-slices")
+    assert "3 slices failed and 3 blocks" in warning.text
+
+
+def test_a_killed_run_loses_its_last_block_and_no_more() -> None:
+    records = run(2, 5)
+    assert finish(records[:-1]).blocks == 9
+    assert finish(records[:-1]).overhead["throughput"].ratio == pytest.approx(0.9, abs=0.02)
+
+
+def test_blocks_that_do_not_mirror_their_order_do_not_count() -> None:
+    def scramble(record: SliceRecord) -> SliceRecord:
+        return msgspec.structs.replace(record, arm="plain") if record.block == 0 else record
+
+    assert finish(run(2, 5, change=scramble)).blocks == 8
+
+
+def test_pilot_warmup_and_lead_ins_never_reach_the_estimate() -> None:
+    def spoil(record: SliceRecord) -> SliceRecord:
+        return agent(record, operations=1) if record.position == 0 else record
+
+    extra = [msgspec.structs.replace(record, phase="warmup") for record in run(1, 3, effect=2.0)]
+    assert finish(extra + run(change=spoil)).overhead == finish(run()).overhead
+
+
+def test_void_sessions_leave_no_trace() -> None:
+    bad = [msgspec.structs.replace(record, session=99) for record in run(1, 6, effect=1.0, latency_blocks=2)]
+    good = run(latency_blocks=2)
+    expected = finish(good)
+    assert estimator(bad + good, void_sessions=[99]).finish("full") == expected
+    late = estimator(good + bad)
+    late.void(99)
+    assert late.finish("full") == expected
+
+
+def test_without_a_complete_block_there_is_no_estimate() -> None:
+    assert CellEstimator().blocks == 0
+    with pytest.raises(UsageError, match="--time"):
+        finish(run(1, 1)[:4])
+
+
+def test_with_one_block_there_is_no_interval_and_no_verdict() -> None:
+    found = finish(run(1, 1), "quick")
+    assert found.overhead == {}
+    assert found.verdict == "unresolved"
+    assert found.arms["plain"]["throughput"] == pytest.approx(10_000, rel=0.05)
+
+
+def test_the_plain_arms_capacity_is_known_from_the_warm_up_on() -> None:
+    records = run(1, 3, effect=-1.0, sd=0.001)
+    warmup = [msgspec.structs.replace(record, phase="warmup") for record in records]
+    assert CellEstimator().plain_capacity() == 0
+    assert estimator(warmup).plain_capacity() == pytest.approx(10_000, rel=0.01)
+    assert estimator(records).plain_capacity() == pytest.approx(10_000, rel=0.01)
+
+
+# ── beside throughput ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_costs_per_operation_are_ratios_of_totals() -> None:
+    records = run()
+    found = finish(records)
+    totals = {arm: [0.0, 0.0] for arm in ARMS}
+    for record in records:
+        if record.position and record.agent and record.counters:
+            totals[record.arm][0] += record.counters.server_cpu_ns
+            totals[record.arm][1] += record.agent.operations
+    plain, encrypted = (totals[arm][0] / totals[arm][1] for arm in ARMS)
+    server = found.overhead["server_cpu_per_op"]
+    assert server.ratio == pytest.approx(encrypted / plain)
+    assert server.low < 1 / 0.9 < server.high
+    assert found.overhead["client_cpu_per_op"].ratio == pytest.approx(server.ratio)
+    wire = found.overhead["wire_bytes_per_op"]
+    assert (wire.ratio, wire.low, wire.high, wire.p_value) == pytest.approx((1.3, 1.3, 1.3, 0.0))
+    assert found.overhead["segments_per_op"].p_value == 1.0
+    assert found.overhead["memory"].ratio == pytest.approx(1.0)
+
+
+def test_what_was_not_measured_has_no_ratio() -> None:
+    found = finish(run(change=lambda record: msgspec.structs.replace(record, counters=None)))
+    assert not {"server_cpu_per_op", "disk_bytes_per_op", "memory"} & set(found.overhead)
+    assert "client_cpu_per_op" in found.overhead
+    assert "server_cpu_us_per_op" not in found.arms["plain"]
+    assert "host" not in found.arms["plain"]
+
+
+@pytest.mark.parametrize("mode", ["full", "quick"])
+def test_a_ratio_of_totals_covers_the_truth(mode: Mode) -> None:
+    covered = []
+    for seed in range(150):
+        server = finish(run(8 if mode == "full" else 1, 3 if mode == "full" else 24, seed=seed), mode)
+        estimate = server.overhead["server_cpu_per_op"]
+        covered.append(estimate.low <= 1 / 0.9 <= estimate.high)
+    assert np.mean(covered) >= 0.9
+
+
+def test_arms_carry_totals_figures_per_operation_and_host_counters() -> None:
+    def busy(record: SliceRecord) -> SliceRecord:
+        return counters(
+            record, host_user=0.2 if record.position in (1, 3) else 0.4, network_bytes=800_000, disk_queue=1.5
+        )
+
+    plain = finish(run(change=busy)).arms["plain"]
+    assert plain["slices"] == 96
+    assert plain["operations"] == pytest.approx(96 * 4000, rel=0.01)
+    assert plain["throughput"] == pytest.approx(10_000, rel=0.01)
+    assert plain["server_cpu_us_per_op"] == pytest.approx(20, rel=0.01)
+    assert plain["server_user_us_per_op"] + plain["server_system_us_per_op"] == pytest.approx(
+        plain["server_cpu_us_per_op"]
+    )
+    assert plain["client_cpu_us_per_op"] == pytest.approx(20, rel=0.01)
+    assert (plain["wire_bytes_per_op"], plain["segments_per_op"], plain["rows_per_op"]) == (100, 2, 1)
+    assert plain["memory_bytes"] == 100_000_000
+    assert plain["host"]["user"] == pytest.approx({"mean": 30.0, "variance": 100 * 96 / 95, "cv": (96 / 95) ** 0.5 / 3})
+    assert plain["host"]["network_bytes_per_s"]["mean"] == pytest.approx(2_000_000)
+    assert plain["host"]["disk_queue"] == {"mean": 1.5, "variance": 0.0, "cv": 0.0}
+
+
+# ── latency ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_latency_quantiles_are_compared_where_requests_suffice() -> None:
+    found = finish(run(4, 3, latency_blocks=2))
+    for name in ("latency_p50", "latency_p90", "latency_p99"):
+        assert found.overhead[name].ratio == pytest.approx(1.1, rel=0.03)
+        assert found.overhead[name].ratio_of_totals == pytest.approx(1.1, rel=0.03)
+        assert found.overhead[name].n == 4
+    assert "latency_p99.9" not in found.overhead
+    assert found.overhead["throughput"].ratio == pytest.approx(0.9, abs=0.02)
+    assert found.arms["plain"]["latency_ms"]["p50"] == pytest.approx(0.1, rel=0.02)
+    assert found.arms["encrypted"]["latency_requests"] == 4 * 2 * 2 * 2600
+
+
+def test_a_quantile_without_requests_enough_is_not_printed_and_the_warning_says_what_it_needs() -> None:
+    def few(record: SliceRecord) -> SliceRecord:
+        return agent(record, operations=1000) if record.phase == "latency" else record
+
+    found = finish(run(2, 3, latency_blocks=2, change=few))
+    assert "latency_p90" in found.overhead
+    assert "latency_p99" not in found.overhead
+    assert "p99" not in found.arms["plain"]["latency_ms"]
+    (warning,) = (each for each in found.warnings if each.code == "no-latency-quantile")
+    assert "p99 needs 5,000 requests" in warning.text
+
+
+def test_a_cell_of_latency_alone_is_judged_by_its_median() -> None:
+    records = [record for record in run(4, 1, latency_blocks=3) if record.phase == "latency"]
+    found = finish(records)
+    assert "throughput" not in found.overhead
+    assert found.verdict == "differs"
+    assert found.blocks == 12
+    assert estimator(records).blocks == 12
+    assert holm([found, found])[0].overhead["latency_p50"].p_value == pytest.approx(
+        2 * (found.overhead["latency_p50"].p_value or 0)
+    )
+
+
+def test_histograms_of_the_closed_loop_are_never_opened() -> None:
+    found = finish(run(change=lambda record: agent(record, histogram="not read")))
+    assert not any(name.startswith("latency") for name in found.overhead)
+
+
+def test_a_damaged_histogram_is_named_by_its_place() -> None:
+    def damage(record: SliceRecord) -> SliceRecord:
+        return agent(record, histogram="HISTF") if record.phase == "latency" else record
+
+    with pytest.raises(UsageError, match="session 1, block 3"):
+        finish(run(2, 3, latency_blocks=1, change=damage))
+
+
+# ── warnings ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def mark(name: str) -> Change:
+    return lambda record: msgspec.structs.replace(record, marks=[name]) if record.position == 2 else record
+
+
+@pytest.mark.parametrize("name", ["client-bound", "steal", "foreign-cpu"])
+def test_marked_slices_are_counted(name: str) -> None:
+    found = finish(run(change=mark(name)))
+    (warning,) = found.warnings
+    assert warning.code == name
+    assert "48 of 192 slices" in warning.text
+
+
+def test_failed_operations_are_counted() -> None:
+    found = finish(run(change=lambda record: agent(record, errors=1)))
+    assert "240 operations failed" in next(each.text for each in found.warnings if each.code == "errors")
+
+
+def test_a_debt_is_reported() -> None:
+    found = finish(run(debt=0.02))
+    assert found.carryover["lambda"] == pytest.approx(-0.02, abs=0.005)
+    assert "carry-over" in codes(found)
+    made = estimator(run(1, 12, debt=0.02))
+    assert made.carryover(1).found
+    assert not estimator(run(1, 12)).carryover(1).found
+
+
+def test_arms_that_return_different_rows_are_reported() -> None:
+    def one_more(record: SliceRecord) -> SliceRecord:
+        more = record.arm == "encrypted" and record.agent is not None
+        return agent(record, rows=record.agent.rows + 1) if more and record.agent else record
+
+    assert "rows-differ" in codes(finish(run(change=one_more)))
+    random = np.random.default_rng(5)
+    drawn = run(change=lambda record: agent(record, rows=4000 + int(random.integers(-50, 50)), operations=4000))
+    assert "rows-differ" not in codes(finish(drawn))
+
+
+def test_stalls_of_one_arm_that_the_robust_mean_hides_are_reported() -> None:
+    def stall(record: SliceRecord) -> SliceRecord:
+        stalled = record.arm == "encrypted" and record.block == 2 and record.position in (2, 3)
+        return agent(record, seconds=4.0) if stalled else record
+
+    found = finish(run(8, 12, effect=0.0, sd=0.002, change=stall))
+    assert found.overhead["throughput"].ratio == pytest.approx(1.0, abs=0.01)
+    assert "totals-disagree" in codes(found)
+    assert "totals-disagree" not in codes(finish(run(8, 12, effect=0.0, sd=0.002)))
+
+
+def test_few_blocks_and_late_requests_are_reported() -> None:
+    assert "few-blocks" in codes(finish(run(1, 10), "quick"))
+    assert "few-blocks" not in codes(finish(run(1, 30), "quick"))
+    late = run(2, 3, latency_blocks=2, change=lambda record: agent(record, late=500))
+    assert "late" in codes(finish(late))
+
+
+def test_every_warning_names_what_to_try() -> None:
+    records = run(1, 3, debt=0.5, latency_blocks=1, change=mark("client-bound"))
+    for warning in finish(records).warnings:
+        assert "--" in warning.text or "slices.jsonl" in warning.text
+
+
+# ── size ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+MEASURE = """
+import pathlib, sys, time
+import msgspec
+from ciphercost.estimate import CellEstimator
+from ciphercost.model import SliceRecord
+decoder, estimator = msgspec.json.Decoder(SliceRecord), CellEstimator()
+with open(sys.argv[1], "rb") as lines:
+    for line in lines:
+        estimator.add(decoder.decode(line))
+found = estimator.finish(sys.argv[2], 0.01)
+# Not ru_maxrss: that remembers the size of the process that started this one.
+status = dict(line.split(":", 1) for line in pathlib.Path("/proc/self/status").read_text().splitlines())
+print(found.blocks, time.process_time(), int(status["VmHWM"].split()[0]) / 1024)
+"""
+
+
+def lines() -> Iterator[bytes]:
+    """100,000 slices in eight sessions, a quarter of them in the open loop; each with a histogram of 4000 requests."""
+    random = np.random.default_rng(1)
+    encode = msgspec.json.Encoder().encode
+    sample = [with_latency(record, random, 4000) for record in run(1, 4)]
+    texts = {arm: [r.agent.histogram for r in sample if r.arm == arm and r.agent] for arm in ARMS}
+    for session in range(1, 9):
+        made = simulate.experiment(random, simulate.white, 1, 2500, effect=COST)
+        for record in simulate.records(made.rates[0], made.signs[0], session=session):
+            text = texts[record.arm][record.block % 8]
+            phase = "latency" if record.block >= 1875 else "capacity"
+            yield encode(msgspec.structs.replace(agent(record, histogram=text), phase=phase))
+
+
+@pytest.mark.parametrize("mode", ["full", "quick"])
+def test_a_hundred_thousand_slices_take_five_seconds_and_two_hundred_megabytes(
+    mode: str, tmp_path_factory: pytest.TempPathFactory, record_property: Callable[[str, object], None]
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "slices.jsonl"
+    if not path.exists():
+        path.write_bytes(b"\n".join(lines()))
+    command = [sys.executable, "-c", MEASURE, str(path), mode]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path.cwd())
+    blocks, seconds, megabytes = map(float, answer.stdout.split())
+    record_property("seconds", seconds)
+    record_property("megabytes", megabytes)
+    print(f"\n100,000 slices, {mode}: {seconds:.1f} s of CPU, {megabytes:.0f} MB (bars: 5 s, 200 MB)", end="")
+    assert blocks == 15_000
+    assert seconds <= 5
+    assert megabytes <= 200

@@ -1,0 +1,180 @@
+"""The interval covers the truth as often as it says: coverage, type I error, stopping. Bars from METHODOLOGY.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from ciphercost import simulate, statistics
+from ciphercost.plan import LEAST_BLOCKS_QUICK, LEAST_SESSIONS
+from ciphercost.statistics import Floats
+
+Record = Callable[[str, object], None]
+RUNS = 2000
+EFFECT = float(np.log(0.9))
+
+
+def show(record_property: Record, name: str, value: float, bar: str) -> None:
+    record_property(name, round(value, 4))
+    print(f"\n{name}: {value:.4f} (bar {bar})", end="")
+
+
+def coverage(intervals: list[statistics.Interval], truth: float) -> float:
+    bounds = np.array([interval.bounds() for interval in intervals])
+    return float(np.mean((bounds[:, 0] <= truth) & (truth <= bounds[:, 1])))
+
+
+@pytest.mark.parametrize("blocks", [20, 50, 200])
+@pytest.mark.parametrize("scenario", simulate.SCENARIOS)
+def test_the_quick_interval_covers_the_truth_in_every_kind_of_noise(
+    scenario: str, blocks: int, record_property: Record
+) -> None:
+    random = np.random.default_rng([1, blocks])
+    values = simulate.experiment(random, simulate.SCENARIOS[scenario], RUNS, blocks, effect=EFFECT).values
+    covered = coverage([statistics.block_interval(row) for row in values], EFFECT)
+    show(record_property, f"coverage, {scenario}, n = {blocks}", covered, "≥ 0.935")
+    assert covered >= 0.935
+
+
+def session_values(random: np.random.Generator, count: int, blocks: int, runs: int = RUNS) -> Floats:
+    values = simulate.sessions(random, simulate.white, runs, count, blocks, effect=EFFECT)
+    return statistics.hodges_lehmann_rows(values.reshape(-1, blocks)).reshape(runs, count)
+
+
+@pytest.mark.parametrize("blocks", [3, 7, 25])
+def test_the_full_interval_covers_the_truth_though_each_twin_has_an_effect_of_its_own(
+    blocks: int, record_property: Record
+) -> None:
+    values = session_values(np.random.default_rng([2, blocks]), LEAST_SESSIONS, blocks)
+    covered = coverage([statistics.session_interval(row) for row in values], EFFECT)
+    show(record_property, f"coverage, twins' own noise, 8 sessions of {blocks} blocks", covered, "≥ 0.935")
+    assert covered >= 0.935
+
+
+def test_one_session_says_little_of_the_next_so_quick_is_labelled_this_server_pair_only(
+    record_property: Record,
+) -> None:
+    values = simulate.sessions(np.random.default_rng(3), simulate.white, RUNS, 1, 50, effect=EFFECT)[:, 0]
+    covered = coverage([statistics.block_interval(row) for row in values], EFFECT)
+    show(record_property, "coverage of one session's interval, twins' own noise", covered, "it must fail: < 0.8")
+    assert covered < 0.8
+
+
+def test_mutant_blocks_of_all_sessions_pooled_as_n_cover_too_little(record_property: Record) -> None:
+    values = simulate.sessions(np.random.default_rng(4), simulate.white, RUNS, 8, 25, effect=EFFECT).reshape(RUNS, -1)
+    intervals = [statistics.Interval(statistics.hodges_lehmann(row), (statistics.t_error(row),), 200) for row in values]
+    covered = coverage(intervals, EFFECT)
+    show(record_property, "mutant, blocks of all sessions pooled: coverage", covered, "it must fail: < 0.935")
+    assert covered < 0.8
+
+
+def test_mutant_a_fixed_order_falls_to_noise_in_step_with_it(record_property: Record) -> None:
+    covered = {}
+    for coin in (True, False):
+        random = np.random.default_rng(5)
+        values = simulate.experiment(random, simulate.periodic, RUNS, 50, effect=EFFECT, coin=coin).values
+        covered[coin] = coverage([statistics.block_interval(row) for row in values], EFFECT)
+    show(record_property, "mutant, always ABBA, periodic noise: coverage", covered[False], "it must fail: < 0.935")
+    assert covered[True] >= 0.935
+    assert covered[False] < 0.8
+
+
+# ── A/A ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_plain_against_plain_differs_in_at_most_one_run_of_twenty(record_property: Record) -> None:
+    random = np.random.default_rng(6)
+    for scenario, noise in simulate.SCENARIOS.items():
+        values = simulate.experiment(random, noise, RUNS, 40).values
+        claims = float(np.mean([statistics.block_interval(row).p_value() < 0.05 for row in values]))
+        show(record_property, f"A/A, {scenario}: claims a difference", claims, "≤ 0.05, and 0.01 for chance")
+        assert claims <= 0.06
+
+
+def test_of_twelve_null_cells_holm_lets_one_through_in_at_most_one_run_of_twenty(record_property: Record) -> None:
+    values = simulate.experiment(np.random.default_rng(7), simulate.white, 1000 * 12, 40).values
+    p_values = np.array([statistics.block_interval(row).p_value() for row in values]).reshape(1000, 12)
+    raw = float(np.mean((p_values < 0.05).any(axis=1)))
+    corrected = float(np.mean([min(statistics.holm(list(row))) < 0.05 for row in p_values]))
+    show(record_property, "12 null cells, uncorrected: a false claim", raw, "none: for comparison")
+    show(record_property, "12 null cells, Holm: a false claim", corrected, "≤ 0.05, and 0.01 for chance")
+    assert raw > 0.3
+    assert corrected <= 0.06
+
+
+# ── stopping ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def half_widths(values: Floats, looks: Floats, mode: str) -> Floats:
+    """Half-width of the 95 % interval at each look, (rows, looks); the formulas once more, for whole matrices."""
+    widths = []
+    for n in looks.astype(int):
+        seen = values[:, :n]
+        t = statistics.t_quantile(0.975, n - 1) * seen.std(axis=1, ddof=1) / np.sqrt(n)
+        if mode == "quick":
+            nu = statistics.cosine_count(n)
+            cosines = np.sqrt(2 / n) * np.cos(np.pi / n * np.outer(np.arange(1, nu + 1), np.arange(n) + 0.5))
+            omega = ((seen @ cosines.T) ** 2).mean(axis=1)
+            t = np.maximum(t, statistics.t_quantile(0.975, nu) * np.sqrt(omega / n))
+        else:
+            nu = min(n, LEAST_SESSIONS) - 1
+            t *= statistics.t_quantile(0.975, nu) / statistics.t_quantile(0.975, n - 1)
+        widths.append(t)
+    return np.array(widths).T
+
+
+def test_the_matrix_of_half_widths_is_that_of_the_intervals() -> None:
+    values = simulate.experiment(np.random.default_rng(8), simulate.drift, 3, 60).values
+    looks = np.array([20.0, 47.0, 60.0])
+    quick, full = half_widths(values, looks, "quick"), half_widths(values, looks, "full")
+    for row, ours, sessions in zip(values, quick, full, strict=True):
+        assert np.allclose([statistics.block_interval(row[: int(n)]).half() for n in looks], ours)
+        found = [statistics.session_interval(row[: int(n)], most_nu=LEAST_SESSIONS - 1).half() for n in looks]
+        assert np.allclose(found, sessions)
+
+
+def stopped_coverage(values: Floats, first: int, target: float, mode: str) -> tuple[float, float]:
+    """Coverage of 0 at the first look with half-width ≤ target, and the mean number of values at that look."""
+    looks = np.arange(first, values.shape[1] + 1, dtype=float)
+    halves = half_widths(values, looks, mode)
+    stop = np.where((halves <= target).any(axis=1), (halves <= target).argmax(axis=1), len(looks) - 1)
+    covered = []
+    for row, half, at in zip(values, halves, stop, strict=True):
+        seen = row[: int(looks[at])]
+        centre = statistics.hodges_lehmann(seen) if mode == "quick" else float(seen.mean())
+        covered.append(abs(centre) <= half[at])
+    return float(np.mean(covered)), float(looks[stop].mean())
+
+
+@pytest.mark.parametrize("scenario", simulate.SCENARIOS)
+def test_a_quick_run_that_stops_on_precision_still_covers(scenario: str, record_property: Record) -> None:
+    values = simulate.experiment(np.random.default_rng(9), simulate.SCENARIOS[scenario], 4000, 90).values
+    for wanted in (25, 40):
+        target = 2 * float(values.std()) / np.sqrt(wanted)
+        covered, blocks = stopped_coverage(values, LEAST_BLOCKS_QUICK, target, "quick")
+        name = f"stopped on precision, quick, {scenario}, after {blocks:.0f} blocks on average: coverage"
+        show(record_property, name, covered, "≥ 0.94")
+        assert covered >= 0.94
+
+
+def test_a_full_run_that_stops_on_precision_still_covers(record_property: Record) -> None:
+    values = session_values(np.random.default_rng(10), 40, 6, 8000) - EFFECT
+    for wanted in (8, 12, 20):
+        covered, sessions = stopped_coverage(values, LEAST_SESSIONS, 2 * float(values.std()) / np.sqrt(wanted), "full")
+        name = f"stopped on precision, full, after {sessions:.0f} sessions on average: coverage"
+        show(record_property, name, covered, "≥ 0.94")
+        assert covered >= 0.94
+
+
+def test_mutant_stopping_on_significance_finds_what_is_not_there(record_property: Record) -> None:
+    values = simulate.experiment(np.random.default_rng(11), simulate.white, RUNS, 200).values
+    looks = np.arange(10, 201)
+    means = np.cumsum(values, axis=1)[:, 9:] / looks
+    squares = np.cumsum(values**2, axis=1)[:, 9:] / looks - means**2
+    standard = np.sqrt(squares / (looks - 1))
+    critical = np.array([statistics.t_quantile(0.975, int(n) - 1) for n in looks])
+    claims = float(np.mean((np.abs(means) > critical * standard).any(axis=1)))
+    show(record_property, "mutant, stopping on significance: false claims", claims, "it must fail: > 0.06")
+    assert claims > 0.2
