@@ -14,7 +14,7 @@ pub struct Socket {
 /// How a socket waits.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Mode {
-    /// Calls wait for the peer, forever.
+    /// Calls wait for the peer: ten seconds, until `set_timeout` makes it forever.
     Blocking,
     /// Calls never wait; the caller polls.
     Polled,
@@ -38,11 +38,14 @@ impl Socket {
         let socket = Socket { fd: Some(fd) };
         // Requests and answers alternate: Nagle's algorithm could only delay them.
         socket.set(libc::IPPROTO_TCP, libc::TCP_NODELAY, &1i32)?;
-        socket.connect(address).map_err(|error| refused(address, error))?;
+        if mode == Mode::Blocking {
+            socket.set_timeout(true)?;
+        }
+        socket.connect(address, mode).map_err(|error| refused(address, error))?;
         Ok(socket)
     }
 
-    fn connect(&self, address: SocketAddr) -> io::Result<()> {
+    fn connect(&self, address: SocketAddr, mode: Mode) -> io::Result<()> {
         // SAFETY: each sockaddr is built in full and its length is its own.
         let result = unsafe {
             match address {
@@ -66,7 +69,10 @@ impl Socket {
         match result {
             0 => Ok(()),
             _ => match io::Error::last_os_error() {
-                error if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok(()),
+                error if error.raw_os_error() == Some(libc::EINPROGRESS) => match mode {
+                    Mode::Polled => Ok(()),
+                    Mode::Blocking => Err(io::Error::from(io::ErrorKind::TimedOut)),
+                },
                 error => Err(error),
             },
         }

@@ -2,6 +2,7 @@
 
 use super::inbox::{Fields, error_of};
 use crate::failure::{Failure, Result};
+use crate::message::Postgres;
 use bytes::BytesMut;
 use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
@@ -11,7 +12,6 @@ use postgres_protocol::message::frontend;
 #[derive(Default)]
 pub struct Login {
     scram: Option<ScramSha256>,
-    refusal: Option<Failure>,
     pub server_version: String,
 }
 
@@ -29,12 +29,15 @@ pub fn ssl_request() -> BytesMut {
     bytes
 }
 
-pub fn startup(user: &str, database: &str, search_path: Option<&str>) -> Result<BytesMut> {
+pub fn startup(asked: &Postgres) -> Result<BytesMut> {
     let mut bytes = BytesMut::new();
-    let parameters =
-        [("user", user), ("database", database), ("client_encoding", "UTF8"), ("application_name", "ciphercost-agent")]
-            .into_iter()
-            .chain(search_path.map(|schema| ("search_path", schema)));
+    let mut parameters = vec![
+        ("user", asked.user.as_str()),
+        ("database", &asked.database),
+        ("client_encoding", "UTF8"),
+        ("application_name", "ciphercost-agent"),
+    ];
+    parameters.extend(asked.search_path.as_deref().map(|path| ("search_path", path)));
     frontend::startup_message(parameters, &mut bytes).map_err(internal)?;
     Ok(bytes)
 }
@@ -50,11 +53,7 @@ impl Login {
                 }
                 Ok(Turn::Wait)
             }
-            b'E' => {
-                let refusal = error_of(body).lost();
-                self.refusal = Some(refusal.clone());
-                Err(refusal)
-            }
+            b'E' => Err(error_of(body).lost()),
             b'Z' => Ok(Turn::Ready),
             _ => Ok(Turn::Wait),
         }

@@ -1,6 +1,7 @@
 //! postgres: statements -> PostgreSQL's extended protocol, one send and one receive a statement.
 
 mod inbox;
+mod link;
 mod login;
 mod outbox;
 
@@ -8,35 +9,18 @@ use super::{Connection, Interest, Opened, Outcome, Pool, QUERY_LIMIT_BYTES, Rows
 use crate::failure::{Failure, Result};
 use crate::message::{self, Connected, Tls};
 use crate::program::{Operation, Script};
-use crate::transport::Transport;
 use crate::transport::socket::{Mode, Socket, Traffic};
-use crate::transport::tls::{self, Facts, TlsClient};
-use inbox::{Fields, Inbox, Message, error_of};
-use login::{Login, Turn};
-use openssl::ssl::SslStream;
+use crate::transport::tls::{self, TlsClient};
+use inbox::{Fields, Message, error_of};
+use link::{Link, Server};
 use outbox::Outbox;
-use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
 /// Opens the connections of an arm, one after the other.
 pub fn connect(pool: &message::Pool, asked: &message::Postgres) -> Result<Opened> {
     let tls = TlsClient::new(asked)?;
-    let unknown = |why: String| Failure::connect(format!("host {:?}: {why}", asked.host));
-    let addresses = (asked.host.as_str(), asked.port).to_socket_addrs().map_err(|error| unknown(error.to_string()))?;
-    let addresses: Vec<SocketAddr> = addresses.collect();
-    let mut server = Server { address: SocketAddr::from(([127, 0, 0, 1], 0)), asked: asked.clone(), tls };
-    let mut reached = Err(unknown("has no address".into()));
-    for address in addresses {
-        server.address = address;
-        reached = Socket::open(address, Mode::Blocking);
-        if reached.is_ok() {
-            break;
-        }
-    }
-    drop(reached?);
-    let server = Arc::new(server);
+    let server = Arc::new(Server { address: address(asked)?, asked: asked.clone(), tls });
     let polled = pool.connections > pool.threads;
     let mut connections = Vec::with_capacity(pool.connections);
     let mut connected = Connected { encrypted: asked.tls != Tls::Off, ..Connected::default() };
@@ -44,13 +28,16 @@ pub fn connect(pool: &message::Pool, asked: &message::Postgres) -> Result<Opened
         let mut connection = PostgresConnection::new(server.clone(), polled, pool.per_request);
         // Where each operation opens its own connection, one is tried here: it proves the address and the encryption.
         if number == 0 || !pool.per_request {
-            let facts = connection.open_now(&mut connected.server_version)?;
+            let facts = connection.link.open_now(&mut connected.server_version)?;
             connected.encrypted &= facts.is_some();
             let facts = facts.unwrap_or_default();
             connected.resumed += u64::from(facts.resumed);
             connected.verified = facts.verified;
             (connected.protocol, connected.cipher, connected.group) = (facts.protocol, facts.cipher, facts.group);
             (connected.peer, connected.peer_key) = (facts.peer, facts.peer_key);
+            if pool.per_request {
+                connection.link.close();
+            }
             connected.library = if connected.encrypted { tls::library() } else { String::new() };
         }
         connections.push(connection);
@@ -58,31 +45,21 @@ pub fn connect(pool: &message::Pool, asked: &message::Postgres) -> Result<Opened
     Ok((Box::new(Pool { connections, threads: pool.threads }), connected))
 }
 
-struct Server {
-    address: SocketAddr,
-    asked: message::Postgres,
-    tls: Option<TlsClient>,
-}
-
-/// Where a connection stands.
-enum Phase {
-    Closed,
-    Connecting(Socket),
-    /// TLS was asked for; the server answers with one byte.
-    TlsAsked(Socket),
-    Handshake(SslStream<Socket>),
-    Login(Transport, Box<Login>),
-    Open(Transport),
+/// The server's address: of several, the first that can be reached.
+fn address(asked: &message::Postgres) -> Result<SocketAddr> {
+    let unknown = |why: String| Failure::connect(format!("host {:?}: {why}", asked.host));
+    let addresses = (asked.host.as_str(), asked.port).to_socket_addrs().map_err(|error| unknown(error.to_string()))?;
+    let addresses: Vec<SocketAddr> = addresses.collect();
+    let reached = |address: &&SocketAddr| addresses.len() == 1 || Socket::open(**address, Mode::Blocking).is_ok();
+    match addresses.iter().find(reached).or(addresses.last()) {
+        Some(address) => Ok(*address),
+        None => Err(unknown("has no address".into())),
+    }
 }
 
 pub struct PostgresConnection {
-    server: Arc<Server>,
-    polled: bool,
+    link: Link,
     per_request: bool,
-    phase: Phase,
-    /// How many sockets this connection has had.
-    opened: u64,
-    inbox: Inbox,
     outbox: Outbox,
     /// The names of the prepared statements, and the script that they were prepared from.
     names: Vec<Vec<u8>>,
@@ -91,175 +68,27 @@ pub struct PostgresConnection {
     statement: usize,
     rolling_back: bool,
     outcome: Outcome,
-    /// The error that the server sent last: if the connection closes next, that is why.
-    last_error: Option<Failure>,
-    /// Traffic of connections that were closed, and what was opened.
-    past: Traffic,
-    /// The last closed connection, whose peer has yet to close it: then no port of ours stays in TIME_WAIT.
-    leaving: Option<Socket>,
 }
 
 impl PostgresConnection {
     fn new(server: Arc<Server>, polled: bool, per_request: bool) -> PostgresConnection {
         PostgresConnection {
-            server,
-            polled,
+            link: Link::new(server, polled, per_request),
             per_request,
-            phase: Phase::Closed,
-            opened: 0,
-            inbox: Inbox::new(),
             outbox: Outbox::default(),
             names: Vec::new(),
             prepared: None,
             statement: 0,
             rolling_back: false,
             outcome: Outcome::default(),
-            last_error: None,
-            past: Traffic::default(),
-            leaving: None,
-        }
-    }
-
-    /// Opens the connection, waiting for it. Gives what TLS negotiated: None in clear.
-    fn open_now(&mut self, server_version: &mut String) -> Result<Option<Facts>> {
-        self.start_opening(Mode::Blocking)?;
-        if let Phase::Connecting(socket) = &self.phase {
-            socket.set_timeout(true)?;
-        }
-        if self.go_on_opening(server_version)? == Step::Pending {
-            return Err(Failure::connect("the server did not answer in time"));
-        }
-        let Phase::Open(transport) = &self.phase else { return Err(Failure::internal("not open")) };
-        let facts = match (transport, &self.server.tls) {
-            (Transport::Tls(stream), Some(tls)) => Some(tls.facts(stream.ssl())),
-            (Transport::Clear(_), None) => None,
-            _ => return Err(Failure::internal("the connection is not what was asked for")),
-        };
-        transport.socket().set_timeout(false)?;
-        if self.per_request {
-            self.close();
-        } else if self.polled {
-            transport.socket().set_mode(Mode::Polled)?;
-        }
-        Ok(facts)
-    }
-
-    fn start_opening(&mut self, mode: Mode) -> Result<()> {
-        self.inbox = Inbox::new();
-        self.prepared = None;
-        self.opened += 1;
-        self.phase = Phase::Connecting(Socket::open(self.server.address, mode)?);
-        Ok(())
-    }
-
-    /// Goes on until the server has let us in (`Done`) or has yet to answer (`Pending`).
-    fn go_on_opening(&mut self, server_version: &mut String) -> Result<Step> {
-        loop {
-            match std::mem::replace(&mut self.phase, Phase::Closed) {
-                Phase::Connecting(socket) => {
-                    if self.polled {
-                        socket.connected(self.server.address)?;
-                    }
-                    self.phase = if self.server.tls.is_some() {
-                        socket.send_all(&login::ssl_request())?;
-                        Phase::TlsAsked(socket)
-                    } else {
-                        self.log_in(Transport::Clear(socket))?
-                    };
-                }
-                Phase::TlsAsked(socket) => {
-                    // One byte and no more: whatever follows in clear would be someone else's.
-                    let mut answer = [0];
-                    match (socket.receive(&mut answer), &self.server.tls) {
-                        (Err(error), _) if error.kind() == io::ErrorKind::WouldBlock => {
-                            self.phase = Phase::TlsAsked(socket);
-                            return Ok(Step::Pending);
-                        }
-                        (Ok(1), Some(tls)) if answer == *b"S" => self.phase = Phase::Handshake(tls.start(socket)?),
-                        (Ok(_), _) => return Err(Failure::tls("the server does not offer TLS")),
-                        (Err(error), _) => return Err(error.into()),
-                    }
-                }
-                Phase::Handshake(mut stream) => {
-                    let tls = self.server.tls.as_ref().ok_or_else(|| Failure::internal("a handshake without TLS"))?;
-                    if !tls.shake_hands(&mut stream)? {
-                        self.phase = Phase::Handshake(stream);
-                        return Ok(Step::Pending);
-                    }
-                    self.past.resumed += u64::from(stream.ssl().session_reused());
-                    self.phase = self.log_in(Transport::Tls(stream))?;
-                }
-                Phase::Login(mut transport, mut login) => {
-                    let asked = &self.server.asked;
-                    while let Some(message) = self.inbox.next(false)? {
-                        let Message::Other { tag, body } = message else { continue };
-                        match login.hear(tag, body, &asked.user, asked.password.as_deref())? {
-                            Turn::Wait => {}
-                            Turn::Send(answer) => transport.send(&answer)?,
-                            Turn::Ready => {
-                                self.past.connects += 1;
-                                // "15.18 (Debian …)": the packager's name is no part of the version.
-                                *server_version = login.server_version.split(' ').next().unwrap_or_default().into();
-                                self.phase = Phase::Open(transport);
-                                return Ok(Step::Done);
-                            }
-                        }
-                    }
-                    let filled = self.inbox.fill(|into| transport.receive(into));
-                    self.phase = Phase::Login(transport, login);
-                    match filled {
-                        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Step::Pending),
-                        other => other?,
-                    }
-                }
-                Phase::Open(transport) => {
-                    self.phase = Phase::Open(transport);
-                    return Ok(Step::Done);
-                }
-                Phase::Closed => return Err(Failure::connect("the connection is closed")),
-            }
-        }
-    }
-
-    fn log_in(&self, mut transport: Transport) -> Result<Phase> {
-        let asked = &self.server.asked;
-        transport.send(&login::startup(&asked.user, &asked.database, asked.search_path.as_deref())?)?;
-        Ok(Phase::Login(transport, Box::default()))
-    }
-
-    /// Closes as a driver does: Terminate, close_notify. The peer's own close is awaited at the next one.
-    fn close(&mut self) {
-        if let Some(leaving) = self.leaving.take() {
-            while matches!(wait_and_receive(&leaving), Ok(1..)) {}
-            self.past.add(leaving.traffic());
-            leaving.forget_on_close();
-        }
-        if let Phase::Open(mut transport) = std::mem::replace(&mut self.phase, Phase::Closed) {
-            let mut outbox = Outbox::default();
-            outbox.terminate();
-            let _ = transport.send(&outbox.0);
-            transport.say_goodbye();
-            self.leaving = Some(transport.into_socket());
         }
     }
 
     #[inline]
     fn send(&mut self) -> Result<()> {
-        let Phase::Open(transport) = &mut self.phase else { return Err(Failure::connect("the connection is closed")) };
-        let sent = transport.send(&self.outbox.0);
+        let sent = self.link.send(&self.outbox.0);
         self.outbox.0.clear();
-        sent.map_err(|error| self.last_error.take().map_or_else(|| error.into(), Failure::lost))
-    }
-
-    /// Receives once. `false`: nothing has come yet.
-    #[inline]
-    fn receive(&mut self) -> Result<bool> {
-        let Phase::Open(transport) = &mut self.phase else { return Err(Failure::connect("the connection is closed")) };
-        match self.inbox.fill(|into| transport.receive(into)) {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
-            Err(error) => Err(self.last_error.take().map_or_else(|| error.into(), Failure::lost)),
-        }
+        sent
     }
 
     /// Sends the statement that is next.
@@ -279,7 +108,7 @@ impl PostgresConnection {
     /// Takes what has come. `Some(status)`: the server is ready for the next statement.
     #[inline]
     fn hear(&mut self) -> Result<Option<u8>> {
-        while let Some(message) = self.inbox.next(true)? {
+        while let Some(message) = self.link.inbox.next(true)? {
             match message {
                 Message::Row(hash) => self.outcome.row(hash),
                 Message::Other { tag: b'Z', body } => return Ok(Some(body.first().copied().unwrap_or(b'I'))),
@@ -288,7 +117,7 @@ impl PostgresConnection {
                     if self.outcome.error.is_none() {
                         self.outcome.error = Some(failure.to_string());
                     }
-                    self.last_error = Some(failure);
+                    self.link.last_error = Some(failure);
                 }
                 Message::Other { tag: b'G', .. } => {
                     self.outbox.copy_fail();
@@ -306,14 +135,14 @@ impl PostgresConnection {
     fn go_on(&mut self, script: &Script, operation: &Operation) -> Result<Step> {
         loop {
             let Some(status) = self.hear()? else {
-                if self.receive()? {
+                if self.link.receive()? {
                     continue;
                 }
                 return Ok(Step::Pending);
             };
             self.statement += 1;
             if self.outcome.error.is_some() {
-                self.last_error = None;
+                self.link.last_error = None;
                 if status == b'E' && !self.rolling_back {
                     self.rolling_back = true;
                     self.outbox.query("ROLLBACK");
@@ -326,7 +155,7 @@ impl PostgresConnection {
             } else {
                 return Ok(Step::Done);
             }
-            if self.polled {
+            if self.link.polled {
                 return Ok(Step::Pending);
             }
         }
@@ -334,18 +163,18 @@ impl PostgresConnection {
 
     /// One operation on a connection of its own.
     fn go_on_per_request(&mut self, script: &Script, operation: &Operation) -> Result<Step> {
-        if !matches!(self.phase, Phase::Open(_)) {
-            if self.go_on_opening(&mut String::new())? == Step::Pending {
+        if !self.link.is_open() {
+            if self.link.go_on_opening(&mut String::new())? == Step::Pending {
                 return Ok(Step::Pending);
             }
             self.send_statement(script, operation)?;
-            if self.polled {
+            if self.link.polled {
                 return Ok(Step::Pending);
             }
         }
         let step = self.go_on(script, operation)?;
         if step == Step::Done {
-            self.close();
+            self.link.close();
         }
         Ok(step)
     }
@@ -353,7 +182,7 @@ impl PostgresConnection {
     /// A connection for one operation that fails costs this operation, not the slice.
     fn forgive(&mut self, result: Result<Step>) -> Result<Step> {
         result.or_else(|failure| {
-            self.phase = Phase::Closed;
+            self.link.abandon();
             self.outcome.error = Some(failure.to_string());
             Ok(Step::Done)
         })
@@ -364,15 +193,15 @@ impl PostgresConnection {
         self.send()?;
         let mut refusal = None;
         loop {
-            while let Some(message) = self.inbox.next(false)? {
+            while let Some(message) = self.link.inbox.next(false)? {
                 match message {
                     Message::Other { tag: b'Z', .. } => {
-                        self.last_error = None;
+                        self.link.last_error = None;
                         return refusal.map_or(Ok(()), Err);
                     }
                     Message::Other { tag: b'E', body } => {
                         refusal = refusal.or(Some(error_of(body)));
-                        self.last_error.clone_from(&refusal);
+                        self.link.last_error.clone_from(&refusal);
                     }
                     Message::Other { tag: b'G', .. } => {
                         self.outbox.copy_fail();
@@ -383,22 +212,10 @@ impl PostgresConnection {
                     Message::Row(_) => {}
                 }
             }
-            if !self.receive()? {
-                let Phase::Open(transport) = &self.phase else { continue };
-                transport.socket().wait(libc::POLLIN)?;
+            if !self.link.receive()? {
+                self.link.wait()?;
             }
         }
-    }
-}
-
-fn wait_and_receive(socket: &Socket) -> io::Result<usize> {
-    let mut rest = [0; 1024];
-    match socket.receive(&mut rest) {
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-            socket.wait(libc::POLLIN)?;
-            socket.receive(&mut rest)
-        }
-        other => other,
     }
 }
 
@@ -427,8 +244,8 @@ impl Connection for PostgresConnection {
         self.statement = operation.first;
         self.rolling_back = false;
         if self.per_request {
-            let mode = if self.polled { Mode::Polled } else { Mode::Blocking };
-            let begun = self.start_opening(mode).map(|()| Step::Pending);
+            let mode = if self.link.polled { Mode::Polled } else { Mode::Blocking };
+            let begun = self.link.start_opening(mode).map(|()| Step::Pending);
             return self.forgive(begun);
         }
         self.send_statement(script, operation)?;
@@ -451,11 +268,7 @@ impl Connection for PostgresConnection {
 
     fn query(&mut self, sql: &str) -> Result<Rows> {
         if self.per_request {
-            let polled = std::mem::replace(&mut self.polled, false);
-            self.start_opening(Mode::Blocking)?;
-            let opened = self.go_on_opening(&mut String::new());
-            self.polled = polled;
-            opened?;
+            self.link.open_now(&mut String::new())?;
         }
         self.outbox.query(sql);
         let mut rows = Rows::default();
@@ -467,7 +280,7 @@ impl Connection for PostgresConnection {
             _ => {}
         });
         if self.per_request {
-            self.close();
+            self.link.close();
         }
         answer?;
         if too_long {
@@ -477,44 +290,16 @@ impl Connection for PostgresConnection {
     }
 
     fn traffic(&mut self) -> Traffic {
-        let mut sum = self.past;
-        match &self.phase {
-            Phase::Closed => {}
-            Phase::Connecting(socket) | Phase::TlsAsked(socket) => sum.add(socket.traffic()),
-            Phase::Handshake(stream) => sum.add(stream.get_ref().traffic()),
-            Phase::Login(transport, _) | Phase::Open(transport) => sum.add(transport.socket().traffic()),
-        }
-        if let Some(leaving) = &self.leaving {
-            sum.add(leaving.traffic());
-        }
-        sum
+        self.link.traffic()
     }
 
     fn polled(&self) -> bool {
-        self.polled
+        self.link.polled
     }
 
     #[inline]
     fn interest(&self) -> Option<Interest> {
-        let (fd, events) = match &self.phase {
-            Phase::Closed => return None,
-            Phase::Connecting(socket) => (socket.as_raw_fd(), libc::EPOLLOUT),
-            Phase::TlsAsked(socket) => (socket.as_raw_fd(), libc::EPOLLIN),
-            Phase::Handshake(stream) => (stream.get_ref().as_raw_fd(), libc::EPOLLIN),
-            Phase::Login(transport, _) | Phase::Open(transport) => (transport.socket().as_raw_fd(), libc::EPOLLIN),
-        };
-        Some(Interest { opened: self.opened, fd, events: events as u32 })
-    }
-}
-
-impl Drop for PostgresConnection {
-    fn drop(&mut self) {
-        if let Phase::Open(transport) = &mut self.phase {
-            let mut outbox = Outbox::default();
-            outbox.terminate();
-            let _ = transport.send(&outbox.0);
-            transport.say_goodbye();
-        }
+        self.link.interest()
     }
 }
 
