@@ -81,6 +81,27 @@ def test_mutant_a_fixed_order_falls_to_noise_in_step_with_it(record_property: Re
     assert covered[False] < 0.8
 
 
+@pytest.mark.parametrize("memory", [1, 5, 20])
+def test_slow_noise_of_one_twin_alone_is_a_limit_of_quick_mode(memory: int, record_property: Record) -> None:
+    random = np.random.default_rng(12)
+    steps = simulate.BLOCK_STEPS
+    own = simulate.ornstein_uhlenbeck(random, RUNS, 50 * steps, sd=0.01, memory=memory * steps)[:, steps // 2 :: steps]
+    values = simulate.experiment(random, simulate.white, RUNS, 50, effect=EFFECT).values + own
+    covered = coverage([statistics.block_interval(row) for row in values], EFFECT)
+    show(record_property, f"coverage, one twin's own noise, memory {memory} blocks", covered, "none: a limit")
+    assert covered < 0.96
+
+
+@pytest.mark.parametrize("n", [5, 8])
+def test_mutant_a_percentile_bootstrap_of_few_values_covers_too_little(n: int, record_property: Record) -> None:
+    random = np.random.default_rng(13)
+    values, drawn = random.normal(size=(RUNS, n)), random.integers(0, n, (1000, n))
+    means = np.array([np.quantile(row[drawn].mean(axis=1), [0.025, 0.975]) for row in values])
+    covered = float(np.mean((means[:, 0] <= 0) & (means[:, 1] >= 0)))
+    show(record_property, f"mutant, percentile bootstrap of {n}: coverage", covered, "it must fail: < 0.935")
+    assert covered < 0.9
+
+
 # ── A/A ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -166,6 +187,22 @@ def test_a_full_run_that_stops_on_precision_still_covers(record_property: Record
         name = f"stopped on precision, full, after {sessions:.0f} sessions on average: coverage"
         show(record_property, name, covered, "≥ 0.94")
         assert covered >= 0.94
+
+
+def test_mutant_sessions_that_claim_all_their_degrees_of_freedom_cover_too_little(record_property: Record) -> None:
+    values = np.random.default_rng(14).normal(size=(8000, 60))
+    looks = np.arange(LEAST_SESSIONS, 61, dtype=float)
+    capped = half_widths(values, looks, "full")
+    nus = looks - 1
+    halves = capped * [
+        statistics.t_quantile(0.975, nu) / statistics.t_quantile(0.975, LEAST_SESSIONS - 1) for nu in nus
+    ]
+    stop = (halves <= 2 / np.sqrt(20)).argmax(axis=1)
+    rows = np.arange(len(values))
+    means = np.cumsum(values, axis=1)[rows, stop + LEAST_SESSIONS - 1] / looks[stop]
+    covered = float(np.mean(np.abs(means) <= halves[rows, stop]))
+    show(record_property, "mutant, stopped on precision with S − 1 degrees of freedom", covered, "it must fail: < 0.94")
+    assert covered < 0.94
 
 
 def test_mutant_stopping_on_significance_finds_what_is_not_there(record_property: Record) -> None:

@@ -30,6 +30,16 @@ def test_a_known_effect_is_found_with_25_blocks(effect: float, sd: float, record
     assert found >= 0.99
 
 
+@pytest.mark.parametrize(("effect", "least"), [(0.02, 0.99), (0.01, 0.9)])
+def test_a_known_effect_is_found_by_a_short_full_run(effect: float, least: float, record_property: Record) -> None:
+    random = np.random.default_rng(26)
+    values = simulate.sessions(random, simulate.white, 4000, 8, 4, effect=float(np.log1p(effect)))
+    centres = statistics.hodges_lehmann_rows(values.reshape(-1, 4)).reshape(4000, 8)
+    found = float(np.mean([statistics.session_interval(row).p_value() < 0.05 for row in centres]))
+    show(record_property, f"{effect:.0%} effect, 8 sessions of 4 blocks: found", found, f"≥ {least:g}")
+    assert found >= least
+
+
 def test_mutant_the_textbook_number_of_cosines_misses_small_effects(record_property: Record) -> None:
     noise = partial(simulate.white, sd=0.01)
     values = simulate.experiment(np.random.default_rng(20), noise, RUNS, 25, effect=float(np.log1p(0.01))).values
@@ -117,3 +127,10 @@ def test_the_carry_over_test_stays_silent_without_a_debt(scenario: str, record_p
     fired = np.mean([statistics.carryover(y, s).found for y, s in zip(blocks.rates, blocks.signs, strict=True)])
     show(record_property, f"no debt, {scenario}: λ found", float(fired), "≤ 0.01, and 0.01 for chance")
     assert fired <= 0.02
+
+
+def test_slow_debts_are_not_balanced_which_is_why_slices_get_longer(record_property: Record) -> None:
+    for memory in (0.5, 1.0):
+        found = abs(bias(memory))
+        show(record_property, f"debt 2 %, decay {memory} slices: bias in points", found, "none: a limit of the method")
+        assert 0.1 < found < 0.5
