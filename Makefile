@@ -44,13 +44,15 @@ dev: ready $(STAMPS)/dev
 $(STAMPS)/venv:
 	@mkdir -p $(STAMPS)
 	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet 'maturin>=1.7,<2'
 	touch $@
 
 $(STAMPS)/agent: $(STAMPS)/venv $(RUST)/Cargo.toml $(RUST)/Cargo.lock $(RUST)/pyproject.toml $(shell find $(RUST)/src -name '*.rs')
 	@command -v cargo >/dev/null || { echo "cargo is needed to build the agent: install Rust (Debian: apt-get install cargo; or rustup)"; exit 2; }
 	@command -v cc >/dev/null || { echo "a C compiler is needed to build the agent's OpenSSL and SQLCipher (Debian: apt-get install build-essential)"; exit 2; }
 	@echo "building the agent (OpenSSL, SQLCipher and ciphercost-agent: some minutes the first time)"
-	$(BIN)/pip install --quiet --force-reinstall --no-deps ./$(RUST)
+	@# Without isolation, so that cargo sees the same surroundings each time and builds OpenSSL once.
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip install --quiet --force-reinstall --no-deps --no-build-isolation ./$(RUST)
 	touch $@
 
 $(STAMPS)/python: $(STAMPS)/agent pyproject.toml
