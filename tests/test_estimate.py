@@ -20,6 +20,10 @@ from ciphercost.errors import UsageError
 from ciphercost.estimate import CellEstimator, holm
 from ciphercost.model import ARMS, CellEstimate, Estimate, Mode, SliceRecord, Verdict
 
+# A noisy machine is no failure, and a failure must come again.
+settings.register_profile("repeatable", deadline=None, derandomize=True)
+settings.load_profile("repeatable")
+
 Change = Callable[[SliceRecord], SliceRecord]
 COST = float(np.log(0.9))
 
@@ -128,7 +132,7 @@ def test_a_full_run_of_one_session_falls_back_and_says_so() -> None:
 
 
 @pytest.mark.parametrize("mode", ["full", "quick"])
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 10_000), effect=st.floats(-0.5, 0.5))
 def test_swapping_the_arms_inverts_every_ratio(mode: Mode, seed: int, effect: float) -> None:
     def swap(record: SliceRecord) -> SliceRecord:
