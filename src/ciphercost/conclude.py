@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 def conclude(directory: Path) -> Result:
     """The result of a run's directory, finished or cut off. Raises UsageError where the record is damaged."""
     facts = read_facts(directory)
-    estimators = [estimate.CellEstimator(void_sessions=cell.void_sessions) for cell in facts.cells]
+    estimators = [
+        estimate.CellEstimator(cell.void_sessions, sequential=bool(facts.spec.precision)) for cell in facts.cells
+    ]
     for slice_record in read_slices(directory):
         estimators[slice_record.cell].add(slice_record)
     estimates: list[CellEstimate | None] = [

@@ -53,7 +53,7 @@ class Drive:
         self.seed = seed
         self.record = record
         self.watcher = watcher
-        self.estimator = CellEstimator()
+        self.estimator = CellEstimator(sequential=bool(spec.precision))
         self.budget = plan.budget(spec, facts.spec)
         self._began = time.monotonic()
         self._failures = 0
