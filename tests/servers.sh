@@ -9,7 +9,9 @@ if ! command -v mmdebstrap >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-ge
         || echo "mmdebstrap can't be installed: no Debian servers"
 fi
 if ! command -v mvn >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-    apt-get install -y -q maven >/dev/null 2>&1 || echo "maven can't be installed: no servers from there"
+    apt-get install -y -q maven >/dev/null 2>&1 \
+        || { apt-get update -q >/dev/null 2>&1 && apt-get install -y -q maven >/dev/null 2>&1; } \
+        || echo "maven can't be installed: no servers from there"
 fi
 command -v mvn >/dev/null && "$ciphercost" install postgresql@17 --source maven
 [ "$(id -u)" = 0 ] && command -v mmdebstrap >/dev/null && "$ciphercost" install postgresql@18 --source debian

@@ -311,9 +311,9 @@ def test_settings_are_said_in_the_words_of_each_version() -> None:
         options("17.5", {"ssl_groups": "X25519"})
 
 
-def test_resumption_is_refused_for_a_server_that_has_none(tmp_path: Path) -> None:
+def test_resumption_is_refused_for_a_server_that_has_none() -> None:
     with pytest.raises(UsageError, match="never resumes"):
-        TLS.server_settings(ENGINE, {"resumption": "on"}, tmp_path)
+        TLS.fits(ENGINE, TLS.check({"resumption": "on"}))
 
 
 # ── finding ───────────────────────────────────────────────────────────────────────────────────────────────────────────

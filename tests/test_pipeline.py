@@ -156,3 +156,16 @@ def test_operations_longer_than_a_slice_are_a_failed_cell_that_says_so(tmp_path:
     cell = measure(tmp_path, time=60.0).cells[0]
     assert cell.status in ("failed", "no-steady-state")
     assert "--time" in cell.reason
+
+
+def test_a_record_without_its_proofs_gives_no_number(tmp_path: Path, fake: Fake) -> None:
+    fake("--sd 0.01")
+    measure(tmp_path, "quick", time=30.0)
+    directory = tmp_path / "run"
+    # The same slices, said to be of a mechanism that needs witnesses: nobody was heard.
+    path = directory / "plan.json"
+    path.write_text(path.read_text().replace('"mechanism": "busy"', '"mechanism": "tls"'))
+    cell = conclude.conclude(directory).cells[0]
+    assert cell.status == "unproven"
+    assert "session 1: not heard: " in cell.reason
+    assert not cell.overhead

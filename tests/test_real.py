@@ -237,6 +237,12 @@ def test_prove_needs_no_server_of_the_users(tmp_path: Path, target: str) -> None
         (("run", "postgresql:tls", "--url", "postgresql://u:secret@localhost/db"), "password", 2),
         (("run", "sqlite:sqlcipher", "--sql", "bad.sql", *SHORT), "no such table: nobody", 1),
         (("run", "sqlite:sqlcipher", "--sql", "differs.sql", *SHORT), "do not return the same rows", 1),
+        (("run", "good.toml", "--seed", "5"), "--seed has no effect beside a spec file", 2),
+        (("run", "negative.toml"), "seed -1", 2),
+        (("run", "number.toml"), "cells must be a list", 2),
+        (("run", "postgresql:tls", "--set", "resumption=on"), "never resumes", 2),
+        (("run", "postgresql:tls", "--sql", "bad.sql", "--workload", "tpcb"), "leave one of them out", 2),
+        (("calibrate", "postgresql:tls"), "takes an engine alone", 2),
         (("rnu",), "did you mean 'run'", 2),
         (("report", "nothing"), "no run 'nothing'", 2),
         (("list", "engine"), "did you mean 'engines'", 2),
@@ -251,6 +257,10 @@ def test_nonsense_is_one_clear_message_and_a_status(
     tmp_path: Path, argv: tuple[str, ...], words: str, status: int
 ) -> None:
     (tmp_path / "typo.toml").write_text('[[cells]]\nengin = "postgresql"\nmechanism = "tls"\n')
+    good = '[[cells]]\nengine = "null"\nmechanism = "busy"\n'
+    (tmp_path / "good.toml").write_text(good)
+    (tmp_path / "negative.toml").write_text("seed = -1\n" + good)
+    (tmp_path / "number.toml").write_text("cells = 3\n")
     (tmp_path / "bad.sql").write_text("SELECT * FROM nobody;")
     (tmp_path / "differs.sql").write_text("SELECT random();")
     (tmp_path / "full").mkdir()
@@ -258,6 +268,7 @@ def test_nonsense_is_one_clear_message_and_a_status(
     done = ciphercost(*argv, cwd=tmp_path)
     assert words in done.stdout + done.stderr
     assert done.returncode == status
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and b"secret@" in path.read_bytes()]
     assert (tmp_path / "full" / "precious").read_text() == "keep"
 
 

@@ -83,6 +83,13 @@ def test_any_text_is_parsed_or_refused_but_never_breaks(text: str) -> None:
     assert all(each.sql.strip() for each in parsed.statements)
 
 
+def test_what_looks_like_a_comment_inside_a_string_is_left_alone() -> None:
+    text = "SELECT 'a/*b*/c', 'x -- y' /* said */ -- aside"
+    assert script.parse(text, {}).statements[0].sql == text
+
+
 def test_reading_is_told_from_writing() -> None:
     assert script.parse("SELECT 1; VALUES (1);", {}).read_only
+    assert script.parse("-- why\nWITH a AS (SELECT 'delete') SELECT * FROM a", {}).read_only
     assert not script.parse("SELECT 1; DELETE FROM t;", {}).read_only
+    assert not script.parse("WITH gone AS (DELETE FROM t RETURNING *) SELECT * FROM gone", {}).read_only

@@ -62,6 +62,7 @@ class Agent:
                 stdout=subprocess.PIPE,
                 stderr=stderr,
                 bufsize=0,
+                start_new_session=True,  # Ctrl-C at the terminal is for the controller alone
                 preexec_fn=before_exec,
             )
         assert self._process.stdin is not None
@@ -100,7 +101,7 @@ class Agent:
     def request(self, message: dict[str, Any], timeout: float = 60.0) -> dict[str, Any]:
         """Send one message and wait for its answer. Raises AgentError for an error answer, RunError when the agent is gone or silent."""
         self.send(message)
-        answer: dict[str, Any] = msgspec.json.decode(self.line(timeout))
+        answer = self._decode(self.line(timeout))
         if answer.get("type") == "error":
             raise AgentError(str(answer.get("text", "")), str(answer.get("code", "agent")))
         return answer
@@ -124,6 +125,19 @@ class Agent:
             self._buffer += data
         line, _, self._buffer = self._buffer.partition(b"\n")
         return line
+
+    def _answers_before(self, due: float) -> bool:
+        left = due - time.monotonic()
+        return b"\n" in self._buffer or (left > 0 and bool(self._selector.select(left)))
+
+    def _decode(self, line: bytes) -> dict[str, Any]:
+        try:
+            answer = msgspec.json.decode(line)
+        except msgspec.DecodeError:
+            answer = None
+        if not isinstance(answer, dict):
+            raise RunError(f"the agent's answer is not of protocol {PROTOCOL}: {line[:200]!r}")
+        return answer
 
     def _gone(self) -> str:
         status = self._process.poll()
@@ -175,8 +189,12 @@ class Agent:
         rate: float = 0.0,
         operations: int = 0,
         on_counting: Callable[[], None] | None = None,
+        on_counted: Callable[[], None] | None = None,
     ) -> AgentSlice:
-        """Run one slice. `on_counting` is called when its counted part begins. Raises AgentError, RunError."""
+        """Run one slice. `on_counting` and `on_counted` are called when its counted part begins and ends. Raises AgentError, RunError.
+
+        The answer comes only when the operations in flight have ended, and these are not counted, so the end is timed here.
+        """
         message: dict[str, Any] = {"type": "slice", "arm": arm, "seconds": seconds, "discard": discard, "seed": seed}
         if rate:
             message["rate"] = rate
@@ -184,16 +202,23 @@ class Agent:
             message["operations"] = operations
         self.send(message)
         timeout = seconds + 120
+        due = 0.0
         while True:
+            if due and on_counted and not self._answers_before(due):
+                on_counted()
+                on_counted = None
             line = self.line(timeout)
             if line.startswith(b'{"type":"counting"'):
                 if on_counting:
                     on_counting()
+                due = time.monotonic() + seconds * (1 - discard)
                 continue
+            if on_counted:
+                on_counted()
             try:
                 return msgspec.json.decode(line, type=AgentSlice)
-            except msgspec.ValidationError:
-                answer = msgspec.json.decode(line)
+            except msgspec.DecodeError:
+                answer = self._decode(line)
                 if answer.get("type") == "error":
                     raise AgentError(str(answer.get("text", "")), str(answer.get("code", "agent"))) from None
                 raise RunError(f"the agent's answer to a slice is not of protocol {PROTOCOL}: {line[:200]!r}") from None

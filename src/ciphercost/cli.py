@@ -55,6 +55,10 @@ def main() -> NoReturn:
     except BrokenPipeError:
         sys.stderr.close()
         status = 1
+    except OSError as error:
+        where = f": {error.filename}" if error.filename else ""
+        print(f"ciphercost: {error.strerror or error}{where}; what was written until then is kept", file=sys.stderr)
+        status = 1
     raise SystemExit(status if isinstance(status, int) else 0)
 
 
@@ -130,6 +134,8 @@ def _cell(target: str, given: dict[str, Any]) -> Any:
         if not equals or not name:
             raise UsageError(f"--set {each}: write NAME=VALUE, e.g. --set version=1.2")
         factors[name] = value
+    if given["sql"] and given["workload"]:
+        raise UsageError("--workload and --sql both say what an operation is: leave one of them out")
     for name in ("clients", "rows", "rate", "sessions"):
         if given.get(name) is not None and given[name] <= 0:
             raise UsageError(
@@ -153,16 +159,49 @@ def _cell(target: str, given: dict[str, Any]) -> Any:
     )
 
 
+BESIDE_A_FILE = ("output", "json_", "no_progress", "print_spec", "targets")
+
+
+def refuse_beside_a_file(path: str) -> None:
+    """A spec file says everything itself: a flag beside it would be read over without a word. Raises UsageError."""
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        if parameter.name not in BESIDE_A_FILE and source is click.core.ParameterSource.COMMANDLINE:
+            raise UsageError(f"{parameter.opts[0]} has no effect beside a spec file: write it into {path}")
+
+
+SECONDS_A_SESSION = 11.25
+"""Of load, where nothing else is asked for: 8 sessions in 90 s."""
+MOST_SESSIONS = 40
+
+
+def _length(given: dict[str, Any]) -> tuple[int, float]:
+    """(sessions, seconds of load for each cell). With a precision wanted, sessions go on until it is reached or time is up."""
+    from ciphercost import spec
+
+    time = spec.duration(given["time_"]) if given["time_"] else 0.0
+    if given["quick_mode"]:
+        return given["sessions"] or 1, time or 90.0
+    if given["precision"]:
+        sessions = given["sessions"] or min(
+            MOST_SESSIONS, max(8, round(time / SECONDS_A_SESSION)) if time else MOST_SESSIONS
+        )
+        return sessions, time or sessions * SECONDS_A_SESSION
+    return given["sessions"] or 8, time or 90.0
+
+
 def _spec(cells: list[Any], given: dict[str, Any]) -> Any:
     from ciphercost import model, spec
 
+    sessions, time = _length(given)
     return spec.check(
         model.Spec(
             cells=cells,
             seed=given["seed"],
             mode="quick" if given["quick_mode"] else "full",
-            sessions=given["sessions"] or (1 if given["quick_mode"] else 8),
-            time=spec.duration(given["time_"]) if given["time_"] else 90.0,
+            sessions=sessions,
+            time=time,
             precision=spec.share(given["precision"]) if given["precision"] else 0.0,
             latency=not given["no_latency"],
         )
@@ -190,7 +229,11 @@ def banner(spec: Any) -> None:
     if any(cell.url for cell in spec.cells):
         click.echo(
             "=== This server is not ours. ciphercost does not control it: other load on it is in the figures. ===\n"
-            "=== Everything is made in a schema of its own, ciphercost_<run>, and dropped at the end.          ===",
+            + (
+                "=== Your statements (--sql) run on your own tables, as they are.                                  ==="
+                if any(cell.sql for cell in spec.cells)
+                else "=== Everything is made in a schema of its own, ciphercost_<run>, and dropped at the end.          ==="
+            ),
             err=True,
         )
 
@@ -230,6 +273,7 @@ def run(targets: tuple[str, ...], print_spec: bool, **given: Any) -> None:
     from ciphercost import spec
 
     if len(targets) == 1 and targets[0].endswith(".toml"):
+        refuse_beside_a_file(targets[0])
         made = spec.load(Path(targets[0]))
     else:
         made = _spec([_cell(target, given) for target in targets], given)
@@ -244,10 +288,12 @@ def run(targets: tuple[str, ...], print_spec: bool, **given: Any) -> None:
 @options(*MEASURE, *OUTPUT)
 def calibrate(engine: str, **given: Any) -> None:
     """Plain against plain: this machine's noise floor."""
-    given["time_"] = given["time_"] or "60s"
+    if ":" in engine:
+        raise UsageError(f"calibrate takes an engine alone, not '{engine}': both of its arms are plain")
+    given["time_"] = given["time_"] or "45s"  # and a quarter of a minute for eight starts
     given["regime"] = given["regime"] or "one-core"
     given["no_latency"] = True
-    _run(_spec([_cell(f"{engine.partition(':')[0]}:none", given)], given), given)
+    _run(_spec([_cell(f"{engine}:none", given)], given), given)
 
 
 @cli.command()

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import ciphercost
-from ciphercost import estimate, prove
-from ciphercost.model import FORMAT, Cell, CellEstimate, CellFacts, Estimate, Result, RunFacts, Warning_
+from ciphercost import estimate, mechanisms, prove
+from ciphercost.errors import UsageError
+from ciphercost.model import FORMAT, Cell, CellEstimate, CellFacts, Estimate, Proof, Result, RunFacts, Warning_
 from ciphercost.record import read_facts, read_proofs, read_slices
 
 if TYPE_CHECKING:
@@ -20,8 +21,13 @@ def conclude(directory: Path) -> Result:
     estimators = [
         estimate.CellEstimator(cell.void_sessions, sequential=bool(facts.spec.precision)) for cell in facts.cells
     ]
+    counted: set[tuple[int, int]] = set()
     for slice_record in read_slices(directory):
         estimators[slice_record.cell].add(slice_record)
+        if slice_record.phase in ("capacity", "latency"):
+            counted.add((slice_record.cell, slice_record.session))
+    proofs = read_proofs(directory)
+    refuse_unproven(facts, counted, proofs)
     estimates: list[CellEstimate | None] = [
         estimator.finish(facts.spec.mode, facts.spec.margin)
         if cell.status in ("ok", None) and estimator.blocks
@@ -29,7 +35,6 @@ def conclude(directory: Path) -> Result:
         for cell, estimator in zip(facts.cells, estimators, strict=True)
     ]
     corrected = iter(estimate.holm([each for each in estimates if each is not None]))
-    proofs = read_proofs(directory)
     cells = [
         cell(facts, number, next(corrected) if found is not None else None, proofs)
         for number, found in enumerate(estimates)
@@ -49,9 +54,24 @@ def conclude(directory: Path) -> Result:
     )
 
 
+def refuse_unproven(facts: RunFacts, counted: set[tuple[int, int]], proofs: list[tuple[int, Proof]]) -> None:
+    """A cell has a number only if every session that was counted has its proofs in the record. Changes the facts' status."""
+    for number, known in enumerate(facts.cells):
+        mechanism = mechanisms.get(known.spec.mechanism)
+        for session in sorted(session for cell, session in counted if cell == number):
+            heard = [proof for cell, proof in proofs if cell == number and proof.session == session]
+            if known.status in ("ok", None) and (reason := prove.unproven(heard, mechanism)):
+                known.status, known.reason = "unproven", f"session {session}: {reason}"
+
+
 def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[tuple[int, Any]]) -> Cell:
     """One row of the result: what is known of the cell, its proofs, and its estimate where there may be one."""
     known = facts.cells[number]
+    if found is not None and any(each.code == "rows-differ" for each in found.warnings):
+        known.status, found = "failed", None
+        known.reason = (
+            "the arms did not return the same number of rows for each operation: they do not do the same work"
+        )
     own = [proof for cell, proof in proofs if cell == number]
     status, reason = known.status or "failed", known.reason
     if known.status is None:
@@ -108,8 +128,22 @@ def describe(facts: CellFacts, bench: Bench) -> None:
     facts.factors = {**bench.factors, **{name: str(value) for name, value in bench.program.parameters.items()}}
     if bench.cell.url:
         facts.warnings = [
-            Warning_("not-controlled", "this server is not ours: it was not started, stopped or configured for the run")
+            Warning_("not-restarted", "each session is new connections only: this server is not ours to restart"),
+            Warning_(
+                "not-controlled", "this server is not ours: it was not started, stopped or configured for the run"
+            ),
         ]
+
+
+def describe_version(facts: CellFacts, version: str) -> None:
+    """What the server itself says of its version; binaries of ours have said it before. Raises UsageError where another was asked for."""
+    if (
+        facts.source == "running"
+        and facts.spec.version
+        and version.partition(".")[0] != facts.spec.version.partition(".")[0]
+    ):
+        raise UsageError(f"the server behind --url is {facts.spec.engine} {version}, not {facts.spec.version}")
+    facts.version = version if facts.source == "running" else facts.version or version
 
 
 def describe_session(facts: CellFacts, twins: Twins, connected: dict[str, Any]) -> None:

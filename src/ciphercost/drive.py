@@ -6,8 +6,9 @@ has the same length on a fast and on a slow machine.
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 import numpy as np
@@ -31,6 +32,8 @@ PILOT_SLICE = 0.05
 CLIENT_BOUND = 0.85
 FOREIGN = 0.05
 STEAL = 0.05
+CORES = os.cpu_count() or 1
+TICK = 1 / os.sysconf("SC_CLK_TCK")
 REFRESH = 1.0
 """Seconds between two looks at which processes the server has and how much memory they hold."""
 MAX_FAILURES = 3
@@ -66,9 +69,14 @@ class Drive:
     def cell(self) -> CellSpec:
         return self.facts.spec
 
-    def session(self, number: int, twins: Twins, agent: Agent, sampler: Sampler) -> None:
-        """Run one session. Raises RunError where it can't go on, NoSteadyState where there is no level to measure at."""
-        self._twins, self._agent, self._sampler = twins, agent, sampler
+    def session(
+        self, number: int, twins: Twins, agent: Agent, sampler: Sampler, open_arm: Callable[[Arm], None]
+    ) -> None:
+        """Run one session. `open_arm` connects an arm and sees to it that it is what was proven.
+
+        Raises RunError where it can't go on, NoSteadyState where there is no level to measure at.
+        """
+        self._twins, self._agent, self._sampler, self._open_arm = twins, agent, sampler, open_arm
         self._last_answer = 0.0
         if not self.facts.slice_seconds:
             self.facts.slice_seconds = self._pilot(number)
@@ -218,7 +226,13 @@ class Drive:
         )
         try:
             answer = self._agent.slice(
-                arm, length, discard=discard, seed=seed, rate=rate, on_counting=self._sampler.begin
+                arm,
+                length,
+                discard=discard,
+                seed=seed,
+                rate=rate,
+                on_counting=self._sampler.begin,
+                on_counted=self._sampler.stop,
             )
         except AgentError as error:
             self._fail(draft, str(error))
@@ -249,14 +263,14 @@ class Drive:
             raise RunError(f"{draft.arm} arm: {record.error}")
         for arm in ARMS:
             # A lost connection is opened again, so that one broken slice costs one block and not the session.
-            self._agent.connect(arm, **self._twins.connect[arm])
+            self._open_arm(arm)
 
     def _marks(self, answer: AgentSlice, foreign: float, steal: float) -> list[str]:
         marks = []
-        cores = max(1, len(self._twins.server_cpus | self._twins.agent_cpus))
-        if steal > STEAL:
+        # Steal is known in clock ticks: one tick in a short slice is no finding, two are.
+        if steal > STEAL and steal * answer.seconds * CORES >= 2 * TICK:
             marks.append("steal")
-        if foreign / cores > FOREIGN:
+        if foreign / CORES > FOREIGN:
             marks.append("foreign-cpu")
         window = answer.seconds * 1e9 * min(max(1, answer.threads), max(1, len(self._twins.agent_cpus)))
         shared = self._twins.embedded or bool(self._twins.server_cpus & self._twins.agent_cpus)

@@ -54,7 +54,8 @@ def judge(proofs: list[Proof], bench: provision.Bench) -> tuple[bool, str]:
             lines += wrap(
                 f"{'ok    ' if proof.passed else 'FAILED'} {proof.witness}: {proof.detail}", "    ", "           "
             )
-    refused = bool(bench.cell.url) and bool(plain) and plain[0].witness == "client" and not plain[0].passed
+    # 28000: pg_hba has no line for a connection in clear. Anything else that goes wrong there is no proof of anything.
+    refused = bool(bench.cell.url) and bool(plain) and "[28000]" in plain[0].detail and not plain[0].passed
     if refused:
         lines += wrap(
             "The server refuses connections in clear: encryption is enforced, so there is no control in clear.", "  "
@@ -63,5 +64,6 @@ def judge(proofs: list[Proof], bench: provision.Bench) -> tuple[bool, str]:
         return False, "\n".join([*lines, f"  nothing to prove: {bench.mechanism.title}"])
     missing = prove.unproven(encrypted if refused else proofs, bench.mechanism)
     proven = not missing or (refused and missing.startswith("not heard: ") and "encrypted" not in missing)
-    lines.append("  ENCRYPTED, proven by every witness" if proven else "  NOT PROVEN")
+    by = "by server and client; the wire witness had no control" if refused else "by every witness"
+    lines.append(f"  ENCRYPTED, proven {by}" if proven else "  NOT PROVEN")
     return proven, "\n".join(lines)

@@ -18,7 +18,7 @@ from ciphercost.agent import Agent
 from ciphercost.agent import find as find_agent
 from ciphercost.drive import Drive, NoSteadyState
 from ciphercost.errors import AgentError, CiphercostError, RunError, Unproven, UsageError
-from ciphercost.model import FORMAT, CellFacts, Result, RunFacts, Spec, Warning_
+from ciphercost.model import FORMAT, Arm, CellFacts, Result, RunFacts, Spec, Warning_
 from ciphercost.record import Record, directory_for, new_id
 from ciphercost.watch import Watcher
 
@@ -59,6 +59,8 @@ def run_in(
         record.save_facts()
         result = conclude.conclude(record.directory)
         record.save_result(result)
+    for problem in run_guard.problems:
+        watcher.say(f"not undone: {problem}; `ciphercost clean` tries again")
     return result, record.directory
 
 
@@ -87,6 +89,9 @@ def measure(
         facts.status, facts.reason = "unproven", str(error)
     except NoSteadyState as error:
         facts.status, facts.reason = "no-steady-state", str(error)
+    except OSError as error:
+        facts.status = "failed"
+        facts.reason = f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}; is the disk full?"
     except CiphercostError as error:
         if isinstance(error, UsageError) and len(record.facts.cells) == 1:
             raise
@@ -109,9 +114,15 @@ def one_session(session: int, bench: provision.Bench, drive: Drive, record: Reco
         bench.ready()
         conclude.describe_session(facts, twins, connected)
         agent.program(bench.program)
-        for arm, fields in twins.connect.items():
-            connected = agent.connect(arm, **fields)
-            facts.version = facts.version or str(connected["server_version"])
+
+        def open_arm(arm: Arm) -> None:
+            fields = twins.connect[arm]
+            answer = agent.connect(arm, **fields) | {"per_request": fields.get("per_request", False)}
+            prove.load_connections(bench.engine, bench.mechanism, agent, arm, answer, connected)
+            conclude.describe_version(facts, str(answer["server_version"]))
+
+        for arm in twins.connect:
+            open_arm(arm)
         if reason := prove.same_rows(twins, agent, bench.program, plan.slice_seed(seed, drive.number, session, 0, 0)):
             raise AgentError(f"the arms do not return the same rows: {reason}")
         server = twins.server
@@ -123,10 +134,11 @@ def one_session(session: int, bench: provision.Bench, drive: Drive, record: Reco
             )
         )
         if not twins.embedded and server is None:
-            facts.warnings = [
-                Warning_("server-not-seen", "the server's processes can't be seen from here: client-side figures only")
-            ]
-        drive.session(session, twins, agent, sampler)
+            unseen = Warning_(
+                "server-not-seen", "the server's processes can't be seen from here: client-side figures only"
+            )
+            facts.warnings = [*(each for each in facts.warnings if each != unseen), unseen]
+        drive.session(session, twins, agent, sampler, open_arm)
 
 
 @contextlib.contextmanager

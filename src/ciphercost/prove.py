@@ -5,6 +5,7 @@ Both directions are asserted: a probe that can't see the canary on the plain twi
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from ciphercost.engines import Engine
 from ciphercost.errors import AgentError, Unproven
 from ciphercost.mechanisms import Mechanism
 from ciphercost.model import ARMS, Arm, Proof, Witness
-from ciphercost.provision import CANARY_TABLE, Twins
+from ciphercost.provision import CANARY_TABLE, Twins, arms_of
 from ciphercost.relay import Relay, tls_records
 from ciphercost.workloads import Program
 
@@ -53,7 +54,7 @@ def prove(
     """
     probe = Probe(engine, mechanism, twins, agent, session)
     proofs: list[Proof] = []
-    for arm in ARMS:
+    for arm in arms_of(session):
         # The client first: without a connection the others have nothing to look at.
         for witness in sorted(mechanism.witnesses, key=lambda name: name != "client"):
             proofs.append(_hear(probe, arm, witness))
@@ -78,6 +79,29 @@ def unproven(proofs: list[Proof], mechanism: Mechanism) -> str:
     return f"not heard: {', '.join(missing)}" if missing else ""
 
 
+def load_connections(
+    engine: Engine, mechanism: Mechanism, agent: Agent, arm: Arm, answer: Mapping[str, Any], proven: Mapping[str, Any]
+) -> None:
+    """That the very connections which make the load are what was proven. Raises Unproven.
+
+    `answer`: of the load's `connect`; `proven`: of the encrypted arm's proof. Where connections stay open the server is asked of each.
+    """
+    if not mechanism.witnesses:
+        return
+    if bool(answer["encrypted"]) != (arm == "encrypted"):
+        state = "encrypted" if answer["encrypted"] else "in clear"
+        raise Unproven(f"client witness, {arm} arm: the load's connections are {state}")
+    if arm == "encrypted" and any(answer[name] != proven.get(name) for name in ("protocol", "cipher")):
+        raise Unproven(
+            f"client witness, encrypted arm: the load negotiated {describe(answer)}, proven was {describe(proven)}"
+        )
+    if mechanism.layer == "transit" and not answer.get("per_request"):
+        rows = agent.query(arm, engine.tls_witness, everywhere=True)
+        passed, detail = judge_sessions(rows, arm, str(answer["cipher"]))
+        if not passed:
+            raise Unproven(f"server witness, {arm} arm, the load's own sessions: {detail}")
+
+
 def require(proofs: list[Proof], mechanism: Mechanism) -> None:
     """Raises Unproven, naming the witness, unless both arms are what their names say."""
     if reason := unproven(proofs, mechanism):
@@ -94,7 +118,9 @@ def _hear(probe: Probe, arm: Arm, witness: Witness) -> Proof:
 
 def _close(probe: Probe) -> None:
     for arm in probe.connected:
-        probe.agent.disconnect(f"prove-{arm}")
+        # A witness may have lost its connection; then there is nothing to close.
+        with contextlib.suppress(AgentError):
+            probe.agent.disconnect(f"prove-{arm}")
 
 
 # ── what the client negotiated ────────────────────────────────────────────────────────────────────────────────────────
@@ -263,6 +289,7 @@ def negotiated(answer: Mapping[str, Any]) -> dict[str, str]:
     found = {ours: str(answer[theirs]) for theirs, ours in names.items() if answer.get(theirs)}
     if answer.get("peer"):
         found["verified"] = "yes" if answer.get("verified") else "no"
+        found["resumed"] = "yes" if answer.get("resumed") else "no"
     return found
 
 

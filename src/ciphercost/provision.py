@@ -8,6 +8,7 @@ from __future__ import annotations
 import secrets
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -23,6 +24,11 @@ from ciphercost.model import ARMS, Arm, CellSpec
 
 SECRET_FIELDS = frozenset({"password", "key"})
 CANARY_TABLE = "ciphercost_canary"
+
+
+def arms_of(session: int) -> tuple[Arm, ...]:
+    """Which arm is copied, proven and connected first: by turns, so that being first favours neither. Pure."""
+    return ARMS if session % 2 else ARMS[::-1]
 
 
 class Twins(msgspec.Struct):
@@ -78,13 +84,14 @@ class Bench(msgspec.Struct):
     def session(self, number: int, server_cpus: set[int], agent_cpus: set[int]) -> Iterator[Twins]:
         """Fresh twins: data copied, servers started, nothing connected yet. All of it is gone afterwards."""
         work = self.directory / f"session-{number}"
+        arms = arms_of(number)
         with ExitStack() as stack:
             servers: dict[str, Server] = {}
             stack.callback(shutil.rmtree, work, ignore_errors=True)
-            for place in self.places:
+            for place in self.places if number % 2 else self.places[::-1]:
                 servers[place] = stack.enter_context(self._server(place, work / place, server_cpus))
             yield Twins(
-                connect={arm: self.connection(arm, servers) for arm in ARMS},
+                connect={arm: self.connection(arm, servers, len(agent_cpus)) for arm in arms},
                 servers=list(servers.values()),
                 directories={arm: [work / (arm if self.separate else "both")] for arm in ARMS},
                 canary=self.canary,
@@ -93,8 +100,8 @@ class Bench(msgspec.Struct):
                 embedded=self.engine.embedded,
             )
 
-    def connection(self, arm: Arm, servers: Mapping[str, Server]) -> dict[str, object]:
-        """The server's own fields, what the mechanism adds for this arm, and the load level."""
+    def connection(self, arm: Arm, servers: Mapping[str, Server], threads: int = 1) -> dict[str, object]:
+        """The server's own fields, what the mechanism adds for this arm, and the load level. `threads`: cores of the agent."""
         server = servers[arm if self.separate else "both"]
         # A server of the user's is met with the factors that were given, and none of our defaults.
         given = self.cell.factors if self.cell.url else self.factors
@@ -106,7 +113,7 @@ class Bench(msgspec.Struct):
             fields["per_request"] = True
         if self.schema:
             fields["search_path"] = self.schema
-        return fields | {"connections": self.clients, "threads": 1}
+        return fields | {"connections": self.clients, "threads": max(1, min(self.clients, threads))}
 
     @contextmanager
     def _server(self, place: str, directory: Path, cpus: set[int] | None) -> Iterator[Server]:
@@ -128,7 +135,8 @@ class Bench(msgspec.Struct):
 
     def settings(self) -> dict[str, str]:
         """What the mechanism asks of a server of ours."""
-        return self.mechanism.server_settings(self.engine, self.factors, self.secrets)
+        wanted = self.mechanism.server_settings(self.engine, self.factors, self.secrets)
+        return wanted | self.engine.settings_for(self.clients)
 
     def load(self) -> None:
         """Fill the template, once for each place. Raises RunError with the statement that failed."""
@@ -221,12 +229,21 @@ def running_schema(made: Bench) -> Iterator[None]:
     with Agent(log=made.logs / "agent.log") as agent:
         agent.connect("loader", **fields)
         agent.query("loader", f"CREATE SCHEMA {name}")
-        try:
+    try:
+        with Agent(log=made.logs / "agent.log") as agent:
+            agent.connect("loader", **fields)
             agent.query("loader", f"COMMENT ON SCHEMA {name} IS 'made by ciphercost, run {made.guard.run_id}'")
             made.fill(agent)
-            yield
-        finally:
-            agent.query("loader", f"DROP SCHEMA {name} CASCADE")
+        yield
+    finally:
+        # By a connection of its own: the loader's may be what went wrong.
+        try:
+            with Agent(log=made.logs / "agent.log") as agent:
+                agent.connect("loader", **fields)
+                agent.query("loader", f"DROP SCHEMA {name} CASCADE")
+        except RunError as error:
+            left = f"the schema {name} could not be dropped ({error}); drop it yourself: DROP SCHEMA {name} CASCADE"
+            print(f"ciphercost: {left}", file=sys.stderr)
 
 
 def copy(source: Path, target: Path) -> None:

@@ -131,16 +131,18 @@ class Sampler:
         self._network = _open("/proc/self/net/dev")
         self._disks = _open("/proc/diskstats")
         self._all = _open("/sys/fs/cgroup/cpuacct/cpuacct.usage")
+        self._all_v2 = None if self._all else _open("/sys/fs/cgroup/cpu.stat")
         self._io: dict[int, ProcFile] = {}
         self._schedstat: dict[int, ProcFile] = {}
         self._started = self._level()
+        self._stopped: Level | None = None
         self.memory = 0
         self._refreshed = 0.0
         self.refresh()
 
     def close(self) -> None:
         """Close every file that was kept open."""
-        single = (self._stat, self._meminfo, self._network, self._disks, self._all)
+        single = (self._stat, self._meminfo, self._network, self._disks, self._all, self._all_v2)
         for file in (*self._groups.values(), *self._io.values(), *self._schedstat.values(), *single):
             if file is not None:
                 file.close()
@@ -165,9 +167,14 @@ class Sampler:
     def begin(self) -> None:
         self._started = self._level()
 
+    def stop(self) -> None:
+        """The counted part is over: what comes until `end` is not counted."""
+        self._stopped = self._level()
+
     def end(self, agent_cpu_ns: int = 0) -> Counters:
-        """What happened since `begin`. `agent_cpu_ns`: CPU that the agent says it used, so that it isn't taken for foreign."""
-        a, b = self._started, self._level()
+        """What happened from `begin` to `stop` (or to now). `agent_cpu_ns`: CPU that the agent says it used, so that it isn't taken for foreign."""
+        a, b = self._started, self._stopped or self._level()
+        self._stopped = None
         window = max(1, b.at_ns - a.at_ns)
         host = [after - before for before, after in zip(a.host, b.host, strict=True)]
         total = max(1, sum(host))
@@ -219,12 +226,20 @@ class Sampler:
             read_bytes=read,
             write_bytes=write,
             host=tuple(int(value) for value in first),
-            all_cpu_ns=int(self._all.read()) if self._all else -1,
+            all_cpu_ns=self._machine_cpu(),
             own_cpu_ns=time.process_time_ns(),
             network_bytes=self._network_bytes(),
             disk_weighted_ms=self._disk_weighted(),
             memory_available=int(meminfo[at + 13 :].split(None, 1)[0]) * 1024 if at >= 0 else 0,
         )
+
+    def _machine_cpu(self) -> int:
+        if self._all:
+            return int(self._all.read())
+        if self._all_v2:
+            fields = dict(line.split() for line in self._all_v2.read().splitlines())
+            return int(fields[b"usage_usec"]) * 1000
+        return -1
 
     def _server_cpu(self) -> tuple[int, int, int]:
         if self._embedded:
@@ -242,13 +257,17 @@ class Sampler:
             except OSError:
                 self._schedstat.pop(pid).close()
         user_ticks = system_ticks = ended = 0
-        if self._server:
+        for pid in self._schedstat:
             try:
-                fields_ = Path(f"/proc/{self._server}/stat").read_bytes().rpartition(b")")[2].split()
-                ended = int(fields_[13]) + int(fields_[14])
-                user_ticks, system_ticks = int(fields_[13]), int(fields_[14])
+                times = [
+                    int(each) for each in Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[11:15]
+                ]
             except OSError:
-                pass
+                continue
+            user_ticks, system_ticks = user_ticks + times[0], system_ticks + times[1]
+            if pid == self._server:  # the children that have ended, known by their clock ticks only
+                ended += times[2] + times[3]
+                user_ticks, system_ticks = user_ticks + times[2], system_ticks + times[3]
         return total + ended * _TICK_NS, user_ticks * _TICK_NS, system_ticks * _TICK_NS
 
     def _network_bytes(self) -> int:

@@ -40,7 +40,7 @@ class Script(msgspec.Struct, frozen=True):
     @property
     def read_only(self) -> bool:
         """True where every statement only reads, as far as its first word tells."""
-        return all(re.match(r"(?is)\s*(select|values|table|show)\b", each.sql) for each in self.statements)
+        return all(_reads(bare(each.sql)) for each in self.statements)
 
 
 _FUNCTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -53,6 +53,19 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 # String literals, quoted identifiers, comments and PostgreSQL's `::` casts must keep their colons.
 _TOKEN = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|/\*.*?\*/|::|:([A-Za-z_]\w*)|;|\$\d+", re.DOTALL)
 _WORD = re.compile(r":([A-Za-z_]\w*)")
+
+
+def bare(text: str) -> str:
+    """SQL without its comments; what stands in quotes is left alone. Pure."""
+    return _TOKEN.sub(lambda match: " " if match.group(0).startswith(("--", "/*")) else match.group(0), text)
+
+
+def _reads(sql: str) -> bool:
+    first = re.match(r"(?is)\s*\(?\s*(select|values|table|show|with)\b", sql)
+    # WITH may hold a writing part, and a function that is called may write too; the rows are then compared less strictly.
+    return first is not None and not re.search(
+        r"(?i)\b(insert|update|delete|merge|into)\b", re.sub(r"'[^']*'", "''", sql)
+    )
 
 
 def parse(text: str, parameters: Mapping[str, int | str], where: str = "script") -> Script:
@@ -190,7 +203,7 @@ def _split(text: str, where: str) -> list[tuple[int, str]]:
     """(line, statement) for each statement; `;` inside strings and comments does not end one."""
     if text.count("'") % 2:
         # Cheap and sure: an open string would swallow the rest of the file as one statement.
-        stripped = re.sub(r"--[^\n]*|/\*.*?\*/|\"[^\"]*\"", "", text, flags=re.DOTALL)
+        stripped = re.sub(r"\"[^\"]*\"", "", bare(text))
         if stripped.count("'") % 2:
             raise UsageError(f"{where}: a string literal (') is never closed")
     found: list[tuple[int, str]] = []
@@ -198,10 +211,9 @@ def _split(text: str, where: str) -> list[tuple[int, str]]:
     ends = [match.start() for match in _TOKEN.finditer(text) if match.group(0) == ";"]
     for end in [*ends, len(text)]:
         piece = text[start:end]
-        bare = re.sub(r"--[^\n]*|/\*.*?\*/", "", piece, flags=re.DOTALL)
-        if bare.strip():
+        if bare(piece).strip():
             line = text.count("\n", 0, start + len(piece) - len(piece.lstrip())) + 1
-            found.append((line, bare.strip()))
+            found.append((line, piece.strip()))
         start = end + 1
     return found
 

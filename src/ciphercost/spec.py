@@ -61,6 +61,10 @@ def check(spec: Spec) -> Spec:
         value = getattr(spec, name)
         if not (math.isfinite(value) and value > 0):
             raise UsageError(f"{name} {value}: must be above 0")
+    if spec.seed < 0:
+        raise UsageError(f"seed {spec.seed}: must be 0 (drawn at the start) or above")
+    if spec.precision and any(cell.regime == "latency" for cell in spec.cells):
+        raise UsageError("precision stops a closed loop; regime latency has none: leave one of them out")
     if not 0 <= spec.precision < 1:
         raise UsageError(f"precision {spec.precision}: must lie between 0 and 1")
     if spec.slice_seconds and not 0.05 <= spec.slice_seconds <= 60:
@@ -118,6 +122,8 @@ def _check_cell(cell: CellSpec) -> None:
         raise UsageError(
             f"{cell.engine} is embedded: it has no connections to open, so workload '{program.name}' does not fit"
         )
+    if cell.url and not engine.embedded:
+        engine.check_url(cell.url)
     if engine.embedded and (cell.url or cell.bindir):
         raise UsageError(f"{cell.engine} is embedded in the agent: --url and --bindir do not fit")
 
@@ -131,6 +137,8 @@ def load(path: Path) -> Spec:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is not TOML: {error}") from None
     _check_keys(data, Spec, str(path))
+    if not isinstance(data.get("cells", []), list):
+        raise UsageError(f"{path}: cells must be a list: begin each with [[cells]]")
     for number, cell in enumerate(data.get("cells", []), start=1):
         if isinstance(cell, dict):
             _check_keys(cell, CellSpec, f"{path}, cell {number}")

@@ -93,7 +93,7 @@ class Bar(Watcher):
         self.say(outline(len(titles), sum(load_seconds), wall_seconds))
 
     def say(self, text: str) -> None:
-        self._console.print(text, highlight=False, soft_wrap=True)
+        self._console.print(text, highlight=False, soft_wrap=True, markup=False)
 
     def phase(self, cell: int, session: int, name: str) -> None:
         if cell != self._cell:

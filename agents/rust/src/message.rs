@@ -105,6 +105,13 @@ pub enum Tls {
     VerifyFull,
 }
 
+impl Postgres {
+    /// Whether what is sent can be read on the way: no TLS, and not to this machine itself.
+    pub fn exposed(&self) -> bool {
+        self.tls == Tls::Off && !self.host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 pub enum TlsVersion {
     #[serde(rename = "1.2")]

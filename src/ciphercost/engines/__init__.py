@@ -76,6 +76,14 @@ class Engine(ABC):
     def find(self, version: str = "", *, url: str = "", bindir: str = "") -> Installation:
         """The installation to use: running (url), then bindir and PATH, then what was installed, then fetched. Raises MissingServer."""
 
+    def check_url(self, url: str) -> None:  # noqa: ARG002
+        """Refuse a URL that can't be used, before anything is written down. Raises UsageError, never repeating a password."""
+        raise UsageError(f"{self.name} is not reached by a URL")
+
+    def settings_for(self, clients: int) -> dict[str, str]:  # noqa: ARG002
+        """Settings that this many clients an arm need."""
+        return {}
+
     @abstractmethod
     def install(self, version: str = "", source: str = "") -> Installation:
         """Fetch this version into a private root (`debian`, `maven`); nothing is installed on the host. Raises MissingServer."""

@@ -241,7 +241,15 @@ def listener(address: str, port: int) -> int:
         with contextlib.suppress(OSError):
             if inodes & {os.readlink(each) for each in directory.iterdir()}:  # noqa: PTH115 - not a path
                 holders.append(int(directory.parent.name))
-    return min(holders, default=0)
+    # A relay or a pooler may be what listens; its CPU is not the server's.
+    return next((pid for pid in sorted(holders) if _command(pid).startswith(("postgres", "postmaster"))), 0)
+
+
+def _command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
 
 
 def address_of(host: str, port: int) -> str:
@@ -349,6 +357,13 @@ class Postgresql(Engine):
             if matches(each.version, version) and reachable(Path(each.location)):
                 return each
         return self.install(version)
+
+    def check_url(self, url: str) -> None:
+        _parse(url)
+
+    def settings_for(self, clients: int) -> dict[str, str]:
+        """Both arms' connections are open together, and a few of the witnesses'."""
+        return {"max_connections": str(2 * clients + 20)} if 2 * clients + 20 > int(SETTINGS["max_connections"]) else {}
 
     def _in(self, bindir: Path, version: str) -> Installation:
         found = version_of(bindir)

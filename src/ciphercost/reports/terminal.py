@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ciphercost import engines
 from ciphercost.model import ARMS, Cell, Estimate, Result
 
 WIDTH = 80
@@ -43,6 +44,8 @@ def _lines(cell: Cell) -> Iterator[str]:
             if not proof.passed:
                 yield from wrap(f"FAILED {proof.witness} witness, {proof.arm} arm: {proof.detail}", "  ")
         return
+    if cell.status != "ok":
+        yield from wrap(f"{cell.status.upper()}: {cell.reason}", "  ")
     yield f"  {'what encryption costs':<25}{'':>14}  {'95 % interval':<17} plain → encrypted"
     for key, label, more, less in METRICS:
         if key in cell.overhead:
@@ -69,7 +72,7 @@ def worded(estimate: Estimate, more: str = "more", less: str = "less") -> str:
     """`12.3 % fewer`, `31 % more`, `8.4 times more` of a ratio."""
     change = estimate.ratio - 1
     if estimate.ratio >= 3:
-        return f"{estimate.ratio:.3g} times {more}"
+        return f"{estimate.ratio:.3g} times"
     return f"{abs(change) * 100:.{decimals(estimate)}f} % {more if change >= 0 else less}"
 
 
@@ -125,9 +128,10 @@ def verdict(cell: Cell) -> str:
     rests = f"{cell.sessions} session{'s' * (cell.sessions != 1)}, {cell.blocks} blocks"
     if cell.mode == "quick":
         rests += "; this server pair only"
+    what = "throughput" if "throughput" in cell.overhead else "latency"
     words = {
-        "differs": "throughput differs",
-        "equivalent": "no difference larger than the margin",
+        "differs": f"{what} differs",
+        "equivalent": f"no difference in {what} larger than the margin (1 % unless told otherwise)",
         "unresolved": "unresolved",
     }.get(cell.verdict or "", "none")
     if cell.verdict == "unresolved" and cell.smallest_effect:
@@ -154,7 +158,7 @@ def proof_line(cell: Cell) -> str:
 
 
 def embedded(cell: Cell) -> bool:
-    return "server_cpu_per_op" not in cell.overhead
+    return engines.get(cell.engine).embedded if cell.engine in engines.names() else False
 
 
 def footer(result: Result) -> str:

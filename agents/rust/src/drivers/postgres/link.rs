@@ -131,7 +131,7 @@ impl Link {
                     let asked = &self.server.asked;
                     while let Some(message) = self.inbox.next(false)? {
                         let Message::Other { tag, body } = message else { continue };
-                        match login.hear(tag, body, &asked.user, asked.password.as_deref())? {
+                        match login.hear(tag, body, asked)? {
                             Turn::Wait => {}
                             Turn::Send(answer) => transport.send(&answer)?,
                             Turn::Ready => {

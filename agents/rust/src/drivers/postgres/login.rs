@@ -43,9 +43,9 @@ pub fn startup(asked: &Postgres) -> Result<BytesMut> {
 }
 
 impl Login {
-    pub fn hear(&mut self, tag: u8, body: &[u8], user: &str, password: Option<&str>) -> Result<Turn> {
+    pub fn hear(&mut self, tag: u8, body: &[u8], asked: &Postgres) -> Result<Turn> {
         match tag {
-            b'R' => self.authenticate(body, user, password),
+            b'R' => self.authenticate(body, asked),
             b'S' => {
                 let mut fields = Fields(body);
                 if fields.string() == "server_version" {
@@ -59,16 +59,22 @@ impl Login {
         }
     }
 
-    fn authenticate(&mut self, body: &[u8], user: &str, password: Option<&str>) -> Result<Turn> {
+    fn authenticate(&mut self, body: &[u8], asked: &Postgres) -> Result<Turn> {
         let mut fields = Fields(body);
+        let password = asked.password.as_deref();
         let secret = || password.ok_or_else(|| Failure::connect("the server asks for a password and none was given"));
         let mut answer = BytesMut::new();
         match fields.i32() {
             0 => return Ok(Turn::Wait),
+            3 if asked.exposed() => {
+                let text =
+                    "the server asks for the password in clear, over a connection in clear: refused. Use scram-sha-256";
+                return Err(Failure::connect(text));
+            }
             3 => frontend::password_message(secret()?.as_bytes(), &mut answer).map_err(internal)?,
             5 => {
                 let salt = fields.bytes(4).try_into().map_err(|_| Failure::connect("a salt of the wrong length"))?;
-                let hash = md5_hash(user.as_bytes(), secret()?.as_bytes(), salt);
+                let hash = md5_hash(asked.user.as_bytes(), secret()?.as_bytes(), salt);
                 frontend::password_message(hash.as_bytes(), &mut answer).map_err(internal)?;
             }
             10 => {
