@@ -179,7 +179,7 @@ class FakeAgent:
         done = operations or round(min(rate or 1e18, 1e9 / latency) * counted)
         self.clock += done * latency / 1e9 if operations else seconds
         return {
-            "type": "slice", "arm": arm, "seconds": done * latency / 1e9 if operations else counted, "operations": done, "errors": 0,
+            "type": "slice", "arm": arm, "seconds": done * latency / 1e9 if operations else counted, "operations": done, "work": float(done), "errors": 0,
             "rows": done, "checksum": f"{done + (arm == 'encrypted' and self.options.differ):016x}",
             "cpu_user_ns": round(done * latency * 0.6), "cpu_system_ns": round(done * latency * 0.3),
             "bytes_sent": 0, "bytes_received": 0, "segments_sent": 0, "segments_received": 0, "connects": 0, "resumed": 0, "late": 0,

@@ -50,7 +50,7 @@ def describe(arm: Arm, main: Arms, latency: Arms, histogram: Histogram | None) -
         "operations": int(operations),
         "errors": int(main.total(arm, "errors")),
         "seconds": seconds,
-        "throughput": operations / seconds,
+        "throughput": main.total(arm, "work") / seconds,
         "rows_per_op": main.per_operation(arm, "rows"),
         "client_cpu_us_per_op": main.per_operation(arm, "client_user_ns", "client_system_ns") / 1e3,
         "client_user_us_per_op": main.per_operation(arm, "client_user_ns") / 1e3,
@@ -62,11 +62,11 @@ def describe(arm: Arm, main: Arms, latency: Arms, histogram: Histogram | None) -
     }
     if main.total(arm, "sampled"):
         facts |= {
-            "server_cpu_us_per_op": main.per_operation(arm, "server_cpu_ns") / 1e3,
-            "server_user_us_per_op": main.per_operation(arm, "server_user_ns") / 1e3,
-            "server_system_us_per_op": main.per_operation(arm, "server_system_ns") / 1e3,
-            "read_bytes_per_op": main.per_operation(arm, "read_bytes"),
-            "write_bytes_per_op": main.per_operation(arm, "write_bytes"),
+            "server_cpu_us_per_op": main.per_work(arm, "server_cpu_ns") / 1e3,
+            "server_user_us_per_op": main.per_work(arm, "server_user_ns") / 1e3,
+            "server_system_us_per_op": main.per_work(arm, "server_system_ns") / 1e3,
+            "read_bytes_per_op": main.per_work(arm, "read_bytes"),
+            "write_bytes_per_op": main.per_work(arm, "write_bytes"),
             "host": host(arm, main),
         }
     if samples := main.total(arm, "memory_samples"):

@@ -127,7 +127,7 @@ class Drive:
             arm = ARMS[step % 2]
             answer = self._slice(session, "pilot", 0, "", step, arm, PILOT_SLICE, discard=0.0)
             if answer is not None:
-                rates[arm].append(np.log(max(answer.operations, 0.5) / answer.seconds))
+                rates[arm].append(np.log(max(answer.done, 1e-3) / answer.seconds))
         shortest = min(len(rates["plain"]), len(rates["encrypted"]))
         if rates["plain"]:
             self.facts.capacity = {"pilot_per_s": float(np.exp(np.mean(rates["plain"])))}
@@ -150,7 +150,7 @@ class Drive:
                 answer = self._slice(session, "warmup", 0, "", 2 * step, arm, length, discard=0.0)
                 spent += length
                 if answer is not None:
-                    rates[arm].append(np.log(max(answer.operations, 0.5) / answer.seconds))
+                    rates[arm].append(np.log(max(answer.done, 1e-3) / answer.seconds))
             step += 1
             enough = spent >= self.budget.warmup_s
             if enough and plan.steady(np.array(rates["plain"]), np.array(rates["encrypted"])):
@@ -249,7 +249,7 @@ class Drive:
         )
         self.record.append(record)
         self.estimator.add(record)
-        self.watcher.slice(self.number, length, answer.operations / answer.seconds if answer.seconds else 0.0, arm)
+        self.watcher.slice(self.number, length, answer.done / answer.seconds if answer.seconds else 0.0, arm)
         return answer
 
     def _fail(self, draft: SliceRecord, reason: str) -> None:

@@ -25,11 +25,11 @@ from ciphercost.tally import QUANTILES, Arms, Tally
 
 # Beside throughput: totals of one field ÷ totals of another, encrypted ÷ plain. The ratio of totals is the estimate.
 RATIOS: tuple[tuple[str, tuple[str, ...], str, str], ...] = (
-    ("server_cpu_per_op", ("server_cpu_ns",), "operations", "CPU time/operation"),
+    ("server_cpu_per_op", ("server_cpu_ns",), "work", "CPU time/operation"),
     ("client_cpu_per_op", ("client_user_ns", "client_system_ns"), "operations", "CPU time/operation"),
     ("wire_bytes_per_op", ("wire_bytes",), "operations", "bytes/operation"),
     ("segments_per_op", ("segments",), "operations", "segments/operation"),
-    ("disk_bytes_per_op", ("read_bytes", "write_bytes"), "operations", "bytes/operation"),
+    ("disk_bytes_per_op", ("read_bytes", "write_bytes"), "work", "bytes/operation"),
     ("memory", ("memory_bytes",), "memory_samples", "bytes"),
 )
 PAIR_ONLY = "this server pair only"
@@ -50,7 +50,7 @@ class CellEstimator:
         self._tallies = {"capacity": Tally(), "latency": Tally()}
         self._values: dict[int, array[float]] = defaultdict(lambda: array("d"))
         self._centres: dict[int, tuple[int, float]] = {}
-        self._other = Counter[str]()
+        self._other: defaultdict[str, float] = defaultdict(float)
         self._open: tuple[str, int, int] | None = None
         self._pending: dict[int, SliceRecord] = {}
         self._broken = False
@@ -62,11 +62,11 @@ class CellEstimator:
         if record.session in self._void:
             return
         agent = record.agent
-        failed = bool(record.error) or agent is None or agent.operations <= 0 or agent.seconds <= 0
+        failed = bool(record.error) or agent is None or agent.done <= 0 or agent.seconds <= 0
         if record.phase not in self._tallies:
             if agent is not None and not failed and record.arm == "plain":
-                self._other["operations"] += agent.operations
-                self._other["ns"] += round(agent.seconds * 1e9)
+                self._other["work"] += agent.done
+                self._other["seconds"] += agent.seconds
             return
         here = (record.phase, record.session, record.block)
         if here != self._open:
@@ -154,8 +154,8 @@ class CellEstimator:
         """Operations a second of the plain arm: of its capacity slices, else of warm-up and pilot; 0 where none ran."""
         rows = self._tallies["capacity"].arms()
         if len(rows.plain):
-            return float(rows.total("plain", "operations") / rows.total("plain", "seconds"))
-        return self._other["operations"] / self._other["ns"] * 1e9 if self._other["ns"] else 0.0
+            return float(rows.total("plain", "work") / rows.total("plain", "seconds"))
+        return self._other["work"] / self._other["seconds"] if self._other["seconds"] else 0.0
 
     def carryover(self, session: int | None = None) -> Carryover:
         """λ with its p-value, of one session or of all capacity blocks so far."""

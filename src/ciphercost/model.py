@@ -122,6 +122,13 @@ class AgentSlice(msgspec.Struct, tag="slice", tag_field="type", frozen=True):
     threads: int
     histogram: str
     first_error: str = ""
+    work: float = 0.0
+    """Operations by their share in the counted part; 0: not said, `operations` stands for it."""
+
+    @property
+    def done(self) -> float:
+        """Operations done in the counted part, parts of operations included."""
+        return self.work or float(self.operations)
 
 
 class Counters(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -33,7 +33,7 @@ HOST = (
 )
 """Host counters as sar prints them; the first six are shares, printed in per cent."""
 FIELDS = (
-    "operations", "seconds", "errors", "rows", "client_user_ns", "client_system_ns", "wire_bytes", "segments",
+    "operations", "work", "seconds", "errors", "rows", "client_user_ns", "client_system_ns", "wire_bytes", "segments",
     "connects", "resumed", "late", "sampled", "server_cpu_ns", "server_user_ns", "server_system_ns", "read_bytes",
     "write_bytes", "memory_bytes", "memory_samples", *HOST,
 )  # fmt: skip
@@ -47,6 +47,7 @@ def row(record: SliceRecord) -> tuple[float, ...]:
     assert agent is not None
     head = (
         agent.operations,
+        agent.done,
         agent.seconds,
         agent.errors,
         agent.rows,
@@ -99,7 +100,12 @@ class Arms(NamedTuple):
         return float(sum(self.of(arm)[:, :, COLUMN[field]].sum() for field in fields))
 
     def per_operation(self, arm: Arm, *fields: str) -> float:
-        return self.total(arm, *fields) / self.total(arm, "operations")
+        whole = self.total(arm, "operations")
+        return self.total(arm, *fields) / whole if whole else 0.0
+
+    def per_work(self, arm: Arm, *fields: str) -> float:
+        """For what is sampled at the edges of the counted part, where operations are cut in two."""
+        return self.total(arm, *fields) / self.total(arm, "work")
 
     def by_session(self, mode: Mode) -> bool:
         """Whether sessions are the unit of what is estimated: in full mode, once there are two."""
@@ -121,7 +127,7 @@ class Arms(NamedTuple):
 
     def throughput_ratio(self) -> float:
         """Operations a second of all slices together, encrypted ÷ plain."""
-        encrypted, plain = (self.total(arm, "operations") / self.total(arm, "seconds") for arm in ARMS[::-1])
+        encrypted, plain = (self.total(arm, "work") / self.total(arm, "seconds") for arm in ARMS[::-1])
         return encrypted / plain
 
     def enough_requests(self, share: float) -> bool:
@@ -157,7 +163,7 @@ class Tally:
         for record in records:
             values = row(record)
             self._rows.extend(values)
-            rates.append(math.log(values[0] / values[1]))
+            rates.append(math.log(values[COLUMN["work"]] / values[COLUMN["seconds"]]))
         self._signs.append(sign)
         self._sessions.append(session)
         if latencies is not None:
@@ -194,7 +200,7 @@ class Tally:
     def log_rates(self) -> tuple[Floats, Ints, Floats]:
         """Signs (blocks,), sessions (blocks,), log rates by position (blocks, 4)."""
         slices = self._slices()
-        rates = np.log(slices[:, :, COLUMN["operations"]] / slices[:, :, COLUMN["seconds"]])
+        rates = np.log(slices[:, :, COLUMN["work"]] / slices[:, :, COLUMN["seconds"]])
         return np.array(self._signs), np.array(self._sessions), rates
 
     def histogram(self, arm: Arm) -> Histogram | None:

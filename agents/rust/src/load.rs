@@ -34,6 +34,8 @@ pub struct Total {
 #[derive(Debug, Default)]
 pub struct Tally {
     pub operations: u64,
+    /// Operations by their share in the counted part: one that is half inside counts a half.
+    pub work: f64,
     pub errors: u64,
     pub rows: u64,
     pub checksum: u64,
@@ -48,6 +50,7 @@ pub struct Tally {
 impl Tally {
     fn add(&mut self, other: &Tally) {
         self.operations += other.operations;
+        self.work += other.work;
         self.errors += other.errors;
         self.rows += other.rows;
         self.checksum = self.checksum.wrapping_add(other.checksum);
@@ -349,6 +352,12 @@ impl<'a, C: Connection> Worker<'a, C> {
         let now = now_ns();
         if now >= self.boundary_ns {
             self.look(now);
+        }
+        let (slot, shared) = (&self.slots[at], self.shared);
+        let inside = now.min(shared.end_ns).saturating_sub(slot.from_ns.max(shared.count_from_ns));
+        if inside > 0 && slot.connection.outcome().error.is_none() {
+            let whole = now - slot.from_ns;
+            self.tally.work += if inside == whole { 1.0 } else { inside as f64 / whole as f64 };
         }
         if self.counting {
             let slot = &self.slots[at];

@@ -371,6 +371,7 @@ pub struct SliceAnswer {
     pub arm: String,
     pub seconds: f64,
     pub operations: u64,
+    pub work: f64,
     pub errors: u64,
     pub rows: u64,
     pub checksum: String,

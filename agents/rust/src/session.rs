@@ -133,6 +133,7 @@ impl Session {
             arm: asked.arm.clone(),
             seconds: total.seconds,
             operations: tally.operations,
+            work: tally.work,
             errors: tally.errors,
             rows: tally.rows,
             checksum: format!("{:016x}", tally.checksum),
