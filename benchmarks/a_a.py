@@ -11,7 +11,7 @@ from ciphercost.model import CellSpec, Spec
 from run import Row
 
 RUNS = 60
-SECONDS = 8.0
+SECONDS = 5.0
 ALLOWED = 7
 
 
