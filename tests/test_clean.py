@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,8 +17,7 @@ from ciphercost import clean, doctor, guard, record
 from ciphercost.clean import Leftover
 from ciphercost.guard import Guard
 from conftest import Require
-
-PATIENCE = 30.0
+from processes import wait_for
 
 CONTROLLER = """
 import sys
@@ -31,13 +30,6 @@ process = made.spawn(["sh", "-c", "trap '' INT; setsid sleep 1000 & wait"], cwd=
 print(made.pid, flush=True)
 sys.stdin.read()
 """
-
-
-def wait_for(what: str, condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, f"waited {PATIENCE:g} s for: {what}"
-        time.sleep(0.02)
 
 
 def of(run_id: str) -> list[Leftover]:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,15 +17,7 @@ import pytest
 from ciphercost import guard, record
 from ciphercost.errors import RunError, UsageError
 from ciphercost.guard import Guard
-
-PATIENCE = 30.0
-
-
-def wait_for(what: str, condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, f"waited {PATIENCE:g} s for: {what}"
-        time.sleep(0.02)
+from processes import PATIENCE, marked, wait_for
 
 
 def alive(pid: int) -> bool:
@@ -241,18 +233,6 @@ def test_a_controller_killed_at_any_moment_leaves_nothing(moment: str, delay_ms:
     assert not (guard.scratch_base() / run_id).exists()
     assert not [path for parent in guard.cgroup_parents() for path in parent.glob(f"*{run_id}*")]
     assert not [path for path in Path("/proc").glob("[0-9]*/cwd") if run_id in _link(path)]
-
-
-def marked(run_id: str) -> list[int]:
-    mark = f"{guard.RUN_MARK}={run_id}".encode()
-    found = []
-    for path in Path("/proc").glob("[0-9]*/environ"):
-        try:
-            if mark in path.read_bytes().split(b"\0"):
-                found.append(int(path.parent.name))
-        except OSError:
-            continue
-    return found
 
 
 def _link(path: Path) -> str:

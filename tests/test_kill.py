@@ -6,43 +6,22 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+import processes
 from ciphercost import clean, guard, record
+from ciphercost.sample import tree
+from processes import marked
 
 CLI = Path(sys.executable).parent / "ciphercost"
 PATIENCE = 60.0
-"""Seconds that an event is waited for; nothing is said of how fast it comes."""
+"""Seconds: a whole run has to get that far."""
 
-
-def wait_for(what: str, condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, f"waited {PATIENCE:g} s for: {what}"
-        time.sleep(0.05)
-
-
-def marked(run_id: str) -> list[int]:
-    """Processes that carry this run's mark."""
-    mark = f"{guard.RUN_MARK}={run_id}".encode()
-    found = []
-    for path in Path("/proc").glob("[0-9]*/environ"):
-        try:
-            if mark in path.read_bytes().split(b"\0"):
-                found.append(int(path.parent.name))
-        except OSError:
-            continue
-    return found
-
-
-def descendants(pid: int) -> list[int]:
-    from ciphercost.sample import tree
-
-    return tree(pid)
+wait_for = partial(processes.wait_for, patience=PATIENCE)
 
 
 def _size(path: Path) -> int:
@@ -68,7 +47,7 @@ def test_a_controller_that_is_killed_leaves_nothing(tmp_path: Path, target: str,
     with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         wait_for(moment, lambda: (directory / "plan.json").exists() and MOMENTS[moment](directory))
         run_id = record.read_facts(directory).id
-        family = descendants(process.pid)[1:]
+        family = tree(process.pid)[1:]
         assert process.poll() is None, "the run ended before it could be killed"
         os.kill(process.pid, signal.SIGKILL)
     wait_for(

@@ -62,8 +62,11 @@ def judge(proofs: list[Proof], bench: provision.Bench) -> tuple[bool, str]:
         )
     if not bench.mechanism.witnesses:
         return False, "\n".join([*lines, f"  nothing to prove: {bench.mechanism.title}"])
-    missing = prove.unproven(encrypted if refused else proofs, bench.mechanism)
-    proven = not missing or (refused and missing.startswith("not heard: ") and "encrypted" not in missing)
+    proven = not (
+        prove.unproven(encrypted, bench.mechanism, ("encrypted",))
+        if refused
+        else prove.unproven(proofs, bench.mechanism)
+    )
     by = "by server and client; the wire witness had no control" if refused else "by every witness"
     lines.append(f"  ENCRYPTED, proven {by}" if proven else "  NOT PROVEN")
     return proven, "\n".join(lines)

@@ -36,9 +36,6 @@ class Probe:
     def proof(self, arm: Arm, witness: Witness, passed: bool, detail: str) -> Proof:
         return Proof(arm=arm, witness=witness, passed=passed, detail=" ".join(detail.split()), session=self.session)
 
-    def single(self, arm: Arm) -> dict[str, object]:
-        return single(self.twins.connect[arm])
-
 
 def single(connect: Mapping[str, object]) -> dict[str, object]:
     """An arm's connection fields for one pooled connection. Pure."""
@@ -64,15 +61,15 @@ def prove(
     return proofs, probe.connected.get("encrypted", {})
 
 
-def unproven(proofs: list[Proof], mechanism: Mechanism) -> str:
-    """Why these proofs don't prove both arms; empty when they do. Pure."""
+def unproven(proofs: list[Proof], mechanism: Mechanism, arms: tuple[Arm, ...] = ARMS) -> str:
+    """Why these proofs don't prove the arms (both, unless told otherwise); empty when they do. Pure."""
     failed = [f"{proof.witness} witness, {proof.arm} arm: {proof.detail}" for proof in proofs if not proof.passed]
     if failed:
         return "; ".join(failed)
     heard = {(proof.arm, proof.witness) for proof in proofs}
     missing = [
         f"{witness} witness, {arm} arm"
-        for arm in ARMS
+        for arm in arms
         for witness in mechanism.witnesses
         if (arm, witness) not in heard
     ]
@@ -128,7 +125,7 @@ def _close(probe: Probe) -> None:
 
 def client(probe: Probe, arm: Arm) -> tuple[bool, str]:
     """The agent's own connection: encrypted, verified, with what; or in clear."""
-    answer = probe.agent.connect(f"prove-{arm}", **probe.single(arm))
+    answer = probe.agent.connect(f"prove-{arm}", **single(probe.twins.connect[arm]))
     probe.connected[arm] = answer
     if arm == "plain":
         return not answer["encrypted"], "in clear" if not answer[
@@ -183,7 +180,7 @@ def judge_sessions(rows: list[list[str | None]], arm: Arm, cipher: str) -> tuple
 
 def wire(probe: Probe, arm: Arm) -> tuple[bool, str]:
     """What an eye between the two sees: the canary, in both directions, or none of it."""
-    fields = probe.single(arm)
+    fields = single(probe.twins.connect[arm])
     host, port = str(fields["host"]), int(str(fields["port"]))
     with Relay(host, port) as relay:
         # The name that the certificate is checked against stays the server's, though the address is the relay's.
@@ -250,7 +247,7 @@ def opens_only_with_key(probe: Probe, arm: Arm) -> tuple[bool, str]:
     with_key = probe.agent.query(f"prove-{arm}", f"SELECT word FROM {CANARY_TABLE}")
     if with_key != [[probe.twins.canary]]:
         return False, "the canary row is not there"
-    fields = probe.single(arm)
+    fields = single(probe.twins.connect[arm])
     if arm == "plain" and fields.get("key"):
         return False, "the plain arm has a key"
     bare = {name: value for name, value in fields.items() if name not in ("key", "pragmas")}

@@ -69,7 +69,7 @@ def heading(cell: Cell) -> str:
 
 
 def worded(estimate: Estimate, more: str = "more", less: str = "less") -> str:
-    """`12.3 % fewer`, `31 % more`, `8.4 times more` of a ratio."""
+    """`12.3 % fewer`, `31 % more`, `8.4 times` of a ratio."""
     change = estimate.ratio - 1
     if estimate.ratio >= 3:
         return f"{estimate.ratio:.3g} times"
@@ -142,7 +142,7 @@ def verdict(cell: Cell) -> str:
 
 
 def proof_line(cell: Cell) -> str:
-    """`proven: TLSv1.3 TLS_AES_256_GCM_SHA384 …; witnesses client, server, wire on both arms`."""
+    """`proven: TLSv1.3 TLS_AES_256_GCM_SHA384 …; plain arm in clear; witnesses: client, server, wire; OpenSSL …`."""
     if cell.layer == "control":
         return "control: both arms are in clear; nothing to prove"
     said = [cell.encryption[name] for name in ("protocol", "cipher", "group", "peer_key") if cell.encryption.get(name)]

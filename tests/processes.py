@@ -1,0 +1,32 @@
+"""processes: what several tests ask of the machine: has an event come, and what does a run still have going."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from ciphercost import guard
+
+PATIENCE = 30.0
+"""Seconds that an event is waited for; nothing is said of how fast it comes."""
+
+
+def wait_for(what: str, condition: Callable[[], bool], patience: float = PATIENCE) -> None:
+    deadline = time.monotonic() + patience
+    while not condition():
+        assert time.monotonic() < deadline, f"waited {patience:g} s for: {what}"
+        time.sleep(0.02)
+
+
+def marked(run_id: str) -> list[int]:
+    """Processes that carry this run's mark."""
+    mark = f"{guard.RUN_MARK}={run_id}".encode()
+    found = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if mark in path.read_bytes().split(b"\0"):
+                found.append(int(path.parent.name))
+        except OSError:
+            continue
+    return found
