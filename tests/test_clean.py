@@ -56,9 +56,11 @@ def wreck() -> Iterator[str]:
 
 
 def test_what_a_killed_guardian_left_is_found_and_removed(wreck: str) -> None:
+    # The kernel ends the child once its guardian is gone, but not at that very moment; the grandchild, in a session of its
+    # own, is the one that is left.
+    wait_for("the child to die with its guardian", lambda: sum(each.kind == "process" for each in of(wreck)) == 1)
     found = of(wreck)
     kinds = [each.kind for each in found]
-    # The child died with its guardian; the grandchild, in a session of its own, is the one that is left.
     assert kinds == ["process", *(["control group"] if guard.cgroup_parents() else []), "directory"]
     assert clean.remove(found) == []
     assert of(wreck) == []
