@@ -21,9 +21,6 @@ from ciphercost.engines.postgresql import (
     HBA,
     PASSWORD_FILE,
     RunningServer,
-    address_of,
-    free_port,
-    listener,
     major,
     matches,
     options,
@@ -31,6 +28,7 @@ from ciphercost.engines.postgresql import (
 )
 from ciphercost.errors import MissingServer, RunError, UsageError
 from ciphercost.guard import Guard
+from ciphercost.listening import address_of, free_port, listener
 from ciphercost.mechanisms.tls import SUITES_13
 from conftest import Require
 
@@ -103,7 +101,7 @@ def test_a_server_runs_unprivileged_on_loopback_alone_and_ends_when_told(start: 
     server = start()
     uid = (guard.server_user() or (os.geteuid(), 0))[0]
     assert Path(f"/proc/{server.pid}").stat().st_uid == uid
-    assert listener("127.0.0.1", port_of(server)) == server.pid
+    assert listener("127.0.0.1", port_of(server), ("postgres",)) == server.pid
     inodes = {str(path.readlink()) for path in Path(f"/proc/{server.pid}/fd").iterdir()}
     listening = [
         line.split()[1]

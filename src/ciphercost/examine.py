@@ -6,23 +6,27 @@ import tempfile
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from ciphercost import guard, prove, provision, spec
+from ciphercost import engines, guard, prove, provision, spec
 from ciphercost.agent import Agent
 from ciphercost.errors import UsageError, nearest
 from ciphercost.model import CellSpec, Proof, Spec
 from ciphercost.record import new_id
 from ciphercost.reports.terminal import wrap
 
-SCHEMES = {"postgresql": "postgresql:tls", "postgres": "postgresql:tls"}
-"""What is examined behind a URL of this scheme."""
+
+def schemes() -> dict[str, str]:
+    """ENGINE:MECHANISM that is examined behind a URL, by its scheme."""
+    known = [engines.get(name) for name in engines.names()]
+    return {scheme: f"{each.name}:{mechanism}" for each in known for scheme, mechanism in each.schemes.items()}
 
 
 def target_of_url(url: str) -> str:
     """ENGINE:MECHANISM of a URL. Raises UsageError for a scheme that no engine speaks."""
     scheme = urlsplit(url).scheme
-    if scheme not in SCHEMES:
-        raise UsageError(f"no engine for '{scheme}://': {nearest(scheme, SCHEMES)}")
-    return SCHEMES[scheme]
+    known = schemes()
+    if scheme not in known:
+        raise UsageError(f"no engine for '{scheme}://': {nearest(scheme, known)}")
+    return known[scheme]
 
 
 def examine(cell: CellSpec) -> tuple[bool, str]:

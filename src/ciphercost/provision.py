@@ -100,7 +100,9 @@ class Bench(msgspec.Struct):
                 embedded=self.engine.embedded,
             )
 
-    def connection(self, arm: Arm, servers: Mapping[str, Server], threads: int = 1) -> dict[str, object]:
+    def connection(
+        self, arm: Arm, servers: Mapping[str, Server], threads: int = 1, *, schema: bool = True
+    ) -> dict[str, object]:
         """The server's own fields, what the mechanism adds for this arm, and the load level. `threads`: cores of the agent."""
         server = servers[arm if self.separate else "both"]
         # A server of the user's is met with the factors that were given, and none of our defaults.
@@ -111,8 +113,8 @@ class Bench(msgspec.Struct):
             fields["tls_ca"] = str(Path(ca).absolute())
         if self.cell.per_request or self.program.per_request:
             fields["per_request"] = True
-        if self.schema:
-            fields["search_path"] = self.schema
+        if self.schema and schema:
+            fields |= self.engine.in_schema(self.schema)
         return fields | {"connections": self.clients, "threads": max(1, min(self.clients, threads))}
 
     @contextmanager
@@ -224,25 +226,23 @@ def bench(
 def running_schema(made: Bench) -> Iterator[None]:
     """On a server that is the user's: a schema of our own, made for the run and dropped after it. Nothing else is touched."""
     server = made.engine.start(made.installation, made.directory, made.guard)
-    fields = made.connection("plain", {"both": server}) | {"connections": 1, "per_request": False}
-    name = made.schema
+    # Into the schema only once it is there: the first connection is made as the user's own is.
+    fields = made.connection("plain", {"both": server}, schema=False) | {"connections": 1, "per_request": False}
+    engine, name = made.engine, made.schema
     with Agent(log=made.logs / "agent.log") as agent:
-        agent.connect("loader", **fields)
-        agent.query("loader", f"CREATE SCHEMA {name}")
+        engine.make_schema(agent, fields, name, made.guard.run_id)
     try:
         with Agent(log=made.logs / "agent.log") as agent:
-            agent.connect("loader", **fields)
-            agent.query("loader", f"COMMENT ON SCHEMA {name} IS 'made by ciphercost, run {made.guard.run_id}'")
+            agent.connect("loader", **(fields | engine.in_schema(name)))
             made.fill(agent)
         yield
     finally:
         # By a connection of its own: the loader's may be what went wrong.
         try:
             with Agent(log=made.logs / "agent.log") as agent:
-                agent.connect("loader", **fields)
-                agent.query("loader", f"DROP SCHEMA {name} CASCADE")
+                engine.drop_schema(agent, fields, name)
         except RunError as error:
-            left = f"the schema {name} could not be dropped ({error}); drop it yourself: DROP SCHEMA {name} CASCADE"
+            left = f"the schema {name} could not be dropped ({error}); `ciphercost clean --url` removes it"
             print(f"ciphercost: {left}", file=sys.stderr)
 
 

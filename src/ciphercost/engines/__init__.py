@@ -10,6 +10,7 @@ import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,6 +18,7 @@ import msgspec
 from ciphercost.errors import UsageError, nearest
 
 if TYPE_CHECKING:
+    from ciphercost.agent import Agent
     from ciphercost.guard import Guard
     from ciphercost.pki import Pki
 
@@ -67,6 +69,8 @@ class Engine(ABC):
     """False: nothing is kept, so there is nothing to load or to check (null)."""
     dialect: str
     """Name under which workloads keep their lines for this server."""
+    schemes: Mapping[str, str] = MappingProxyType({})
+    """URL schemes of a running server of this kind, each with the mechanism that `ciphercost prove URL` looks for."""
 
     @abstractmethod
     def available(self) -> Iterable[Installation]:
@@ -103,7 +107,31 @@ class Engine(ABC):
         settings: Mapping[str, str] | None = None,
         logs: Path | None = None,
     ) -> Server:
-        """Start on a free loopback port and wait until it answers. Raises RunError with the end of the server's log."""
+        """Start on a free loopback port and wait until it answers. Raises RunError with the end of the server's log.
+
+        `settings`: the server's own names; `env:NAME` sets a variable of its environment.
+        """
+
+    # ── a schema of our own on a server that is the user's ────────────────────────────────────────────────────────────
+
+    def make_schema(self, agent: Agent, fields: Mapping[str, object], name: str, run_id: str) -> None:  # noqa: ARG002
+        """Make an empty schema (database, file) of this name, marked as made by this run. Raises AgentError, also where it exists.
+
+        `fields`: of the agent's `connect`, as the user's server is reached without it. Touches nothing else.
+        """
+        raise UsageError(f"{self.name} has no schema of our own on a running server")
+
+    def drop_schema(self, agent: Agent, fields: Mapping[str, object], name: str) -> None:  # noqa: ARG002
+        """Drop a schema that `make_schema` made, with all that is in it."""
+        raise UsageError(f"{self.name} has no schema of our own on a running server")
+
+    def schemas(self, agent: Agent, fields: Mapping[str, object]) -> dict[str, str]:  # noqa: ARG002
+        """Names that begin with `ciphercost_`, each with the run that marked it; '' where it bears no mark of ours."""
+        raise UsageError(f"{self.name} has no schema of our own on a running server")
+
+    def in_schema(self, name: str) -> dict[str, object]:  # noqa: ARG002
+        """Fields of the agent's `connect` that make this schema the one that statements work in."""
+        raise UsageError(f"{self.name} has no schema of our own on a running server")
 
     def tls_settings(self, pki: Pki, factors: Mapping[str, str]) -> dict[str, str]:  # noqa: ARG002
         """Server settings that make TLS possible with this certificate and these factors."""

@@ -16,6 +16,7 @@ import subprocess
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
@@ -23,15 +24,19 @@ from ciphercost import sources
 from ciphercost.engines import Engine, Installation, Server
 from ciphercost.errors import MissingServer, RunError, UsageError, nearest
 from ciphercost.guard import cgroup_for, hand_over, server_user
+from ciphercost.listening import address_of, crypto_library, free_port, listener
 from ciphercost.mechanisms import tls
 from ciphercost.sources import Artifact, Receipt, Work
 
 if TYPE_CHECKING:
+    from ciphercost.agent import Agent
     from ciphercost.guard import Guard, Process
     from ciphercost.pki import Pki
 
 USER, DATABASE = "ciphercost", "postgres"
 PASSWORD_FILE, OPENSSL_FILE = "ciphercost.password", "ciphercost-openssl.cnf"
+MARK = "made by ciphercost, run "
+"""Comment of a schema of ours on a server that is not."""
 START_SECONDS, STOP_SECONDS = 60.0, 60.0
 
 SETTINGS = {
@@ -157,7 +162,7 @@ class RunningServer(Server):
         self.ca = parameters.get("sslrootcert", "")
         """CA file that the URL names; empty: none."""
         self.address = address_of(self.host, self.port)
-        self.pid = listener(self.address, self.port)
+        self.pid = listener(self.address, self.port, ("postgres", "postmaster"))
         self.library = crypto_library(self.pid) if self.pid else ""
 
     def connection(self) -> dict[str, object]:
@@ -222,61 +227,7 @@ def password_for(host: str, port: int, database: str, user: str) -> str:
     return ""
 
 
-# ── looking at processes ──────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def listener(address: str, port: int) -> int:
-    """The process that listens on a port of this machine; 0 where there is none, or none that we may see."""
-    if not (address.startswith("127.") or address == "::1"):
-        return 0
-    inodes = set()
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        with contextlib.suppress(OSError):
-            for line in Path(table).read_text().splitlines()[1:]:
-                fields = line.split()
-                if fields[3] == "0A" and int(fields[1].rpartition(":")[2], 16) == port:
-                    inodes.add(f"socket:[{fields[9]}]")
-    holders = []
-    for directory in Path("/proc").glob("[0-9]*/fd"):
-        with contextlib.suppress(OSError):
-            if inodes & {os.readlink(each) for each in directory.iterdir()}:  # noqa: PTH115 - not a path
-                holders.append(int(directory.parent.name))
-    # A relay or a pooler may be what listens; its CPU is not the server's.
-    return next((pid for pid in sorted(holders) if _command(pid).startswith(("postgres", "postmaster"))), 0)
-
-
-def _command(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/comm").read_text().strip()
-    except OSError:
-        return ""
-
-
-def address_of(host: str, port: int) -> str:
-    """The first address of a host at which somebody listens, else its first: `localhost` may be ::1, and the server not.
-
-    Raises UsageError for a host that has none.
-    """
-    try:
-        found = [str(each[4][0]) for each in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
-    except OSError as error:
-        raise UsageError(f"the host '{host}' of --url can't be found: {error.strerror or error}") from None
-    for address in found if len(found) > 1 else []:
-        with contextlib.suppress(OSError), socket.create_connection((address, port), timeout=3):
-            return address
-    return found[0]
-
-
-def crypto_library(pid: int) -> str:
-    """`OpenSSL 3.0.17 1 Jul 2025`: what the process has loaded. The cost of encryption is first of all this library's."""
-    with contextlib.suppress(OSError):
-        for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
-            path = line.split(maxsplit=5)[-1]
-            if "/libcrypto" in path:
-                content = Path(f"/proc/{pid}/root{path}").read_bytes()
-                match = re.search(rb"(?:OpenSSL|LibreSSL|BoringSSL) \d[\w.+~-]*\s+\d+ \w{3} \d{4}", content)
-                return " ".join(match[0].decode().split()) if match else Path(path).name
-    return ""
+# ── asking a server ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def answers(port: int) -> bool:
@@ -291,13 +242,6 @@ def answers(port: int) -> bool:
     if reply.startswith(b"E") and b"C57P03\0" not in reply:  # 57P03: the server is starting up
         raise RunError("the server refuses: " + reply[5:].replace(b"\0", b" ").decode(errors="replace"))
     return reply.startswith(b"R")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 # ── settings that only some versions have ─────────────────────────────────────────────────────────────────────────────
@@ -337,6 +281,7 @@ class Postgresql(Engine):
     driver = "postgres"
     dialect = "postgresql"
     mechanisms = ("tls", "none")
+    schemes = MappingProxyType({"postgresql": "tls", "postgres": "tls"})
     tls_resumption = False  # it sends no session ticket and keeps no session cache
     tls_witness = "SELECT ssl, version, cipher FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
 
@@ -515,6 +460,31 @@ class Postgresql(Engine):
             time.sleep(0.01)
         process.stop()
         return False
+
+    def make_schema(self, agent: Agent, fields: Mapping[str, object], name: str, run_id: str) -> None:
+        agent.connect("schema", **fields)
+        agent.query("schema", f"CREATE SCHEMA {name}; COMMENT ON SCHEMA {name} IS '{MARK}{run_id}'")
+        agent.disconnect("schema")
+
+    def drop_schema(self, agent: Agent, fields: Mapping[str, object], name: str) -> None:
+        agent.connect("schema", **fields)
+        agent.query("schema", f"DROP SCHEMA {name} CASCADE")
+        agent.disconnect("schema")
+
+    def schemas(self, agent: Agent, fields: Mapping[str, object]) -> dict[str, str]:
+        agent.connect("schema", **fields)
+        rows = agent.query(
+            "schema",
+            "SELECT nspname, coalesce(obj_description(oid, 'pg_namespace'), '') FROM pg_namespace "
+            "WHERE nspname LIKE 'ciphercost\\_%'",
+        )
+        agent.disconnect("schema")
+        return {
+            str(name): (mark or "").removeprefix(MARK) if (mark or "").startswith(MARK) else "" for name, mark in rows
+        }
+
+    def in_schema(self, name: str) -> dict[str, object]:
+        return {"search_path": name}
 
     def tls_settings(self, pki: Pki, factors: Mapping[str, str]) -> dict[str, str]:
         version = f"TLSv{factors['version']}"

@@ -1,0 +1,5 @@
+"""python -m ciphercost."""
+
+from ciphercost.cli import main
+
+main()
