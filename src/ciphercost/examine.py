@@ -35,11 +35,13 @@ def examine(cell: CellSpec) -> tuple[bool, str]:
     run_id = new_id()
     with tempfile.TemporaryDirectory(prefix="ciphercost-prove-") as logs, guard.Guard(run_id) as run_guard:
         scratch = guard.scratch(run_id, run_guard)
+        shared = provision.Shared(scratch / "secrets" / "group-0")
         with (
-            provision.bench(cell, run_guard, scratch, Path(logs), 0, data=False) as bench,
-            bench.session(1, set(), set()) as twins,
+            provision.bench(cell, run_guard, scratch, Path(logs), 0, shared, data=False) as bench,
+            shared.session(),
             Agent(log=Path(logs) / "agent.log") as agent,
         ):
+            twins = bench.twins(1, set(), set())
             proofs, _ = prove.prove(bench.engine, bench.mechanism, twins, agent, 1)
             return judge(proofs, bench)
 

@@ -42,6 +42,17 @@ WARMUP_POINTS = 40
 """Slices an arm that a warm-up needs at least before `steady` has anything to say."""
 
 
+def groups(spec: Spec) -> list[list[int]]:
+    """Numbers of the cells of each experiment: neighbours of one group are one, any other cell is one by itself."""
+    found: list[list[int]] = []
+    for number, cell in enumerate(spec.cells):
+        if found and cell.group and spec.cells[number - 1].group == cell.group:
+            found[-1].append(number)
+        else:
+            found.append([number])
+    return found
+
+
 # ── order ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -54,6 +65,13 @@ def blocks(seed: int, cell: int, session: int) -> Iterator[Block]:
     coin = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, cell, session, 0])))
     for number in itertools.count():
         yield Block(number, "ABBA" if coin.integers(2) else "BAAB")
+
+
+def turns(seed: int, session: int, cells: int) -> Iterator[tuple[int, ...]]:
+    """Endless rounds of an experiment of several cells: in each, every cell has one block, in an order drawn anew."""
+    order = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, session, 2])))
+    while True:
+        yield tuple(int(each) for each in order.permutation(cells))
 
 
 def slice_seed(seed: int, cell: int, session: int, block: int, position: int) -> int:

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 import msgspec
@@ -50,6 +50,41 @@ class Twins(msgspec.Struct):
         return next((each for each in self.servers if each.pid), None)
 
 
+class Shared:
+    """What the cells of one experiment have in common: keys, canary, loaded data and, in a session, servers that would be alike."""
+
+    def __init__(self, secrets_: Path) -> None:
+        self.secrets = secrets_
+        secrets_.mkdir(mode=0o700)
+        guard.hand_over(secrets_)
+        self.canary = f"canary{secrets.token_hex(16)}"
+        self.templates: dict[str, Path] = {}
+        self.servers: dict[str, Server] = {}
+        self.schemas: set[str] = set()
+        """Those that are there, on a server that is the user's."""
+        self._loads: list[tuple[str, ...]] = []
+
+    def schema_for(self, program: workloads.Program, run_id: str) -> str:
+        """Name of the schema that holds this program's tables: cells that load the same have one between them."""
+        if program.load not in self._loads:
+            self._loads.append(program.load)
+        number = self._loads.index(program.load)
+        return f"ciphercost_{run_id.replace('-', '_')}" + (f"_{number}" if number else "")
+
+    @contextmanager
+    def session(self) -> Iterator[None]:
+        """Servers live to the end of a session, though several cells use them."""
+        with ExitStack() as self._stack:
+            yield
+        self.servers = {}
+
+    def server(self, like: str, make: AbstractContextManager[Server]) -> Server:
+        """The session's server of this description, made by the first that asks for it."""
+        if like not in self.servers:
+            self.servers[like] = self._stack.enter_context(make)
+        return self.servers[like]
+
+
 class Bench(msgspec.Struct):
     """One cell made ready: binaries found, data loaded."""
 
@@ -60,14 +95,12 @@ class Bench(msgspec.Struct):
     program: workloads.Program
     installation: Installation
     directory: Path
-    secrets: Path
+    shared: Shared
     guard: guard.Guard
     logs: Path
-    canary: str
     clients: int
     schema: str = ""
     """On a server that is the user's: the schema of our own that everything is made in."""
-    loaded: bool = False
     at_end: ExitStack = msgspec.field(default_factory=ExitStack)
 
     @property
@@ -80,48 +113,51 @@ class Bench(msgspec.Struct):
         """Names of the data directories: one an arm, or one for both."""
         return ARMS if self.separate else ("both",)
 
-    @contextmanager
-    def session(self, number: int, server_cpus: set[int], agent_cpus: set[int]) -> Iterator[Twins]:
-        """Fresh twins: data copied, servers started, nothing connected yet. All of it is gone afterwards."""
+    def _place(self, arm: Arm) -> str:
+        return arm if self.separate else "both"
+
+    def twins(self, number: int, server_cpus: set[int], agent_cpus: set[int]) -> Twins:
+        """Fresh twins: data copied, servers started, nothing connected yet. All of it is gone at the end of the shared session."""
         work = self.directory / f"session-{number}"
         arms = arms_of(number)
-        with ExitStack() as stack:
-            servers: dict[str, Server] = {}
-            stack.callback(shutil.rmtree, work, ignore_errors=True)
-            for place in self.places if number % 2 else self.places[::-1]:
-                servers[place] = stack.enter_context(self._server(place, work / place, server_cpus))
-            yield Twins(
-                connect={arm: self.connection(arm, servers, len(agent_cpus)) for arm in arms},
-                servers=list(servers.values()),
-                directories={arm: [work / (arm if self.separate else "both")] for arm in ARMS},
-                canary=self.canary,
-                server_cpus=server_cpus,
-                agent_cpus=agent_cpus,
-                embedded=self.engine.embedded,
-            )
+        servers = {
+            place: self.shared.server(self._like(place), self._server(place, work / place, server_cpus))
+            for place in (self.places if number % 2 else self.places[::-1])
+        }
+        return Twins(
+            connect={arm: self.connection(arm, servers, len(agent_cpus)) for arm in arms},
+            servers=list(servers.values()),
+            directories={arm: [path] if (path := servers[self._place(arm)].directory) else [] for arm in ARMS},
+            canary=self.shared.canary,
+            server_cpus=server_cpus,
+            agent_cpus=agent_cpus,
+            embedded=self.engine.embedded,
+        )
 
-    def connection(
-        self, arm: Arm, servers: Mapping[str, Server], threads: int = 1, *, schema: bool = True
-    ) -> dict[str, object]:
+    def _like(self, place: str) -> str:
+        """What a server of this cell is made of: two cells of which this is the same can have one between them."""
+        settings = "" if self.cell.url else sorted(self.settings().items())
+        return repr((self.installation, self.cell.url, str(self._template(place)), settings))
+
+    def connection(self, arm: Arm, servers: Mapping[str, Server], threads: int = 1) -> dict[str, object]:
         """The server's own fields, what the mechanism adds for this arm, and the load level. `threads`: cores of the agent."""
-        server = servers[arm if self.separate else "both"]
+        server = servers[self._place(arm)]
         # A server of the user's is met with the factors that were given, and none of our defaults.
         given = self.cell.factors if self.cell.url else self.factors
         factors = {name: value for name, value in given.items() if name in self.factors}
-        fields = server.connection() | self.mechanism.connection(self.engine, arm, factors, self.secrets)
+        fields = server.connection() | self.mechanism.connection(self.engine, arm, factors, self.shared.secrets)
         if self.cell.url and (ca := self.cell.ca or getattr(server, "ca", "")) and fields.get("tls", "off") != "off":
             fields["tls_ca"] = str(Path(ca).absolute())
         if self.cell.per_request or self.program.per_request:
             fields["per_request"] = True
-        if self.schema and schema:
+        if self.schema in self.shared.schemas:
             fields |= self.engine.in_schema(self.schema)
         return fields | {"connections": self.clients, "threads": max(1, min(self.clients, threads))}
 
     @contextmanager
     def _server(self, place: str, directory: Path, cpus: set[int] | None) -> Iterator[Server]:
-        template = self.directory / "template" / place
         if not self.cell.url:
-            copy(template, directory)
+            copy(self._template(place), directory)
         server = self.engine.start(
             self.installation,
             directory,
@@ -134,14 +170,18 @@ class Bench(msgspec.Struct):
             yield server
         finally:
             server.stop()
+            if not self.cell.url:
+                shutil.rmtree(directory, ignore_errors=True)
 
     def settings(self) -> dict[str, str]:
         """What the mechanism asks of a server of ours."""
-        wanted = self.mechanism.server_settings(self.engine, self.factors, self.secrets)
+        wanted = self.mechanism.server_settings(self.engine, self.factors, self.shared.secrets)
         return wanted | self.engine.settings_for(self.clients)
 
     def load(self) -> None:
-        """Fill the template, once for each place. Raises RunError with the statement that failed."""
+        """Fill the template, once for each place, unless another cell has. Raises RunError with the statement that failed."""
+        if self._data in self.shared.templates:
+            return
         for place in self.places:
             template = self.directory / "template" / place
             arm: Arm = "encrypted" if place == "encrypted" else "plain"
@@ -161,18 +201,32 @@ class Bench(msgspec.Struct):
                     self.fill(agent)
             finally:
                 server.stop()
+        self.shared.templates[self._data] = self.directory / "template"
 
-    def ready(self) -> None:
-        """Once the arms are proven: what a server of the user's still lacks. Does nothing the second time."""
-        if self.schema and not self.loaded:
-            self.loaded = True
+    @property
+    def _data(self) -> str:
+        """What the loaded data depends on."""
+        own = (self.mechanism.name, self.factors) if self.separate else ()
+        return repr((self.installation, self.program.load, own))
+
+    def _template(self, place: str) -> Path:
+        return self.shared.templates[self._data] / place if not self.cell.url else self.directory
+
+    def ready(self, twins: Twins) -> None:
+        """Once the arms are proven: what a server of the user's still lacks. Only the first call makes anything."""
+        if not self.schema:
+            return
+        if self.schema not in self.shared.schemas:
             self.at_end.enter_context(running_schema(self))
+            self.shared.schemas.add(self.schema)
+        for fields in twins.connect.values():
+            fields |= self.engine.in_schema(self.schema)
 
     def fill(self, agent: Agent) -> None:
         """Make and fill the tables through the agent's arm `loader`. Raises RunError with the statement that failed."""
         if self.mechanism.layer == "rest":
             agent.query("loader", f"CREATE TABLE {CANARY_TABLE} (word varchar(100))")
-            agent.query("loader", f"INSERT INTO {CANARY_TABLE} VALUES ('{self.canary}')")
+            agent.query("loader", f"INSERT INTO {CANARY_TABLE} VALUES ('{self.shared.canary}')")
         for statement in self.program.load:
             try:
                 agent.query("loader", statement)
@@ -182,11 +236,13 @@ class Bench(msgspec.Struct):
 
 @contextmanager
 def bench(
-    cell: CellSpec, run_guard: guard.Guard, scratch: Path, logs: Path, number: int, *, data: bool = True
+    cell: CellSpec, run_guard: guard.Guard, scratch: Path, logs: Path, number: int, shared: Shared, *, data: bool = True
 ) -> Iterator[Bench]:
-    """Find the server, make and load the data of one cell. Everything made is gone afterwards. Raises RunError, MissingServer.
+    """Find the server, make and load the data of one cell. Everything made is gone afterwards.
 
-    On a server that is the user's nothing is made before `ready`. `data` false: the workload's tables are not needed.
+    `shared`: what it has in common with the other cells of its experiment, all of which live to the end of it. `data` false:
+    the workload's tables are not needed. On a server that is the user's nothing is made before `ready`. Raises RunError,
+    MissingServer.
     """
     engine = engines.get(cell.engine)
     mechanism = mechanisms.get(cell.mechanism)
@@ -196,9 +252,6 @@ def bench(
         program = msgspec.structs.replace(program, load=(), check="")
     directory = scratch / f"cell-{number}"
     directory.mkdir(mode=0o711)
-    keys = scratch / "secrets" / f"cell-{number}"
-    keys.mkdir(mode=0o700)
-    guard.hand_over(keys)
     clients = cell.clients or (1 if engine.embedded or cell.regime == "one-core" else program.clients)
     made = Bench(
         cell=cell,
@@ -208,12 +261,11 @@ def bench(
         program=program,
         installation=engine.find(cell.version, url=cell.url, bindir=cell.bindir),
         directory=directory,
-        secrets=keys,
+        shared=shared,
         guard=run_guard,
         logs=logs,
-        canary=f"canary{secrets.token_hex(16)}",
         clients=clients,
-        schema=f"ciphercost_{run_guard.run_id.replace('-', '_')}" if cell.url and program.load else "",
+        schema=shared.schema_for(program, run_guard.run_id) if cell.url and program.load else "",
     )
     with made.at_end:
         made.at_end.callback(shutil.rmtree, directory, ignore_errors=True)
@@ -227,7 +279,7 @@ def running_schema(made: Bench) -> Iterator[None]:
     """On a server that is the user's: a schema of our own, made for the run and dropped after it. Nothing else is touched."""
     server = made.engine.start(made.installation, made.directory, made.guard)
     # Into the schema only once it is there: the first connection is made as the user's own is.
-    fields = made.connection("plain", {"both": server}, schema=False) | {"connections": 1, "per_request": False}
+    fields = made.connection("plain", {"both": server}) | {"connections": 1, "per_request": False}
     engine, name = made.engine, made.schema
     with Agent(log=made.logs / "agent.log") as agent:
         engine.make_schema(agent, fields, name, made.guard.run_id)
