@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """fake agent: speaks the protocol, makes no load, and answers slices from a model with a known effect. For tests of the pipeline.
 
-    fake_agent.py [--effect 0.02] [--sd 0.01] [--drift 0.0] [--rate 20000] [--differ] [--die-after N] [--seed 1]
+    fake_agent.py [--effect 0.02] [--busy 50000] [--die-busy 60000] [--sd 0.01] [--drift 0.0] [--rate 20000] [--differ] [--die-after N] [--seed 1]
 
 Time is virtual: a slice of five seconds is answered at once. `--effect`: the encrypted arm's operations take that much longer.
 """
@@ -175,6 +175,11 @@ class FakeAgent:
         slow = math.exp(self.random.gauss(0, self.options.sd) + self.options.drift * self.clock)
         if arm == "encrypted":
             slow *= 1 + self.options.effect
+        busy = self.arms[arm].get("busy_ns", 0)
+        if self.options.busy and busy:
+            slow *= busy / self.options.busy
+            if self.options.die_busy and busy >= self.options.die_busy:
+                sys.exit(3)
         latency = 1e9 / self.options.rate * slow
         done = operations or round(min(rate or 1e18, 1e9 / latency) * counted)
         self.clock += done * latency / 1e9 if operations else seconds
@@ -230,6 +235,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--effect", type=float, default=0.0)
     parser.add_argument("--sd", type=float, default=0.0)
+    parser.add_argument(
+        "--busy", type=int, default=0, metavar="NS", help="busy_ns that stands for no effect; longer ones are one"
+    )
+    parser.add_argument(
+        "--die-busy", type=int, default=0, metavar="NS", help="end in a slice of an arm as busy as this"
+    )
     parser.add_argument("--drift", type=float, default=0.0, help="log change a second of virtual time")
     parser.add_argument("--rate", type=float, default=20_000.0)
     parser.add_argument("--differ", action="store_true", help="the encrypted arm returns other rows")

@@ -263,7 +263,16 @@ def quick(**given: Any) -> None:
 @cli.command()
 @click.argument("targets", nargs=-1, required=True, metavar="ENGINE[@VERSION]:MECHANISM… | FILE.toml")
 @options(
-    *MEASURE, *OUTPUT, click.option("--print-spec", is_flag=True, help="Print the run as a TOML file, and run nothing.")
+    *MEASURE,
+    click.option(
+        "--matrix",
+        multiple=True,
+        metavar="NAME=A,B…",
+        help="One experiment, a cell for each value; the first is the reference, one factor differs at a time.",
+    ),
+    click.option("--split", "split_", is_flag=True, help="Where the cost comes from: handshake, request, byte."),
+    *OUTPUT,
+    click.option("--print-spec", is_flag=True, help="Print the run as a TOML file, and run nothing."),
 )
 def run(targets: tuple[str, ...], print_spec: bool, **given: Any) -> None:
     """Measure: ENGINE:MECHANISM or a spec file.
@@ -276,7 +285,13 @@ def run(targets: tuple[str, ...], print_spec: bool, **given: Any) -> None:
         refuse_beside_a_file(targets[0])
         made = spec.load(Path(targets[0]))
     else:
-        made = _spec([_cell(target, given) for target in targets], given)
+        if given["split_"] and given["matrix"]:
+            raise UsageError("--split and --matrix are two experiments: run one after the other")
+        if given["split_"] and (given["workload"] or given["sql"]):
+            raise UsageError("--split brings its own workloads: leave --workload and --sql out")
+        cells = [_cell(target, given) for target in targets]
+        several = spec.split if given["split_"] else lambda cell: spec.matrix(cell, given["matrix"])
+        made = _spec([each for cell in cells for each in several(cell)], given)
     if print_spec:
         click.echo(spec.dump(made), nl=False)
         return

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 import ciphercost
-from ciphercost import estimate, mechanisms, prove
+from ciphercost import estimate, mechanisms, parts, plan, prove, statistics
 from ciphercost.errors import UsageError
 from ciphercost.model import FORMAT, Cell, CellEstimate, CellFacts, Estimate, Proof, Result, RunFacts, Warning_
 from ciphercost.record import read_facts, read_proofs, read_slices
@@ -39,6 +41,7 @@ def conclude(directory: Path) -> Result:
         cell(facts, number, next(corrected) if found is not None else None, proofs)
         for number, found in enumerate(estimates)
     ]
+    cells = compared(facts, cells, estimators)
     return Result(
         format=FORMAT,
         id=facts.id,
@@ -51,7 +54,24 @@ def conclude(directory: Path) -> Result:
         command=facts.command,
         spec=facts.spec,
         overhead_of_controller=facts.idle_seconds / facts.load_seconds if facts.load_seconds else None,
+        parts=parts.split(cells),
     )
+
+
+def compared(facts: RunFacts, cells: list[Cell], estimators: list[estimate.CellEstimator]) -> list[Cell]:
+    """The cells, those that share their sessions compared with the first of them; p-values corrected for all of these. Pure."""
+    against: dict[int, Estimate] = {}
+    for first, *others in plan.groups(facts.spec):
+        for number in others:
+            if cells[first].overhead and cells[number].overhead:
+                found = estimators[number].against(estimators[first], facts.spec.mode)
+                if found is not None:
+                    against[number] = found
+    adjusted = iter(statistics.holm([each.p_value or 0.0 for each in against.values()]))
+    for number, found in against.items():
+        corrected = msgspec.structs.replace(found, p_value=next(adjusted))
+        cells[number] = msgspec.structs.replace(cells[number], against_reference=corrected)
+    return cells
 
 
 def refuse_unproven(facts: RunFacts, counted: set[tuple[int, int]], proofs: list[tuple[int, Proof]]) -> None:
@@ -103,6 +123,9 @@ def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[
         smallest_effect=found.smallest_effect if found else None,
         sessions_needed=found.sessions_needed if found else None,
         carryover=found.carryover if found else {},
+        added=found.added if found else {},
+        group=known.spec.group,
+        variant=known.spec.variant,
     )
 
 

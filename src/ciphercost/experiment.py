@@ -212,4 +212,5 @@ def title(facts: CellFacts) -> str:
     """`postgresql:tls point-select`, as people read it."""
     cell = facts.spec
     version = f"@{cell.version}" if cell.version else ""
-    return f"{cell.engine}{version}:{cell.mechanism} {Path(cell.sql).name if cell.sql else cell.workload}"
+    what = cell.variant or (Path(cell.sql).name if cell.sql else cell.workload)
+    return f"{cell.engine}{version}:{cell.mechanism} {what}"

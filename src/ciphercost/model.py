@@ -50,6 +50,8 @@ class CellSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_def
     group: str = ""
     """Cells that follow each other under one name are one experiment: they share their sessions, and their blocks alternate.
     The first is the reference."""
+    variant: str = ""
+    """What sets the cell apart in its group: `cipher=chacha20`."""
 
 
 class Spec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True):
@@ -209,6 +211,45 @@ class Warning_(msgspec.Struct, frozen=True):  # noqa: N801 - `Warning` is Python
     text: str
 
 
+class Added(msgspec.Struct, frozen=True):
+    """CPU time that encryption adds to an operation: encrypted − plain, µs, with its 95 % interval."""
+
+    mean: float
+    low: float
+    high: float
+    standard_error: float
+    n: int
+    """Sessions (full mode) or blocks (quick mode) behind it."""
+
+
+class Part(msgspec.Struct, frozen=True):
+    """One part of a cost with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Parts(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Where the cost of one mechanism comes from, at one end: fitted across the cells that open connections, ask little, read much."""
+
+    engine: str
+    mechanism: str
+    end: Literal["server", "client"]
+    handshake_us: Part
+    """CPU for each connection that is opened."""
+    request_us: Part
+    """CPU for each operation."""
+    byte_ns: Part
+    """CPU for each byte on the wire."""
+    cells: list[int]
+    """Numbers of the cells that it was fitted to."""
+    worst: float
+    """The largest distance of a cell from the fit, in standard errors of that cell."""
+    floor_ns: float | None = None
+    """What the cipher alone costs for each byte at this end, measured in the run."""
+
+
 class CellEstimate(msgspec.Struct, frozen=True):
     """What `estimate` makes of one cell's slices."""
 
@@ -225,6 +266,8 @@ class CellEstimate(msgspec.Struct, frozen=True):
     sessions_needed: int | None = None
     carryover: dict[str, float] = {}
     """λ and its p-value."""
+    added: dict[str, Added] = {}
+    """Keys: server_cpu, client_cpu."""
 
 
 # ── result: the contract ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -259,6 +302,11 @@ class Cell(msgspec.Struct, frozen=True):
     smallest_effect: float | None = None
     sessions_needed: int | None = None
     carryover: dict[str, float] = {}
+    added: dict[str, Added] = {}
+    group: str = ""
+    variant: str = ""
+    against_reference: Estimate | None = None
+    """Of a cell that shares its sessions with others: its throughput ratio ÷ that of the first of them."""
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -274,6 +322,8 @@ class Result(msgspec.Struct, frozen=True):
     spec: Spec | None = None
     overhead_of_controller: float | None = None
     """The controller's own time between slices ÷ the run's load time."""
+    parts: list[Parts] = []
+    """Where the cost comes from, where the run has cells enough to tell."""
 
 
 # ── what is known of a run while it goes on: plan.json ────────────────────────────────────────────────────────────────
