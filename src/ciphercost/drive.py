@@ -153,6 +153,7 @@ class Drive:
             PILOT_SLICE,
             session_seconds=self.budget.capacity_s or self.budget.latency_s,
             min_blocks=self.budget.min_blocks,
+            clients=self.facts.clients,
         )
 
     def _warm_up(self, session: int) -> None:

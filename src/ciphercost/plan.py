@@ -29,6 +29,8 @@ SLICES_A_BLOCK = 4 + LEAD_IN
 CANDIDATES: tuple[float, ...] = (0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0)
 """Slice lengths that the pilot chooses from, seconds."""
 DEFAULT_SLICE = 0.5
+LONGEST = 60.0
+"""Seconds that a slice may get where operations are so slow that a shorter one would hold none."""
 LEAST_OPERATIONS = 200
 """Counted operations a slice: below, counting noise (1/√200 = 7 %) swamps what pairing gains."""
 LEAST_BLOCKS_QUICK = 20
@@ -185,6 +187,7 @@ def choose_slice_length(
     session_seconds: float = math.inf,
     min_blocks: int = MIN_BLOCKS,
     switch_seconds: float = 0.005,
+    clients: int = 1,
 ) -> float:
     """The slice length, seconds, that minimises variance of a block × time of a block.
 
@@ -193,11 +196,15 @@ def choose_slice_length(
     candidate length are laid at every offset. Only lengths of which three blocks fit side by side are judged; of those
     within 10 % of the best the shortest is taken, as it gives most blocks. The bounds: LEAST_OPERATIONS counted
     operations a slice, and room for `min_blocks` blocks in the `session_seconds` of one phase. Without enough data it
-    is 0.5 s within these bounds. `switch_seconds`: time lost between two slices.
+    is 0.5 s within these bounds. `switch_seconds`: time lost between two slices. `clients`: connections; each must be able to
+    end an operation in the counted part, and where operations are so slow that this breaks the bounds, the run takes longer.
     """
     pairs = np.asarray(fine, dtype=np.float64).reshape(-1, 2)
     pairs = pairs[np.isfinite(pairs).all(axis=1)]
     longest = max(candidates[0], min(candidates[-1], session_seconds / (SLICES_A_BLOCK * min_blocks)))
+    if len(pairs):
+        one_each = clients / ((1 - DISCARD) * math.exp(float(pairs.mean(axis=0).min())))
+        longest = max(longest, min(one_each, LONGEST))
     if len(pairs) == 0:
         return min(DEFAULT_SLICE, longest)
     slowest = math.exp(float(pairs.mean(axis=0).min()))
