@@ -87,6 +87,7 @@ def experiment(numbers: list[int], run: Run) -> None:
     for number in numbers:
         status, reason = cells[number].status, cells[number].reason
         run.watcher.done(number, f"{status}{': ' + reason if reason else ''}")
+    run.record.save_facts()
 
 
 @contextlib.contextmanager
