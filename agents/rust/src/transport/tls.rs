@@ -2,7 +2,7 @@
 
 use super::socket::Socket;
 use crate::failure::{Failure, Result};
-use crate::message::{Postgres, Tls, TlsVersion};
+use crate::message::{Server, Tls, TlsVersion};
 use foreign_types_shared::ForeignTypeRef;
 use openssl::error::ErrorStack;
 use openssl::pkey::{Id, PKeyRef, Public};
@@ -32,7 +32,7 @@ pub struct TlsClient {
 
 impl TlsClient {
     /// None where the arm is in clear.
-    pub fn new(asked: &Postgres) -> Result<Option<TlsClient>> {
+    pub fn new(asked: &Server) -> Result<Option<TlsClient>> {
         if asked.tls == Tls::Off {
             return Ok(None);
         }
