@@ -200,13 +200,15 @@ def bench(
     keys.mkdir(mode=0o700)
     guard.hand_over(keys)
     clients = cell.clients or (1 if engine.embedded or cell.regime == "one-core" else program.clients)
+    installation = engine.find(cell.version, url=cell.url, bindir=cell.bindir)
+    engine.check_factors(mechanism.name, factors, installation.version)
     made = Bench(
         cell=cell,
         engine=engine,
         mechanism=mechanism,
         factors=factors,
         program=program,
-        installation=engine.find(cell.version, url=cell.url, bindir=cell.bindir),
+        installation=installation,
         directory=directory,
         secrets=keys,
         guard=run_guard,
