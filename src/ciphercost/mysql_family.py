@@ -129,6 +129,9 @@ class Family(Engine):
     driver = "mysql"
     dialect = "mysql"
     mechanisms = ("tls", "none")
+    # require_secure_transport; and an account with REQUIRE SSL, which is denied in clear as if its password were wrong.
+    refuses_clear = ("3159 (HY000)", "1045 (28000)")
+    refuses_anonymous = "(using password: NO)"
     tls_resumption = True
 
     programs: tuple[str, ...]

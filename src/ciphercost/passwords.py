@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import getpass
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from ciphercost.errors import AgentError
+
+if TYPE_CHECKING:
+    from ciphercost.agent import Agent
 
 Key = tuple[str, int, str]
 """Address, port, user."""
@@ -27,23 +31,25 @@ def with_password(fields: Mapping[str, object], found: str) -> dict[str, object]
     return {**fields, "password": password} if password else dict(fields)
 
 
-def ask_where_wanted(
-    arms: list[dict[str, object]], connect: Callable[[dict[str, object]], object], wants: Callable[[AgentError], bool]
-) -> bool:
-    """Try each arm's connection until one gets in. Where one is refused for want of a password, and a terminal is there, ask for it.
+def may_ask(fields: Mapping[str, object]) -> bool:
+    """Whether there is no password for this connection, and somebody at a terminal who may know it."""
+    return not fields.get("password") and sys.stdin.isatty()
 
-    Returns whether it asked; then `with_password` knows the answer. Every other refusal is left to who comes later to report.
+
+def ask_where_wanted(agent: Agent, arms: Iterable[Mapping[str, object]], wants: str) -> bool:
+    """Try each arm's connection until one gets in; where one is refused with the words `wants`, ask for the password.
+
+    Returns whether it asked: then `with_password` knows the answer. Every other refusal is left to who comes later to report.
     """
-    if not sys.stdin.isatty() or any("password" in fields for fields in arms):
-        return False
     for fields in arms:
         try:
-            connect(fields)
+            agent.connect("password", **fields)
         except AgentError as error:
-            if not wants(error):
+            if not wants or wants not in str(error):
                 continue
             host, port, user = key_of(fields)
             _known[host, port, user] = getpass.getpass(f"Password of {user} at {host}:{port}: ")
             return True
+        agent.disconnect("password")
         return False
     return False

@@ -147,7 +147,9 @@ class Engine(ABC):
         """
 
     refuses_clear: tuple[str, ...] = ()
-    """What an error of the agent bears when the server refuses a connection because it isn't encrypted."""
+    """Codes of the agent's error when the server refuses a connection because it isn't encrypted."""
+    refuses_anonymous: str = ""
+    """What the agent's error says when the server refuses a connection that brings no password."""
     caches_logins: bool = False
     """Whether the first login after a start takes another, dearer way than those that follow it."""
     tls_resumption: bool = False

@@ -48,8 +48,6 @@ class Mariadb(Family):
     programs = ("mariadbd", "mysqld")
     suites = MappingProxyType({"10.11": "bookworm", "11.8": "trixie"})
     packages = ("mariadb-server", "mariadb-client-core")
-    # 3159 or its own words: require_secure_transport; 1045 (28000): an account with REQUIRE SSL is denied in clear.
-    refuses_clear = ("3159", "require_secure_transport", "[28000]")
     tls_witness = (
         "SELECT IF(c.VARIABLE_VALUE = '', 'f', 't'), v.VARIABLE_VALUE, c.VARIABLE_VALUE "
         "FROM information_schema.SESSION_STATUS c JOIN information_schema.SESSION_STATUS v "

@@ -26,8 +26,6 @@ class Mysql(Family):
     programs = ("mysqld",)
     suites = MappingProxyType({"9.7": "sid"})
     packages = ("mysql-server-core", "mysql-client-core")
-    # 3159: require_secure_transport; 1045 (28000): an account that was made with REQUIRE SSL is denied in clear.
-    refuses_clear = ("3159", "require_secure_transport", "[28000]")
     caches_logins = True  # caching_sha2_password: without TLS the first login after a start is an RSA exchange
     own_settings = MappingProxyType({"mysqlx": "OFF", "secure-file-priv": "NULL"})
     tls_witness = (

@@ -26,6 +26,7 @@ from ciphercost.guard import hand_over, server_user
 from ciphercost.launch import launch
 from ciphercost.listening import address_of, crypto_library, listener
 from ciphercost.mechanisms import tls
+from ciphercost.passwords import with_password
 from ciphercost.sources import Artifact, Receipt, Work
 
 if TYPE_CHECKING:
@@ -174,11 +175,9 @@ class RunningServer(Server):
             "user": self.user,
             "database": self.database,
         }
-        if password := password_for(self.host, self.port, self.database, self.user):
-            fields["password"] = password
         if self.address != self.host:
             fields["tls_server_name"] = self.host
-        return fields
+        return with_password(fields, password_for(self.host, self.port, self.database, self.user))
 
     def stop(self) -> None:
         """It isn't ours to stop."""
@@ -269,7 +268,8 @@ class Postgresql(Engine):
     dialect = "postgresql"
     mechanisms = ("tls", "none")
     schemes = MappingProxyType({"postgresql": "tls", "postgres": "tls"})
-    refuses_clear = ("[28000]",)  # pg_hba.conf has no line for a connection in clear
+    refuses_clear = ("28000",)  # pg_hba.conf has no line for a connection in clear
+    refuses_anonymous = "the server asks for a password and none was given"
     tls_resumption = False  # it sends no session ticket and keeps no session cache
     tls_witness = "SELECT ssl, version, cipher FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
 
