@@ -15,21 +15,24 @@ from pathlib import Path
 import pytest
 
 from ciphercost import engines, guard, mechanisms, record
+from ciphercost.agent import Agent
 from ciphercost.engines import Installation, Server
 from ciphercost.engines.postgresql import (
     ENGINE,
     HBA,
     PASSWORD_FILE,
     RunningServer,
+    major,
     options,
     password_for,
 )
 from ciphercost.errors import MissingServer, RunError, UsageError
 from ciphercost.guard import Guard
 from ciphercost.listening import address_of, free_port, listener
-from ciphercost.mechanisms.tls import SUITES_13, suite
+from ciphercost.mechanisms.tls import GROUPS, SUITES_13, suite
+from ciphercost.prove import other_than_asked
 from ciphercost.sources import matches
-from conftest import Require
+from conftest import Require, RequireServer
 
 TLS = mechanisms.get("tls")
 Start = Callable[..., Server]
@@ -288,6 +291,52 @@ def test_another_ca_is_refused(start: Start, tmp_path: Path) -> None:
     other = ssl.create_default_context(cafile=str(Pki(tmp_path / "other", "ecdsa-p256").ca))
     with pytest.raises(ssl.SSLCertVerificationError):
         handshake(server, other)
+
+
+@pytest.mark.parametrize("version", ["15", "17", "18"])
+def test_the_whole_tls_matrix_on_every_version(
+    require_server: RequireServer, run_guard: Guard, scratch: Path, tmp_path: Path, version: str
+) -> None:
+    """One server a certificate; each version, suite and verification by the client alone. Then each group that is on offer."""
+    installation = require_server("postgresql", version)
+    data = scratch / f"matrix-{version}"
+    ENGINE.initialise(installation, data, run_guard)
+    with Agent() as agent:
+
+        def seen(server: Server, factors: dict[str, str]) -> dict[str, object]:
+            fields = TLS.connection(ENGINE, "encrypted", factors, scratch / "secrets")
+            answer = agent.connect("a", **server.connection(), **fields)
+            rows = agent.query("a", ENGINE.tls_witness)
+            assert rows == [["t", answer["protocol"], answer["cipher"]]]
+            assert other_than_asked(answer, fields) == ""
+            return answer
+
+        def started(**factors: str) -> Server:
+            settings = TLS.server_settings(ENGINE, TLS.check(factors), scratch / "secrets")
+            return ENGINE.start(installation, data, run_guard, settings=settings, logs=tmp_path)
+
+        for certificate, key in (("rsa2048", "RSA 2048"), ("rsa4096", "RSA 4096"), ("ecdsa-p256", "P-256")):
+            server = started(certificate=certificate)
+            for protocol in ("1.2", "1.3"):
+                for cipher in SUITES_13:
+                    factors = {"version": protocol, "cipher": cipher, "certificate": certificate}
+                    answer = seen(server, factors)
+                    assert answer["cipher"] == suite(TLS.check(factors))
+                    assert key in str(answer["peer_key"])
+            for verify, verified in (("full", True), ("ca", True), ("require", False)):
+                assert seen(server, {"verify": verify, "certificate": certificate})["verified"] is verified
+            server.stop()
+        for group in GROUPS:
+            try:
+                ENGINE.check_factors("tls", {"group": group}, installation.version)
+            except UsageError:
+                assert major(installation.version) < 18
+                continue
+            if group == "x25519mlkem768" and "1.1.1" in server.library:
+                continue  # the builds from Maven know no ML-KEM
+            server = started(group=group)
+            assert seen(server, {"group": group})["group"] == GROUPS[group]
+            server.stop()
 
 
 def test_settings_are_said_in_the_words_of_each_version() -> None:
