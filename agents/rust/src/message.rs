@@ -65,7 +65,8 @@ pub struct Statement {
 #[derive(Debug)]
 pub enum Connect {
     Null(Pool, Null),
-    Postgres(Pool, Box<Postgres>),
+    Postgres(Pool, Box<Server>),
+    Mysql(Pool, Box<Server>),
     Sqlite(Pool, Sqlite),
 }
 
@@ -105,7 +106,7 @@ pub enum Tls {
     VerifyFull,
 }
 
-impl Postgres {
+impl Server {
     /// Whether what is sent can be read on the way: no TLS, and not to this machine itself.
     pub fn exposed(&self) -> bool {
         self.tls == Tls::Off && !self.host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
@@ -120,13 +121,14 @@ pub enum TlsVersion {
     V13,
 }
 
+/// A server reached over TCP; `check` refuses the fields that its driver does not have.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Postgres {
+pub struct Server {
     pub host: String,
     pub port: u16,
     pub user: String,
-    pub database: String,
+    pub database: Option<String>,
     pub password: Option<String>,
     pub search_path: Option<String>,
     #[serde(default)]
@@ -187,7 +189,8 @@ pub struct Nothing {}
 impl Connect {
     pub fn pool(&self) -> &Pool {
         match self {
-            Connect::Null(pool, _) | Connect::Postgres(pool, _) | Connect::Sqlite(pool, _) => pool,
+            Connect::Null(pool, _) | Connect::Sqlite(pool, _) => pool,
+            Connect::Postgres(pool, _) | Connect::Mysql(pool, _) => pool,
         }
     }
 
@@ -202,6 +205,12 @@ impl Connect {
         match self {
             Connect::Null(_, asked) if !(0.0..=1.0).contains(&asked.jitter) => {
                 Err(Failure::bad_message("jitter: must lie between 0 and 1"))
+            }
+            Connect::Postgres(_, asked) if asked.database.is_none() => {
+                Err(Failure::bad_message("missing field `database`"))
+            }
+            Connect::Mysql(_, asked) if asked.search_path.is_some() => {
+                Err(Failure::bad_message("unknown field `search_path`: MySQL's schemas are its databases"))
             }
             Connect::Sqlite(_, Sqlite { key: Some(key), reserve, .. }) => {
                 if key.len() != 64 || !key.bytes().all(|byte| byte.is_ascii_hexdigit()) {
@@ -263,10 +272,11 @@ impl Line {
                     Some(Value::String(driver)) => match driver.as_str() {
                         "null" => Connect::Null(pool, read(fields)?),
                         "postgres" => Connect::Postgres(pool, Box::new(read(fields)?)),
+                        "mysql" => Connect::Mysql(pool, Box::new(read(fields)?)),
                         "sqlite" => Connect::Sqlite(pool, read(fields)?),
                         _ => {
                             return Err(Failure::bad_message(format!(
-                                "driver: {driver:?} is none of null, postgres, sqlite"
+                                "driver: {driver:?} is none of null, postgres, mysql, sqlite"
                             )));
                         }
                     },
@@ -363,6 +373,8 @@ pub struct Connected {
     pub peer: String,
     pub peer_key: String,
     pub server_version: String,
+    /// How the last connection was let in.
+    pub auth: String,
     pub library: String,
 }
 

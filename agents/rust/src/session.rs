@@ -1,7 +1,9 @@
 //! session: requests -> answers, in order. Holds the program and the arms; a refused request changes nothing.
 
 use crate::draw::{Kind, Zipf};
-use crate::drivers::{Arm, null, postgres, sqlite};
+use crate::drivers::mysql::Mysql;
+use crate::drivers::postgres::Postgres;
+use crate::drivers::{Arm, network, null, sqlite};
 use crate::failure::{Failure, Result};
 use crate::load::Plan;
 use crate::message::{self, Answer, Connect, Line, Request, SliceAnswer};
@@ -93,7 +95,7 @@ impl Session {
             protocol: PROTOCOL,
             agent: env!("CARGO_PKG_NAME"),
             version: env!("CARGO_PKG_VERSION"),
-            drivers: "null postgres sqlite",
+            drivers: "null postgres mysql sqlite",
             tls_library: tls::library(),
             aes: has_aes(),
         })
@@ -109,7 +111,8 @@ impl Session {
         self.arms.remove(&pool.arm);
         let (arm, mut connected) = match &connect {
             Connect::Null(pool, asked) => null::connect(pool, asked)?,
-            Connect::Postgres(pool, asked) => postgres::connect(pool, asked)?,
+            Connect::Postgres(pool, asked) => network::connect::<Postgres>(pool, asked)?,
+            Connect::Mysql(pool, asked) => network::connect::<Mysql>(pool, asked)?,
             Connect::Sqlite(pool, asked) => sqlite::connect(pool, asked)?,
         };
         connected.arm.clone_from(&pool.arm);

@@ -1,5 +1,7 @@
 //! drivers: the seam between the load loop and the databases. One file a driver.
 
+pub mod mysql;
+pub mod network;
 pub mod null;
 pub mod postgres;
 pub mod sqlite;
