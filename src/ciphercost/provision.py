@@ -284,7 +284,7 @@ def ask_password(made: Bench) -> None:
     if not passwords.may_ask(server.connection()):
         return
     # The encrypted arm first: what it is let in with needn't be sent in clear.
-    arms = [made.connection(arm, dict.fromkeys((*ARMS, "both"), server), schema=False) for arm in ARMS[::-1]]
+    arms = [made.connection(arm, dict.fromkeys((*ARMS, "both"), server)) for arm in ARMS[::-1]]
     with Agent(log=made.logs / "agent.log") as agent:
         one = {"connections": 1, "threads": 1, "per_request": False}
         passwords.ask_where_wanted(agent, [fields | one for fields in arms], made.engine.refuses_anonymous)
