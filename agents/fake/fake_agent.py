@@ -151,7 +151,7 @@ class FakeAgent:
         self.arms[arm] = fields
         return {
             "type": "connected", "arm": arm, "connections": fields.get("connections", 1), "encrypted": False, "protocol": "", "cipher": "",
-            "group": "", "resumed": 0, "verified": False, "peer": "", "peer_key": "", "server_version": "", "library": "",
+            "group": "", "resumed": 0, "verified": False, "peer": "", "peer_key": "", "server_version": "", "auth": "", "library": "",
         }  # fmt: skip
 
     def query(self, arm: str, **_: Any) -> dict[str, Any]:

@@ -17,6 +17,7 @@ use login::Login;
 use outbox::{Outbox, Prepared};
 use packets::{ERROR, Fields, Message, error_of, stranger};
 use placeholders::with_marks;
+use std::borrow::Cow;
 
 /// "This command is not supported in the prepared statement protocol yet".
 const CANNOT_BE_PREPARED: &str = "1295 ";
@@ -156,12 +157,18 @@ fn ask(link: &mut Link<Mysql>, sql: &str) -> Result<Rows> {
     let next = Outbox(&mut link.outbox).query(sql);
     link.inbox.expect(next);
     link.flush()?;
-    let (mut rows, mut too_long) = (Rows::default(), false);
+    let (mut rows, mut columns, mut too_long) = (Rows::default(), 0, false);
     loop {
         while let Some(part) = link.inbox.part(false)? {
             match part {
-                Part::Result => rows = Rows::default(),
-                Part::Column(body) => add_column(body, &mut rows)?,
+                Part::Result => (rows, columns) = (Rows::default(), 0),
+                Part::Column(body) => {
+                    if columns > 0 {
+                        rows.columns.push('\t');
+                    }
+                    columns += 1;
+                    escape(&column_name(body)?, &mut rows.columns);
+                }
                 Part::KeptRow(body) if rows.text.len() + body.len() <= QUERY_LIMIT_BYTES => add_row(body, &mut rows)?,
                 Part::KeptRow(_) | Part::LongRow => too_long = true,
                 Part::Row(_) | Part::ResultEnd => {}
@@ -175,16 +182,12 @@ fn ask(link: &mut Link<Mysql>, sql: &str) -> Result<Rows> {
 }
 
 /// The column's name stands behind catalogue, database, table and the table's own name.
-fn add_column(body: &[u8], rows: &mut Rows) -> Result<()> {
+fn column_name(body: &[u8]) -> Result<Cow<'_, str>> {
     let mut fields = Fields(body);
     for _ in 0..4 {
         fields.value()?;
     }
-    if !rows.columns.is_empty() {
-        rows.columns.push('\t');
-    }
-    escape(&String::from_utf8_lossy(fields.value()?.unwrap_or_default()), &mut rows.columns);
-    Ok(())
+    Ok(String::from_utf8_lossy(fields.value()?.unwrap_or_default()))
 }
 
 fn add_row(body: &[u8], rows: &mut Rows) -> Result<()> {
