@@ -11,9 +11,12 @@ from pathlib import Path
 from ciphercost import engines, guard, mechanisms, provision, record
 from ciphercost.engines import Engine, Installation, Server
 from ciphercost.guard import Guard
+from ciphercost.model import ARMS, Arm
+from ciphercost.provision import Twins
 
 SERVERS = ("mysql@9.7", "mariadb@11.8", "mariadb@10.11")
 TLS = mechanisms.get("tls")
+CANARY = "canary0123456789abcdef"
 OFF = {"mysql": {"tls-version": ""}, "mariadb": {"skip-ssl": "1"}}
 """Settings by which a server has no TLS at all."""
 
@@ -58,12 +61,17 @@ class House:
         program = Path(self.installation.location).parent / "bin" / self.engine.name
         target = ["-h127.0.0.1", f"-P{fields['port']}", f"-u{fields['user']}"]
         return subprocess.run(
-            [program, "--no-defaults", *target, *options, "-BNe", sql, str(fields["database"])],
+            [program, "--no-defaults", *target, f"--database={fields['database']}", *options, "-BNe", sql],
             capture_output=True,
             text=True,
             check=False,
             env={"MYSQL_PWD": str(fields["password"]), "HOME": "/nonexistent"},
         )
+
+    def twins(self, server: Server, **factors: str) -> Twins:
+        """What `prove` looks at."""
+        connect: dict[Arm, dict[str, object]] = {arm: self.fields(server, arm, **factors) for arm in ARMS}
+        return Twins(connect=connect, servers=[server], directories={}, canary=CANARY)
 
     def clear(self) -> list[str]:
         """Options by which that client speaks in clear."""

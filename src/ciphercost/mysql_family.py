@@ -129,8 +129,9 @@ class Family(Engine):
     driver = "mysql"
     dialect = "mysql"
     mechanisms = ("tls", "none")
-    # require_secure_transport; and an account with REQUIRE SSL, which is denied in clear as if its password were wrong.
-    refuses_clear = ("3159 (HY000)", "1045 (28000)")
+    # require_secure_transport, in the words of MySQL and of MariaDB 11; MariaDB 10, and an account with REQUIRE SSL, deny as
+    # if the password were wrong.
+    refuses_clear = ("3159 (HY000)", "3159 (08004)", "1045 (28000)")
     refuses_anonymous = "(using password: NO)"
     tls_resumption = True
 

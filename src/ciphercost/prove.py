@@ -103,7 +103,8 @@ def load_connections(
         raise Unproven(
             f"client witness, encrypted arm: the load negotiated {describe(answer)}, proven was {describe(proven)}"
         )
-    if engine.caches_logins and answer.get("auth") != proven.get("auth"):
+    if engine.caches_logins and answer.get("per_request") and answer.get("auth") != proven.get("auth"):
+        # Where connections stay open, logins are no part of the load.
         raise Unproven(
             f"client witness, {arm} arm: the load logs in by {answer.get('auth')}, proven was {proven.get('auth')}: "
             "the arms would differ in more than encryption"
