@@ -1,6 +1,7 @@
 //! message: one line -> one request; one answer -> one line. Whatever PROTOCOL.md does not name is refused.
 
 use crate::failure::{Failure, Result};
+use crate::transport::wirecrypt;
 use serde::de::{DeserializeOwned, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -67,6 +68,7 @@ pub enum Connect {
     Null(Pool, Null),
     Postgres(Pool, Box<Postgres>),
     Sqlite(Pool, Sqlite),
+    Firebird(Pool, Box<Firebird>),
 }
 
 /// What every driver's `connect` has.
@@ -150,6 +152,37 @@ pub struct Sqlite {
     pub pragmas: Option<String>,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WireCrypt {
+    #[default]
+    Off,
+    Require,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Firebird {
+    pub host: String,
+    pub port: u16,
+    pub user: String,
+    pub database: String,
+    pub password: Option<String>,
+    #[serde(default)]
+    pub wire_crypt: WireCrypt,
+    pub wire_crypt_plugins: Option<String>,
+    #[serde(default)]
+    pub create: bool,
+}
+
+impl Firebird {
+    /// The wire encryption plugins that may be used, the preferred one first.
+    pub fn plugins(&self) -> impl Iterator<Item = &str> {
+        let named = self.wire_crypt_plugins.as_deref().unwrap_or(wirecrypt::PLUGINS[0]);
+        named.split([',', ' ']).filter(|name| !name.is_empty())
+    }
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Query {
@@ -188,6 +221,7 @@ impl Connect {
     pub fn pool(&self) -> &Pool {
         match self {
             Connect::Null(pool, _) | Connect::Postgres(pool, _) | Connect::Sqlite(pool, _) => pool,
+            Connect::Firebird(pool, _) => pool,
         }
     }
 
@@ -212,6 +246,14 @@ impl Connect {
                     None => Ok(()),
                 }
             }
+            Connect::Firebird(_, asked) => match asked.plugins().find(|name| !wirecrypt::PLUGINS.contains(name)) {
+                None if asked.plugins().next().is_some() => Ok(()),
+                unknown => Err(Failure::bad_message(format!(
+                    "wire_crypt_plugins: {:?} is none of {}",
+                    unknown.unwrap_or_default(),
+                    wirecrypt::PLUGINS.join(", ")
+                ))),
+            },
             _ => Ok(()),
         }
     }
@@ -264,9 +306,10 @@ impl Line {
                         "null" => Connect::Null(pool, read(fields)?),
                         "postgres" => Connect::Postgres(pool, Box::new(read(fields)?)),
                         "sqlite" => Connect::Sqlite(pool, read(fields)?),
+                        "firebird" => Connect::Firebird(pool, Box::new(read(fields)?)),
                         _ => {
                             return Err(Failure::bad_message(format!(
-                                "driver: {driver:?} is none of null, postgres, sqlite"
+                                "driver: {driver:?} is none of firebird, null, postgres, sqlite"
                             )));
                         }
                     },
@@ -364,6 +407,8 @@ pub struct Connected {
     pub peer_key: String,
     pub server_version: String,
     pub library: String,
+    /// How the user was authenticated; empty where there is nothing to authenticate.
+    pub auth: String,
 }
 
 #[derive(Debug, Serialize)]

@@ -1,7 +1,7 @@
 //! session: requests -> answers, in order. Holds the program and the arms; a refused request changes nothing.
 
 use crate::draw::{Kind, Zipf};
-use crate::drivers::{Arm, null, postgres, sqlite};
+use crate::drivers::{Arm, firebird, null, postgres, sqlite};
 use crate::failure::{Failure, Result};
 use crate::load::Plan;
 use crate::message::{self, Answer, Connect, Line, Request, SliceAnswer};
@@ -93,7 +93,7 @@ impl Session {
             protocol: PROTOCOL,
             agent: env!("CARGO_PKG_NAME"),
             version: env!("CARGO_PKG_VERSION"),
-            drivers: "null postgres sqlite",
+            drivers: "firebird null postgres sqlite",
             tls_library: tls::library(),
             aes: has_aes(),
         })
@@ -111,6 +111,7 @@ impl Session {
             Connect::Null(pool, asked) => null::connect(pool, asked)?,
             Connect::Postgres(pool, asked) => postgres::connect(pool, asked)?,
             Connect::Sqlite(pool, asked) => sqlite::connect(pool, asked)?,
+            Connect::Firebird(pool, asked) => firebird::connect(pool, asked)?,
         };
         connected.arm.clone_from(&pool.arm);
         connected.connections = pool.connections;

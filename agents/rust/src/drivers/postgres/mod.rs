@@ -9,18 +9,17 @@ use super::{Connection, Interest, Opened, Outcome, Pool, QUERY_LIMIT_BYTES, Rows
 use crate::failure::{Failure, Result};
 use crate::message::{self, Connected, Tls};
 use crate::program::{Operation, Script};
-use crate::transport::socket::{Mode, Socket, Traffic};
+use crate::transport::socket::{Mode, Traffic, resolve};
 use crate::transport::tls::{self, TlsClient};
 use inbox::{Fields, Message, error_of};
 use link::{Link, Server};
 use outbox::Outbox;
-use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 
 /// Opens the connections of an arm, one after the other.
 pub fn connect(pool: &message::Pool, asked: &message::Postgres) -> Result<Opened> {
     let tls = TlsClient::new(asked)?;
-    let server = Arc::new(Server { address: address(asked)?, asked: asked.clone(), tls });
+    let server = Arc::new(Server { address: resolve(&asked.host, asked.port)?, asked: asked.clone(), tls });
     let polled = pool.connections > pool.threads;
     let mut connections = Vec::with_capacity(pool.connections);
     let mut connected = Connected { encrypted: asked.tls != Tls::Off, ..Connected::default() };
@@ -43,18 +42,6 @@ pub fn connect(pool: &message::Pool, asked: &message::Postgres) -> Result<Opened
         connections.push(connection);
     }
     Ok((Box::new(Pool { connections, threads: pool.threads }), connected))
-}
-
-/// The server's address: of several, the first that can be reached.
-fn address(asked: &message::Postgres) -> Result<SocketAddr> {
-    let unknown = |why: String| Failure::connect(format!("host {:?}: {why}", asked.host));
-    let addresses = (asked.host.as_str(), asked.port).to_socket_addrs().map_err(|error| unknown(error.to_string()))?;
-    let addresses: Vec<SocketAddr> = addresses.collect();
-    let reached = |address: &&SocketAddr| addresses.len() == 1 || Socket::open(**address, Mode::Blocking).is_ok();
-    match addresses.iter().find(reached).or(addresses.last()) {
-        Some(address) => Ok(*address),
-        None => Err(unknown("has no address".into())),
-    }
 }
 
 pub struct PostgresConnection {
