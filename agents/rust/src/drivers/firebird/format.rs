@@ -4,8 +4,7 @@ use super::xdr::{Outbox, Reader, padding};
 use crate::failure::{Failure, Result};
 use crate::program::Parameter;
 
-/// UTF8, the character set of our connections, and ASCII.
-const UTF8: u8 = 4;
+/// A character set that holds whatever is no text itself.
 const ASCII: u8 = 2;
 /// Longest text of a value that is no text.
 const TEXT_OF_VALUE: u16 = 128;
@@ -187,8 +186,8 @@ impl Format {
 
 fn counted(blr: u8, described: &Described, kind: Kind) -> (Vec<u8>, Kind, usize) {
     let length = (described.length as u16).to_le_bytes();
-    // Octets (1) must not be converted; everything else comes in our connection's character set.
-    let set = if described.sub_type & 0xff == 1 { 1 } else { UTF8 };
+    // In the character set that was described: what can be converted was described in our connection's.
+    let set = described.sub_type as u16 as u8;
     (vec![blr, set, 0, length[0], length[1]], kind, described.length as usize + 2)
 }
 
