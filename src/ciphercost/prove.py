@@ -13,10 +13,10 @@ from typing import Any
 from ciphercost.agent import Agent
 from ciphercost.engines import Engine
 from ciphercost.errors import AgentError, Unproven
-from ciphercost.mechanisms import Mechanism
+from ciphercost.mechanisms import Mechanism, tls
 from ciphercost.model import ARMS, Arm, Proof, Witness
 from ciphercost.provision import CANARY_TABLE, Twins, arms_of
-from ciphercost.relay import Relay, tls_records
+from ciphercost.relay import Relay
 from ciphercost.workloads import Program
 
 NULL_SEEN = "no bytes seen: the witness looked at nothing"
@@ -220,28 +220,31 @@ def wire(probe: Probe, arm: Arm) -> tuple[bool, str]:
     fields = single(probe.twins.connect[arm])
     host, port = str(fields["host"]), int(str(fields["port"]))
     with Relay(host, port) as relay:
-        # The name that the certificate is checked against stays the server's, though the address is the relay's.
-        fields = fields | {
-            "host": "127.0.0.1",
-            "port": relay.port,
-            "tls_server_name": fields.get("tls_server_name", host),
-        }
+        if "tls" in fields:
+            # The name that the certificate is checked against stays the server's, though the address is the relay's.
+            fields["tls_server_name"] = fields.get("tls_server_name", host)
+        fields |= {"host": "127.0.0.1", "port": relay.port}
         probe.agent.connect(f"wire-{arm}", **fields)
-        rows = probe.agent.query(f"wire-{arm}", f"SELECT '{probe.twins.canary}'")
+        rows = probe.agent.query(f"wire-{arm}", probe.engine.echo(probe.twins.canary))
         probe.agent.disconnect(f"wire-{arm}")
         sent, received = bytes(relay.to_server), bytes(relay.to_client)
     if rows != [[probe.twins.canary]]:
         return False, "the server did not answer with the canary, so its absence would prove nothing"
-    return judge_wire(sent, received, probe.twins.canary, arm)
+    return judge_wire(sent, received, probe.twins.canary, arm, probe.mechanism.sign)
 
 
-def judge_wire(sent: bytes, received: bytes, canary: str, arm: Arm) -> tuple[bool, str]:
+Sign = Callable[[bytes, bytes], tuple[bool, str]]
+"""Of the bytes of both directions: whether they show that they are encrypted, in words."""
+
+
+def judge_wire(
+    sent: bytes, received: bytes, canary: str, arm: Arm, sign: Sign = tls.MECHANISM.sign
+) -> tuple[bool, str]:
     """Whether the bytes of both directions are what the arm's name says. Pure."""
     if not sent or not received:
         return False, NULL_SEEN
     word = canary.encode()
     seen = sent.count(word), received.count(word)
-    records = tls_records(sent), tls_records(received)
     size = f"{len(sent) + len(received)} bytes"
     if arm == "plain":
         if not all(seen):
@@ -249,9 +252,10 @@ def judge_wire(sent: bytes, received: bytes, canary: str, arm: Arm) -> tuple[boo
         return True, f"the canary is visible in both directions ({size})"
     if any(seen):
         return False, f"the canary is visible in clear: {seen[0]} times sent, {seen[1]} times received"
-    if not all(records):
-        return False, f"the canary is absent from {size}, but there are no TLS records either"
-    return True, f"the canary is absent; {sum(records)} TLS records in {size}"
+    shown, words = sign(sent, received)
+    if not shown:
+        return False, f"the canary is absent from {size}, but {words}"
+    return True, f"the canary is absent; {words} in {size}"
 
 
 # ── at rest ───────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,6 +1,7 @@
 //! message: one line -> one request; one answer -> one line. Whatever PROTOCOL.md does not name is refused.
 
 use crate::failure::{Failure, Result};
+use crate::transport::wirecrypt;
 use serde::de::{DeserializeOwned, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -68,6 +69,7 @@ pub enum Connect {
     Postgres(Pool, Box<Server>),
     Mysql(Pool, Box<Server>),
     Sqlite(Pool, Sqlite),
+    Firebird(Pool, Box<Firebird>),
 }
 
 /// What every driver's `connect` has.
@@ -152,6 +154,37 @@ pub struct Sqlite {
     pub pragmas: Option<String>,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WireCrypt {
+    #[default]
+    Off,
+    Require,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Firebird {
+    pub host: String,
+    pub port: u16,
+    pub user: String,
+    pub database: String,
+    pub password: Option<String>,
+    #[serde(default)]
+    pub wire_crypt: WireCrypt,
+    pub wire_crypt_plugins: Option<String>,
+    #[serde(default)]
+    pub create: bool,
+}
+
+impl Firebird {
+    /// The wire encryption plugins that may be used, the preferred one first.
+    pub fn plugins(&self) -> impl Iterator<Item = &str> {
+        let named = self.wire_crypt_plugins.as_deref().unwrap_or(wirecrypt::PLUGINS[0]);
+        named.split([',', ' ']).filter(|name| !name.is_empty())
+    }
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Query {
@@ -191,6 +224,7 @@ impl Connect {
         match self {
             Connect::Null(pool, _) | Connect::Sqlite(pool, _) => pool,
             Connect::Postgres(pool, _) | Connect::Mysql(pool, _) => pool,
+            Connect::Firebird(pool, _) => pool,
         }
     }
 
@@ -221,6 +255,14 @@ impl Connect {
                     None => Ok(()),
                 }
             }
+            Connect::Firebird(_, asked) => match asked.plugins().find(|name| !wirecrypt::PLUGINS.contains(name)) {
+                None if asked.plugins().next().is_some() => Ok(()),
+                unknown => Err(Failure::bad_message(format!(
+                    "wire_crypt_plugins: {:?} is none of {}",
+                    unknown.unwrap_or_default(),
+                    wirecrypt::PLUGINS.join(", ")
+                ))),
+            },
             _ => Ok(()),
         }
     }
@@ -274,9 +316,10 @@ impl Line {
                         "postgres" => Connect::Postgres(pool, Box::new(read(fields)?)),
                         "mysql" => Connect::Mysql(pool, Box::new(read(fields)?)),
                         "sqlite" => Connect::Sqlite(pool, read(fields)?),
+                        "firebird" => Connect::Firebird(pool, Box::new(read(fields)?)),
                         _ => {
                             return Err(Failure::bad_message(format!(
-                                "driver: {driver:?} is none of null, postgres, mysql, sqlite"
+                                "driver: {driver:?} is none of null, postgres, mysql, firebird, sqlite"
                             )));
                         }
                     },

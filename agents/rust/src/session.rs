@@ -3,7 +3,7 @@
 use crate::draw::{Kind, Zipf};
 use crate::drivers::mysql::Mysql;
 use crate::drivers::postgres::Postgres;
-use crate::drivers::{Arm, network, null, sqlite};
+use crate::drivers::{Arm, firebird, network, null, sqlite};
 use crate::failure::{Failure, Result};
 use crate::load::Plan;
 use crate::message::{self, Answer, Connect, Line, Request, SliceAnswer};
@@ -95,7 +95,7 @@ impl Session {
             protocol: PROTOCOL,
             agent: env!("CARGO_PKG_NAME"),
             version: env!("CARGO_PKG_VERSION"),
-            drivers: "null postgres mysql sqlite",
+            drivers: "null postgres mysql firebird sqlite",
             tls_library: tls::library(),
             aes: has_aes(),
         })
@@ -114,6 +114,7 @@ impl Session {
             Connect::Postgres(pool, asked) => network::connect::<Postgres>(pool, asked)?,
             Connect::Mysql(pool, asked) => network::connect::<Mysql>(pool, asked)?,
             Connect::Sqlite(pool, asked) => sqlite::connect(pool, asked)?,
+            Connect::Firebird(pool, asked) => firebird::connect(pool, asked)?,
         };
         connected.arm.clone_from(&pool.arm);
         connected.connections = pool.connections;

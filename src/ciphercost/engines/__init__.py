@@ -157,6 +157,10 @@ class Engine(ABC):
     tls_witness: str = ""
     """SQL that answers `encrypted(t/f)<TAB>protocol<TAB>cipher` for the session it runs in."""
 
+    def echo(self, text: str) -> str:
+        """SQL that answers this text, which has no quotes in it. Pure."""
+        return f"SELECT '{text}'"
+
 
 def names() -> list[str]:
     """Names of all engines, by file."""

@@ -63,6 +63,13 @@ class Mechanism(ABC):
         """Settings of a server that serves both arms. `secrets`: a directory for keys, 0700, gone with the run."""
         return {}
 
+    def sign(self, sent: bytes, received: bytes) -> tuple[bool, str]:  # noqa: ARG002
+        """In transit: what the bytes of both directions show when they are encrypted: (whether they show it, in words). Pure.
+
+        The canary's absence alone proves nothing: compressed bytes have none either.
+        """
+        return False, f"nothing is known of how {self.name} looks on the wire"
+
     @abstractmethod
     def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:
         """Fields of the agent's `connect` that this arm adds to the server's own."""

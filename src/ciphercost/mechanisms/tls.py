@@ -11,6 +11,7 @@ from ciphercost.guard import hand_over
 from ciphercost.mechanisms import Factor, Mechanism
 from ciphercost.model import Arm
 from ciphercost.pki import CERTIFICATES, Pki
+from ciphercost.relay import tls_records
 
 SUITES_13 = {
     "aes256-gcm": "TLS_AES_256_GCM_SHA384",
@@ -69,6 +70,11 @@ class Tls(Mechanism):
         pki = Pki(_directory(secrets, factors), factors["certificate"], reuse=True)
         hand_over(secrets)  # or a server that runs as nobody couldn't pass through it to its key
         return engine.tls_settings(pki, factors)
+
+    def sign(self, sent: bytes, received: bytes) -> tuple[bool, str]:
+        """TLS records of application data, in both directions."""
+        records = tls_records(sent), tls_records(received)
+        return all(records), f"{sum(records)} TLS records" if all(records) else "there are no TLS records"
 
     def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:  # noqa: ARG002
         """Only factors that are given are pinned, so that a server of the user's own is met with none of our defaults."""
