@@ -8,8 +8,19 @@ from typing import TYPE_CHECKING, Any
 import ciphercost
 from ciphercost import estimate, mechanisms, prove
 from ciphercost.errors import UsageError
-from ciphercost.model import FORMAT, Cell, CellEstimate, CellFacts, Estimate, Proof, Result, RunFacts, Warning_
-from ciphercost.record import read_facts, read_proofs, read_slices
+from ciphercost.model import (
+    FORMAT,
+    Cell,
+    CellEstimate,
+    CellFacts,
+    Estimate,
+    Proof,
+    Result,
+    RunFacts,
+    StudyResult,
+    Warning_,
+)
+from ciphercost.record import read_facts, read_proofs, read_slices, read_study
 
 if TYPE_CHECKING:
     from ciphercost.provision import Bench, Twins
@@ -51,7 +62,17 @@ def conclude(directory: Path) -> Result:
         command=facts.command,
         spec=facts.spec,
         overhead_of_controller=facts.idle_seconds / facts.load_seconds if facts.load_seconds else None,
+        study=study(directory, cells),
     )
+
+
+def study(directory: Path, cells: list[Cell]) -> StudyResult | None:
+    """The published study beside its repetition here, in a run of `replicate`. Nothing of an arm that was not proven."""
+    if (found := read_study(directory)) is None:
+        return None
+    from ciphercost import studies
+
+    return studies.get(found.study).compare(found, cells)
 
 
 def refuse_unproven(facts: RunFacts, counted: set[tuple[int, int]], proofs: list[tuple[int, Proof]]) -> None:

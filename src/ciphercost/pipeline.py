@@ -9,7 +9,7 @@ import contextlib
 import os
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ciphercost import conclude, guard, plan, prove, provision, sample
@@ -29,9 +29,15 @@ def run(spec: Spec, directory: Path | None = None) -> Result:
 
 
 def run_in(
-    spec: Spec, directory: Path | None = None, watcher: Watcher | None = None, command: str = ""
+    spec: Spec,
+    directory: Path | None = None,
+    watcher: Watcher | None = None,
+    command: str = "",
+    before: Callable[[Record, guard.Guard, Path, Watcher], None] | None = None,
 ) -> tuple[Result, Path]:
     """Run every cell of a spec. Returns the result and the directory that keeps it (`directory`, or ./runs/<id>).
+
+    `before`: what the same run does first (a study's published procedure).
 
     A cell that fails or can't be proven has no number and says why; the others go on. Raises UsageError before anything is started.
     """
@@ -52,6 +58,8 @@ def run_in(
         scratch = guard.scratch(run_id, run_guard)
         loads = [plan.budget(spec, cell).total_s for cell in spec.cells]
         watcher.start([title(cell) for cell in facts.cells], loads, plan.time_estimate(spec))
+        if before:
+            before(record, run_guard, scratch, watcher)
         for number, cell in enumerate(facts.cells):
             measure(number, cell, record, run_guard, scratch, watcher)
             record.save_facts()

@@ -27,6 +27,10 @@ METRICS: tuple[tuple[str, str, str, str], ...] = (
 def render(result: Result) -> str:
     """Every cell, then the machine and how to see it again."""
     blocks = [block(cell) for cell in result.cells]
+    if result.study is not None:
+        from ciphercost.studies import table
+
+        blocks = [table.render(result.study), "By our method:", *blocks]
     return "\n\n".join([*blocks, footer(result)])
 
 
@@ -91,7 +95,11 @@ def interval(estimate: Estimate) -> str:
 
 def decimals(estimate: Estimate) -> int:
     """As many digits as the interval's width lets one trust."""
-    width = (estimate.high - estimate.low) * 100
+    return decimals_of_width((estimate.high - estimate.low) * 100)
+
+
+def decimals_of_width(width: float) -> int:
+    """Of an interval, in percentage points."""
     return 0 if width > 20 else 1 if width > 0.5 else 2
 
 
