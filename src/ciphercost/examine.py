@@ -58,8 +58,9 @@ def judge(proofs: list[Proof], bench: provision.Bench) -> tuple[bool, str]:
             lines += wrap(
                 f"{'ok    ' if proof.passed else 'FAILED'} {proof.witness}: {proof.detail}", "    ", "           "
             )
-    # 28000: pg_hba has no line for a connection in clear. Anything else that goes wrong there is no proof of anything.
-    refused = bool(bench.cell.url) and bool(plain) and "[28000]" in plain[0].detail and not plain[0].passed
+    # Anything else that goes wrong there is no proof of anything.
+    codes = tuple(f"[{code}]" for code in bench.engine.refuses_clear)
+    refused = bool(bench.cell.url and plain and not plain[0].passed and codes and plain[0].detail.endswith(codes))
     if refused:
         lines += wrap(
             "The server refuses connections in clear: encryption is enforced, so there is no control in clear.", "  "

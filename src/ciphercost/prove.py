@@ -51,6 +51,7 @@ def prove(
     """
     probe = Probe(engine, mechanism, twins, agent, session)
     proofs: list[Proof] = []
+    prime(engine, twins, agent)
     for arm in arms_of(session):
         # The client first: without a connection the others have nothing to look at.
         for witness in sorted(mechanism.witnesses, key=lambda name: name != "client"):
@@ -59,6 +60,16 @@ def prove(
                 break
     _close(probe)
     return proofs, probe.connected.get("encrypted", {})
+
+
+def prime(engine: Engine, twins: Twins, agent: Agent) -> None:
+    """One login where a server's first one after its start differs from those that follow, so that no arm is the one to pay."""
+    for arm in ARMS[::-1] if engine.caches_logins else ():  # encrypted first: in clear it would be an RSA exchange
+        # An arm that can't log in is the client witness's to report.
+        with contextlib.suppress(AgentError):
+            agent.connect("prime", **single(twins.connect[arm]))
+            agent.disconnect("prime")
+            return
 
 
 def unproven(proofs: list[Proof], mechanism: Mechanism, arms: tuple[Arm, ...] = ARMS) -> str:
@@ -91,6 +102,11 @@ def load_connections(
     if arm == "encrypted" and any(answer[name] != proven.get(name) for name in ("protocol", "cipher")):
         raise Unproven(
             f"client witness, encrypted arm: the load negotiated {describe(answer)}, proven was {describe(proven)}"
+        )
+    if engine.caches_logins and answer.get("auth") != proven.get("auth"):
+        raise Unproven(
+            f"client witness, {arm} arm: the load logs in by {answer.get('auth')}, proven was {proven.get('auth')}: "
+            "the arms would differ in more than encryption"
         )
     if mechanism.layer == "transit" and not answer.get("per_request"):
         rows = agent.query(arm, engine.tls_witness, everywhere=True)
@@ -134,10 +150,30 @@ def client(probe: Probe, arm: Arm) -> tuple[bool, str]:
     detail = describe(answer)
     if not answer["encrypted"]:
         return False, "in clear: nothing was negotiated"
+    if reason := other_than_asked(answer, probe.twins.connect[arm]):
+        return False, f"{detail}: {reason}"
     wanted = probe.twins.connect[arm].get("tls", "")
     if wanted in ("verify-ca", "verify-full") and not answer["verified"]:
         return False, f"{detail}: the peer was not verified"
     return True, detail
+
+
+def other_than_asked(answer: Mapping[str, Any], fields: Mapping[str, object]) -> str:
+    """What of a `connected` answer isn't what the arm's fields ask for; empty where all is. Pure."""
+    asked = {
+        "protocol": f"TLSv{fields['tls_max']}" if fields.get("tls_max") else "",
+        "cipher": str(fields.get("tls_ciphers", "")),
+        "group": str(fields.get("tls_groups", "")),
+    }
+    for name, wanted in asked.items():
+        if wanted and answer[name] not in (
+            wanted,
+            "",
+        ):  # a client may not know the group; the server is asked of the rest
+            return f"{name} {wanted} was asked for"
+    if answer.get("resumed") and not fields.get("resumption"):
+        return "a session was resumed, though resumption is off"
+    return ""
 
 
 def describe(answer: Mapping[str, Any]) -> str:

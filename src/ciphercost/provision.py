@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from ciphercost import engines, guard, mechanisms, spec, workloads
+from ciphercost import engines, guard, mechanisms, passwords, spec, workloads
 from ciphercost.agent import Agent
 from ciphercost.engines import Engine, Installation, Server
 from ciphercost.errors import AgentError, RunError
@@ -200,13 +200,15 @@ def bench(
     keys.mkdir(mode=0o700)
     guard.hand_over(keys)
     clients = cell.clients or (1 if engine.embedded or cell.regime == "one-core" else program.clients)
+    installation = engine.find(cell.version, url=cell.url, bindir=cell.bindir)
+    engine.check_factors(mechanism.name, factors, installation.version)
     made = Bench(
         cell=cell,
         engine=engine,
         mechanism=mechanism,
         factors=factors,
         program=program,
-        installation=engine.find(cell.version, url=cell.url, bindir=cell.bindir),
+        installation=installation,
         directory=directory,
         secrets=keys,
         guard=run_guard,
@@ -217,9 +219,23 @@ def bench(
     )
     with made.at_end:
         made.at_end.callback(shutil.rmtree, directory, ignore_errors=True)
-        if not cell.url:
+        if cell.url:
+            ask_password(made)
+        else:
             made.load()
         yield made
+
+
+def ask_password(made: Bench) -> None:
+    """Where a server of the user's wants a password that was found nowhere: ask for it, if there is a terminal."""
+    server = made.engine.start(made.installation, made.directory, made.guard)
+    if not passwords.may_ask(server.connection()):
+        return
+    # The encrypted arm first: what it is let in with needn't be sent in clear.
+    arms = [made.connection(arm, dict.fromkeys((*ARMS, "both"), server), schema=False) for arm in ARMS[::-1]]
+    with Agent(log=made.logs / "agent.log") as agent:
+        one = {"connections": 1, "threads": 1, "per_request": False}
+        passwords.ask_where_wanted(agent, [fields | one for fields in arms], made.engine.refuses_anonymous)
 
 
 @contextmanager

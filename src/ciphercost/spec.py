@@ -88,7 +88,9 @@ def split_factors(cell: CellSpec) -> tuple[dict[str, str], dict[str, str]]:
     own = {name: value for name, value in cell.factors.items() if name in known}
     parameters = {name: value for name, value in cell.factors.items() if name not in known}
     filled = mechanism.check(own)
-    mechanism.fits(engines.get(cell.engine), filled)
+    engine = engines.get(cell.engine)
+    mechanism.fits(engine, filled)
+    engine.check_factors(mechanism.name, filled, cell.version)
     return filled, parameters
 
 

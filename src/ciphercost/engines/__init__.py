@@ -134,9 +134,24 @@ class Engine(ABC):
         raise UsageError(f"{self.name} has no schema of our own on a running server")
 
     def tls_settings(self, pki: Pki, factors: Mapping[str, str]) -> dict[str, str]:  # noqa: ARG002
-        """Server settings that make TLS possible with this certificate and these factors."""
+        """Server settings that make TLS possible with this certificate and, where a server chooses it, this group.
+
+        Versions and suites are all on offer, and the client pins them: cells that differ in these can share a server.
+        """
         raise UsageError(f"{self.name} has no TLS")
 
+    def check_factors(self, mechanism: str, factors: Mapping[str, str], version: str) -> None:  # noqa: B027
+        """Refuse factors of a mechanism that this server has no way to honour, before anything is started. Raises UsageError.
+
+        `version`: as far as it is known; '' where it will be found later.
+        """
+
+    refuses_clear: tuple[str, ...] = ()
+    """Codes of the agent's error when the server refuses a connection because it isn't encrypted."""
+    refuses_anonymous: str = ""
+    """What the agent's error says when the server refuses a connection that brings no password."""
+    caches_logins: bool = False
+    """Whether the first login after a start takes another, dearer way than those that follow it."""
     tls_resumption: bool = False
     """Whether this server resumes TLS sessions."""
     tls_witness: str = ""

@@ -33,6 +33,13 @@ def suite(factors: Mapping[str, str]) -> str:
     return SUITES_12[factors["cipher"]].format("ECDSA" if factors["certificate"].startswith("ecdsa") else "RSA")
 
 
+def offered(version: str) -> list[str]:
+    """Every suite of that version that a cell may ask for: what a server of ours offers, whatever its certificate. Pure."""
+    if version == "1.3":
+        return list(SUITES_13.values())
+    return [name.format(key) for name in SUITES_12.values() for key in ("ECDSA", "RSA")]
+
+
 class Tls(Mechanism):
     name = "tls"
     title = "TLS on the connection"
@@ -40,9 +47,11 @@ class Tls(Mechanism):
     witnesses = ("server", "wire", "client")
     protects = "data on the network: reading and changing it between client and server"
     factors = (
-        Factor("version", ("1.3", "1.2"), "protocol version, the only one offered"),
-        Factor("cipher", ("aes256-gcm", "aes128-gcm", "chacha20"), "cipher suite, the only one offered"),
-        Factor("certificate", tuple(CERTIFICATES), "key of the server's certificate and of its CA"),
+        Factor("version", ("1.3", "1.2"), "protocol version, the only one that the client offers"),
+        Factor("cipher", ("aes256-gcm", "aes128-gcm", "chacha20"), "cipher suite, the only one that the client offers"),
+        Factor(
+            "certificate", tuple(CERTIFICATES), "key of the server's certificate and of its CA", {"ecdsa": "ecdsa-p256"}
+        ),
         Factor("group", ("", *GROUPS), "key exchange group; empty: what client and server agree on"),
         Factor("verify", ("full", "ca", "require"), "what the client checks: chain and name, chain alone, nothing"),
         Factor("resumption", ("off", "on"), "whether new connections may resume an earlier session"),
@@ -65,13 +74,13 @@ class Tls(Mechanism):
         """Only factors that are given are pinned, so that a server of the user's own is met with none of our defaults."""
         if arm == "plain":
             return {"tls": "off"}
-        self.check(factors)
+        full = self.check(factors)
+        factors = {name: full[name] for name in factors}
         fields: dict[str, object] = {
             "tls": VERIFY[factors.get("verify", "full")],
             "resumption": factors.get("resumption", "off") == "on",
         }
         if "version" in factors or "cipher" in factors:
-            full = self.check(factors)
             fields["tls_min"] = fields["tls_max"] = full["version"]  # a suite belongs to one version
             if "cipher" in factors:
                 fields["tls_ciphers"] = suite(full)
