@@ -11,24 +11,33 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from ciphercost import conclude, record, replicate, schema, studies, workloads
+from ciphercost import conclude, engines, record, replicate, schema, studies, workloads
 from ciphercost.agent import Agent
 from ciphercost.errors import AgentError, UsageError
 from ciphercost.model import ARMS, Spec
 from ciphercost.reports import terminal
-from ciphercost.studies.mysql_tls import OPERATIONS, MysqlTls
+from ciphercost.studies.mysql_tls import MysqlTls
+from conftest import Require, RequireServer
 
 CLI = Path(sys.executable).parent / "ciphercost"
 SMALL = MysqlTls(rows=300, iterations=2, queries=60, least_queries=20, interval=0.05, sessions=2)
+OPERATIONS = SMALL.operations
 
 
 def small_spec(engine: str) -> Spec:
     return SMALL.spec(engine, 6.0, 5)
 
 
-@pytest.mark.usefixtures("require_postgresql")
-def test_a_small_replication_is_proven_run_recorded_and_reported_again(tmp_path: Path) -> None:
-    result, directory = replicate.run_in(SMALL, small_spec("postgresql"), tmp_path / "run")
+@pytest.mark.parametrize("engine", ["postgresql", "mysql"])
+def test_a_small_replication_is_proven_run_recorded_and_reported_again(
+    tmp_path: Path, engine: str, require: Require, require_server: RequireServer
+) -> None:
+    require_server(engine)
+    with Agent() as agent:
+        require(
+            engines.get(engine).driver in str(agent.hello["drivers"]).split(), f"the agent has no driver for {engine}"
+        )
+    result, directory = replicate.run_in(SMALL, small_spec(engine), tmp_path / "run")
     kept = record.read_study(directory)
     assert kept is not None
     assert not kept.reason

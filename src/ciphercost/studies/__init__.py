@@ -49,6 +49,8 @@ class Study(ABC):
     engine: str
     """Where nothing else is asked for."""
     engines: tuple[str, ...]
+    operations: tuple[str, ...]
+    """Each of them is a workload too: STUDY/OPERATION."""
 
     @abstractmethod
     def spec(self, engine: str, time: float, seed: int) -> Spec:

@@ -7,8 +7,6 @@ from ciphercost.spec import check
 from ciphercost.studies import Stage, Study, transit
 from ciphercost.studies.mysql_tls import compare, procedure
 
-OPERATIONS = ("insert", "select", "update", "delete")
-
 
 class MysqlTls(Study):
     """Its sizes are arguments so that a test can have it small."""
@@ -18,6 +16,7 @@ class MysqlTls(Study):
     published_server = "MySQL 8.0.33"
     engine = "mysql"
     engines = ("mysql", "mariadb", "postgresql", "firebird")
+    operations = ("insert", "select", "update", "delete")
 
     def __init__(
         self,
@@ -42,7 +41,7 @@ class MysqlTls(Study):
         self.check_engine(engine)
         cells = [
             CellSpec(engine, transit(engine), workload=f"{self.name}/{name}", clients=1, rows=self.table_rows)
-            for name in OPERATIONS
+            for name in self.operations
         ]
         return check(Spec(cells=cells, seed=seed, time=time, sessions=self.sessions, latency=False))
 
@@ -55,17 +54,17 @@ class MysqlTls(Study):
         )
 
     def procedure_seconds(self, time: float) -> float:
-        return len(OPERATIONS) * time * 2 / 3
+        return len(self.operations) * time * 2 / 3
 
     def begin(self, engine: str) -> StudyRecord:
         arms = ["plain", "encrypted"]
         return StudyRecord(FORMAT, self.name, engine, transit(engine), arms=arms, settings=self.settings)
 
     def procedure(self, stage: Stage) -> None:
-        procedure.run(stage, OPERATIONS)
+        procedure.run(stage, self.operations)
 
     def compare(self, record: StudyRecord, cells: list[Cell]) -> StudyResult:
-        return compare.compare(self, record, cells, OPERATIONS)
+        return compare.compare(self, record, cells)
 
 
 STUDY = MysqlTls()

@@ -22,7 +22,7 @@ MEMORY = (
 Here = dict[tuple[str, str], StudyRun]
 
 
-def compare(study: Study, record: StudyRecord, cells: list[Cell], operations: Sequence[str]) -> StudyResult:
+def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult:
     """Figures of every operation. Of an arm that was not proven nothing is said."""
     unproven = prove.unproven(record.proofs, mechanisms.get(record.mechanism))
     here: Here = {} if unproven else {(run.operation, run.arm): run for run in record.runs}
@@ -30,7 +30,7 @@ def compare(study: Study, record: StudyRecord, cells: list[Cell], operations: Se
     version = record.version or next((cell.version for cell in cells if cell.version), "")
     figures = [
         figure
-        for name in operations
+        for name in study.operations
         for figure in (
             *time_figures(study, name, here, ours.get(name)),
             *cpu_figures(study, name, here, ours.get(name)),
@@ -45,7 +45,7 @@ def compare(study: Study, record: StudyRecord, cells: list[Cell], operations: Se
         complete=record.complete and not unproven,
         procedure=words(record, here, unproven),
         figures=figures,
-        findings=findings.findings(study, here, ours, operations),
+        findings=findings.findings(study, here, ours),
     )
 
 

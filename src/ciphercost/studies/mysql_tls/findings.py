@@ -28,8 +28,9 @@ CHANGED = (
 )
 
 
-def findings(study: Study, here: Here, ours: Mapping[str, Cell], operations: Sequence[str]) -> list[str]:
+def findings(study: Study, here: Here, ours: Mapping[str, Cell]) -> list[str]:
     """Each a sentence or two; figures in them are computed."""
+    operations = study.operations
     times, cpu = published.times(study), published.cpu(study)
     found = [
         *intervals(times, here, operations),
@@ -136,11 +137,21 @@ def averages(cpu: Mapping[str, Mapping[str, published.Column]], operations: Sequ
             f"{name} {spell(arm)} {cpu[name][arm].mean_as_quoted('system'):.2f} and {cpu[name][arm].mean('system'):.2f}"
             for name, arm in with_average
         )
-        + "."
+        + f". No mean of any counter moves by more than {moved(cpu):.2f} points, but the rows look one more than they are."
     )
     if without:
         text += f" In {' and '.join(without)} the last row is one of five seconds, beside the other arm's average: the arms' rows are not as many."
     return text
+
+
+def moved(cpu: Mapping[str, Mapping[str, published.Column]]) -> float:
+    """How far counting the average again moves a mean at most, percentage points."""
+    return max(
+        abs(column.mean_as_quoted(counter) - column.mean(counter))
+        for columns in cpu.values()
+        for column in columns.values()
+        for counter in published.COUNTERS
+    )
 
 
 def edges(cpu: Mapping[str, Mapping[str, published.Column]], operations: Sequence[str]) -> str:
