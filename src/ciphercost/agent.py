@@ -23,6 +23,8 @@ from ciphercost.model import AgentSlice
 from ciphercost.workloads import Program
 
 PROTOCOL = 1
+QUERIES_AHEAD = 16
+"""Requests sent before the first of them is answered."""
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -178,6 +180,36 @@ class Agent:
         if not answer["rows"]:
             return []
         return [[_unescape(value) for value in row.split("\t")] for row in answer["text"].split("\n")]
+
+    def queries(self, arm: str, statements: Iterable[str], *, timeout: float = 600.0) -> int:
+        """Run statements one after the other, answers thrown away; returns how many. Raises AgentError with the first that failed.
+
+        Requests are sent ahead of their answers, so that the server waits for the agent alone and not for this process.
+        `timeout`: seconds for any one answer.
+        """
+        sent = answered = 0
+        ahead = iter(statements)
+        more = True
+        while more or answered < sent:
+            # Few enough that neither pipe ever fills up while both ends write.
+            while more and sent - answered < QUERIES_AHEAD:
+                statement = next(ahead, None)
+                if statement is None:
+                    more = False
+                    break
+                self.send({"type": "query", "arm": arm, "sql": statement})
+                sent += 1
+            if answered == sent:
+                break
+            line = self.line(timeout)
+            answered += 1
+            if line.startswith(b'{"type":"error"'):
+                answer = self._decode(line)
+                while answered < sent:  # what was sent ahead has answers too
+                    self.line(timeout)
+                    answered += 1
+                raise AgentError(str(answer.get("text", "")), str(answer.get("code", "agent")))
+        return answered
 
     def slice(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -209,20 +210,30 @@ def _spec(cells: list[Any], given: dict[str, Any]) -> Any:
 
 
 def _run(spec: Any, given: dict[str, Any]) -> None:
-    from ciphercost import pipeline, reports, watch
+    from ciphercost import pipeline
+
+    banner(spec)
+    failed = _measure(
+        given, partial(pipeline.run_in, spec), lambda result: any(cell.status != "ok" for cell in result.cells)
+    )
+    raise click.exceptions.Exit(COST_OF_FAILURE if failed else 0)
+
+
+def _measure(given: dict[str, Any], run_in: Callable[..., Any], failed: Callable[[Any], bool]) -> bool:
+    """Run it, print it, keep it; whether anything of it failed."""
+    from ciphercost import reports, watch
 
     # The command as typed goes into the record: passwords are never arguments, so there is none in it.
     command = shlex.join(["ciphercost", *sys.argv[1:]])
-    banner(spec)
     watcher = watch.pick(not given["no_progress"])
-    result, directory = pipeline.run_in(spec, given["output"], watcher, command)
+    result, directory = run_in(given["output"], watcher, command)
     to_stdout = str(given["json_"]) == "-"
     click.echo(reports.get("json" if to_stdout else "terminal")(result))
     if not to_stdout:
         click.echo(f"kept in {directory}; again: ciphercost report {directory}")
     if given["json_"] and not to_stdout:
         write(given["json_"], reports.get("json")(result) + "\n")
-    raise click.exceptions.Exit(COST_OF_FAILURE if any(cell.status != "ok" for cell in result.cells) else 0)
+    return failed(result)
 
 
 def banner(spec: Any) -> None:
@@ -299,6 +310,35 @@ def run(targets: tuple[str, ...], print_spec: bool, **given: Any) -> None:
 
 
 @cli.command()
+@click.argument("study", metavar="STUDY|all")
+@options(
+    click.option("--engine", metavar="ENGINE", help="Another server than the study's own. [default: the study's]"),
+    click.option("--time", "time_", metavar="DURATION", help="Load of each operation by our method. [default: 60s]"),
+    *OUTPUT[1:],
+)
+def replicate(study: str, engine: str | None, **given: Any) -> None:
+    """Run a published study again.
+
+    As it was published, and by our method; three columns side by side. The published procedure takes two thirds of --time beside it.
+    """
+    from ciphercost import replicate as replicate_
+    from ciphercost import spec
+
+    chosen = replicate_.chosen(study)
+    if study == "all" and (given["output"] or given["json_"]):
+        raise UsageError(
+            "replicate all makes a run for each study: -o and --json name one; replicate one study at a time"
+        )
+    seconds = spec.duration(given["time_"]) if given["time_"] else replicate_.DEFAULT_SECONDS
+    specs = [(each, each.spec(engine or each.engine, seconds, given["seed"])) for each in chosen]
+    status = 0
+    for each, made in specs:
+        if _measure(given, partial(replicate_.run_in, each, made), replicate_.failed):
+            status = COST_OF_FAILURE
+    raise click.exceptions.Exit(status)
+
+
+@cli.command()
 @click.argument("engine", metavar="ENGINE[@VERSION]")
 @options(*MEASURE, *OUTPUT)
 def calibrate(engine: str, **given: Any) -> None:
@@ -354,9 +394,9 @@ def report(run_: str, format_: str, output: Path | None) -> None:
 
 
 @cli.command("list")
-@click.argument("what", required=False, metavar="[engines|mechanisms|workloads|runs]")
+@click.argument("what", required=False, metavar="[engines|mechanisms|workloads|studies|runs]")
 def list_(what: str | None) -> None:
-    """What there is: engines, mechanisms, workloads, runs."""
+    """What there is: engines, mechanisms, workloads, studies, runs."""
     from ciphercost import catalogue
 
     click.echo(catalogue.show(what))

@@ -10,8 +10,19 @@ import msgspec
 import ciphercost
 from ciphercost import estimate, mechanisms, parts, plan, prove, statistics
 from ciphercost.errors import UsageError
-from ciphercost.model import FORMAT, Cell, CellEstimate, CellFacts, Estimate, Proof, Result, RunFacts, Warning_
-from ciphercost.record import read_facts, read_proofs, read_slices
+from ciphercost.model import (
+    FORMAT,
+    Cell,
+    CellEstimate,
+    CellFacts,
+    Estimate,
+    Proof,
+    Result,
+    RunFacts,
+    StudyResult,
+    Warning_,
+)
+from ciphercost.record import read_facts, read_proofs, read_slices, read_study
 
 if TYPE_CHECKING:
     from ciphercost.provision import Bench, Twins
@@ -55,6 +66,7 @@ def conclude(directory: Path) -> Result:
         spec=facts.spec,
         overhead_of_controller=facts.idle_seconds / facts.load_seconds if facts.load_seconds else None,
         parts=parts.split(cells),
+        study=study(directory, cells),
     )
 
 
@@ -72,6 +84,15 @@ def compared(facts: RunFacts, cells: list[Cell], estimators: list[estimate.CellE
         corrected = msgspec.structs.replace(found, p_value=next(adjusted))
         cells[number] = msgspec.structs.replace(cells[number], against_reference=corrected)
     return cells
+
+
+def study(directory: Path, cells: list[Cell]) -> StudyResult | None:
+    """The published study beside its repetition here, in a run of `replicate`. Nothing of an arm that was not proven."""
+    if (found := read_study(directory)) is None:
+        return None
+    from ciphercost import studies
+
+    return studies.get(found.study).compare(found, cells)
 
 
 def refuse_unproven(facts: RunFacts, counted: set[tuple[int, int]], proofs: list[tuple[int, Proof]]) -> None:

@@ -270,6 +270,96 @@ class CellEstimate(msgspec.Struct, frozen=True):
     """Keys: server_cpu, client_cpu."""
 
 
+# ── a published study, run as it was published: study.json ────────────────────────────────────────────────────────────
+
+
+class HostSample(msgspec.Struct, frozen=True):
+    """One row as `sar` prints it, per cent of all CPU time, and memory at its end."""
+
+    at_s: float
+    """Since the first query of the operation."""
+    seconds: float
+    """Time the row stands for; the last row of an operation is shorter than the others."""
+    user: float
+    nice: float
+    system: float
+    iowait: float
+    steal: float
+    idle: float
+    memory_available_bytes: int
+    memory_used_bytes: int
+    """Total less available."""
+    server_memory_bytes: int
+    """PSS of the server's processes."""
+
+
+class StudyRun(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One operation on one arm, as published: raw."""
+
+    operation: str
+    arm: str
+    started: float
+    """Seconds since the procedure began."""
+    load: dict[str, float]
+    """What was asked of the server, e.g. queries an iteration."""
+    series: dict[str, list[float]]
+    """What was measured, by name, in order, e.g. seconds of each iteration."""
+    host: list[HostSample] = []
+
+
+class StudyRecord(msgspec.Struct, omit_defaults=True):
+    """`study.json`: the published procedure on this machine, rewritten whenever an operation ends."""
+
+    format: int
+    study: str
+    engine: str
+    mechanism: str
+    version: str = ""
+    arms: list[str] = []
+    """In the order that they were run: the second begins when the first has ended."""
+    settings: dict[str, float] = {}
+    """Rows, iterations, queries of the published run, seconds between two host samples."""
+    encryption: dict[str, str] = {}
+    proofs: list[Proof] = []
+    runs: list[StudyRun] = []
+    reason: str = ""
+    """Why it did not run to its end."""
+    complete: bool = False
+
+
+class StudyFigure(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One line of the three columns. Absent: not published, or not measured."""
+
+    operation: str
+    figure: str
+    unit: str
+    arm: str
+    """`plain`, `encrypted`, or `cost`: encrypted ÷ plain."""
+    published: float | None = None
+    here: float | None = None
+    """The same procedure on this machine."""
+    ours: float | None = None
+    low: float | None = None
+    high: float | None = None
+    """95 % interval of `ours`."""
+
+
+class StudyResult(msgspec.Struct, frozen=True):
+    """A published study beside its repetition here. Made from study.json and the cells, whenever it is asked for."""
+
+    study: str
+    title: str
+    published_server: str
+    server: str
+    complete: bool
+    """Whether the published procedure was run here to its end, on arms that were proven."""
+    procedure: str
+    """The published procedure as it was run here, in words; or why it wasn't."""
+    figures: list[StudyFigure]
+    findings: list[str]
+    """What the published procedure could not have told, from the figures of both."""
+
+
 # ── result: the contract ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -324,6 +414,8 @@ class Result(msgspec.Struct, frozen=True):
     """The controller's own time between slices ÷ the run's load time."""
     parts: list[Parts] = []
     """Where the cost comes from, where the run has cells enough to tell."""
+    study: StudyResult | None = None
+    """Of `ciphercost replicate`."""
 
 
 # ── what is known of a run while it goes on: plan.json ────────────────────────────────────────────────────────────────

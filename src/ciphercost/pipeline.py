@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from ciphercost import conclude, guard, plan, sample
@@ -24,9 +25,15 @@ def run(spec: Spec, directory: Path | None = None) -> Result:
 
 
 def run_in(
-    spec: Spec, directory: Path | None = None, watcher: Watcher | None = None, command: str = ""
+    spec: Spec,
+    directory: Path | None = None,
+    watcher: Watcher | None = None,
+    command: str = "",
+    before: Callable[[Record, guard.Guard, Path, Watcher], None] | None = None,
 ) -> tuple[Result, Path]:
     """Run every cell of a spec. Returns the result and the directory that keeps it (`directory`, or ./runs/<id>).
+
+    `before`: what the same run does first (a study's published procedure).
 
     A cell that fails or can't be proven has no number and says why; the others go on. Raises UsageError before anything is started.
     """
@@ -47,6 +54,8 @@ def run_in(
         scratch = guard.scratch(run_id, run_guard)
         loads = [plan.budget(spec, cell).total_s for cell in spec.cells]
         watcher.start([title(cell) for cell in facts.cells], loads, plan.time_estimate(spec))
+        if before:
+            before(record, run_guard, scratch, watcher)
         for numbers in plan.groups(spec):
             experiment(numbers, Run(record, run_guard, scratch, watcher))
         facts.ended = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

@@ -36,6 +36,10 @@ def render(result: Result) -> str:
         blocks.append(block(together[0]) if len(together) == 1 else table(together))
     if result.parts:
         blocks.append("\n".join(parts(result)))
+    if result.study is not None:
+        from ciphercost.studies import table as beside_published
+
+        blocks = [beside_published.render(result.study), "By our method:", *blocks]
     return "\n\n".join([*blocks, footer(result)])
 
 
@@ -178,7 +182,11 @@ def interval(estimate: Estimate) -> str:
 
 def decimals(estimate: Estimate) -> int:
     """As many digits as the interval's width lets one trust."""
-    width = (estimate.high - estimate.low) * 100
+    return decimals_of_width((estimate.high - estimate.low) * 100)
+
+
+def decimals_of_width(width: float) -> int:
+    """Of an interval, in percentage points."""
     return 0 if width > 20 else 1 if width > 0.5 else 2
 
 
