@@ -74,7 +74,7 @@ def load(fields: dict[str, object]) -> None:
     with Agent() as agent:
         agent.connect("loader", **fields)
         for statement in program.load:
-            agent.query("loader", statement)
+            agent.query("loader", step.sql)
         agent.query("loader", "VACUUM pgbench_accounts")
 
 

@@ -108,7 +108,9 @@ class Agent:
 
     def send(self, message: dict[str, Any]) -> None:
         try:
-            self._stdin.write(msgspec.json.encode(message) + b"\n")
+            left = memoryview(msgspec.json.encode(message) + b"\n")
+            while left:  # a signal may cut a long write short
+                left = left[self._stdin.write(left) :]
         except (BrokenPipeError, ValueError):
             raise RunError(self._gone()) from None
 

@@ -121,11 +121,12 @@ MEASURE = (
     click.option("--ca", metavar="FILE", help="Certificate authority of that server, PEM."),
     click.option("--bindir", metavar="DIR", help="Binaries of the server to start."),
     click.option("--sql", metavar="FILE", help="Your own statements: pgbench's script language."),
+    click.option("--csv", metavar="FILE", help="Your own rows: mixed-crud on a table made from this file."),
 )
 
 
 def _cell(target: str, given: dict[str, Any]) -> Any:
-    from ciphercost import model, spec
+    from ciphercost import model, owndata, spec
 
     engine, version, mechanism = spec.target(target)
     factors = {}
@@ -145,7 +146,7 @@ def _cell(target: str, given: dict[str, Any]) -> Any:
         engine=engine,
         version=version,
         mechanism=mechanism,
-        workload=given["workload"] or "point-select",
+        workload=given["workload"] or (owndata.DEFAULT_WORKLOAD if given["csv"] else "point-select"),
         factors=factors,
         clients=given["clients"] or 0,
         rows=given["rows"] or 0,
@@ -156,6 +157,7 @@ def _cell(target: str, given: dict[str, Any]) -> Any:
         ca=given["ca"] or "",
         bindir=given["bindir"] or "",
         sql=given["sql"] or "",
+        csv=given["csv"] or "",
     )
 
 
@@ -310,7 +312,7 @@ def prove(target: str, factors: tuple[str, ...], ca: str | None, bindir: str | N
     """
     from ciphercost import examine
 
-    blank: dict[str, Any] = dict.fromkeys(("workload", "clients", "rows", "regime", "pooled", "rate", "sql"))
+    blank: dict[str, Any] = dict.fromkeys(("workload", "clients", "rows", "regime", "pooled", "rate", "sql", "csv"))
     url = target if "://" in target else None
     name = examine.target_of_url(target) if url else target
     cell = _cell(name, {**blank, "factors": factors, "url": url, "ca": ca, "bindir": bindir})

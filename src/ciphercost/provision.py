@@ -173,11 +173,11 @@ class Bench(msgspec.Struct):
         if self.mechanism.layer == "rest":
             agent.query("loader", f"CREATE TABLE {CANARY_TABLE} (word varchar(100))")
             agent.query("loader", f"INSERT INTO {CANARY_TABLE} VALUES ('{self.canary}')")
-        for statement in self.program.load:
+        for step in self.program.load:
             try:
-                agent.query("loader", statement)
+                agent.query("loader", step.sql)
             except AgentError as error:
-                raise RunError(f"loading workload {self.program.name}: {error}, at: {statement[:120]}") from None
+                raise RunError(f"loading workload {self.program.name}: {error}, at: {step.where}") from None
 
 
 @contextmanager
@@ -191,7 +191,7 @@ def bench(
     engine = engines.get(cell.engine)
     mechanism = mechanisms.get(cell.mechanism)
     factors, parameters = spec.split_factors(cell)
-    program = workloads.prepare(spec.workload_of(cell), engine.dialect, parameters, cell.rows)
+    program = spec.program_of(cell, parameters)
     if not engine.stores or not data:
         program = msgspec.structs.replace(program, load=(), check="")
     directory = scratch / f"cell-{number}"
