@@ -73,7 +73,7 @@ def load(fields: dict[str, object]) -> None:
     program = workloads.prepare(workloads.get("tpcb"), "postgresql", {"scale": str(SCALE)})
     with Agent() as agent:
         agent.connect("loader", **fields)
-        for statement in program.load:
+        for step in program.load:
             agent.query("loader", step.sql)
         agent.query("loader", "VACUUM pgbench_accounts")
 

@@ -23,6 +23,8 @@ from ciphercost.model import AgentSlice
 from ciphercost.workloads import Program
 
 PROTOCOL = 1
+COPY_LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+"""What COPY escapes with a letter."""
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -231,4 +233,4 @@ def _unescape(value: str) -> str | None:
         return None
     if "\\" not in value:
         return value
-    return re.sub(r"\\(.)", lambda match: {"t": "\t", "n": "\n"}.get(match[1], match[1]), value, flags=re.DOTALL)
+    return re.sub(r"\\(.)", lambda match: COPY_LETTERS.get(match[1], match[1]), value, flags=re.DOTALL)

@@ -137,6 +137,8 @@ def _cell(target: str, given: dict[str, Any]) -> Any:
         factors[name] = value
     if given["sql"] and given["workload"]:
         raise UsageError("--workload and --sql both say what an operation is: leave one of them out")
+    if given["csv"] and not given.get("no_progress"):
+        announce_reading(given["csv"])
     for name in ("clients", "rows", "rate", "sessions"):
         if given.get(name) is not None and given[name] <= 0:
             raise UsageError(
@@ -225,6 +227,17 @@ def _run(spec: Any, given: dict[str, Any]) -> None:
     if given["json_"] and not to_stdout:
         write(given["json_"], reports.get("json")(result) + "\n")
     raise click.exceptions.Exit(COST_OF_FAILURE if any(cell.status != "ok" for cell in result.cells) else 0)
+
+
+LONG_BYTES, READ_BYTES_A_SECOND = 100e6, 15e6
+
+
+def announce_reading(path: str) -> None:
+    """A long file is read before anything else is said: say that it is."""
+    size = Path(path).stat().st_size if Path(path).is_file() else 0
+    if size > LONG_BYTES:
+        seconds = f"about {size / READ_BYTES_A_SECOND:.0f} s"
+        click.echo(f"reading {path} ({size / 1e6:,.0f} MB) to learn its columns' types: {seconds}", err=True)
 
 
 def banner(spec: Any) -> None:

@@ -7,6 +7,7 @@ at the front. The first line holds the columns' names.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import stat
 from collections.abc import Iterator
@@ -53,15 +54,14 @@ def delimiter_of(path: Path) -> str:
     """The delimiter by which the first rows have equally many values, and the most of them; a comma where none fits. Raises UsageError."""
 
     def fit(delimiter: str) -> tuple[bool, int]:
-        widths = []
-        try:
-            with opened(path) as file:
-                widths = [len(values) for _, values in islice(_rows(path, file, delimiter), LOOKED_AT)]
-        except UsageError:
-            # Wrong for this delimiter, or wrong for all: then `rows` says so.
-            return False, 0
+        widths: list[int] = []
+        sound = False
+        # Wrong for this delimiter, or wrong for all: then `rows` says so.
+        with contextlib.suppress(UsageError), opened(path) as file:
+            widths.extend(len(values) for _, values in islice(_rows(path, file, delimiter), LOOKED_AT))
+            sound = True
         first = widths[0] if widths else 0
-        return first > 1 and widths.count(first) == len(widths), first
+        return sound and first > 1 and widths.count(first) == len(widths), first
 
     return max(DELIMITERS, key=fit)
 
@@ -70,10 +70,11 @@ def delimiter_of(path: Path) -> str:
 def opened(path: Path) -> Iterator[BinaryIO]:
     """The file, open for reading. Raises UsageError where it is none, or can't be read (to its end)."""
     try:
+        # Each pass begins at the front, and a pipe has no second time. Asked before it is opened: that would wait for a writer.
+        mode = path.stat().st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            raise UsageError(f"--csv {path}: not a regular file; it is read twice, so save it as one")
         with path.open("rb") as file:
-            # Each pass begins at the front: a pipe has no second time.
-            if not stat.S_ISREG(path.stat().st_mode):
-                raise UsageError(f"--csv {path}: not a regular file; it is read twice, so save it as one")
             yield file
     except OSError as error:
         reason = "it is a directory" if isinstance(error, IsADirectoryError) else error.strerror
