@@ -388,11 +388,24 @@ def install(target: str, source: str | None) -> None:
 
 
 @cli.command()
-def clean() -> None:
+@options(
+    click.option("--url", help="Not this machine but a server of yours: schemas that killed runs left there."),
+    click.option("--engine", help="Of that server, where its URL does not tell."),
+    click.option("--ca", metavar="FILE", help="Certificate authority of that server, PEM: asked by TLS."),
+    click.option(
+        "--schema", "wanted", multiple=True, metavar="NAME", help="This one, though its run can't be seen from here."
+    ),
+)
+def clean(url: str | None, engine: str | None, ca: str | None, wanted: tuple[str, ...]) -> None:
     """Remove what a killed run has left.
 
-    Nothing of a run that lives is touched.
+    Nothing of a run that lives is touched, and nothing that does not bear our mark.
     """
     from ciphercost import clean as clean_
+    from ciphercost import clean_server
 
-    click.echo(clean_.sweep())
+    if url is None and (engine or ca or wanted):
+        raise UsageError("--engine, --ca and --schema say more of a server: give its --url too")
+    text, worked = clean_server.sweep(url, engine or "", ca or "", wanted) if url else (clean_.sweep(), True)
+    click.echo(text)
+    raise click.exceptions.Exit(0 if worked else COST_OF_FAILURE)

@@ -8,14 +8,13 @@ from __future__ import annotations
 import secrets
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import msgspec
 
-from ciphercost import engines, guard, mechanisms, spec, workloads
+from ciphercost import engines, guard, mechanisms, schemas, spec, workloads
 from ciphercost.agent import Agent
 from ciphercost.engines import Engine, Installation, Server
 from ciphercost.errors import AgentError, RunError
@@ -213,7 +212,7 @@ def bench(
         logs=logs,
         canary=f"canary{secrets.token_hex(16)}",
         clients=clients,
-        schema=f"ciphercost_{run_guard.run_id.replace('-', '_')}" if cell.url and program.load else "",
+        schema=schemas.name_for(run_guard.run_id) if cell.url and program.load else "",
     )
     with made.at_end:
         made.at_end.callback(shutil.rmtree, directory, ignore_errors=True)
@@ -228,22 +227,12 @@ def running_schema(made: Bench) -> Iterator[None]:
     server = made.engine.start(made.installation, made.directory, made.guard)
     # Into the schema only once it is there: the first connection is made as the user's own is.
     fields = made.connection("plain", {"both": server}, schema=False) | {"connections": 1, "per_request": False}
-    engine, name = made.engine, made.schema
-    with Agent(log=made.logs / "agent.log") as agent:
-        engine.make_schema(agent, fields, name, made.guard.run_id)
-    try:
-        with Agent(log=made.logs / "agent.log") as agent:
-            agent.connect("loader", **(fields | engine.in_schema(name)))
+    log = made.logs / "agent.log"
+    with schemas.own(made.engine, fields, made.guard.run_id, log):
+        with Agent(log=log) as agent:
+            agent.connect("loader", **(fields | made.engine.in_schema(made.schema)))
             made.fill(agent)
         yield
-    finally:
-        # By a connection of its own: the loader's may be what went wrong.
-        try:
-            with Agent(log=made.logs / "agent.log") as agent:
-                engine.drop_schema(agent, fields, name)
-        except RunError as error:
-            left = f"the schema {name} could not be dropped ({error}); `ciphercost clean --url` removes it"
-            print(f"ciphercost: {left}", file=sys.stderr)
 
 
 def copy(source: Path, target: Path) -> None:

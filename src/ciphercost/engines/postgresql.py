@@ -282,6 +282,7 @@ class Postgresql(Engine):
     dialect = "postgresql"
     mechanisms = ("tls", "none")
     schemes = MappingProxyType({"postgresql": "tls", "postgres": "tls"})
+    password_from = "PGPASSWORD"  # noqa: S105 - where it is, not what it is
     tls_resumption = False  # it sends no session ticket and keeps no session cache
     tls_witness = "SELECT ssl, version, cipher FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
 
@@ -485,6 +486,10 @@ class Postgresql(Engine):
 
     def in_schema(self, name: str) -> dict[str, object]:
         return {"search_path": name}
+
+    def right_to_make(self, fields: Mapping[str, object]) -> str:
+        database, user = (str(fields[name]).replace('"', '""') for name in ("database", "user"))
+        return f'GRANT CREATE ON DATABASE "{database}" TO "{user}"'
 
     def tls_settings(self, pki: Pki, factors: Mapping[str, str]) -> dict[str, str]:
         version = f"TLSv{factors['version']}"

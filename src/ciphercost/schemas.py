@@ -1,0 +1,115 @@
+"""schemas: a schema of our own on a server that is the user's: made for a run, marked with it, dropped at its end.
+
+Whose a schema is, its mark alone says.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from ciphercost import guard
+from ciphercost.agent import Agent
+from ciphercost.engines import Engine
+from ciphercost.errors import AgentError, RunError
+
+PREFIX = "ciphercost_"
+Fate = Literal["living", "dead", "unseen", "unmarked"]
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """Which run made a schema, on which machine, and which process that run is."""
+
+    run: str
+    host: str = ""
+    owner: str = ""
+    """`guard.identity()`; empty: not known."""
+
+    def __str__(self) -> str:
+        return f"{self.run} on {self.host} by {self.owner}"
+
+    @property
+    def fate(self) -> Fate:
+        """What has become of the run, as far as can be seen from here: only what runs under this very kernel can."""
+        if not self.run:
+            return "unmarked"
+        if not guard.in_sight(self.owner):
+            return "unseen"
+        return "living" if guard.lives(self.owner) else "dead"
+
+
+def mark_of(run_id: str) -> Mark:
+    """The mark of a run that this process is."""
+    return Mark(run_id, re.sub(r"[^A-Za-z0-9_.-]", "_", platform.node())[:63] or "unknown", guard.identity())
+
+
+def read_mark(text: str) -> Mark:
+    """A mark as the server gives it back; also that of an earlier version, which is the run alone. Pure."""
+    match = re.fullmatch(r"(\S+) on (\S+) by (\S+)", text)
+    return Mark(*match.groups()) if match else Mark(text)
+
+
+def name_for(run_id: str) -> str:
+    return PREFIX + run_id.replace("-", "_")
+
+
+@contextmanager
+def own(engine: Engine, fields: Mapping[str, object], run_id: str, log: Path) -> Iterator[None]:
+    """A schema of our own on the user's server, dropped at the end however that comes. Raises RunError where it can't be made.
+
+    `fields`: of the agent's `connect`, as the user's server is reached.
+    """
+    name, mark = name_for(run_id), mark_of(run_id)
+    with Agent(log=log) as agent:
+        there = engine.schemas(agent, fields)
+    if name in there:
+        raise RunError(f"the server has a schema {name} already, and this run did not make it: it is left as it is")
+    with ended_in_order():
+        try:
+            with Agent(log=log) as agent:
+                _make(engine, agent, fields, name, mark)
+            yield
+        finally:
+            # By a connection of its own: another may be what went wrong. Even where making it went wrong: it may be there.
+            try:
+                with Agent(log=log) as agent:
+                    if read_mark(engine.schemas(agent, fields).get(name, "")).run == run_id:
+                        engine.drop_schema(agent, fields, name)
+            except RunError as error:
+                left = f"the schema {name} could not be dropped ({error}); `ciphercost clean --url` removes it"
+                print(f"ciphercost: {left}", file=sys.stderr)
+
+
+def _make(engine: Engine, agent: Agent, fields: Mapping[str, object], name: str, mark: Mark) -> None:
+    try:
+        engine.make_schema(agent, fields, name, str(mark))
+    except AgentError as error:
+        raise RunError(
+            f"the schema {name} could not be made on the server: {error} [{error.code}]. Everything is made in a schema of "
+            f"its own and dropped at the end. If the right to make one is missing: {engine.right_to_make(fields)}"
+        ) from None
+
+
+@contextmanager
+def ended_in_order() -> Iterator[None]:
+    """While something of ours is on a server that isn't: being told to end is taken like Ctrl-C, so that it is undone."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) == signal.SIG_DFL]
+    for number in numbers:
+        signal.signal(number, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
