@@ -127,7 +127,15 @@ class UserServer:
         program = Path(self.installation.location) / "pg_dumpall"
         if not os.access(program, os.X_OK):
             return []
-        argv = [program, "-h", "127.0.0.1", "-p", str(self.fields["port"]), "-U", str(self.fields["user"])]
+        argv: list[str | Path] = [
+            program,
+            "-h",
+            "127.0.0.1",
+            "-p",
+            str(self.fields["port"]),
+            "-U",
+            str(self.fields["user"]),
+        ]
         done = subprocess.run(
             argv, capture_output=True, text=True, check=True, env={**os.environ, **self.environment}, timeout=60
         )

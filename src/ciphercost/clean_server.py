@@ -45,8 +45,8 @@ def sweep(url: str, engine_name: str = "", ca: str = "", wanted: Sequence[str] =
         try:
             found = {name: read_mark(mark) for name, mark in engine.schemas(agent, fields).items()}
         except AgentError as error:
-            how = "with TLS" if ca else "in clear, as the plain arm does; for TLS give --ca"
-            raise RunError(f"{engine.title} can't be asked: {error} [{error.code}] (connected {how})") from None
+            how = "with TLS" if ca else "in clear, as a run's plain arm does; --ca asks with TLS"
+            raise RunError(f"can't log in at your {engine.title} ({how}): {error} [{error.code}]") from None
         for name in wanted:
             check(name, found)
         lines, worked = [], True

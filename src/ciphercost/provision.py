@@ -67,6 +67,7 @@ class Bench(msgspec.Struct):
     schema: str = ""
     """On a server that is the user's: the schema of our own that everything is made in."""
     loaded: bool = False
+    entered: bool = False
     at_end: ExitStack = msgspec.field(default_factory=ExitStack)
 
     @property
@@ -89,6 +90,8 @@ class Bench(msgspec.Struct):
             stack.callback(shutil.rmtree, work, ignore_errors=True)
             for place in self.places if number % 2 else self.places[::-1]:
                 servers[place] = stack.enter_context(self._server(place, work / place, server_cpus))
+            if self.cell.url and not self.entered:
+                self.enter(servers)
             yield Twins(
                 connect={arm: self.connection(arm, servers, len(agent_cpus)) for arm in arms},
                 servers=list(servers.values()),
@@ -115,6 +118,28 @@ class Bench(msgspec.Struct):
         if self.schema and schema:
             fields |= self.engine.in_schema(self.schema)
         return fields | {"connections": self.clients, "threads": max(1, min(self.clients, threads))}
+
+    def enter(self, servers: Mapping[str, Server]) -> None:
+        """Log in at the user's server. Raises RunError where neither arm can and both for one reason: then it isn't encryption's."""
+        self.entered = True
+        refusals = []
+        with Agent(log=self.logs / "agent.log") as agent:
+            for arm in ARMS:
+                fields = self.connection(arm, servers, schema=False) | {"connections": 1, "per_request": False}
+                try:
+                    agent.connect("enter", **fields)
+                    return
+                except AgentError as error:
+                    refusals.append(error)
+        plain, encrypted = refusals
+        if plain.code != encrypted.code or plain.code == "tls":
+            return  # for the witnesses to tell
+        mend = (
+            "Does it run, and does --url name its host and port?"
+            if plain.code == "connect"
+            else f"Does --url name the user and database, and {self.engine.password_from} (or its file) the password?"
+        )
+        raise RunError(f"can't log in at your {self.engine.title}: {plain} [{plain.code}]. {mend}")
 
     @contextmanager
     def _server(self, place: str, directory: Path, cpus: set[int] | None) -> Iterator[Server]:
