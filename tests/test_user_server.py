@@ -208,7 +208,7 @@ def test_a_run_that_is_killed_with_its_guardian_leaves_its_marked_schema_alone_a
 
 @pytest.mark.usefixtures("unchanged")
 def test_a_run_of_another_machine_is_shown_and_taken_only_by_name(tmp_path: Path, server: UserServer) -> None:
-    mark = schemas.Mark("20200101-000000-abcd", "elsewhere", "1:1:another-boot:1")
+    mark = schemas.Mark("20200101-000000-abcd", "elsewhere", "1:1:another-boot")
     name = schemas.name_for(mark.run)
     server.make(name, str(mark))
     try:
@@ -253,7 +253,7 @@ def test_a_schema_that_is_there_already_is_neither_used_nor_dropped(
         monkeypatch.setenv(name, value)
     cell = model.CellSpec(server.engine.name, "tls", regime="one-core", url=server.url, ca=str(server.ca))
     # Even one that bears this very run's mark: this process has not made it.
-    for mark in ("another-run on elsewhere by 1:1:x:1", str(schemas.mark_of(run_id))):
+    for mark in ("another-run on elsewhere by 1:1:x", str(schemas.mark_of(run_id))):
         server.make(schemas.name_for(run_id), mark)
         try:
             spec = model.Spec([cell], mode="quick", sessions=1, time=4.0, latency=False)

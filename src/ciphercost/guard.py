@@ -89,26 +89,15 @@ def identity(pid: int | None = None) -> str:
     return f"{pid}:{start_time(pid)}:{_boot()}:{_pid_namespace()}"
 
 
-def _fields(owner: str) -> tuple[str, str, str, str] | None:
-    match = re.fullmatch(r"(\d+):(\d+):([^:]*):([^:]*)", owner.strip())
-    return (match[1], match[2], match[3], match[4]) if match else None
-
-
 def lives(owner: str) -> bool:
     """Whether the process of that identity still runs. What another pid namespace owns counts as living: we can't see it."""
-    fields = _fields(owner)
-    if fields is None:
+    match = re.fullmatch(r"(\d+):(\d+):([^:]*):([^:]*)", owner.strip())
+    if match is None:
         return False
-    pid, start, boot, namespace = fields
+    pid, start, boot, namespace = match.groups()
     if boot != _boot():
         return False
     return namespace != _pid_namespace() or start_time(int(pid)) == start
-
-
-def in_sight(owner: str) -> bool:
-    """Whether we can see at all if the process of that identity runs: same boot of the same kernel, same pid namespace."""
-    fields = _fields(owner)
-    return fields is not None and bool(fields[2]) and fields[2:] == (_boot(), _pid_namespace())
 
 
 # ── scratch ───────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -5,6 +5,8 @@ Whose a schema is, its mark alone says.
 
 from __future__ import annotations
 
+import hashlib
+import os
 import platform
 import re
 import signal
@@ -27,29 +29,38 @@ Fate = Literal["living", "dead", "unseen", "unmarked"]
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """Which run made a schema, on which machine, and which process that run is."""
+    """Which run made a schema, on which machine, and which process that run is. Not above 100 letters as text."""
 
     run: str
     host: str = ""
-    owner: str = ""
-    """`guard.identity()`; empty: not known."""
+    process: str = ""
+    """`pid:start:kernel`; empty: not known."""
 
     def __str__(self) -> str:
-        return f"{self.run} on {self.host} by {self.owner}"
+        return f"{self.run} on {self.host} by {self.process}"
 
     @property
     def fate(self) -> Fate:
         """What has become of the run, as far as can be seen from here: only what runs under this very kernel can."""
         if not self.run:
             return "unmarked"
-        if not guard.in_sight(self.owner):
+        pid, _, rest = self.process.partition(":")
+        start, _, kernel = rest.partition(":")
+        if not pid.isdecimal() or kernel != _process(os.getpid()).rpartition(":")[2]:
             return "unseen"
-        return "living" if guard.lives(self.owner) else "dead"
+        return "living" if guard.start_time(int(pid)) == start else "dead"
+
+
+def _process(pid: int) -> str:
+    """`guard.identity`, with this boot of this machine and the pid namespace in twelve letters."""
+    pid_, start, kernel = guard.identity(pid).split(":", 2)
+    return f"{pid_}:{start}:{hashlib.sha256(kernel.encode()).hexdigest()[:12]}"
 
 
 def mark_of(run_id: str) -> Mark:
     """The mark of a run that this process is."""
-    return Mark(run_id, re.sub(r"[^A-Za-z0-9_.-]", "_", platform.node())[:63] or "unknown", guard.identity())
+    host = re.sub(r"[^A-Za-z0-9_.-]", "_", platform.node())[:32]
+    return Mark(run_id, host or "unknown", _process(os.getpid()))
 
 
 def read_mark(text: str) -> Mark:
@@ -73,20 +84,26 @@ def own(engine: Engine, fields: Mapping[str, object], run_id: str, log: Path) ->
         there = engine.schemas(agent, fields)
     if name in there:
         raise RunError(f"the server has a schema {name} already, and this run did not make it: it is left as it is")
+    ours = {run_id}
     with ended_in_order():
         try:
             with Agent(log=log) as agent:
-                _make(engine, agent, fields, name, mark)
+                try:
+                    _make(engine, agent, fields, name, mark)
+                except KeyboardInterrupt:
+                    ours.add("")  # broken off, it may be between a schema and its mark
+                    raise
             yield
         finally:
-            # By a connection of its own: another may be what went wrong. Even where making it went wrong: it may be there.
+            # By a connection of its own: another may be what went wrong.
             try:
                 with Agent(log=log) as agent:
-                    if read_mark(engine.schemas(agent, fields).get(name, "")).run == run_id:
+                    left = engine.schemas(agent, fields)
+                    if name in left and read_mark(left[name]).run in ours:
                         engine.drop_schema(agent, fields, name)
             except RunError as error:
-                left = f"the schema {name} could not be dropped ({error}); `ciphercost clean --url` removes it"
-                print(f"ciphercost: {left}", file=sys.stderr)
+                told = f"the schema {name} could not be dropped ({error}); `ciphercost clean --url` removes it"
+                print(f"ciphercost: {told}", file=sys.stderr)
 
 
 def _make(engine: Engine, agent: Agent, fields: Mapping[str, object], name: str, mark: Mark) -> None:

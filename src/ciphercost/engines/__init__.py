@@ -118,7 +118,7 @@ class Engine(ABC):
         """Make an empty schema (database, file) of this name, marked as made by this run. Raises AgentError, also where it exists.
 
         `fields`: of the agent's `connect`, as the user's server is reached without it. Touches nothing else. `run_id`: one
-        line of up to 200 letters, digits and `.:_-` and spaces, which `schemas` gives back as it was: run, machine, process.
+        line of up to 100 letters, digits, `.:_-` and spaces, which `schemas` gives back as it was: run, machine, process.
         """
         raise UsageError(f"{self.name} has no schema of our own on a running server")
 
