@@ -11,8 +11,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Self
 
@@ -40,6 +41,24 @@ def find() -> str:
     )
 
 
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """Signals that come meanwhile are handled at the end. What their handlers raise within a fork, Python would drop without a word."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    numbers = [each for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if callable(signal.getsignal(each))]
+    before = {number: signal.signal(number, lambda number, _: came.append(number)) for number in numbers}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+        for number in came:
+            signal.raise_signal(number)
+
+
 class Agent:
     """A running agent. Use as a context manager: leaving it ends the process."""
 
@@ -58,6 +77,7 @@ class Agent:
 
         with contextlib.ExitStack() as stack:
             stderr = stack.enter_context(log.open("ab")) if log else subprocess.DEVNULL
+            stack.enter_context(undisturbed())
             self._process = subprocess.Popen(
                 self._argv,
                 stdin=subprocess.PIPE,
