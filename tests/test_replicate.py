@@ -129,9 +129,9 @@ def test_a_studys_workload_is_four_workloads_of_one_file() -> None:
         assert program.name == f"mysql-tls/{name}"
         assert len(program.transactions) == 1
         assert program.read_only == (name == "select")
-        assert len(program.load) == 1 + 3, "the table, and its people 250 at a time"
+        assert len(list(program.load)) == 1 + 3, "the table, and its people 250 at a time"
     single = workloads.prepare(workloads.get("mysql-tls/select"), "firebird", {}, 600)
-    assert len(single.load) == 1 + 600
+    assert len(list(single.load)) == 1 + 600
 
 
 def test_queries_go_ahead_of_their_answers_and_the_first_failure_is_told(tmp_path: Path) -> None:

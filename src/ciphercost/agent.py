@@ -11,8 +11,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Self
 
@@ -25,6 +26,8 @@ from ciphercost.workloads import Program
 PROTOCOL = 1
 QUERIES_AHEAD = 16
 """Requests sent before the first of them is answered."""
+COPY_LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+"""What COPY escapes with a letter."""
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -38,6 +41,24 @@ def find() -> str:
     raise MissingServer(
         "no ciphercost-agent found; run `make quick`, or `pip install ciphercost-agent`, or set CIPHERCOST_AGENT"
     )
+
+
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """Signals that come meanwhile are handled at the end. What their handlers raise within a fork, Python would drop without a word."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    numbers = [each for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if callable(signal.getsignal(each))]
+    before = {number: signal.signal(number, lambda number, _: came.append(number)) for number in numbers}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+        for number in came:
+            signal.raise_signal(number)
 
 
 class Agent:
@@ -58,6 +79,7 @@ class Agent:
 
         with contextlib.ExitStack() as stack:
             stderr = stack.enter_context(log.open("ab")) if log else subprocess.DEVNULL
+            stack.enter_context(undisturbed())
             self._process = subprocess.Popen(
                 self._argv,
                 stdin=subprocess.PIPE,
@@ -110,7 +132,9 @@ class Agent:
 
     def send(self, message: dict[str, Any]) -> None:
         try:
-            self._stdin.write(msgspec.json.encode(message) + b"\n")
+            left = memoryview(msgspec.json.encode(message) + b"\n")
+            while left:  # a signal may cut a long write short
+                left = left[self._stdin.write(left) :]
         except (BrokenPipeError, ValueError):
             raise RunError(self._gone()) from None
 
@@ -261,4 +285,4 @@ def _unescape(value: str) -> str | None:
         return None
     if "\\" not in value:
         return value
-    return re.sub(r"\\(.)", lambda match: {"t": "\t", "n": "\n"}.get(match[1], match[1]), value, flags=re.DOTALL)
+    return re.sub(r"\\(.)", lambda match: COPY_LETTERS.get(match[1], match[1]), value, flags=re.DOTALL)

@@ -122,11 +122,12 @@ MEASURE = (
     click.option("--ca", metavar="FILE", help="Certificate authority of that server, PEM."),
     click.option("--bindir", metavar="DIR", help="Binaries of the server to start."),
     click.option("--sql", metavar="FILE", help="Your own statements: pgbench's script language."),
+    click.option("--csv", metavar="FILE", help="Your own rows: mixed-crud on a table made from this file."),
 )
 
 
 def _cell(target: str, given: dict[str, Any]) -> Any:
-    from ciphercost import model, spec
+    from ciphercost import model, owndata, spec
 
     engine, version, mechanism = spec.target(target)
     factors = {}
@@ -137,6 +138,8 @@ def _cell(target: str, given: dict[str, Any]) -> Any:
         factors[name] = value
     if given["sql"] and given["workload"]:
         raise UsageError("--workload and --sql both say what an operation is: leave one of them out")
+    if given["csv"] and not given.get("no_progress"):
+        announce_reading(given["csv"])
     for name in ("clients", "rows", "rate", "sessions"):
         if given.get(name) is not None and given[name] <= 0:
             raise UsageError(
@@ -146,7 +149,7 @@ def _cell(target: str, given: dict[str, Any]) -> Any:
         engine=engine,
         version=version,
         mechanism=mechanism,
-        workload=given["workload"] or "point-select",
+        workload=given["workload"] or (owndata.DEFAULT_WORKLOAD if given["csv"] else "point-select"),
         factors=factors,
         clients=given["clients"] or 0,
         rows=given["rows"] or 0,
@@ -157,6 +160,7 @@ def _cell(target: str, given: dict[str, Any]) -> Any:
         ca=given["ca"] or "",
         bindir=given["bindir"] or "",
         sql=given["sql"] or "",
+        csv=given["csv"] or "",
     )
 
 
@@ -234,6 +238,17 @@ def _measure(given: dict[str, Any], run_in: Callable[..., Any], failed: Callable
     if given["json_"] and not to_stdout:
         write(given["json_"], reports.get("json")(result) + "\n")
     return failed(result)
+
+
+LONG_BYTES, READ_BYTES_A_SECOND = 100e6, 15e6
+
+
+def announce_reading(path: str) -> None:
+    """A long file is read before anything else is said: say that it is."""
+    size = Path(path).stat().st_size if Path(path).is_file() else 0
+    if size > LONG_BYTES:
+        seconds = f"about {size / READ_BYTES_A_SECOND:.0f} s"
+        click.echo(f"reading {path} ({size / 1e6:,.0f} MB) to learn its columns' types: {seconds}", err=True)
 
 
 def banner(spec: Any) -> None:
@@ -365,7 +380,7 @@ def prove(target: str, factors: tuple[str, ...], ca: str | None, bindir: str | N
     """
     from ciphercost import examine
 
-    blank: dict[str, Any] = dict.fromkeys(("workload", "clients", "rows", "regime", "pooled", "rate", "sql"))
+    blank: dict[str, Any] = dict.fromkeys(("workload", "clients", "rows", "regime", "pooled", "rate", "sql", "csv"))
     url = target if "://" in target else None
     name = examine.target_of_url(target) if url else target
     cell = _cell(name, {**blank, "factors": factors, "url": url, "ca": ca, "bindir": bindir})
@@ -428,11 +443,24 @@ def install(target: str, source: str | None) -> None:
 
 
 @cli.command()
-def clean() -> None:
+@options(
+    click.option("--url", help="Not this machine but a server of yours: schemas that killed runs left there."),
+    click.option("--engine", help="Of that server, where its URL does not tell."),
+    click.option("--ca", metavar="FILE", help="Certificate authority of that server, PEM: asked by TLS."),
+    click.option(
+        "--schema", "wanted", multiple=True, metavar="NAME", help="This one, though its run can't be seen from here."
+    ),
+)
+def clean(url: str | None, engine: str | None, ca: str | None, wanted: tuple[str, ...]) -> None:
     """Remove what a killed run has left.
 
-    Nothing of a run that lives is touched.
+    Nothing of a run that lives is touched, and nothing that does not bear our mark.
     """
     from ciphercost import clean as clean_
+    from ciphercost import clean_server
 
-    click.echo(clean_.sweep())
+    if url is None and (engine or ca or wanted):
+        raise UsageError("--engine, --ca and --schema say more of a server: give its --url too")
+    text, worked = clean_server.sweep(url, engine or "", ca or "", wanted) if url else (clean_.sweep(), True)
+    click.echo(text)
+    raise click.exceptions.Exit(0 if worked else COST_OF_FAILURE)

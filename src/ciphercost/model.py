@@ -47,6 +47,8 @@ class CellSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_def
     ca: str = ""
     sql: str = ""
     """A file of the user's own statements instead of a workload's."""
+    csv: str = ""
+    """A file of the user's own rows instead of a workload's."""
     group: str = ""
     """Cells that follow each other under one name are one experiment: they share their sessions, and their blocks alternate.
     The first is the reference."""

@@ -133,6 +133,7 @@ class Family(Engine):
     # if the password were wrong.
     refuses_clear = ("3159 (HY000)", "3159 (08004)", "1045 (28000)")
     refuses_anonymous = "(using password: NO)"
+    password_from = "MYSQL_PWD"  # noqa: S105 - where it is, not what it is
     tls_resumption = True
 
     programs: tuple[str, ...]
@@ -329,6 +330,10 @@ class Family(Engine):
             agent.query("schema", f"DROP DATABASE {_quoted(name)}")  # or nobody would know whose it is
             raise
         agent.disconnect("schema")
+
+    def right_to_make(self, fields: Mapping[str, object]) -> str:
+        user = str(fields["user"]).replace("'", "''")
+        return f"GRANT ALL ON `ciphercost\\_%`.* TO '{user}'"
 
     def drop_schema(self, agent: Agent, fields: Mapping[str, object], name: str) -> None:
         agent.connect("schema", **fields)

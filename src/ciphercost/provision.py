@@ -8,14 +8,13 @@ from __future__ import annotations
 import secrets
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 import msgspec
 
-from ciphercost import engines, guard, mechanisms, passwords, spec, workloads
+from ciphercost import engines, guard, mechanisms, passwords, schemas, spec, workloads
 from ciphercost.agent import Agent
 from ciphercost.engines import Engine, Installation, Server
 from ciphercost.errors import AgentError, RunError
@@ -62,14 +61,14 @@ class Shared:
         self.servers: dict[str, Server] = {}
         self.schemas: set[str] = set()
         """Those that are there, on a server that is the user's."""
-        self._loads: list[tuple[str, ...]] = []
+        self._loads: list[str] = []
 
-    def schema_for(self, program: workloads.Program, run_id: str) -> str:
-        """Name of the schema that holds this program's tables: cells that load the same have one between them."""
-        if program.load not in self._loads:
-            self._loads.append(program.load)
-        number = self._loads.index(program.load)
-        return f"ciphercost_{run_id.replace('-', '_')}" + (f"_{number}" if number else "")
+    def schema_for(self, data: str, run_id: str) -> str:
+        """Name of the schema that holds these tables: cells that load the same have one between them."""
+        if data not in self._loads:
+            self._loads.append(data)
+        number = self._loads.index(data)
+        return schemas.name_for(run_id, number)
 
     @contextmanager
     def session(self) -> Iterator[None]:
@@ -101,6 +100,7 @@ class Bench(msgspec.Struct):
     clients: int
     schema: str = ""
     """On a server that is the user's: the schema of our own that everything is made in."""
+    entered: bool = False
     at_end: ExitStack = msgspec.field(default_factory=ExitStack)
 
     @property
@@ -124,6 +124,8 @@ class Bench(msgspec.Struct):
             place: self.shared.server(self._like(place), self._server(place, work / place, server_cpus))
             for place in (self.places if number % 2 else self.places[::-1])
         }
+        if self.cell.url and not self.entered:
+            self.enter(servers)
         return Twins(
             connect={arm: self.connection(arm, servers, len(agent_cpus)) for arm in arms},
             servers=list(servers.values()),
@@ -154,6 +156,28 @@ class Bench(msgspec.Struct):
             fields |= self.engine.in_schema(self.schema)
         return fields | {"connections": self.clients, "threads": max(1, min(self.clients, threads))}
 
+    def enter(self, servers: Mapping[str, Server]) -> None:
+        """Log in at the user's server. Raises RunError where neither arm can and both for one reason: then it isn't encryption's."""
+        self.entered = True
+        refusals = []
+        with Agent(log=self.logs / "agent.log") as agent:
+            for arm in ARMS:
+                fields = self.connection(arm, servers) | {"connections": 1, "per_request": False}
+                try:
+                    agent.connect("enter", **fields)
+                    return
+                except AgentError as error:
+                    refusals.append(error)
+        plain, encrypted = refusals
+        if plain.code != encrypted.code or plain.code == "tls":
+            return  # for the witnesses to tell
+        mend = (
+            "Does it run, and does --url name its host and port?"
+            if plain.code == "connect"
+            else f"Does --url name the user and database, and {self.engine.password_from} (or its file) the password?"
+        )
+        raise RunError(f"can't log in at your {self.engine.title}: {plain} [{plain.code}]. {mend}")
+
     @contextmanager
     def _server(self, place: str, directory: Path, cpus: set[int] | None) -> Iterator[Server]:
         if not self.cell.url:
@@ -180,7 +204,7 @@ class Bench(msgspec.Struct):
 
     def load(self) -> None:
         """Fill the template, once for each place, unless another cell has. Raises RunError with the statement that failed."""
-        if self._data in self.shared.templates:
+        if self.data in self.shared.templates:
             return
         for place in self.places:
             template = self.directory / "template" / place
@@ -201,16 +225,16 @@ class Bench(msgspec.Struct):
                     self.fill(agent)
             finally:
                 server.stop()
-        self.shared.templates[self._data] = self.directory / "template"
+        self.shared.templates[self.data] = self.directory / "template"
 
     @property
-    def _data(self) -> str:
+    def data(self) -> str:
         """What the loaded data depends on."""
         own = (self.mechanism.name, self.factors) if self.separate else ()
-        return repr((self.installation, self.program.load, own))
+        return repr((self.installation, self.program.name, sorted(self.program.parameters.items()), self.cell.csv, own))
 
     def _template(self, place: str) -> Path:
-        return self.shared.templates[self._data] / place if not self.cell.url else self.directory
+        return self.shared.templates[self.data] / place if not self.cell.url else self.directory
 
     def ready(self, twins: Twins) -> None:
         """Once the arms are proven: what a server of the user's still lacks. Only the first call makes anything."""
@@ -227,11 +251,11 @@ class Bench(msgspec.Struct):
         if self.mechanism.layer == "rest":
             agent.query("loader", f"CREATE TABLE {CANARY_TABLE} (word varchar(100))")
             agent.query("loader", f"INSERT INTO {CANARY_TABLE} VALUES ('{self.shared.canary}')")
-        for statement in self.program.load:
+        for step in self.program.load:
             try:
-                agent.query("loader", statement)
+                agent.query("loader", step.sql)
             except AgentError as error:
-                raise RunError(f"loading workload {self.program.name}: {error}, at: {statement[:120]}") from None
+                raise RunError(f"loading workload {self.program.name}: {error}, at: {step.where}") from None
 
 
 @contextmanager
@@ -247,7 +271,7 @@ def bench(
     engine = engines.get(cell.engine)
     mechanism = mechanisms.get(cell.mechanism)
     factors, parameters = spec.split_factors(cell)
-    program = workloads.prepare(spec.workload_of(cell), engine.dialect, parameters, cell.rows)
+    program = spec.program_of(cell, parameters)
     if not engine.stores or not data:
         program = msgspec.structs.replace(program, load=(), check="")
     directory = scratch / f"cell-{number}"
@@ -267,8 +291,9 @@ def bench(
         guard=run_guard,
         logs=logs,
         clients=clients,
-        schema=shared.schema_for(program, run_guard.run_id) if cell.url and program.load else "",
     )
+    if cell.url and program.load:
+        made.schema = shared.schema_for(made.data, run_guard.run_id)
     with made.at_end:
         made.at_end.callback(shutil.rmtree, directory, ignore_errors=True)
         if cell.url:
@@ -296,22 +321,12 @@ def running_schema(made: Bench) -> Iterator[None]:
     server = made.engine.start(made.installation, made.directory, made.guard)
     # Into the schema only once it is there: the first connection is made as the user's own is.
     fields = made.connection("plain", {"both": server}) | {"connections": 1, "per_request": False}
-    engine, name = made.engine, made.schema
-    with Agent(log=made.logs / "agent.log") as agent:
-        engine.make_schema(agent, fields, name, made.guard.run_id)
-    try:
-        with Agent(log=made.logs / "agent.log") as agent:
-            agent.connect("loader", **(fields | engine.in_schema(name)))
+    log = made.logs / "agent.log"
+    with schemas.own(made.engine, fields, made.schema, made.guard.run_id, log):
+        with Agent(log=log) as agent:
+            agent.connect("loader", **(fields | made.engine.in_schema(made.schema)))
             made.fill(agent)
         yield
-    finally:
-        # By a connection of its own: the loader's may be what went wrong.
-        try:
-            with Agent(log=made.logs / "agent.log") as agent:
-                engine.drop_schema(agent, fields, name)
-        except RunError as error:
-            left = f"the schema {name} could not be dropped ({error}); `ciphercost clean --url` removes it"
-            print(f"ciphercost: {left}", file=sys.stderr)
 
 
 def copy(source: Path, target: Path) -> None:

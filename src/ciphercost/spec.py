@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from ciphercost import engines, mechanisms, workloads
+from ciphercost import engines, mechanisms, owndata, workloads
 from ciphercost.errors import UsageError, nearest
 from ciphercost.model import CellSpec, Spec
 
@@ -168,7 +168,23 @@ def split(cell: CellSpec) -> list[CellSpec]:
 
 def workload_of(cell: CellSpec) -> workloads.Workload:
     """The workload of a cell: a named one, or the user's own statements. Raises UsageError."""
-    return workloads.from_sql(Path(cell.sql)) if cell.sql else workloads.get(cell.workload)
+    if cell.sql:
+        return workloads.from_sql(Path(cell.sql))
+    found = workloads.get(cell.workload)
+    # On the user's own table everything follows from the file.
+    return msgspec.structs.replace(found, parameters={}) if cell.csv else found
+
+
+def program_of(cell: CellSpec, parameters: Mapping[str, str]) -> workloads.Program:
+    """The cell's workload in its server's dialect, on tables of its own or on the user's rows. Raises UsageError."""
+    dialect = engines.get(cell.engine).dialect
+    if cell.csv:
+        if cell.sql:
+            raise UsageError("--csv and --sql both say what an operation is: leave one of them out")
+        if cell.rows:
+            raise UsageError("--rows does not go with --csv: the file has as many rows as it has")
+        return owndata.program(Path(cell.csv), cell.workload, dialect)
+    return workloads.prepare(workload_of(cell), dialect, parameters, cell.rows)
 
 
 def _check_cell(cell: CellSpec) -> None:
@@ -191,7 +207,7 @@ def _check_cell(cell: CellSpec) -> None:
         raise UsageError(f"rate {cell.rate}: must be above 0")
     if cell.ca and not Path(cell.ca).is_file():
         raise UsageError(f"--ca {cell.ca}: there is no such file")
-    program = workloads.prepare(workload_of(cell), engine.dialect, parameters, cell.rows)
+    program = program_of(cell, parameters)
     if engine.embedded and (cell.per_request or program.per_request):
         raise UsageError(
             f"{cell.engine} is embedded: it has no connections to open, so workload '{program.name}' does not fit"
@@ -216,6 +232,8 @@ def load(path: Path) -> Spec:
     for number, cell in enumerate(data.get("cells", []), start=1):
         if isinstance(cell, dict):
             _check_keys(cell, CellSpec, f"{path}, cell {number}")
+            if "csv" in cell:
+                cell.setdefault("workload", owndata.DEFAULT_WORKLOAD)
     if isinstance(data.get("time"), str):
         data["time"] = duration(data["time"], f"{path}, time")
     for name in ("precision", "margin"):

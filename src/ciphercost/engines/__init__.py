@@ -117,7 +117,8 @@ class Engine(ABC):
     def make_schema(self, agent: Agent, fields: Mapping[str, object], name: str, run_id: str) -> None:  # noqa: ARG002
         """Make an empty schema (database, file) of this name, marked as made by this run. Raises AgentError, also where it exists.
 
-        `fields`: of the agent's `connect`, as the user's server is reached without it. Touches nothing else.
+        `fields`: of the agent's `connect`, as the user's server is reached without it. Touches nothing else. `run_id`: one
+        line of up to 100 letters, digits, `.:_-` and spaces, which `schemas` gives back as it was: run, machine, process.
         """
         raise UsageError(f"{self.name} has no schema of our own on a running server")
 
@@ -126,12 +127,19 @@ class Engine(ABC):
         raise UsageError(f"{self.name} has no schema of our own on a running server")
 
     def schemas(self, agent: Agent, fields: Mapping[str, object]) -> dict[str, str]:  # noqa: ARG002
-        """Names that begin with `ciphercost_`, each with the run that marked it; '' where it bears no mark of ours."""
+        """Names that begin with `ciphercost_`, each with the mark that it was made with; '' where it bears none of ours."""
         raise UsageError(f"{self.name} has no schema of our own on a running server")
 
     def in_schema(self, name: str) -> dict[str, object]:  # noqa: ARG002
         """Fields of the agent's `connect` that make this schema the one that statements work in."""
         raise UsageError(f"{self.name} has no schema of our own on a running server")
+
+    def right_to_make(self, fields: Mapping[str, object]) -> str:  # noqa: ARG002
+        """What an administrator writes so that this user may make a schema, for people."""
+        return "ask the server's administrator for the right to make schemas"
+
+    password_from: str = ""
+    """Environment variable that the password of a running server is taken from."""
 
     def tls_settings(self, pki: Pki, factors: Mapping[str, str]) -> dict[str, str]:  # noqa: ARG002
         """Server settings that make TLS possible with this certificate and, where a server chooses it, this group.

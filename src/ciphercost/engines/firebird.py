@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ciphercost.guard import Guard, Process
 
 USER, DATABASE, FILE, SECURITY = "ciphercost", "ciphercost", "database.fdb", "security4.fdb"
-PASSWORD_FILE = "ciphercost.password"
+PASSWORD_FILE = "ciphercost.password"  # noqa: S105 - a name, not what it holds
 MARK = "made by ciphercost, run "
 """Comment of a database of ours on a server that is not."""
 PREFIX = "ciphercost_"

@@ -270,6 +270,7 @@ class Postgresql(Engine):
     schemes = MappingProxyType({"postgresql": "tls", "postgres": "tls"})
     refuses_clear = ("28000",)  # pg_hba.conf has no line for a connection in clear
     refuses_anonymous = "the server asks for a password and none was given"
+    password_from = "PGPASSWORD"  # noqa: S105 - where it is, not what it is
     tls_resumption = False  # it sends no session ticket and keeps no session cache
     tls_witness = "SELECT ssl, version, cipher FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
 
@@ -448,6 +449,10 @@ class Postgresql(Engine):
                 f"postgresql {version} can't offer the group {group}: before version 18 only p256 and p384. "
                 "Leave group out, or use postgresql@18."
             )
+
+    def right_to_make(self, fields: Mapping[str, object]) -> str:
+        database, user = (str(fields[name]).replace('"', '""') for name in ("database", "user"))
+        return f'GRANT CREATE ON DATABASE "{database}" TO "{user}"'
 
     def tls_settings(self, pki: Pki, factors: Mapping[str, str]) -> dict[str, str]:
         """Both versions and every suite: the client pins them. TLS 1.3's suites are all on offer unless they are narrowed."""

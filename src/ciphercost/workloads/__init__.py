@@ -22,7 +22,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -58,11 +58,19 @@ class Workload(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     name: str = ""
 
 
+class Step(NamedTuple):
+    """One statement of a load, and what to call it where it fails."""
+
+    sql: str
+    where: str
+
+
 class Program(msgspec.Struct, frozen=True):
     """A workload made ready for one server: nothing is left to look up."""
 
     name: str
-    load: tuple[str, ...]
+    load: Iterable[Step]
+    """Can be gone through more than once, and may be too long to hold."""
     check: str
     transactions: tuple[tuple[str, int, script.Script], ...]
     read_only: bool
@@ -160,7 +168,9 @@ def prepare(workload: Workload, dialect: str, given: Mapping[str, str], rows: in
         made_up = people.inserts(workload.people, int(parameters["rows"]), int(parameters["data_seed"]), batch)
     return Program(
         name=workload.name,
-        load=(*(part.strip() for part in load.split(";\n") if part.strip()), *made_up),
+        load=tuple(
+            Step(text, text[:120]) for text in (*(part.strip() for part in load.split(";\n") if part.strip()), *made_up)
+        ),
         check=script.fill(str(own.get("check", workload.check)), parameters, f"{where}, check"),
         transactions=transactions,
         read_only=workload.read_only or all(each.read_only for _, _, each in transactions),

@@ -1,0 +1,72 @@
+"""clean_server: schemas that killed runs left on a server that is the user's: found, judged, dropped.
+
+One without our mark, or with the mark of a run that lives or that we can't see, is left as it is.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ciphercost import engines, examine, guard
+from ciphercost.agent import Agent
+from ciphercost.errors import AgentError, CiphercostError, RunError, UsageError, nearest
+from ciphercost.record import new_id
+from ciphercost.schemas import PREFIX, Fate, Mark, read_mark
+
+WHY: dict[Fate, str] = {
+    "dead": "it was not named",
+    "living": "run {mark.run} is still going on here",
+    "unseen": "run {mark.run} was on another machine or container ({mark.host}), or before a restart: whether it still goes on "
+    "can't be seen from here. If it is over: ciphercost clean --url URL --schema {name}",
+    "unmarked": "it bears no mark of ciphercost, so it is not ours",
+}
+
+
+def sweep(url: str, engine_name: str = "", ca: str = "", wanted: Sequence[str] = ()) -> tuple[str, bool]:
+    """Drop what dead runs left on the user's server, or the schemas named. Returns what was done, and whether all of it worked.
+
+    Raises UsageError for a name that may not be dropped, RunError where the server can't be asked.
+    """
+    engine = engines.get(engine_name or examine.target_of_url(url).partition(":")[0])
+    engine.check_url(url)
+    if ca and not Path(ca).is_file():
+        raise UsageError(f"--ca {ca}: there is no such file")
+    with (
+        tempfile.TemporaryDirectory(prefix="ciphercost-clean-") as logs,
+        guard.Guard(new_id()) as run_guard,
+        Agent(log=Path(logs) / "agent.log") as agent,
+    ):
+        server = engine.start(engine.find(url=url), Path(logs), run_guard)
+        fields = server.connection() | {"tls": "off"}
+        if ca:
+            fields |= {"tls": "verify-full", "tls_ca": str(Path(ca).absolute())}
+        try:
+            found = {name: read_mark(mark) for name, mark in engine.schemas(agent, fields).items()}
+        except AgentError as error:
+            how = "with TLS" if ca else "in clear, as a run's plain arm does; --ca asks with TLS"
+            raise RunError(f"can't log in at your {engine.title} ({how}): {error} [{error.code}]") from None
+        for name in wanted:
+            check(name, found)
+        lines, worked = [], True
+        for name, mark in found.items():
+            if name not in wanted and (wanted or mark.fate != "dead"):
+                lines.append(f"left {name}: {WHY[mark.fate].format(name=name, mark=mark)}")
+                continue
+            try:
+                engine.drop_schema(agent, fields, name)
+                lines.append(f"removed schema {name} of run {mark.run}")
+            except CiphercostError as error:
+                lines.append(f"could not remove schema {name}: {error}")
+                worked = False
+    return "\n".join(lines) or f"Nothing of ours is on that {engine.title}.", worked
+
+
+def check(name: str, found: Mapping[str, Mark]) -> None:
+    """Refuse a name that may not be dropped. Raises UsageError."""
+    if name not in found:
+        known = nearest(name, found) if found else f"there is none that begins with {PREFIX}"
+        raise UsageError(f"--schema {name}: no such schema on that server; {known}")
+    if found[name].fate in ("unmarked", "living"):
+        raise UsageError(f"--schema {name}: {WHY[found[name].fate].format(name=name, mark=found[name])}")

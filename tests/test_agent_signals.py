@@ -1,0 +1,33 @@
+"""agent: a signal that comes while an agent is started is not lost."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from ciphercost.agent import undisturbed
+
+
+def test_a_signal_that_comes_meanwhile_is_handled_at_the_end() -> None:
+    reached = []
+
+    def start() -> None:
+        with undisturbed():
+            signal.raise_signal(signal.SIGINT)
+            reached.append("the end")
+
+    with pytest.raises(KeyboardInterrupt):
+        start()
+    assert reached == ["the end"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_what_is_ignored_stays_ignored() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with undisturbed():
+            signal.raise_signal(signal.SIGHUP)
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)

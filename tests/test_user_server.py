@@ -1,0 +1,350 @@
+"""A server of the user's: measured, never changed, and left as it was however the run ends."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+import ciphercost as api
+import processes
+from ciphercost import clean, guard, model, pipeline, record, schemas
+from ciphercost.relay import Relay
+from ciphercost.sample import tree
+from test_real import CLI, SHORT, ciphercost, result_of
+from userservers import ENGINES, LIMITED, UNMARKED, UserServer, user_server
+
+PATIENCE = 60.0
+"""Seconds: a whole run has to get that far."""
+wait_for = partial(processes.wait_for, patience=PATIENCE)
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, require_postgresql: object
+) -> Iterator[UserServer]:
+    with user_server(request.param, tmp_path_factory.mktemp("server")) as found:
+        yield found
+
+
+@pytest.fixture
+def unchanged(server: UserServer) -> Iterator[None]:
+    """The server is after the test as it was before it, to the last setting."""
+    before = server.state()
+    yield
+    assert server.state() == before
+
+
+def run(server: UserServer, *argv: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    target = f"{server.engine.name}:tls"
+    return ciphercost(
+        "run",
+        target,
+        "--url",
+        server.url,
+        "--ca",
+        str(server.ca),
+        *argv,
+        cwd=cwd,
+        **{**server.environment, **environment},
+    )
+
+
+class Going:
+    """A long run on the server, that has made its schema."""
+
+    def __init__(self, server: UserServer, directory: Path, *argv: str) -> None:
+        self.server = server
+        command: list[str] = [str(CLI), "run", f"{server.engine.name}:tls", "--url", server.url, "--ca", str(server.ca)]
+        command += ["--quick", "--time", "120s", "--no-progress", "-o", str(directory / "run"), *argv]
+        self.process = subprocess.Popen(
+            command,
+            cwd=directory,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **server.environment},
+        )
+        wait_for("the schema", lambda: self.process.poll() is not None or bool(server.schemas()))
+        assert self.process.poll() is None, self.process.communicate()
+        self.run_id = record.read_facts(directory / "run").id
+
+    def family(self, name: bytes) -> list[int]:
+        """Processes of the run that have this in their command."""
+        return [pid for pid in tree(self.process.pid)[1:] if name in _command(pid)]
+
+    def end(self) -> tuple[str, str]:
+        try:
+            return self.process.communicate(timeout=PATIENCE)
+        finally:
+            if self.process.poll() is None:
+                self.process.kill()
+                self.process.communicate()
+
+
+def _command(pid: int) -> bytes:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""
+
+
+@contextlib.contextmanager
+def going(server: UserServer, directory: Path, *argv: str) -> Iterator[Going]:
+    found = Going(server, directory, *argv)
+    try:
+        yield found
+    finally:
+        if found.process.poll() is None:
+            found.process.kill()
+            found.process.communicate()
+
+
+def many_rows(directory: Path) -> str:
+    """A file that takes some seconds to load."""
+    path = directory / "many.csv"
+    path.write_text("n,text\n" + "".join(f"{n},{'x' * 100}\n" for n in range(200_000)))
+    return str(path)
+
+
+# ── left as it was ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.usefixtures("unchanged")
+@pytest.mark.parametrize(
+    "argv", [(), ("--csv", "mine.csv"), ("--workload", "tpcb")], ids=["point-select", "csv", "tpcb"]
+)
+def test_a_run_leaves_the_server_as_it_was(tmp_path: Path, server: UserServer, argv: tuple[str, ...]) -> None:
+    (tmp_path / "mine.csv").write_text("id,word\n" + "".join(f"{n},w{n}\n" for n in range(500)))
+    done = run(server, *SHORT, *argv, "--json", "out.json", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "does not control it" in done.stderr
+    cell = result_of(tmp_path)["cells"][0]
+    assert "not-controlled" in {warning["code"] for warning in cell["warnings"]}
+
+
+@pytest.mark.usefixtures("unchanged")
+def test_plain_against_plain_leaves_the_server_as_it_was(tmp_path: Path, server: UserServer) -> None:
+    argv = ("calibrate", server.engine.name, "--url", server.url, "--quick", "--time", "4s", "--no-progress")
+    done = ciphercost(*argv, "--json", "out.json", cwd=tmp_path, **server.environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "does not control it" in done.stderr
+    assert result_of(tmp_path)["cells"][0]["mechanism"] == "none"
+
+
+@pytest.mark.usefixtures("unchanged")
+def test_a_run_that_fails_while_it_loads_leaves_the_server_as_it_was(tmp_path: Path, server: UserServer) -> None:
+    with going(server, tmp_path, "--csv", many_rows(tmp_path)) as one:
+        for pid in one.family(b"ciphercost-agent"):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        said, problems = one.end()
+    assert one.process.returncode == 1, said + problems
+    assert "the agent ended in the middle of the run" in " ".join(said.split())
+
+
+MOMENTS: dict[str, tuple[bool, Callable[[Path], bool]]] = {
+    "while it loads": (True, lambda directory: True),
+    "in the middle of the load": (
+        False,
+        lambda directory: (directory / "run" / "slices.jsonl").stat().st_size > 20_000,
+    ),
+}
+
+
+@pytest.mark.usefixtures("unchanged")
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_run_that_is_told_to_end_leaves_the_server_as_it_was(
+    tmp_path: Path, server: UserServer, number: int, moment: str
+) -> None:
+    own_rows, reached = MOMENTS[moment]
+    with going(server, tmp_path, *(("--csv", many_rows(tmp_path)) if own_rows else ())) as one:
+        wait_for(moment, lambda: reached(tmp_path))
+        one.process.send_signal(number)
+        _, said = one.end()
+    assert one.process.returncode == 130
+    assert "interrupted" in said
+    assert "Traceback" not in said
+
+
+# ── killed by force ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.usefixtures("unchanged")
+def test_a_run_that_is_killed_with_its_guardian_leaves_its_marked_schema_alone_and_clean_takes_it(
+    tmp_path: Path, server: UserServer
+) -> None:
+    before = server.state()
+    with going(server, tmp_path) as one:
+        living = ciphercost("clean", "--url", server.url, cwd=tmp_path, **server.environment)
+        assert f"run {one.run_id} is still going on here" in living.stdout
+        named = schemas.name_for(one.run_id)
+        refused = ciphercost("clean", "--url", server.url, "--schema", named, cwd=tmp_path, **server.environment)
+        assert refused.returncode == 2
+        assert "is still going on here" in refused.stderr
+        guardians = one.family(b"guardian.py")
+        assert guardians
+        for pid in guardians:
+            os.kill(pid, signal.SIGSTOP)
+        one.process.kill()
+        one.process.communicate()
+        for pid in guardians:
+            os.kill(pid, signal.SIGKILL)
+    wait_for("the guardian to end", lambda: not any(guard.start_time(pid) for pid in guardians))
+    assert {name: schemas.read_mark(mark).run for name, mark in server.schemas().items()} == {named: one.run_id}
+    done = ciphercost("clean", "--url", server.url, cwd=tmp_path, **server.environment)
+    assert (done.returncode, done.stdout.strip()) == (0, f"removed schema {named} of run {one.run_id}")
+    assert server.state() == before
+    again = ciphercost("clean", "--url", server.url, cwd=tmp_path, **server.environment)
+    assert again.stdout.startswith("Nothing of ours is on that")
+    clean.remove([left for left in clean.leftovers() if one.run_id in str(left)])
+
+
+@pytest.mark.usefixtures("unchanged")
+def test_a_run_of_another_machine_is_shown_and_taken_only_by_name(tmp_path: Path, server: UserServer) -> None:
+    mark = schemas.Mark("20200101-000000-abcd", "elsewhere", "1:1:another-boot")
+    name = schemas.name_for(mark.run)
+    server.make(name, str(mark))
+    try:
+        shown = ciphercost("clean", "--url", server.url, cwd=tmp_path, **server.environment)
+        assert shown.returncode == 0
+        assert f"left {name}: run {mark.run} was on another machine or container (elsewhere)" in shown.stdout
+        assert f"--schema {name}" in shown.stdout
+        assert name in server.schemas()
+        wrong = ciphercost("clean", "--url", server.url, "--schema", name[:-1], cwd=tmp_path, **server.environment)
+        assert wrong.returncode == 2
+        assert f"did you mean '{name}'" in wrong.stderr
+        taken = ciphercost("clean", "--url", server.url, "--schema", name, cwd=tmp_path, **server.environment)
+        assert f"removed schema {name}" in taken.stdout
+    finally:
+        if name in server.schemas():
+            server.drop(name)
+
+
+def test_what_bears_no_mark_is_never_touched(tmp_path: Path, server: UserServer) -> None:
+    if server.engine.name not in UNMARKED:
+        pytest.skip("a schema without a mark can't be made there by SQL alone")
+    server.ask(UNMARKED[server.engine.name])
+    try:
+        shown = ciphercost("clean", "--url", server.url, cwd=tmp_path, **server.environment)
+        assert "left ciphercost_mine: it bears no mark of ciphercost, so it is not ours" in shown.stdout
+        asked = ("clean", "--url", server.url, "--schema", "ciphercost_mine")
+        refused = ciphercost(*asked, cwd=tmp_path, **server.environment)
+        assert refused.returncode == 2
+        assert "it is not ours" in refused.stderr
+        assert "ciphercost_mine" in server.schemas()
+    finally:
+        server.drop("ciphercost_mine")
+
+
+@pytest.mark.usefixtures("unchanged")
+def test_a_schema_that_is_there_already_is_neither_used_nor_dropped(
+    tmp_path: Path, server: UserServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = "20200101-000000-feed"
+    monkeypatch.setattr(pipeline, "new_id", lambda: run_id)
+    for name, value in server.environment.items():
+        monkeypatch.setenv(name, value)
+    cell = model.CellSpec(server.engine.name, "tls", regime="one-core", url=server.url, ca=str(server.ca))
+    # Even one that bears this very run's mark: this process has not made it.
+    for mark in ("another-run on elsewhere by 1:1:x", str(schemas.mark_of(run_id))):
+        server.make(schemas.name_for(run_id), mark)
+        try:
+            spec = model.Spec([cell], mode="quick", sessions=1, time=4.0, latency=False)
+            result = api.run(spec, tmp_path / mark[:7])
+            assert result.cells[0].status == "failed"
+            assert "already, and this run did not make it: it is left as it is" in result.cells[0].reason
+            assert server.schemas() == {schemas.name_for(run_id): mark}
+        finally:
+            server.drop(schemas.name_for(run_id))
+
+
+# ── refusals ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_user_who_may_make_no_schema_is_told_what_to_grant(tmp_path: Path, server: UserServer) -> None:
+    server.ask(LIMITED[server.engine.name])
+    before = server.state()
+    try:
+        url = server.url_for("limited")
+        argv = ("run", f"{server.engine.name}:tls", "--url", url, "--ca", str(server.ca), *SHORT)
+        done = ciphercost(*argv, cwd=tmp_path, **{server.engine.password_from: "limited"})
+        said = " ".join(done.stdout.split())
+        assert done.returncode == 1, done.stdout + done.stderr
+        assert "FAILED" in said
+        assert "could not be made on the server" in said
+        assert "If the right to make one is missing:" in said
+        assert server.state() == before
+    finally:
+        server.ask("DROP USER limited")
+
+
+@pytest.mark.usefixtures("unchanged")
+@pytest.mark.parametrize("wrong", ["password", "port", "host"])
+@pytest.mark.parametrize("command", ["run", "calibrate", "clean", "prove"])
+def test_a_server_that_can_not_be_reached_or_entered_is_said_so(
+    tmp_path: Path, server: UserServer, wrong: str, command: str
+) -> None:
+    user = str(server.fields["user"])
+    url = {
+        "password": server.url,
+        "port": server.url_for(user, port=1),
+        "host": server.url_for(user, host="no-such-host.invalid"),
+    }[wrong]
+    argv = {
+        "run": ("run", f"{server.engine.name}:tls", "--url", url, *SHORT),
+        "calibrate": ("calibrate", server.engine.name, "--url", url, "--quick", "--time", "4s", "--no-progress"),
+        "clean": ("clean", "--url", url),
+        "prove": ("prove", url),
+    }[command]
+    secret = "not-the-right-one"
+    environment = {server.engine.password_from: secret} if wrong == "password" else server.environment
+    done = ciphercost(*argv, cwd=tmp_path, **environment)
+    said = (done.stdout + done.stderr).lower()
+    # A name that nobody knows is a wrong URL; the rest turns out only when it is tried.
+    assert done.returncode == (2 if wrong == "host" else 1), said
+    words = {"password": ("password", "denied", "login"), "port": ("refused",), "host": ("no-such-host.invalid",)}[
+        wrong
+    ]
+    assert any(word in said for word in words), said
+    assert secret not in said
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (("clean", "--schema", "x"), "give its --url too"),
+        (("clean", "--url", "nonsense://h/d"), "no engine for 'nonsense://'"),
+        (("clean", "--url", "postgresql://u:secret@h/d"), "holds a password"),
+        (("clean", "--url", "postgresql://u@h/d", "--engine", "sqlite"), "not reached by a URL"),
+        (("clean", "--url", "postgresql://u@h/d", "--ca", "none.pem"), "no such file"),
+        (("calibrate", "sqlite", "--url", "postgresql://u@h/d"), "embedded"),
+    ],
+)
+def test_a_server_that_is_named_wrongly_is_refused(tmp_path: Path, argv: tuple[str, ...], words: str) -> None:
+    done = ciphercost(*argv, cwd=tmp_path)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert words in done.stderr
+    assert "secret@" not in done.stderr
+
+
+@pytest.mark.usefixtures("unchanged")
+def test_where_the_servers_processes_can_not_be_seen_there_are_client_side_figures(
+    tmp_path: Path, server: UserServer
+) -> None:
+    # Behind something that is no server, as behind a pooler or on another machine.
+    with Relay("127.0.0.1", int(str(server.fields["port"]))) as relay:
+        url = server.url_for(str(server.fields["user"]), port=relay.port)
+        argv = ("run", f"{server.engine.name}:tls", "--url", url, "--ca", str(server.ca), *SHORT, "--json", "out.json")
+        done = ciphercost(*argv, cwd=tmp_path, **server.environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    cell = result_of(tmp_path)["cells"][0]
+    assert "server-not-seen" in {warning["code"] for warning in cell["warnings"]}
+    assert "server_cpu_per_op" not in cell["overhead"]
+    assert cell["overhead"]["client_cpu_per_op"]["ratio"] > 0

@@ -1,0 +1,165 @@
+"""userservers: a server as a user has one: started by us in a temporary directory, reached by URL, looked at before and after."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ciphercost import engines, guard, mechanisms, pki, record
+from ciphercost.agent import Agent
+from ciphercost.engines import Installation, Server
+
+ENGINES = ["postgresql", "mysql", "mariadb"]
+"""Servers that the tests of a user's own server run on. Adding one is adding its name here, and what follows of it below."""
+
+CATALOGUE: dict[str, list[str]] = {
+    "postgresql": [
+        "SELECT nspname, nspowner::regrole, nspacl, obj_description(oid, 'pg_namespace') FROM pg_namespace ORDER BY 1",
+        "SELECT relnamespace::regnamespace, relname, relkind, relowner::regrole, relacl FROM pg_class ORDER BY 1, 2",
+        "SELECT datname, datdba::regrole, datacl FROM pg_database ORDER BY 1",
+        "SELECT * FROM pg_authid ORDER BY rolname",
+        "SELECT * FROM pg_auth_members ORDER BY 1, 2, 3",
+        "SELECT * FROM pg_db_role_setting ORDER BY 1, 2",
+        "SELECT name, setting, source FROM pg_settings ORDER BY 1",
+        "SELECT pronamespace::regnamespace, proname, pronargs FROM pg_proc ORDER BY 1, 2, 3, oid",
+        "SELECT extname, extversion FROM pg_extension ORDER BY 1",
+    ],
+    "mysql": [
+        "SELECT * FROM information_schema.schemata ORDER BY schema_name",
+        "SELECT table_schema, table_name, table_type, table_comment FROM information_schema.tables ORDER BY 1, 2",
+        "SELECT * FROM mysql.user ORDER BY user, host",
+        "SELECT * FROM mysql.db ORDER BY user, host, db",
+        "SELECT * FROM performance_schema.global_variables WHERE variable_name NOT LIKE 'gtid%' ORDER BY 1",
+    ],
+    "mariadb": [
+        "SELECT * FROM information_schema.schemata ORDER BY schema_name",
+        "SELECT table_schema, table_name, table_type, table_comment FROM information_schema.tables ORDER BY 1, 2",
+        "SELECT * FROM mysql.user ORDER BY user, host",
+        "SELECT * FROM mysql.db ORDER BY user, host, db",
+        "SELECT * FROM information_schema.global_variables WHERE variable_name NOT LIKE 'gtid%' ORDER BY 1",
+    ],
+    "firebird": [
+        "SELECT rdb$relation_name, rdb$owner_name FROM rdb$relations ORDER BY 1",
+        "SELECT sec$user_name, sec$active, sec$admin FROM sec$users ORDER BY 1",
+        "SELECT rdb$config_name, rdb$config_value FROM rdb$config ORDER BY 1",
+    ],
+}
+"""All of a server that a run could leave changed, where no dump says it."""
+MINE: dict[str, list[str]] = {
+    "postgresql": [
+        "CREATE SCHEMA mine",
+        "CREATE TABLE mine.precious (id integer PRIMARY KEY, word text)",
+        "INSERT INTO mine.precious VALUES (1, 'keep')",
+        "CREATE ROLE somebody",
+    ],
+    "mysql": [
+        "CREATE DATABASE mine",
+        "CREATE TABLE mine.precious (id integer PRIMARY KEY, word text)",
+        "INSERT INTO mine.precious VALUES (1, 'keep')",
+        "CREATE USER somebody",
+    ],
+    "firebird": ["CREATE TABLE precious (id integer NOT NULL PRIMARY KEY, word varchar(20))"],
+}
+MINE["mariadb"] = MINE["mysql"]
+"""What the user has there already."""
+LIMITED: dict[str, str] = {
+    "postgresql": "CREATE ROLE limited LOGIN PASSWORD 'limited'",
+    "mysql": "CREATE USER limited IDENTIFIED BY 'limited'",
+    "mariadb": "CREATE USER limited IDENTIFIED BY 'limited'",
+    "firebird": "CREATE USER limited PASSWORD 'limited'",
+}
+"""A user who may log in and make nothing."""
+UNMARKED: dict[str, str] = {
+    "postgresql": "CREATE SCHEMA ciphercost_mine",
+    "mysql": "CREATE DATABASE ciphercost_mine",
+    "mariadb": "CREATE DATABASE ciphercost_mine",
+}
+"""A schema that looks like ours and isn't."""
+
+
+class UserServer:
+    """A running server that `ciphercost` is told of by its URL alone."""
+
+    def __init__(self, name: str, installation: Installation, server: Server, ca: Path) -> None:
+        self.engine = engines.get(name)
+        self.installation = installation
+        self.server = server
+        self.ca = ca
+        self.fields = server.connection()
+        self.url = self.url_for(str(self.fields["user"]))
+        self.environment = {self.engine.password_from: str(self.fields["password"])}
+
+    def url_for(self, user: str, port: int = 0, host: str = "localhost") -> str:
+        scheme = next(iter(self.engine.schemes))
+        return f"{scheme}://{user}@{host}:{port or self.fields['port']}/{self.fields['database']}"
+
+    def ask(self, *statements: str) -> list[list[str | None]]:
+        """The last statement's rows."""
+        rows: list[list[str | None]] = []
+        with Agent() as agent:
+            agent.connect("look", **self.fields)
+            for each in statements:
+                rows = agent.query("look", each)
+        return rows
+
+    def schemas(self) -> dict[str, str]:
+        """Schemas that begin as ours do, with their marks."""
+        with Agent() as agent:
+            return self.engine.schemas(agent, self.fields)
+
+    def make(self, name: str, mark: str) -> None:
+        with Agent() as agent:
+            self.engine.make_schema(agent, self.fields, name, mark)
+
+    def drop(self, name: str) -> None:
+        with Agent() as agent:
+            self.engine.drop_schema(agent, self.fields, name)
+
+    def state(self) -> list[object]:
+        """All of the server, as its catalogue and (where there is such a program) its own dump have it."""
+        seen: list[object] = [self.ask(each) for each in CATALOGUE[self.engine.name]]
+        return [*seen, *self._dump()]
+
+    def _dump(self) -> list[str]:
+        program = Path(self.installation.location) / "pg_dumpall"
+        if not os.access(program, os.X_OK):
+            return []
+        argv: list[str | Path] = [
+            program,
+            "-h",
+            "127.0.0.1",
+            "-p",
+            str(self.fields["port"]),
+            "-U",
+            str(self.fields["user"]),
+        ]
+        done = subprocess.run(
+            argv, capture_output=True, text=True, check=True, env={**os.environ, **self.environment}, timeout=60
+        )
+        # \restrict and \unrestrict carry a word that is drawn anew for each dump.
+        return [line for line in done.stdout.splitlines() if "restrict " not in line]
+
+
+@contextmanager
+def user_server(name: str, directory: Path) -> Iterator[UserServer]:
+    """A server with TLS and some things of the user's on it. Its CA's certificate lies in the directory."""
+    engine = engines.get(name)
+    with guard.Guard(record.new_id()) as run_guard:
+        scratch = guard.scratch(run_guard.run_id, run_guard)
+        made = pki.Pki(scratch / "secrets", certificate="ecdsa-p256")
+        guard.hand_over(scratch / "secrets")
+        ca = directory / "ca.pem"
+        ca.write_bytes(made.ca.read_bytes())
+        settings = engine.tls_settings(made, mechanisms.get("tls").check({}))
+        installation = engine.find()
+        engine.initialise(installation, scratch / "server", run_guard)
+        server = engine.start(installation, scratch / "server", run_guard, settings=settings, logs=directory)
+        try:
+            found = UserServer(name, installation, server, ca)
+            found.ask(*MINE[name])
+            yield found
+        finally:
+            server.stop()
