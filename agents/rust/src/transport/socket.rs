@@ -304,3 +304,10 @@ mod tests {
         assert_eq!(socket.receive(&mut [0; 8]).unwrap_err().kind(), io::ErrorKind::WouldBlock);
     }
 }
+
+impl From<OwnedFd> for Socket {
+    /// A socket that somebody else opened, as it is.
+    fn from(fd: OwnedFd) -> Socket {
+        Socket { fd: Some(fd) }
+    }
+}
