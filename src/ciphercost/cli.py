@@ -121,6 +121,14 @@ MEASURE = (
     click.option("--ca", metavar="FILE", help="Certificate authority of that server, PEM."),
     click.option("--bindir", metavar="DIR", help="Binaries of the server to start."),
     click.option("--sql", metavar="FILE", help="Your own statements: pgbench's script language."),
+    click.option(
+        "--cpu-crypto",
+        type=click.Choice(["on", "off"]),
+        help="off: both arms without the CPU's AES instructions. [default: on]",
+    ),
+    click.option("--bandwidth", metavar="RATE", help="Both arms over a link this fast each way: 100mbit. Needs root."),
+    click.option("--delay", metavar="DURATION", help="Both arms with this much added to each round trip: 10ms."),
+    click.option("--mtu", type=int, help="Both arms over a link of this MTU: 1500. Needs root."),
 )
 
 
@@ -136,7 +144,7 @@ def _cell(target: str, given: dict[str, Any]) -> Any:
         factors[name] = value
     if given["sql"] and given["workload"]:
         raise UsageError("--workload and --sql both say what an operation is: leave one of them out")
-    for name in ("clients", "rows", "rate", "sessions"):
+    for name in ("clients", "rows", "rate", "sessions", "mtu"):
         if given.get(name) is not None and given[name] <= 0:
             raise UsageError(
                 f"--{name} {given[name]}: must be at least 1" if name != "rate" else "--rate: must be above 0"
@@ -156,6 +164,10 @@ def _cell(target: str, given: dict[str, Any]) -> Any:
         ca=given["ca"] or "",
         bindir=given["bindir"] or "",
         sql=given["sql"] or "",
+        cpu_crypto=given["cpu_crypto"] or "on",
+        bandwidth=given["bandwidth"] or "",
+        delay=given["delay"] or "",
+        mtu=given["mtu"] or 0,
     )
 
 
@@ -310,7 +322,9 @@ def prove(target: str, factors: tuple[str, ...], ca: str | None, bindir: str | N
     """
     from ciphercost import examine
 
-    blank: dict[str, Any] = dict.fromkeys(("workload", "clients", "rows", "regime", "pooled", "rate", "sql"))
+    blank: dict[str, Any] = dict.fromkeys(
+        ("workload", "clients", "rows", "regime", "pooled", "rate", "sql", "cpu_crypto", "bandwidth", "delay", "mtu")
+    )
     url = target if "://" in target else None
     name = examine.target_of_url(target) if url else target
     cell = _cell(name, {**blank, "factors": factors, "url": url, "ca": ca, "bindir": bindir})

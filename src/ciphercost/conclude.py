@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import ciphercost
-from ciphercost import estimate, mechanisms, prove
+from ciphercost import conditions, estimate, mechanisms, prove
 from ciphercost.errors import UsageError
 from ciphercost.model import FORMAT, Cell, CellEstimate, CellFacts, Estimate, Proof, Result, RunFacts, Warning_
 from ciphercost.record import read_facts, read_proofs, read_slices
@@ -94,6 +94,8 @@ def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[
         reason=reason,
         encryption=known.encryption,
         cores=known.cores,
+        conditions=conditions.named(known.spec),
+        floor=known.floor,
         verdict=found.verdict if found else None,
         sessions=found.sessions if found else 0,
         blocks=found.blocks if found else 0,
@@ -126,8 +128,21 @@ def describe(facts: CellFacts, bench: Bench) -> None:
     facts.workload = bench.program.name
     facts.rows = int(bench.program.parameters.get("rows", 0))
     facts.factors = {**bench.factors, **{name: str(value) for name, value in bench.program.parameters.items()}}
+    if (
+        bench.mask
+        and bench.mechanism.layer != "control"
+        and not bench.engine.embedded
+        and not conditions.mask_provable(bench.cell)
+    ):
+        facts.warnings.append(
+            Warning_(
+                "cpu-crypto-unproven",
+                "the server was told to leave out the CPU's AES instructions, but that it does is proven behind tls alone: a "
+                "library other than OpenSSL, or the kernel, would not heed it",
+            )
+        )
     if bench.cell.url:
-        facts.warnings = [
+        facts.warnings += [
             Warning_("not-restarted", "each session is new connections only: this server is not ours to restart"),
             Warning_(
                 "not-controlled", "this server is not ours: it was not started, stopped or configured for the run"

@@ -12,12 +12,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from ciphercost import conclude, guard, plan, prove, provision, sample
+from ciphercost import conclude, guard, masked, plan, prove, provision, sample
 from ciphercost import spec as specs
 from ciphercost.agent import Agent
 from ciphercost.agent import find as find_agent
 from ciphercost.drive import Drive, NoSteadyState
 from ciphercost.errors import AgentError, CiphercostError, RunError, Unproven, UsageError
+from ciphercost.mechanisms import tls
 from ciphercost.model import FORMAT, Arm, CellFacts, Result, RunFacts, Spec, Warning_
 from ciphercost.record import Record, directory_for, new_id
 from ciphercost.watch import Watcher
@@ -107,12 +108,16 @@ def one_session(session: int, bench: provision.Bench, drive: Drive, record: Reco
     with contextlib.ExitStack() as stack:
         twins = stack.enter_context(bench.session(session, server_cpus, agent_cpus))
         stack.enter_context(out_of_the_way(agent_cpus | server_cpus))
-        agent = stack.enter_context(Agent(cpus=agent_cpus, log=record.logs / "agent.log"))
+        agent = stack.enter_context(Agent(cpus=agent_cpus, log=record.logs / "agent.log", env=bench.mask))
         proofs, connected = prove.prove(bench.engine, bench.mechanism, twins, agent, session)
+        if bench.mask:
+            proofs += masked.prove(bench, twins, agent, session)
         record.prove(drive.number, proofs)
         prove.require(proofs, bench.mechanism)
         bench.ready()
         conclude.describe_session(facts, twins, connected)
+        if facts.spec.mechanism == "tls" and not facts.floor:
+            facts.floor = floor(agent)
         agent.program(bench.program)
 
         def open_arm(arm: Arm) -> None:
@@ -139,6 +144,11 @@ def one_session(session: int, bench: provision.Bench, drive: Drive, record: Reco
             )
             facts.warnings = [*(each for each in facts.warnings if each != unseen), unseen]
         drive.session(session, twins, agent, sampler, open_arm)
+
+
+def floor(agent: Agent) -> dict[str, float]:
+    """What each cipher of TLS alone costs the agent here, ns a byte: `aes256-gcm_seal`, `aes256-gcm_open`, …"""
+    return {f"{cipher}_{way}": cost for cipher in tls.SUITES_13 for way, cost in agent.floor(cipher).items()}
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from ciphercost import engines, guard, mechanisms, spec, workloads
+from ciphercost import conditions, engines, guard, mechanisms, spec, workloads
 from ciphercost.agent import Agent
 from ciphercost.engines import Engine, Installation, Server
 from ciphercost.errors import AgentError, RunError
@@ -43,6 +43,8 @@ class Twins(msgspec.Struct):
     server_cpus: set[int] = set()
     agent_cpus: set[int] = set()
     embedded: bool = False
+    direct: dict[Arm, dict[str, object]] = {}
+    """`connect` by the shortest way to the server: without the delay that the cell may ask for."""
 
     @property
     def server(self) -> Server | None:
@@ -90,8 +92,10 @@ class Bench(msgspec.Struct):
             stack.callback(shutil.rmtree, work, ignore_errors=True)
             for place in self.places if number % 2 else self.places[::-1]:
                 servers[place] = stack.enter_context(self._server(place, work / place, server_cpus))
+            direct = {arm: self.connection(arm, servers, len(agent_cpus)) for arm in arms}
             yield Twins(
-                connect={arm: self.connection(arm, servers, len(agent_cpus)) for arm in arms},
+                connect=direct,
+                direct=direct,
                 servers=list(servers.values()),
                 directories={arm: [work / (arm if self.separate else "both")] for arm in ARMS},
                 canary=self.canary,
@@ -138,7 +142,18 @@ class Bench(msgspec.Struct):
     def settings(self) -> dict[str, str]:
         """What the mechanism asks of a server of ours."""
         wanted = self.mechanism.server_settings(self.engine, self.factors, self.secrets)
-        return wanted | self.engine.settings_for(self.clients)
+        if self.cell.cpu_crypto == "off":
+            wanted |= self.mechanism.probe_settings(self.engine, self.factors, self.secrets)
+        return (
+            wanted
+            | self.engine.settings_for(self.clients)
+            | {f"env:{name}": value for name, value in self.mask.items()}
+        )
+
+    @property
+    def mask(self) -> dict[str, str]:
+        """What the environment of server and agent says to hide the CPU's crypto instructions; empty: nothing."""
+        return conditions.mask() if self.cell.cpu_crypto == "off" else {}
 
     def load(self) -> None:
         """Fill the template, once for each place. Raises RunError with the statement that failed."""
@@ -191,6 +206,10 @@ def bench(
     engine = engines.get(cell.engine)
     mechanism = mechanisms.get(cell.mechanism)
     factors, parameters = spec.split_factors(cell)
+    if cell.cpu_crypto == "off":
+        conditions.mask()
+        if conditions.mask_provable(cell):
+            engine.payload(1)
     program = workloads.prepare(spec.workload_of(cell), engine.dialect, parameters, cell.rows)
     if not engine.stores or not data:
         program = msgspec.structs.replace(program, load=(), check="")

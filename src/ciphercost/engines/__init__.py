@@ -137,8 +137,16 @@ class Engine(ABC):
         """Server settings that make TLS possible with this certificate and these factors."""
         raise UsageError(f"{self.name} has no TLS")
 
+    def payload(self, size: int) -> str:  # noqa: ARG002
+        """SQL that answers about `size` bytes in one row, made up by the server at next to no cost: a transfer of known size."""
+        raise UsageError(
+            f"{self.name} has no transfer of known size, so that --cpu-crypto off is in force could not be proven; leave it out"
+        )
+
     tls_resumption: bool = False
     """Whether this server resumes TLS sessions."""
+    tls_round_trips: int = 0
+    """Round trips that the protocol needs to agree on TLS before TLS's own handshake begins."""
     tls_witness: str = ""
     """SQL that answers `encrypted(t/f)<TAB>protocol<TAB>cipher` for the session it runs in."""
 

@@ -59,6 +59,10 @@ class Mechanism(ABC):
         """Settings of a server that serves both arms. `secrets`: a directory for keys, 0700, gone with the run."""
         return {}
 
+    def probe_settings(self, engine: Engine, factors: Mapping[str, str], secrets: Path) -> dict[str, str]:  # noqa: ARG002
+        """What `server_settings` must say beside, or otherwise, for the proof that the CPU's AES is hidden (`masked`)."""
+        return {}
+
     @abstractmethod
     def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:
         """Fields of the agent's `connect` that this arm adds to the server's own."""

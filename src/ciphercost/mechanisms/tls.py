@@ -27,10 +27,13 @@ VERIFY = {"full": "verify-full", "ca": "verify-ca", "require": "require"}
 
 
 def suite(factors: Mapping[str, str]) -> str:
-    """The cipher suite by its OpenSSL name (TLS 1.2) or IANA name (TLS 1.3), for factors with their defaults filled in. Pure."""
-    if factors["version"] == "1.3":
-        return SUITES_13[factors["cipher"]]
-    return SUITES_12[factors["cipher"]].format("ECDSA" if factors["certificate"].startswith("ecdsa") else "RSA")
+    """The cipher suite by its OpenSSL name (TLS 1.2) or IANA name (TLS 1.3), for factors with their defaults filled in. Pure.
+
+    Of several ciphers (`probe_settings`), all their suites with colons between.
+    """
+    suites = SUITES_13 if factors["version"] == "1.3" else SUITES_12
+    kind = "ECDSA" if factors["certificate"].startswith("ecdsa") else "RSA"
+    return ":".join(suites[cipher].format(kind) for cipher in factors["cipher"].split())
 
 
 class Tls(Mechanism):
@@ -60,6 +63,11 @@ class Tls(Mechanism):
         pki = Pki(_directory(secrets, factors), factors["certificate"], reuse=True)
         hand_over(secrets)  # or a server that runs as nobody couldn't pass through it to its key
         return engine.tls_settings(pki, factors)
+
+    def probe_settings(self, engine: Engine, factors: Mapping[str, str], secrets: Path) -> dict[str, str]:
+        """Every cipher on offer; the client, which still offers the cell's alone, decides."""
+        pki = Pki(_directory(secrets, factors), factors["certificate"], reuse=True)
+        return engine.tls_settings(pki, {**factors, "cipher": " ".join(SUITES_13)})
 
     def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:  # noqa: ARG002
         """Only factors that are given are pinned, so that a server of the user's own is met with none of our defaults."""

@@ -202,6 +202,13 @@ impl AsRawFd for Socket {
     }
 }
 
+impl From<OwnedFd> for Socket {
+    /// A socket that somebody else opened, as it is.
+    fn from(fd: OwnedFd) -> Socket {
+        Socket { fd: Some(fd) }
+    }
+}
+
 impl Read for Socket {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         self.receive(into)
@@ -302,12 +309,5 @@ mod tests {
         socket.wait(libc::POLLOUT).unwrap();
         socket.connected(listener.local_addr().unwrap()).unwrap();
         assert_eq!(socket.receive(&mut [0; 8]).unwrap_err().kind(), io::ErrorKind::WouldBlock);
-    }
-}
-
-impl From<OwnedFd> for Socket {
-    /// A socket that somebody else opened, as it is.
-    fn from(fd: OwnedFd) -> Socket {
-        Socket { fd: Some(fd) }
     }
 }
