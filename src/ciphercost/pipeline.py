@@ -135,7 +135,7 @@ def one_session(session: int, bench: provision.Bench, drive: Drive, record: Reco
             contextlib.closing(
                 sample.Sampler(agent.pid, embedded=True)
                 if twins.embedded
-                else sample.Sampler(server.pid if server else 0, server.cgroups if server else ())
+                else sample.Sampler(server.pid if server else 0, server.cgroups if server else (), relay=twins.relay)
             )
         )
         if not twins.embedded and server is None:

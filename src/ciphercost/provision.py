@@ -5,6 +5,7 @@ In transit both arms use one server and differ in the connection alone; at rest 
 
 from __future__ import annotations
 
+import os
 import secrets
 import shutil
 import subprocess
@@ -17,6 +18,7 @@ import msgspec
 
 from ciphercost import conditions, engines, guard, mechanisms, spec, workloads
 from ciphercost.agent import Agent
+from ciphercost.delay import delayed
 from ciphercost.engines import Engine, Installation, Server
 from ciphercost.errors import AgentError, RunError
 from ciphercost.mechanisms import Mechanism
@@ -43,6 +45,8 @@ class Twins(msgspec.Struct):
     server_cpus: set[int] = set()
     agent_cpus: set[int] = set()
     embedded: bool = False
+    relay: int = 0
+    """Process of ours that stands between agent and servers; 0: none. Its CPU is neither the server's nor foreign."""
     direct: dict[Arm, dict[str, object]] = {}
     """`connect` by the shortest way to the server: without the delay that the cell may ask for."""
 
@@ -92,9 +96,14 @@ class Bench(msgspec.Struct):
             stack.callback(shutil.rmtree, work, ignore_errors=True)
             for place in self.places if number % 2 else self.places[::-1]:
                 servers[place] = stack.enter_context(self._server(place, work / place, server_cpus))
-            direct = {arm: self.connection(arm, servers, len(agent_cpus)) for arm in arms}
+            connect = direct = {arm: self.connection(arm, servers, len(agent_cpus)) for arm in arms}
+            relay = 0
+            if self.cell.delay:
+                seconds, others = conditions.round_trip(self.cell.delay), usable_cpus() - server_cpus - agent_cpus
+                connect, relay = stack.enter_context(delayed(self.guard, direct, seconds, others))
             yield Twins(
-                connect=direct,
+                connect=connect,
+                relay=relay,
                 direct=direct,
                 servers=list(servers.values()),
                 directories={arm: [work / (arm if self.separate else "both")] for arm in ARMS},
@@ -263,6 +272,10 @@ def running_schema(made: Bench) -> Iterator[None]:
         except RunError as error:
             left = f"the schema {name} could not be dropped ({error}); `ciphercost clean --url` removes it"
             print(f"ciphercost: {left}", file=sys.stderr)
+
+
+def usable_cpus() -> set[int]:
+    return os.sched_getaffinity(0)
 
 
 def copy(source: Path, target: Path) -> None:
