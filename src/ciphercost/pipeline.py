@@ -108,7 +108,9 @@ def one_session(session: int, bench: provision.Bench, drive: Drive, record: Reco
     with contextlib.ExitStack() as stack:
         twins = stack.enter_context(bench.session(session, server_cpus, agent_cpus))
         stack.enter_context(out_of_the_way(agent_cpus | server_cpus))
-        agent = stack.enter_context(Agent(cpus=agent_cpus, log=record.logs / "agent.log", env=bench.mask))
+        agent = stack.enter_context(
+            Agent(cpus=agent_cpus, log=record.logs / "agent.log", env=bench.mask, netns=twins.netns)
+        )
         proofs, connected = prove.prove(bench.engine, bench.mechanism, twins, agent, session)
         if bench.mask:
             proofs += masked.prove(bench, twins, agent, session)

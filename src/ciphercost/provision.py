@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 import msgspec
@@ -21,6 +21,7 @@ from ciphercost.agent import Agent
 from ciphercost.delay import delayed
 from ciphercost.engines import Engine, Installation, Server
 from ciphercost.errors import AgentError, RunError
+from ciphercost.link import Link, check_rights, linked
 from ciphercost.mechanisms import Mechanism
 from ciphercost.model import ARMS, Arm, CellSpec
 
@@ -47,6 +48,8 @@ class Twins(msgspec.Struct):
     embedded: bool = False
     relay: int = 0
     """Process of ours that stands between agent and servers; 0: none. Its CPU is neither the server's nor foreign."""
+    netns: Path | None = None
+    """The network namespace that the agent must be in, behind the link; None: this process's own."""
     direct: dict[Arm, dict[str, object]] = {}
     """`connect` by the shortest way to the server: without the delay that the cell may ask for."""
 
@@ -101,9 +104,11 @@ class Bench(msgspec.Struct):
             if self.cell.delay:
                 seconds, others = conditions.round_trip(self.cell.delay), usable_cpus() - server_cpus - agent_cpus
                 connect, relay = stack.enter_context(delayed(self.guard, direct, seconds, others))
+            way = stack.enter_context(self._link()) if conditions.shaped(self.cell) else None
             yield Twins(
                 connect=connect,
                 relay=relay,
+                netns=way.path if way else None,
                 direct=direct,
                 servers=list(servers.values()),
                 directories={arm: [work / (arm if self.separate else "both")] for arm in ARMS},
@@ -112,6 +117,12 @@ class Bench(msgspec.Struct):
                 agent_cpus=agent_cpus,
                 embedded=self.engine.embedded,
             )
+            if way and not way.crossed():
+                raise RunError("not a byte crossed the link of --bandwidth or --mtu: the load took another way")
+
+    def _link(self) -> AbstractContextManager[Link]:
+        bits = conditions.bits_per_second(self.cell.bandwidth) if self.cell.bandwidth else 0.0
+        return linked(self.guard, bits, self.cell.mtu)
 
     def connection(
         self, arm: Arm, servers: Mapping[str, Server], threads: int = 1, *, schema: bool = True
@@ -215,6 +226,8 @@ def bench(
     engine = engines.get(cell.engine)
     mechanism = mechanisms.get(cell.mechanism)
     factors, parameters = spec.split_factors(cell)
+    if conditions.shaped(cell):
+        check_rights()
     if cell.cpu_crypto == "off":
         conditions.mask()
         if conditions.mask_provable(cell):

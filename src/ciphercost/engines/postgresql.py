@@ -51,8 +51,8 @@ SETTINGS = {
 
 HBA = """\
 # Both arms log in alike, with SCRAM, encrypted or not; encryption by Kerberos would be a third way.
-hostgssenc all all 127.0.0.1/32 reject
-host       all all 127.0.0.1/32 scram-sha-256
+hostgssenc all all 127.0.0.0/8 reject
+host       all all 127.0.0.0/8 scram-sha-256
 """
 
 SUITES = {"15": "bookworm", "17": "trixie", "18": "sid"}
