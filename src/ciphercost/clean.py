@@ -205,7 +205,9 @@ def _detach(each: Leftover) -> None:
 
 def _remove_namespace(each: Leftover) -> None:
     # Its card first, and with it the one at the other end: else the kernel takes them away only some time later.
-    subprocess.run(["ip", "-n", each.what, "link", "del", "dev", link.NEAR_END], capture_output=True, timeout=60, check=False)
+    subprocess.run(
+        ["ip", "-n", each.what, "link", "del", "dev", link.NEAR_END], capture_output=True, timeout=60, check=False
+    )
     subprocess.run(["ip", "netns", "del", each.what], check=True, capture_output=True, text=True, timeout=60)
 
 

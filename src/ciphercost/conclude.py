@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import ciphercost
-from ciphercost import conditions, estimate, mechanisms, prove
+from ciphercost import conditions, engines, estimate, mechanisms, predict, prove
 from ciphercost.errors import UsageError
 from ciphercost.model import FORMAT, Cell, CellEstimate, CellFacts, Estimate, Proof, Result, RunFacts, Warning_
 from ciphercost.record import read_facts, read_proofs, read_slices
@@ -96,6 +96,7 @@ def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[
         cores=known.cores,
         conditions=conditions.named(known.spec),
         floor=known.floor,
+        predicted=predicted(known, found) if found else {},
         verdict=found.verdict if found else None,
         sessions=found.sessions if found else 0,
         blocks=found.blocks if found else 0,
@@ -106,6 +107,15 @@ def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[
         sessions_needed=found.sessions_needed if found else None,
         carryover=found.carryover if found else {},
     )
+
+
+def predicted(known: CellFacts, found: CellEstimate) -> dict[str, float]:
+    """What TLS should cost by the link alone. Pure."""
+    if known.spec.mechanism != "tls":
+        return {}
+    negotiation = engines.get(known.spec.engine).tls_round_trips
+    trips = predict.round_trips(known.encryption, known.factors.get("group", ""), negotiation)
+    return predict.predict(known.spec, trips, known.clients, found.arms)
 
 
 def overhead(known: CellFacts, found: CellEstimate) -> dict[str, Estimate]:
