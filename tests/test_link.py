@@ -93,8 +93,9 @@ def test_the_link_is_shaped_as_asked_and_all_traffic_crosses_it(run_guard: Guard
 
 
 @pytest.mark.usefixtures("rights")
-def test_without_a_bandwidth_only_the_mtu_is_set(run_guard: Guard) -> None:
-    with link.linked(run_guard, 0, 9000) as way:
+@pytest.mark.parametrize("mtu", [576, 9000, 65_535])
+def test_without_a_bandwidth_only_the_mtu_is_set(run_guard: Guard, mtu: int) -> None:
+    with link.linked(run_guard, 0, mtu) as way:
         assert discipline(way.device)["kind"] != "tbf"
         assert talk(way.path, 10)
 

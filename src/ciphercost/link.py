@@ -78,6 +78,18 @@ def shaper(bits_per_second: float) -> list[str]:
     return ["tbf", "rate", f"{round(bits_per_second)}bit", "burst", str(burst), "limit", str(queue)]
 
 
+SET = "import os, sys; [open(path, 'w').write('1') for path in sys.argv[1:] if os.path.exists(path)]"
+
+
+def settings_of(device: str) -> list[str]:
+    """The kernel's settings of a card that must be 1, where they are. Pure.
+
+    The kernel lets 127.0.0.0/8 over a card only where it is told to, and these cards are ours; without IPv6 they say nothing
+    of their own, so that what crossed the link is the load's.
+    """
+    return [f"/proc/sys/net/ipv4/conf/{device}/route_localnet", f"/proc/sys/net/ipv6/conf/{device}/disable_ipv6"]
+
+
 @contextmanager
 def linked(guard: Guard, bits_per_second: float, mtu: int) -> Iterator[Link]:
     """A link of this bandwidth (0: as fast as it goes) each way and this MTU (0: 1500). Gone afterwards. Raises RunError.
@@ -94,13 +106,13 @@ def linked(guard: Guard, bits_per_second: float, mtu: int) -> Iterator[Link]:
         )
         pair = ["ip", "link", "add", link.device, "type", "veth", "peer", "name", NEAR_END, "netns", link.namespace]
         stack.enter_context(_made(guard, pair, ["ip", "link", "del", "dev", link.device]))
-        # The kernel lets 127.0.0.0/8 over a card only where it is told to, and these two cards are ours.
-        Path(f"/proc/sys/net/ipv4/conf/{link.device}/route_localnet").write_text("1")
-        permit = f"open('/proc/sys/net/ipv4/conf/{NEAR_END}/route_localnet', 'w').write('1')"
-        guard.run(["ip", "netns", "exec", link.namespace, sys.executable, "-I", "-S", "-c", permit])
+        for path in settings_of(link.device):
+            if Path(path).exists():
+                Path(path).write_text("1")
+        within = ["ip", "netns", "exec", link.namespace, sys.executable, "-I", "-S", "-c", SET]
+        guard.run([*within, *settings_of(NEAR_END)])
         for where, device in ((inside, NEAR_END), ([], link.device)):
-            # Without addresses of IPv6 the cards say nothing of their own.
-            guard.run(["ip", *where, "link", "set", "dev", device, "mtu", str(mtu or MTU), "addrgenmode", "none"])
+            guard.run(["ip", *where, "link", "set", "dev", device, "mtu", str(mtu or MTU)])
             if bits_per_second:
                 guard.run(["tc", *where, "qdisc", "add", "dev", device, "root", *shaper(bits_per_second)])
             guard.run(["ip", *where, "link", "set", "dev", device, "up"])

@@ -101,7 +101,35 @@ struct Relay {
     next: u64,
     epoll: OwnedFd,
     timer: OwnedFd,
+    pool: Pool,
+}
+
+/// Buffers of `CHUNK` bytes, so that a bulk transfer need not ask for memory again and again.
+struct Pool {
     scratch: Vec<u8>,
+    spare: Vec<Vec<u8>>,
+}
+
+const MOST_SPARE: usize = 64;
+
+impl Pool {
+    /// The first `read` bytes of the scratch buffer, which is a fresh one afterwards. Small pieces are copied out.
+    fn take(&mut self, read: usize) -> Vec<u8> {
+        if read < CHUNK / 2 {
+            return self.scratch[..read].to_vec();
+        }
+        let fresh = self.spare.pop().unwrap_or_else(|| vec![0; CHUNK]);
+        let mut full = std::mem::replace(&mut self.scratch, fresh);
+        full.truncate(read);
+        full
+    }
+
+    fn give_back(&mut self, mut piece: Vec<u8>) {
+        if piece.capacity() >= CHUNK && self.spare.len() < MOST_SPARE {
+            piece.resize(CHUNK, 0);
+            self.spare.push(piece);
+        }
+    }
 }
 
 const TIMER: u64 = u64::MAX;
@@ -126,7 +154,7 @@ impl Relay {
             next: 0,
             epoll,
             timer,
-            scratch: vec![0; CHUNK],
+            pool: Pool { scratch: vec![0; CHUNK], spare: Vec::new() },
         };
         relay.watch(relay.timer.as_raw_fd(), TIMER, libc::EPOLLIN)?;
         for (target, number) in targets.iter().zip(FIRST_LISTENER..) {
@@ -250,8 +278,8 @@ impl Relay {
         }
         let mut again = None;
         for lane in 0..2 {
-            self.bytes -= pair.deliver(lane, now);
-            let (read, more) = pair.collect(lane, now + self.half, ROOM.saturating_sub(self.bytes), &mut self.scratch);
+            self.bytes -= pair.deliver(lane, now, &mut self.pool);
+            let (read, more) = pair.collect(lane, now + self.half, ROOM.saturating_sub(self.bytes), &mut self.pool);
             self.bytes += read;
             match more {
                 More::Nothing => {}
@@ -284,7 +312,7 @@ enum More {
 
 impl Pair {
     /// Writes what is due of a lane, and its end when that is due. Gives the bytes that left.
-    fn deliver(&mut self, lane: usize, now: u64) -> usize {
+    fn deliver(&mut self, lane: usize, now: u64, pool: &mut Pool) -> usize {
         let (from, to) = (&mut self.lanes[lane], &mut self.ends[1 - lane]);
         let Some(socket) = &mut to.socket else { return 0 };
         let mut left = 0;
@@ -296,7 +324,7 @@ impl Pair {
                 Ok(written) => {
                     (from.written, left) = (from.written + written, left + written);
                     if from.written == piece.len() {
-                        from.pieces.pop_front();
+                        from.pieces.pop_front().into_iter().for_each(|(_, piece)| pool.give_back(piece));
                         from.written = 0;
                     }
                 }
@@ -318,7 +346,7 @@ impl Pair {
     }
 
     /// Reads what an end has sent, to be due at `due`. Gives the bytes that came, and whether there is more to do.
-    fn collect(&mut self, lane: usize, due: u64, room: usize, scratch: &mut [u8]) -> (usize, More) {
+    fn collect(&mut self, lane: usize, due: u64, room: usize, pool: &mut Pool) -> (usize, More) {
         let (into, from) = (&mut self.lanes[lane], &mut self.ends[lane]);
         let Some(socket) = &mut from.socket else { return (0, More::Nothing) };
         // The client's first bytes wait until there is a connection to the server.
@@ -331,10 +359,10 @@ impl Pair {
             if came >= room {
                 return (came, More::Starved);
             }
-            match socket.read(scratch) {
+            match socket.read(&mut pool.scratch) {
                 Ok(0) => into.end = Some(due),
                 Ok(read) => {
-                    into.pieces.push_back((due, scratch[..read].to_vec()));
+                    into.pieces.push_back((due, pool.take(read)));
                     (into.bytes, came) = (into.bytes + read, came + read);
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => from.readable = false,
