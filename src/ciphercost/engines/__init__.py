@@ -107,7 +107,9 @@ class Engine(ABC):
         settings: Mapping[str, str] | None = None,
         logs: Path | None = None,
     ) -> Server:
-        """Start on a free loopback port and wait until it answers. Raises RunError with the end of the server's log.
+        """Start on a free port of 127.0.0.1 and wait until it answers. Raises RunError with the end of the server's log.
+
+        Clients come from anywhere in 127.0.0.0/8 (`link`), so the server's own rules must admit them all.
 
         `settings`: the server's own names; `env:NAME` sets a variable of its environment.
         """
