@@ -35,6 +35,7 @@ FIELDS: dict[str, tuple[dict[str, type | tuple[type, ...]], dict[str, type | tup
         {"arm": str, "seconds": (int, float)},
         {"discard": (int, float), "seed": int, "rate": (int, float), "operations": int},
     ),
+    "floor": ({"cipher": str, "bytes": int}, {}),
     "disconnect": ({"arm": str}, {}),
     "bye": ({}, {}),
 }
@@ -189,6 +190,15 @@ class FakeAgent:
             "cpu_user_ns": round(done * latency * 0.6), "cpu_system_ns": round(done * latency * 0.3),
             "bytes_sent": 0, "bytes_received": 0, "segments_sent": 0, "segments_received": 0, "connects": 0, "resumed": 0, "late": 0,
             "threads": 1, "histogram": histogram(latency, done), "first_error": "",
+        }  # fmt: skip
+
+    def floor(self, cipher: str, **fields: Any) -> dict[str, Any]:
+        costs = {"aes256-gcm": 0.1, "aes128-gcm": 0.09, "chacha20": 0.3}
+        if cipher not in costs or fields["bytes"] < 1:
+            raise Refused("bad-message", "a cipher that is known, and at least one byte")
+        return {
+            "type": "floor", "cipher": cipher, "bytes": fields["bytes"], "ns_per_byte_seal": costs[cipher],
+            "ns_per_byte_open": costs[cipher], "library": "",
         }  # fmt: skip
 
     def disconnect(self, arm: str) -> dict[str, Any]:

@@ -123,6 +123,14 @@ MEASURE = (
     click.option("--bindir", metavar="DIR", help="Binaries of the server to start."),
     click.option("--sql", metavar="FILE", help="Your own statements: pgbench's script language."),
     click.option("--csv", metavar="FILE", help="Your own rows: mixed-crud on a table made from this file."),
+    click.option(
+        "--cpu-crypto",
+        type=click.Choice(["on", "off"]),
+        help="off: both arms without the CPU's AES instructions. [default: on]",
+    ),
+    click.option("--bandwidth", metavar="RATE", help="Both arms over a link this fast each way: 100mbit. Needs root."),
+    click.option("--delay", metavar="DURATION", help="Both arms with this much added to each round trip: 10ms."),
+    click.option("--mtu", type=int, help="Both arms over a link of this MTU: 1500. Needs root."),
 )
 
 
@@ -140,7 +148,7 @@ def _cell(target: str, given: dict[str, Any]) -> Any:
         raise UsageError("--workload and --sql both say what an operation is: leave one of them out")
     if given["csv"] and not given.get("no_progress"):
         announce_reading(given["csv"])
-    for name in ("clients", "rows", "rate", "sessions"):
+    for name in ("clients", "rows", "rate", "sessions", "mtu"):
         if given.get(name) is not None and given[name] <= 0:
             raise UsageError(
                 f"--{name} {given[name]}: must be at least 1" if name != "rate" else "--rate: must be above 0"
@@ -161,6 +169,10 @@ def _cell(target: str, given: dict[str, Any]) -> Any:
         bindir=given["bindir"] or "",
         sql=given["sql"] or "",
         csv=given["csv"] or "",
+        cpu_crypto=given["cpu_crypto"] or "on",
+        bandwidth=given["bandwidth"] or "",
+        delay=given["delay"] or "",
+        mtu=given["mtu"] or 0,
     )
 
 
@@ -380,7 +392,22 @@ def prove(target: str, factors: tuple[str, ...], ca: str | None, bindir: str | N
     """
     from ciphercost import examine
 
-    blank: dict[str, Any] = dict.fromkeys(("workload", "clients", "rows", "regime", "pooled", "rate", "sql", "csv"))
+    blank: dict[str, Any] = dict.fromkeys(
+        (
+            "workload",
+            "clients",
+            "rows",
+            "regime",
+            "pooled",
+            "rate",
+            "sql",
+            "csv",
+            "cpu_crypto",
+            "bandwidth",
+            "delay",
+            "mtu",
+        )
+    )
     url = target if "://" in target else None
     name = examine.target_of_url(target) if url else target
     cell = _cell(name, {**blank, "factors": factors, "url": url, "ca": ca, "bindir": bindir})

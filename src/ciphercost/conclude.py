@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 import ciphercost
-from ciphercost import estimate, mechanisms, parts, plan, prove, statistics
+from ciphercost import conditions, engines, estimate, mechanisms, parts, plan, predict, prove, statistics
 from ciphercost.errors import UsageError
 from ciphercost.model import (
     FORMAT,
@@ -135,6 +135,9 @@ def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[
         reason=reason,
         encryption=known.encryption,
         cores=known.cores,
+        conditions=conditions.named(known.spec),
+        floor=known.floor,
+        predicted=predicted(known, found) if found else {},
         verdict=found.verdict if found else None,
         sessions=found.sessions if found else 0,
         blocks=found.blocks if found else 0,
@@ -148,6 +151,15 @@ def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[
         group=known.spec.group,
         variant=known.spec.variant,
     )
+
+
+def predicted(known: CellFacts, found: CellEstimate) -> dict[str, float]:
+    """What TLS should cost by the link alone. Pure."""
+    if known.spec.mechanism != "tls":
+        return {}
+    negotiation = engines.get(known.spec.engine).tls_round_trips
+    trips = predict.round_trips(known.encryption, known.factors.get("group", ""), negotiation)
+    return predict.predict(known.spec, trips, known.clients, found.arms)
 
 
 def overhead(known: CellFacts, found: CellEstimate) -> dict[str, Estimate]:
@@ -170,8 +182,21 @@ def describe(facts: CellFacts, bench: Bench) -> None:
     facts.workload = bench.program.name
     facts.rows = int(bench.program.parameters.get("rows", 0))
     facts.factors = {**bench.factors, **{name: str(value) for name, value in bench.program.parameters.items()}}
+    if (
+        bench.mask
+        and bench.mechanism.layer != "control"
+        and not bench.engine.embedded
+        and not conditions.mask_provable(bench.cell)
+    ):
+        facts.warnings.append(
+            Warning_(
+                "cpu-crypto-unproven",
+                "the server was told to leave out the CPU's AES instructions, but that it does is proven behind tls alone: a "
+                "library other than OpenSSL, or the kernel, would not heed it",
+            )
+        )
     if bench.cell.url:
-        facts.warnings = [
+        facts.warnings += [
             Warning_("not-restarted", "each session is new connections only: this server is not ours to restart"),
             Warning_(
                 "not-controlled", "this server is not ours: it was not started, stopped or configured for the run"

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import msgspec
 
-from ciphercost import conclude, guard, plan, prove, provision, sample
+from ciphercost import conclude, guard, masked, plan, prove, provision, sample
 from ciphercost.agent import Agent
 from ciphercost.drive import Drive, NoSteadyState
 from ciphercost.errors import AgentError, CiphercostError, RunError, Unproven, UsageError
+from ciphercost.mechanisms import tls
 from ciphercost.model import Arm, CellFacts, Warning_
 from ciphercost.record import Record
 from ciphercost.watch import Watcher
@@ -129,8 +130,9 @@ def one_session(session: int, units: list[Unit], shared: provision.Shared, run: 
     except (CiphercostError, OSError) as error:
         # Ending what the cells shared went wrong, so it is the end of all of them.
         for unit in units:
-            with telling(unit.drive.facts, run, alone=alone):
-                raise error
+            if unit.drive.facts.status is None:
+                with telling(unit.drive.facts, run, alone=alone):
+                    raise error
 
 
 def by_turns(
@@ -160,12 +162,18 @@ def open_unit(session: int, unit: Unit, stack: contextlib.ExitStack, record: Rec
     server_cpus, agent_cpus = (set(cpus) for cpus in plan.cores(session, available_cpus(), facts.spec.regime))
     twins = bench.twins(session, server_cpus, agent_cpus)
     stack.enter_context(out_of_the_way(agent_cpus | server_cpus))
-    agent = stack.enter_context(Agent(cpus=agent_cpus, log=record.logs / "agent.log"))
+    agent = stack.enter_context(
+        Agent(cpus=agent_cpus, log=record.logs / "agent.log", env=bench.mask, netns=twins.netns)
+    )
     proofs, connected = prove.prove(bench.engine, bench.mechanism, twins, agent, session)
+    if bench.mask:
+        proofs += masked.prove(bench, twins, agent, session)
     record.prove(drive.number, proofs)
     prove.require(proofs, bench.mechanism)
     bench.ready(twins)
     conclude.describe_session(facts, twins, connected)
+    if facts.spec.mechanism == "tls" and not facts.floor:
+        facts.floor = floor(agent)
     agent.program(bench.program)
 
     def open_arm(arm: Arm) -> None:
@@ -183,13 +191,18 @@ def open_unit(session: int, unit: Unit, stack: contextlib.ExitStack, record: Rec
         contextlib.closing(
             sample.Sampler(agent.pid, embedded=True)
             if twins.embedded
-            else sample.Sampler(server.pid if server else 0, server.cgroups if server else ())
+            else sample.Sampler(server.pid if server else 0, server.cgroups if server else (), relay=twins.relay)
         )
     )
     if not twins.embedded and server is None:
         unseen = Warning_("server-not-seen", "the server's processes can't be seen from here: client-side figures only")
         facts.warnings = [*(each for each in facts.warnings if each != unseen), unseen]
     return drive.begin(session, twins, agent, sampler, open_arm)
+
+
+def floor(agent: Agent) -> dict[str, float]:
+    """What each cipher of TLS alone costs the agent here, ns a byte: `aes256-gcm_seal`, `aes256-gcm_open`, …"""
+    return {f"{cipher}_{way}": cost for cipher in tls.SUITES_13 for way, cost in agent.floor(cipher).items()}
 
 
 @contextlib.contextmanager

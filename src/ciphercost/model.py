@@ -54,6 +54,14 @@ class CellSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_def
     The first is the reference."""
     variant: str = ""
     """What sets the cell apart in its group: `cipher=chacha20`."""
+    cpu_crypto: Literal["on", "off"] = "on"
+    """off: the CPU's AES instructions are hidden from server and agent. Like all that follows, in force in both arms."""
+    bandwidth: str = ""
+    """Of the link between agent and server, each way: "100mbit"; empty: as fast as loopback."""
+    delay: str = ""
+    """Added to each round trip between agent and server: "10ms"."""
+    mtu: int = 0
+    """Of the link, bytes; 0: loopback's."""
 
 
 class Spec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True):
@@ -391,6 +399,12 @@ class Cell(msgspec.Struct, frozen=True):
     encryption: dict[str, str] = {}
     """As achieved: protocol, cipher, group, key, resumed, verified."""
     cores: dict[str, str] = {}
+    conditions: dict[str, str] = {}
+    """What both arms ran under, where it is not this machine as it is: cpu_crypto, bandwidth, delay, mtu."""
+    floor: dict[str, float] = {}
+    """What a cipher alone costs here by the agent's library, ns a byte: aes256-gcm_seal, aes256-gcm_open, …"""
+    predicted: dict[str, float] = {}
+    """What the link alone makes of encryption's round trips and bytes; see `predict`."""
     smallest_effect: float | None = None
     sessions_needed: int | None = None
     carryover: dict[str, float] = {}
@@ -447,6 +461,7 @@ class CellFacts(msgspec.Struct, omit_defaults=True):
     """Each arm has server processes of its own."""
     encryption: dict[str, str] = {}
     cores: dict[str, str] = {}
+    floor: dict[str, float] = {}
     warnings: list[Warning_] = []
     capacity: dict[str, float] = {}
 

@@ -5,24 +5,29 @@ In transit both arms use one server and differ in the connection alone; at rest 
 
 from __future__ import annotations
 
+import os
 import secrets
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
-from ciphercost import engines, guard, mechanisms, passwords, schemas, spec, workloads
+from ciphercost import conditions, engines, guard, mechanisms, passwords, schemas, spec, workloads
 from ciphercost.agent import Agent
+from ciphercost.delay import delayed
 from ciphercost.engines import Engine, Installation, Server
 from ciphercost.errors import AgentError, RunError
+from ciphercost.link import Link, check_rights, linked
 from ciphercost.mechanisms import Mechanism
 from ciphercost.model import ARMS, Arm, CellSpec
 
 SECRET_FIELDS = frozenset({"password", "key"})
 CANARY_TABLE = "ciphercost_canary"
+T = TypeVar("T")
 
 
 def arms_of(session: int) -> tuple[Arm, ...]:
@@ -42,6 +47,12 @@ class Twins(msgspec.Struct):
     server_cpus: set[int] = set()
     agent_cpus: set[int] = set()
     embedded: bool = False
+    relay: int = 0
+    """Process of ours that stands between agent and servers; 0: none. Its CPU is neither the server's nor foreign."""
+    netns: Path | None = None
+    """The network namespace that the agent must be in, behind the link; None: this process's own."""
+    direct: dict[Arm, dict[str, object]] = {}
+    """`connect` by the shortest way to the server: without the delay that the cell may ask for."""
 
     @property
     def server(self) -> Server | None:
@@ -77,10 +88,14 @@ class Shared:
             yield
         self.servers = {}
 
+    def enter(self, what: AbstractContextManager[T]) -> T:
+        """Something that is there to the end of the session."""
+        return self._stack.enter_context(what)
+
     def server(self, like: str, make: AbstractContextManager[Server]) -> Server:
         """The session's server of this description, made by the first that asks for it."""
         if like not in self.servers:
-            self.servers[like] = self._stack.enter_context(make)
+            self.servers[like] = self.enter(make)
         return self.servers[like]
 
 
@@ -126,8 +141,17 @@ class Bench(msgspec.Struct):
         }
         if self.cell.url and not self.entered:
             self.enter(servers)
+        connect = direct = {arm: self.connection(arm, servers, len(agent_cpus)) for arm in arms}
+        relay = 0
+        if self.cell.delay:
+            seconds, others = conditions.round_trip(self.cell.delay), usable_cpus() - server_cpus - agent_cpus
+            connect, relay = self.shared.enter(delayed(self.guard, direct, seconds, others))
+        way = self.shared.enter(self._link()) if conditions.shaped(self.cell) else None
         return Twins(
-            connect={arm: self.connection(arm, servers, len(agent_cpus)) for arm in arms},
+            connect=connect,
+            relay=relay,
+            netns=way.path if way else None,
+            direct=direct,
             servers=list(servers.values()),
             directories={arm: [path] if (path := servers[self._place(arm)].directory) else [] for arm in ARMS},
             canary=self.shared.canary,
@@ -135,6 +159,15 @@ class Bench(msgspec.Struct):
             agent_cpus=agent_cpus,
             embedded=self.engine.embedded,
         )
+
+    @contextmanager
+    def _link(self) -> Iterator[Link]:
+        """The way of --bandwidth and --mtu, which the load must have taken."""
+        bits = conditions.bits_per_second(self.cell.bandwidth) if self.cell.bandwidth else 0.0
+        with linked(self.guard, bits, self.cell.mtu) as way:
+            yield way
+            if not way.crossed():
+                raise RunError("not a byte crossed the link of --bandwidth or --mtu: the load took another way")
 
     def _like(self, place: str) -> str:
         """What a server of this cell is made of: two cells of which this is the same can have one between them."""
@@ -200,7 +233,13 @@ class Bench(msgspec.Struct):
     def settings(self) -> dict[str, str]:
         """What the mechanism asks of a server of ours."""
         wanted = self.mechanism.server_settings(self.engine, self.factors, self.shared.secrets)
-        return wanted | self.engine.settings_for(self.clients)
+        masks = {f"env:{name}": value for name, value in self.mask.items()}
+        return wanted | self.engine.settings_for(self.clients) | masks
+
+    @property
+    def mask(self) -> dict[str, str]:
+        """What the environment of server and agent says to hide the CPU's crypto instructions; empty: nothing."""
+        return conditions.mask() if self.cell.cpu_crypto == "off" else {}
 
     def load(self) -> None:
         """Fill the template, once for each place, unless another cell has. Raises RunError with the statement that failed."""
@@ -271,6 +310,12 @@ def bench(
     engine = engines.get(cell.engine)
     mechanism = mechanisms.get(cell.mechanism)
     factors, parameters = spec.split_factors(cell)
+    if conditions.shaped(cell):
+        check_rights()
+    if cell.cpu_crypto == "off":
+        conditions.mask()
+        if conditions.mask_provable(cell):
+            engine.payload(1)
     program = spec.program_of(cell, parameters)
     if not engine.stores or not data:
         program = msgspec.structs.replace(program, load=(), check="")
@@ -327,6 +372,10 @@ def running_schema(made: Bench) -> Iterator[None]:
             agent.connect("loader", **(fields | made.engine.in_schema(made.schema)))
             made.fill(agent)
         yield
+
+
+def usable_cpus() -> set[int]:
+    return os.sched_getaffinity(0)
 
 
 def copy(source: Path, target: Path) -> None:

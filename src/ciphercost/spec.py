@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from ciphercost import engines, mechanisms, owndata, workloads
+from ciphercost import conditions, engines, mechanisms, owndata, workloads
 from ciphercost.errors import UsageError, nearest
 from ciphercost.model import CellSpec, Spec
 
@@ -214,6 +214,7 @@ def _check_cell(cell: CellSpec) -> None:
         )
     if cell.url and not engine.embedded:
         engine.check_url(cell.url)
+    conditions.check(cell, engine)
     if engine.embedded and (cell.url or cell.bindir):
         raise UsageError(f"{cell.engine} is embedded in the agent: --url and --bindir do not fit")
 

@@ -18,6 +18,7 @@ pub enum Request {
     Connect(Connect),
     Query(Query),
     Slice(Slice),
+    Floor(Floor),
     Disconnect(Disconnect),
     Bye(Nothing),
 }
@@ -109,9 +110,13 @@ pub enum Tls {
 }
 
 impl Server {
-    /// Whether what is sent can be read on the way: no TLS, and not to this machine itself.
+    /// Whether what is sent can be read on the way: no TLS, and not to this machine itself. A relay may stand on this
+    /// machine for a server that does not: then `tls_server_name` names it.
     pub fn exposed(&self) -> bool {
-        self.tls == Tls::Off && !self.host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+        let here = |name: &str| {
+            name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+        };
+        self.tls == Tls::Off && !(here(&self.host) && self.tls_server_name.as_deref().is_none_or(here))
     }
 }
 
@@ -211,6 +216,13 @@ pub struct Slice {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+pub struct Floor {
+    pub cipher: String,
+    pub bytes: u64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Disconnect {
     pub arm: String,
 }
@@ -269,8 +281,19 @@ impl Connect {
 }
 
 /// The `type` of every message, in the order of PROTOCOL.md.
-const TYPES: [&str; 10] =
-    ["hello", "program", "variable", "transaction", "statement", "connect", "query", "slice", "disconnect", "bye"];
+const TYPES: [&str; 11] = [
+    "hello",
+    "program",
+    "variable",
+    "transaction",
+    "statement",
+    "connect",
+    "query",
+    "slice",
+    "floor",
+    "disconnect",
+    "bye",
+];
 
 /// A line whose JSON and `type` are sound, its other fields not looked at yet.
 pub struct Line {
@@ -300,6 +323,7 @@ impl Line {
             "statement" => Request::Statement(read(fields)?),
             "query" => Request::Query(read(fields)?),
             "slice" => Request::Slice(read(fields)?),
+            "floor" => Request::Floor(read(fields)?),
             "disconnect" => Request::Disconnect(read(fields)?),
             "bye" => Request::Bye(read(fields)?),
             _ => {
@@ -394,6 +418,13 @@ pub enum Answer {
         arm: String,
     },
     Slice(Box<SliceAnswer>),
+    Floor {
+        cipher: String,
+        bytes: u64,
+        ns_per_byte_seal: f64,
+        ns_per_byte_open: f64,
+        library: String,
+    },
 }
 
 impl From<Failure> for Answer {

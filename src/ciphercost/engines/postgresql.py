@@ -51,8 +51,8 @@ SETTINGS = {
 
 HBA = """\
 # Both arms log in alike, with SCRAM, encrypted or not; encryption by Kerberos would be a third way.
-hostgssenc all all 127.0.0.1/32 reject
-host       all all 127.0.0.1/32 scram-sha-256
+hostgssenc all all 127.0.0.0/8 reject
+host       all all 127.0.0.0/8 scram-sha-256
 """
 
 SUITES = {"15": "bookworm", "17": "trixie", "18": "sid"}
@@ -271,6 +271,7 @@ class Postgresql(Engine):
     refuses_clear = ("28000",)  # pg_hba.conf has no line for a connection in clear
     refuses_anonymous = "the server asks for a password and none was given"
     password_from = "PGPASSWORD"  # noqa: S105 - where it is, not what it is
+    tls_round_trips = 1  # SSLRequest, and the server's one letter
     tls_resumption = False  # it sends no session ticket and keeps no session cache
     tls_witness = "SELECT ssl, version, cipher FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
 
@@ -438,6 +439,10 @@ class Postgresql(Engine):
         return {
             str(name): (mark or "").removeprefix(MARK) if (mark or "").startswith(MARK) else "" for name, mark in rows
         }
+
+    def payload(self, size: int) -> str:
+        # A long piece repeated: repeat() of one letter would cost more than the transfer.
+        return f"SELECT repeat(repeat('x', 1000), {size // 1000})"
 
     def in_schema(self, name: str) -> dict[str, object]:
         return {"search_path": name}

@@ -29,9 +29,8 @@ VERIFY = {"full": "verify-full", "ca": "verify-ca", "require": "require"}
 
 def suite(factors: Mapping[str, str]) -> str:
     """The cipher suite by its OpenSSL name (TLS 1.2) or IANA name (TLS 1.3), for factors with their defaults filled in. Pure."""
-    if factors["version"] == "1.3":
-        return SUITES_13[factors["cipher"]]
-    return SUITES_12[factors["cipher"]].format("ECDSA" if factors["certificate"].startswith("ecdsa") else "RSA")
+    suites = SUITES_13 if factors["version"] == "1.3" else SUITES_12
+    return suites[factors["cipher"]].format("ECDSA" if factors["certificate"].startswith("ecdsa") else "RSA")
 
 
 def offered(version: str) -> list[str]:

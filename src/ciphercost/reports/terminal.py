@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from ciphercost import engines
+from ciphercost import conditions, engines
 from ciphercost.model import ARMS, Cell, Estimate, Part, Result
 
 WIDTH = 80
@@ -141,6 +141,8 @@ def _lines(cell: Cell) -> Iterator[str]:
             estimate = cell.overhead[key]
             name = "process CPU per operation" if key == "client_cpu_per_op" and embedded(cell) else label
             yield f"  {name:<25}{worded(estimate, more, less):>14}  {interval(estimate):<17} {levels(cell, key)}".rstrip()
+    if cell.predicted:
+        yield from wrap(prediction(cell), "  ", "    ")
     yield from wrap(f"verdict: {verdict(cell)}", "  ", "           ")
     yield from wrap(proof_line(cell), "  ", "          ")
     for warning in cell.warnings:
@@ -155,6 +157,7 @@ def heading(cell: Cell, without: tuple[str, ...] = ()) -> str:
         "workload": cell.workload,
         "clients": f"{cell.clients} client{'s' * (cell.clients != 1)}",
         "regime": cell.regime,
+        "conditions": conditions.worded(cell.conditions),
     }
     return " · ".join(word for name, word in words.items() if word and name not in without)
 
@@ -234,6 +237,25 @@ def verdict(cell: Cell) -> str:
         if cell.sessions_needed:
             words += f", {cell.sessions_needed} sessions would resolve it"
     return f"{words} ({rests})"
+
+
+def prediction(cell: Cell) -> str:
+    """`the link alone predicts: 3 round trips = 30 ms more an operation, 34.2 % fewer operations per second; measured: 37.4 ms more, …`."""
+    link = cell.predicted
+    trips = f"{number(link['round_trips'])} round trips, " if link["round_trips"] else ""
+    words = f"the link alone predicts: {trips}{number(link['added_ms'])} ms more an operation"
+    if "throughput" not in link:
+        return words
+    each = [cell.clients / cell.arms[arm]["throughput"] * 1e3 for arm in ARMS]
+    return (
+        f"{words}, {share(link['throughput'])} operations per second; "
+        f"measured: {number(each[1] - each[0])} ms more, {share(cell.overhead['throughput'].ratio)}"
+    )
+
+
+def share(ratio: float) -> str:
+    """`34.2 % fewer` of a ratio."""
+    return f"{abs(ratio - 1) * 100:.1f} % {'more' if ratio > 1 else 'fewer'}"
 
 
 def proof_line(cell: Cell) -> str:

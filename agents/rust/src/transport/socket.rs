@@ -214,6 +214,13 @@ impl AsRawFd for Socket {
     }
 }
 
+impl From<OwnedFd> for Socket {
+    /// A socket that somebody else opened, as it is.
+    fn from(fd: OwnedFd) -> Socket {
+        Socket { fd: Some(fd) }
+    }
+}
+
 impl Read for Socket {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         self.receive(into)
