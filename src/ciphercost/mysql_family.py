@@ -331,6 +331,9 @@ class Family(Engine):
             raise
         agent.disconnect("schema")
 
+    def payload(self, size: int) -> str:
+        return f"SELECT REPEAT(REPEAT('x', 1000), {size // 1000})"
+
     def right_to_make(self, fields: Mapping[str, object]) -> str:
         user = str(fields["user"]).replace("'", "''")
         return f"GRANT ALL ON `ciphercost\\_%`.* TO '{user}'"

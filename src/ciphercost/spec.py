@@ -105,7 +105,7 @@ SPLIT: tuple[tuple[str, str], ...] = (
     ("bulk-read", "1MB"),
 )
 """Workloads, the last ones at several sizes, that together tell handshake, request and byte apart."""
-MATRIX_FIELDS = ("clients", "rows", "workload")
+MATRIX_FIELDS = ("clients", "rows", "workload", "cpu_crypto", "bandwidth", "delay", "mtu")
 """What of a cell, beside factors and parameters, a matrix may vary."""
 
 
