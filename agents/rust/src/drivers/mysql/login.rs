@@ -524,4 +524,33 @@ mod tests {
         assert_eq!((failure.to_string().as_str(), failure.lost), ("1045 (28000): Access denied", true));
         assert!(after(CACHING_SHA2, &here("p"), &[b"\x07what"]).1.is_err());
     }
+
+    #[test]
+    fn whatever_a_server_says_nothing_panics() {
+        let mut random = crate::draw::Random::of_operation(8, 8);
+        let asked = here("p");
+        for _ in 0..2_000 {
+            let mut login = Login { plugin: CACHING_SHA2.into(), nonce: NONCE.to_vec(), ..Login::default() };
+            let mut inbox = Answers::default();
+            inbox.clear();
+            let heads =
+                [&b"\0"[..], b"\xfe", b"\xfesha256_password\0", b"\xfeclient_ed25519\0", b"\x01", b"\x01\x04", b"\xff"];
+            let mut bytes = Vec::new();
+            for number in 0..3 {
+                let tail: Vec<u8> = (0..random.below(40)).map(|_| random.next() as u8).collect();
+                let body = [heads[random.below(7) as usize], &tail].concat();
+                // Our own answers take the numbers between.
+                bytes.extend_from_slice(&packet(2 * number, &body));
+            }
+            inbox
+                .buffer()
+                .fill(|into| {
+                    into[..bytes.len()].copy_from_slice(&bytes);
+                    Ok(bytes.len())
+                })
+                .unwrap();
+            while let Ok(Turn::Send(_)) = login.hear(&mut inbox, &asked) {}
+            let _ = Login::default().read_greeting(&bytes);
+        }
+    }
 }

@@ -144,3 +144,55 @@ fn scram_failed(error: std::io::Error) -> Failure {
 fn internal(error: std::io::Error) -> Failure {
     Failure::connect(format!("cannot be sent to a server: {error}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drivers::network::{Inbox as _, Login as _};
+    use crate::message::{Connect, Line, Request};
+
+    /// What is sent after these messages of the server, and how we were let in.
+    fn after(host: &str, messages: &[(u8, &[u8])]) -> (Vec<Vec<u8>>, Result<String>) {
+        let line = format!(
+            r#"{{"type":"connect","driver":"postgres","arm":"a","host":"{host}","port":1,"user":"me","database":"d","password":"p"}}"#
+        );
+        let asked = match Line::read(line.as_bytes()).and_then(Line::request).unwrap() {
+            Request::Connect(Connect::Postgres(_, server)) => *server,
+            other => panic!("{other:?}"),
+        };
+        let (mut login, mut inbox, mut sent) = (Login::default(), Inbox::default(), Vec::new());
+        for (tag, body) in messages {
+            let bytes = [&[*tag], &(body.len() as u32 + 4).to_be_bytes()[..], body].concat();
+            let fill = |into: &mut [u8]| {
+                into[..bytes.len()].copy_from_slice(&bytes);
+                Ok(bytes.len())
+            };
+            inbox.buffer().fill(fill).unwrap();
+            match login.hear(&mut inbox, &asked) {
+                Ok(Turn::Wait) => {}
+                Ok(Turn::Send(bytes)) => sent.push(bytes),
+                Ok(Turn::Ready) => return (sent, Ok(login.auth())),
+                Err(failure) => return (sent, Err(failure)),
+            }
+        }
+        (sent, Err(Failure::internal("not let in")))
+    }
+
+    const LET_IN: [(u8, &[u8]); 2] = [(b'R', &[0; 4]), (b'Z', b"I")];
+
+    #[test]
+    fn the_answer_says_how_we_were_let_in() {
+        let auth = |host, asked: &[u8]| after(host, &[&[(b'R', asked)], &LET_IN[..]].concat()).1;
+        assert_eq!(after("127.0.0.1", &LET_IN).1.unwrap(), "trust");
+        assert_eq!(auth("127.0.0.1", b"\0\0\0\x03").unwrap(), "password");
+        assert_eq!(auth("10.0.0.1", b"\0\0\0\x05salt").unwrap(), "md5");
+        assert_eq!(auth("10.0.0.1", b"\0\0\0\x0aSCRAM-SHA-256\0\0").unwrap(), "scram-sha-256");
+    }
+
+    #[test]
+    fn the_password_never_leaves_this_machine_in_clear() {
+        let (sent, refused) = after("10.0.0.1", &[(b'R', b"\0\0\0\x03")]);
+        assert!(sent.is_empty());
+        assert!(refused.unwrap_err().text.contains("refused"));
+    }
+}
