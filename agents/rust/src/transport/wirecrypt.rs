@@ -157,6 +157,9 @@ mod tests {
         bytes
     }
 
+    /// The last block before the carry and the first behind it.
+    const CARRY: (&str, &str) = ("1b6765557895d7e1", "21793b07e2eb2140");
+
     fn hex(bytes: &[u8]) -> String {
         bytes.iter().map(|byte| format!("{byte:02x}")).collect()
     }
@@ -165,6 +168,30 @@ mod tests {
     fn arc4_gives_the_key_stream_of_rfc_6229() {
         let key = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16];
         assert_eq!(hex(&stream("Arc4", &key, &[], 16)), "9ac7cc9a609d1ef7b2932899cde41b97");
+    }
+
+    /// Against an implementation of ChaCha20 apart from this one, the key being the SHA-256 of the bytes 0 to 19.
+    #[test]
+    fn chacha_begins_where_the_server_does() {
+        let key: Vec<u8> = (0..20).collect();
+        let wide = stream("ChaCha64", &key, b"\x10\x11\x12\x13\x14\x15\x16\x17", 144);
+        assert_eq!(hex(&wide[..16]), "0219294cee67932e9b903781773c0f8d");
+        assert_eq!(hex(&wide[128..]), "35a8b3bb337dc4282c63b0dae98771d4");
+        let nonce: Vec<u8> = (0x20..0x2c).chain([0, 0, 1, 2]).collect();
+        let narrow = stream("ChaCha", &key, &nonce, 144);
+        assert_eq!(hex(&narrow[..16]), "a8e1cb1a62293807a076437948cbe69f");
+        assert_eq!(hex(&narrow[128..]), "e2580945d84a16194b4994a437123156");
+    }
+
+    #[test]
+    fn the_counter_of_chacha64_goes_on_past_32_bits() {
+        let key: Vec<u8> = (0..20).collect();
+        let start = b"\xff\xff\xff\xff\0\0\0\0\x10\x11\x12\x13\x14\x15\x16\x17";
+        let mut context = CipherCtx::new().unwrap();
+        context.encrypt_init(Some(Cipher::chacha20()), Some(&sha256(&key)), Some(start)).unwrap();
+        let mut bytes = vec![0; 128];
+        Stream::ChaCha(context).apply(&mut bytes).unwrap();
+        assert_eq!((hex(&bytes[..8]), hex(&bytes[64..72])), (CARRY.0.to_string(), CARRY.1.to_string()));
     }
 
     #[test]

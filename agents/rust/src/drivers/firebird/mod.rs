@@ -173,7 +173,7 @@ impl FirebirdConnection {
                 (Some(Verb::Begin), None) => {
                     self.explicit = true;
                     self.statement += 1;
-                    return self.begin_transaction();
+                    return self.begin_transaction(false);
                 }
                 (Some(Verb::Begin), Some(_)) => self.fail(&Failure::statement("BEGIN within a transaction")),
                 (Some(verb @ (Verb::Commit | Verb::Rollback)), Some(_)) => {
@@ -185,7 +185,7 @@ impl FirebirdConnection {
                 (Some(Verb::DropDatabase), _) => {
                     self.fail(&Failure::statement("no operation may drop the database that it runs in"));
                 }
-                (_, None) => return self.begin_transaction(),
+                (_, None) => return self.begin_transaction(self.statements[self.statement].reads),
                 (None, Some(transaction)) => {
                     let (database, sql) = (self.link.facts.database, &script.statements[self.statement].sql);
                     let order = statement::prepare(&mut self.outbox, database, transaction, sql);
@@ -238,8 +238,8 @@ impl FirebirdConnection {
     }
 
     #[inline]
-    fn begin_transaction(&mut self) -> Result<bool> {
-        statement::begin(&mut self.outbox, self.link.facts.database);
+    fn begin_transaction(&mut self, read_only: bool) -> Result<bool> {
+        statement::begin(&mut self.outbox, self.link.facts.database, read_only);
         self.await_one(Awaited::Transaction, Stage::Beginning)
     }
 
@@ -342,8 +342,8 @@ impl FirebirdConnection {
                 (Awaited::Description, Packet::Response { data, .. }) => match format::describe(data) {
                     Ok(description) => {
                         let prepared = &mut self.statements[self.statement];
-                        let order = std::mem::take(&mut prepared.order);
-                        *prepared = Prepared::new(prepared.handle, order, &description, false);
+                        let (order, reads) = (std::mem::take(&mut prepared.order), prepared.reads);
+                        *prepared = Prepared { reads, ..Prepared::new(prepared.handle, order, &description, false) };
                     }
                     Err(failure) => outcome.error = Some(failure.to_string()),
                 },
@@ -440,7 +440,7 @@ impl Connection for FirebirdConnection {
             (self.transaction, self.explicit, self.rolling_back) = (None, false, false);
             for statement in &mut self.statements[operation.first..operation.last] {
                 if statement.verb == Some(Verb::Other) {
-                    *statement = Prepared::default();
+                    *statement = Prepared { reads: statement.reads, ..Prepared::default() };
                 }
             }
             self.stage = Stage::Opening;
@@ -489,7 +489,7 @@ impl Connection for FirebirdConnection {
 /// A statement before the server knows it.
 fn unprepared(sql: &str) -> Prepared {
     match sql::verb(sql) {
-        Verb::Other => Prepared::default(),
+        Verb::Other => Prepared { reads: sql::reads(sql), ..Prepared::default() },
         verb => Prepared::own(verb),
     }
 }

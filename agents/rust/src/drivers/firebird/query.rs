@@ -51,7 +51,7 @@ impl FirebirdConnection {
     }
 
     fn begin_now(&mut self) -> Result<i32> {
-        statement::begin(&mut self.outbox, self.link.facts.database);
+        statement::begin(&mut self.outbox, self.link.facts.database, false);
         let transaction = self.answer()?.0;
         self.transaction = Some(transaction);
         Ok(transaction)
@@ -77,7 +77,9 @@ impl FirebirdConnection {
     pub fn prepare_now(&mut self, script: &Script) -> Result<Vec<Prepared>> {
         self.begin_now()?;
         let prepare = |statement: &crate::program::Statement| match unprepared(&statement.sql) {
-            Prepared { verb: None, .. } => self.prepare_one(&statement.sql, false).map(|(prepared, _)| prepared),
+            Prepared { verb: None, reads, .. } => {
+                self.prepare_one(&statement.sql, false).map(|(prepared, _)| Prepared { reads, ..prepared })
+            }
             own => Ok(own),
         };
         let prepared: Result<Vec<Prepared>> = script.statements.iter().map(prepare).collect();

@@ -80,6 +80,13 @@ pub fn verb(sql: &str) -> Verb {
     }
 }
 
+/// Whether a statement only reads, as far as its words tell.
+pub fn reads(sql: &str) -> bool {
+    let words = words(sql, usize::MAX);
+    let last: Vec<&str> = words.iter().rev().take(2).map(String::as_str).collect();
+    words.first().is_some_and(|first| first == "SELECT" || first == "WITH") && last != ["LOCK", "WITH"]
+}
+
 /// The statement with `?` in place of `$1`, `$2` …, and which of them each `?` is.
 pub fn translate(sql: &str) -> (String, Vec<usize>) {
     let (mut text, mut order) = (String::with_capacity(sql.len()), Vec::new());
@@ -131,6 +138,12 @@ mod tests {
             assert_eq!(split(&format!("{code};")), [code]);
         }
         assert_eq!(split("CREATE TABLE a; CREATE TABLE b").len(), 2);
+    }
+
+    #[test]
+    fn what_only_reads_is_told_by_its_words() {
+        assert!(reads("-- so\nselect 1 from t") && reads("WITH a AS (SELECT 1) SELECT * FROM a"));
+        assert!(!reads("SELECT * FROM t WITH LOCK") && !reads("INSERT INTO t SELECT 1") && !reads(""));
     }
 
     #[test]

@@ -127,3 +127,52 @@ fn text(number: &BigNum) -> std::result::Result<String, ErrorStack> {
 fn failed(error: ErrorStack) -> Failure {
     Failure::internal(format!("SRP failed: {error}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A login computed apart from this code, from the server's side: S = (A·vᵘ)ᵇ.
+    const SALT: &[u8] = b"02E268803000000079A478A700000002D1A6979000000026E1601C000000054F";
+    const SERVER: &str = "2C412E3578F81702B054D278D101945784D574B8D0B7760D6BEA6D94184F59A06AB389D73DEC928B29A94F0AEFE869C1\
+94DCBB40173CD1A6899E5B4F62E65A53CC1CE4CE5B93177AA81F77DCA2817B4C4639F070B2EAABCA636A9F2EEC887A5279F65CC29172F1078E64B57D\
+164D14C8AD78E1C753E5630E69C8F167315584E2";
+    const PROOFS: [(&str, &str); 5] = [
+        ("Srp", "D88AEDE40B2A17C5CA7675BF758318DD02ABA8E8"),
+        ("Srp224", "DF98B53F366BDF19E5B78F8CDD5D7C3AC7F3E80C1DB54924D637147E"),
+        ("Srp256", "DBA947D15A987C01AAD52E58EAF7C2B716A683C3BF97BAC5F73759FAE96F903A"),
+        ("Srp384", "71B0B15F3B55A6700621AFE5C3BD6E4C2453EC56F3E3BC6844C835592CBA11F7B16F5250D5B63892071809442C84ECB6"),
+        (
+            "Srp512",
+            "BE0C5EB68F33D0D5EED25525609B45FEA6211B92D1727505E13514C73138A62DA7FE30DA3639AE752ECFBAABE08639F5F6BE628A82D9BD1B\
+2EFC51B8060E45C5",
+        ),
+    ];
+
+    fn hex(bytes: &[u8]) -> String {
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    #[test]
+    fn the_server_would_reckon_the_same_proof_and_the_same_key() {
+        let private: Vec<u8> = (1..=128).collect();
+        let srp = Srp::with_private(&private).unwrap();
+        let public = openssl::sha::sha256(srp.public().unwrap().as_bytes());
+        assert_eq!(hex(&public), "9dad274fc96c1e4f6733d01ddd72ecd4ce8b930299a69e471140cb9219f16351");
+        for (plugin, proof) in PROOFS {
+            let answer = srp.answer(plugin, "CIPHERCOST", "secret", SALT, SERVER).unwrap();
+            assert_eq!(answer.proof, proof, "{plugin}");
+            assert_eq!(hex(&answer.session_key), "7a86b70f47cb55f99be10c0f9c038c6825bac1c4");
+        }
+    }
+
+    #[test]
+    fn every_login_has_a_key_of_its_own() {
+        assert_ne!(Srp::new().unwrap().public().unwrap(), Srp::new().unwrap().public().unwrap());
+    }
+
+    #[test]
+    fn a_challenge_that_is_no_number_is_an_error() {
+        assert!(Srp::new().unwrap().answer("Srp256", "U", "p", SALT, "no number").is_err());
+    }
+}

@@ -24,8 +24,9 @@ const OP_DROP_DATABASE: i32 = 81;
 const LAST_MADE: i32 = 0xffff;
 const INFO_BYTES: i32 = 0xfff0;
 const SEGMENT_BYTES: i32 = 0xfff0;
-/// Version 3, write, wait, read committed with record versions: what drivers take where an application asks for nothing.
-const ISOLATION: [u8; 5] = [3, 9, 6, 15, 17];
+/// Version 3, read or write, wait, read committed with record versions: what drivers take where an application asks for nothing.
+const READ_ONLY: [u8; 5] = [3, 8, 6, 15, 17];
+const READ_WRITE: [u8; 5] = [3, 9, 6, 15, 17];
 /// Kinds of statements.
 const SELECT: i32 = 1;
 const SELECT_FOR_UPDATE: i32 = 12;
@@ -33,7 +34,10 @@ const SELECT_FOR_UPDATE: i32 = 12;
 /// A statement that the server knows, or one that the driver runs itself.
 #[derive(Debug, Default)]
 pub struct Prepared {
+    /// None: the server has yet to be told.
     pub verb: Option<Verb>,
+    /// Whether it only reads. Its own transaction then is read-only: the server writes nothing when that ends.
+    pub reads: bool,
     pub handle: i32,
     /// Whether it gives its rows through a cursor.
     pub cursor: bool,
@@ -49,6 +53,7 @@ impl Prepared {
         let columns = &description.columns;
         Prepared {
             verb: Some(Verb::Other),
+            reads: false,
             handle,
             cursor: matches!(description.kind, SELECT | SELECT_FOR_UPDATE),
             columns: if text { Format::text(columns) } else { Format::native(columns) },
@@ -137,10 +142,10 @@ pub fn prepare(outbox: &mut Outbox, database: i32, transaction: i32, sql: &str) 
 }
 
 #[inline]
-pub fn begin(outbox: &mut Outbox, database: i32) {
+pub fn begin(outbox: &mut Outbox, database: i32, read_only: bool) {
     outbox.int(OP_TRANSACTION);
     outbox.int(database);
-    outbox.bytes(&ISOLATION);
+    outbox.bytes(if read_only { &READ_ONLY } else { &READ_WRITE });
 }
 
 #[inline]
