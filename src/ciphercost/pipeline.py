@@ -118,6 +118,7 @@ def one_session(session: int, bench: provision.Bench, drive: Drive, record: Reco
         prove.require(proofs, bench.mechanism)
         bench.ready()
         conclude.describe_session(facts, twins, connected)
+        conclude.describe_agent(facts, agent.hello)
         if facts.spec.mechanism == "tls" and not facts.floor:
             facts.floor = floor(agent)
         agent.program(bench.program)
