@@ -18,7 +18,7 @@ def test_a_bandwidth_is_read_in_bits_a_second(number: int, unit: str) -> None:
     assert conditions.bits_per_second(f"{number}{unit}") == number * 1e6
 
 
-@given(st.integers(1, 9999))
+@given(st.integers(1, 2000))
 def test_a_delay_is_read_in_seconds_of_round_trip(number: int) -> None:
     assert conditions.round_trip(f"{number}ms") == pytest.approx(number / 1000)
 
@@ -29,7 +29,7 @@ def test_what_is_no_bandwidth_is_refused_with_an_example(text: str) -> None:
         conditions.bits_per_second(text)
 
 
-@pytest.mark.parametrize("text", ["", "10", "soon", "10m", "1us", "11s", "-1ms"])
+@pytest.mark.parametrize("text", ["", "10", "soon", "10m", "1us", "3s", "-1ms"])
 def test_what_is_no_delay_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(UsageError, match="write 10ms"):
         conditions.round_trip(text)

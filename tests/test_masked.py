@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from ciphercost import conditions, pipeline, provision
+from ciphercost import conclude, conditions, pipeline, provision
 from ciphercost.agent import Agent
 from ciphercost.errors import UsageError
 from ciphercost.masked import HIDDEN, floor_ratio, judge_agent, judge_server
-from ciphercost.model import Cell, CellSpec, Spec
+from ciphercost.model import Cell, CellFacts, CellSpec, Spec
 from conftest import Require
 
 
@@ -86,3 +86,13 @@ def test_a_mask_that_hides_nothing_is_unproven_on_both_sides(tmp_path: Path, mon
     cell = measured(tmp_path)
     assert said_of_the_mask(cell) == {"client": False, "server": False}
     assert cell.status == "unproven"
+
+
+def test_a_mask_of_the_users_own_environment_does_not_go_unsaid(monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = CellFacts(spec=CellSpec(engine="postgresql", mechanism="tls"))
+    monkeypatch.setattr(conditions, "cpu_flags", lambda: {"aes"})
+    conclude.describe_agent(facts, {"tls_library": "OpenSSL", "aes": True})
+    assert not facts.warnings
+    conclude.describe_agent(facts, {"tls_library": "OpenSSL", "aes": False})
+    conclude.describe_agent(facts, {"tls_library": "OpenSSL", "aes": False})
+    assert [each.code for each in facts.warnings] == ["aes-hidden"]

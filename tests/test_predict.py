@@ -13,23 +13,24 @@ from ciphercost.model import CellSpec
 
 
 @pytest.mark.parametrize(
-    ("encryption", "asked", "trips"),
+    ("encryption", "asked", "resumed", "trips"),
     [
-        ({"protocol": "TLSv1.3", "group": "X25519"}, "", 1),
-        ({"protocol": "TLSv1.3", "group": "X25519MLKEM768"}, "", 1),
-        ({"protocol": "TLSv1.3", "group": "P-256"}, "", 2),  # the server asks for another key first
-        ({"protocol": "TLSv1.3", "group": "P-256"}, "p256", 1),
-        ({"protocol": "TLSv1.2", "group": "P-256"}, "", 2),
-        ({"protocol": "TLSv1.2", "group": "P-256", "resumed": "yes"}, "", 1),
-        ({"protocol": "TLSv1.3", "group": "P-256", "resumed": "yes"}, "", 1),
-        ({}, "", 0),
+        ({"protocol": "TLSv1.3", "group": "X25519"}, "", 0, 1),
+        ({"protocol": "TLSv1.3", "group": "X25519MLKEM768"}, "", 0, 1),
+        ({"protocol": "TLSv1.3", "group": "P-256"}, "", 0, 2),  # the server asks for another key first
+        ({"protocol": "TLSv1.3", "group": "P-256"}, "p256", 0, 1),
+        ({"protocol": "TLSv1.2", "group": "P-256"}, "", 0, 2),
+        ({"protocol": "TLSv1.2", "group": "P-256"}, "", 1, 1),
+        ({"protocol": "TLSv1.2", "group": "P-256"}, "", 0.5, 1.5),
+        ({"protocol": "TLSv1.3", "group": "X25519"}, "", 1, 1),
+        ({}, "", 0, 0),
     ],
 )
 def test_a_handshake_takes_the_round_trips_that_its_protocol_says(
-    encryption: dict[str, str], asked: str, trips: int
+    encryption: dict[str, str], asked: str, resumed: float, trips: float
 ) -> None:
-    assert predict.round_trips(encryption, asked, 0) == trips
-    assert predict.round_trips(encryption, asked, 1) == (trips + 1 if encryption else 0)
+    assert predict.round_trips(encryption, asked, 0, resumed) == trips
+    assert predict.round_trips(encryption, asked, 1, resumed) == (trips + 1 if encryption else 0)
 
 
 def cell(**fields: object) -> CellSpec:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -158,7 +159,9 @@ def predicted(known: CellFacts, found: CellEstimate) -> dict[str, float]:
     if known.spec.mechanism != "tls":
         return {}
     negotiation = engines.get(known.spec.engine).tls_round_trips
-    trips = predict.round_trips(known.encryption, known.factors.get("group", ""), negotiation)
+    encrypted = found.arms["encrypted"]
+    resumed = encrypted["resumed"] / encrypted["connects"] if encrypted["connects"] else 0.0
+    trips = predict.round_trips(known.encryption, known.factors.get("group", ""), negotiation, resumed)
     return predict.predict(known.spec, trips, known.clients, found.arms)
 
 
@@ -213,6 +216,19 @@ def describe_version(facts: CellFacts, version: str) -> None:
     ):
         raise UsageError(f"the server behind --url is {facts.spec.engine} {version}, not {facts.spec.version}")
     facts.version = version if facts.source == "running" else facts.version or version
+
+
+def describe_agent(facts: CellFacts, hello: Mapping[str, Any]) -> None:
+    """A mask in the user's own environment reaches server and agent too, and would go unsaid."""
+    asked = facts.spec.cpu_crypto == "off" or not hello["tls_library"]
+    if asked or hello["aes"] or "aes" not in conditions.cpu_flags():
+        return
+    hidden = Warning_(
+        "aes-hidden",
+        "OpenSSL does not use this CPU's AES instructions, though it has them: the environment masks them (OPENSSL_ia32cap or "
+        "OPENSSL_armcap); unset that, or say --cpu-crypto off, which also proves it",
+    )
+    facts.warnings = [*(each for each in facts.warnings if each != hidden), hidden]
 
 
 def describe_session(facts: CellFacts, twins: Twins, connected: dict[str, Any]) -> None:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 _BITS = {"kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
 _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 LEAST_BITS, MOST_BITS = 64e3, 100e9
-LEAST_DELAY, MOST_DELAY = 100e-6, 10.0
+LEAST_DELAY, MOST_DELAY = 100e-6, 2.0
+"""Agents give a peer 10 s to answer while they log in."""
 LEAST_MTU, MOST_MTU = 576, 65_535
 
 X86_MASK = "~0x200000200000000:~0x60000000000"
@@ -46,7 +47,7 @@ def round_trip(text: str, where: str = "--delay") -> float:
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|s)\s*", text.lower())
     value = float(match[1]) * _SECONDS[match[2]] if match else 0.0
     if not LEAST_DELAY <= value <= MOST_DELAY:
-        raise UsageError(f"{where}: '{text}' is not a round-trip time from 100us to 10s; write 10ms")
+        raise UsageError(f"{where}: '{text}' is not a round-trip time from 100us to 2s; write 10ms")
     return value
 
 

@@ -172,6 +172,7 @@ def open_unit(session: int, unit: Unit, stack: contextlib.ExitStack, record: Rec
     prove.require(proofs, bench.mechanism)
     bench.ready(twins)
     conclude.describe_session(facts, twins, connected)
+    conclude.describe_agent(facts, agent.hello)
     if facts.spec.mechanism == "tls" and not facts.floor:
         facts.floor = floor(agent)
     agent.program(bench.program)

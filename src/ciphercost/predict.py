@@ -23,21 +23,21 @@ FULL = 0.8
 """Share of the bandwidth above which the plain arm fills the link: then bytes alone decide."""
 
 
-def round_trips(encryption: Mapping[str, str], group_asked: str, negotiation: int) -> int:
+def round_trips(encryption: Mapping[str, str], group_asked: str, negotiation: int, resumed: float = 0.0) -> float:
     """Round trips that TLS adds to opening a connection. `negotiation`: of the database's protocol, before TLS begins. Pure.
 
-    `encryption`: protocol, group, resumed as in the result; `group_asked`: the only group offered, or ''. 0 where the protocol is not known.
+    `encryption`: protocol and group as in the result; `group_asked`: the only group offered, or ''; `resumed`: share of connections
+    that resume a session. 0 where the protocol is not known.
     """
     protocol = encryption.get("protocol", "")
     if protocol not in HANDSHAKE:
-        return 0
-    if encryption.get("resumed") == "yes":
-        return negotiation + RESUMED
+        return 0.0
+    # Resuming takes a key of its own too (psk_dhe_ke), so it does not spare this one.
     retried = protocol == "TLSv1.3" and not group_asked and encryption.get("group", "") not in FIRST_SHARES
-    return negotiation + HANDSHAKE[protocol] + retried
+    return negotiation + resumed * RESUMED + (1 - resumed) * HANDSHAKE[protocol] + retried
 
 
-def predict(cell: CellSpec, trips: int, clients: int, arms: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
+def predict(cell: CellSpec, trips: float, clients: int, arms: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
     """What TLS costs an operation by the link alone; {} for a cell without --delay and --bandwidth. Pure.
 
     `trips`: added to each connection; `arms`: as in the result. Keys: `round_trips` an operation; `added_ms` an operation;
@@ -48,7 +48,7 @@ def predict(cell: CellSpec, trips: int, clients: int, arms: Mapping[str, Mapping
         return {}
     each_way = conditions.bits_per_second(cell.bandwidth) if cell.bandwidth else float("inf")
     # Either each operation opens a connection or none does; at a slice's edges the counts may differ by one.
-    added_trips = float(trips) if encrypted.get("connects", 0) > encrypted["operations"] / 2 else 0.0
+    added_trips = trips if encrypted.get("connects", 0) > encrypted["operations"] / 2 else 0.0
     seconds = {name: bytes_on_link(arm) * 8 / each_way for name, arm in (("plain", plain), ("encrypted", encrypted))}
     round_trip = conditions.round_trip(cell.delay) if cell.delay else 0.0
     added = added_trips * round_trip + seconds["encrypted"] - seconds["plain"]
