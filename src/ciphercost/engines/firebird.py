@@ -420,7 +420,7 @@ class Firebird(Engine):
         """Firebird 4 has no schemas: a database file beside the user's own, with a comment that names the run."""
         path = self._beside(agent, fields, name)
         try:
-            agent.connect("schema", **fields, **{"database": path, "create": True})
+            agent.connect("schema", **fields, database=path, create=True)
         except AgentError as error:
             raise AgentError(
                 f"can't make {path} on that server: {error}. It must let user {fields.get('user')} create databases there "
