@@ -33,11 +33,14 @@ def record(**changes: object) -> StudyRecord:
 def cell(name: str, ratio: float = 0.98) -> Cell:
     """Ours: 2 % fewer operations a second with TLS, 1.5 to 2.5."""
     host = {each: {"mean": 10.0} for each in (*published.COUNTERS, "memory_available_bytes")}
-    arms = {"plain": {"throughput": 5000.0, "host": host}, "encrypted": {"throughput": 4900.0, "host": host}}
-    rate = Estimate(ratio, ratio - 0.005, ratio + 0.005)
+    arms = {
+        "plain": {"throughput": 5000.0, "server_cpu_us_per_op": 100.0, "host": host},
+        "encrypted": {"throughput": 4900.0, "server_cpu_us_per_op": 103.0, "host": host},
+    }
+    rate, cpu = Estimate(ratio, ratio - 0.005, ratio + 0.005), Estimate(1.03, 1.029, 1.031)
     return Cell(
         "postgresql", "17.5", "transit", "tls", f"mysql-tls/{name}", 1, "ok", "full",
-        verdict="differs", overhead={"throughput": rate}, arms=arms,
+        verdict="differs", overhead={"throughput": rate, "server_cpu_per_op": cpu}, arms=arms,
     )  # fmt: skip
 
 
@@ -120,7 +123,9 @@ def test_query_counts_are_round_and_never_more_than_fits(value: float, wanted: i
 
 
 def test_each_column_is_counted_from_its_own_source() -> None:
-    cost = next(each for each in compared().figures if (each.operation, each.arm) == ("select", "cost"))
+    cost = next(
+        each for each in compared().figures if (each.operation, each.figure, each.arm) == ("select", "time", "cost")
+    )
     assert cost.published == pytest.approx(68.137 / 61.164)
     assert cost.here == pytest.approx(1.2)
     assert cost.ours == pytest.approx(1 / 0.98)
@@ -146,6 +151,8 @@ def test_the_table_is_eighty_wide_and_prints_times_cpu_and_memory_side_by_side()
     assert "plain → TLS MySQL 8.0.33 postgresql 17.5 (95 % interval)" in lines
     assert "time, s 61.16 → 68.14 10.00 → 12.00 2.00 → 2.04" in lines
     assert "TLS costs +11.4 % +20.0 % +2.0 % (+1.5 to +2.6)" in lines
+    assert "server's CPU, µs not published - 100.0 → 103.0" in lines
+    assert "TLS costs - - +3.00 % (+2.90 to +3.10)" in lines
     assert "%system 2.18 → 1.26 15.00 → 15.00 10.00 → 10.00" in lines
     assert "RAM used, MB not published 1,000 → 1,000 -" in lines
     assert sum(each.startswith("server's RAM") for each in lines) == len(OPERATIONS)
@@ -198,7 +205,9 @@ def test_a_run_that_was_cut_off_shows_what_it_has() -> None:
 def test_a_cell_without_a_number_leaves_its_column_empty() -> None:
     failed = Cell("postgresql", "", "transit", "tls", "mysql-tls/select", 1, "failed", "full", reason="gone")
     cost = next(
-        each for each in STUDY.compare(record(), [failed]).figures if (each.operation, each.arm) == ("select", "cost")
+        each
+        for each in STUDY.compare(record(), [failed]).figures
+        if (each.operation, each.figure, each.arm) == ("select", "time", "cost")
     )
     assert cost.ours is None
     assert re.search(

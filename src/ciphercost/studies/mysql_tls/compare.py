@@ -33,6 +33,7 @@ def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult
         for name in study.operations
         for figure in (
             *time_figures(study, name, here, ours.get(name)),
+            *server_cpu_figures(name, ours.get(name)),
             *cpu_figures(study, name, here, ours.get(name)),
             *memory_figures(name, here, ours.get(name)),
         )
@@ -109,6 +110,17 @@ def time_figures(study: Study, name: str, here: Here, cell: Cell | None) -> list
         high=1 / rate.low if rate else None,
     )
     return [*found, cost]
+
+
+def server_cpu_figures(name: str, cell: Cell | None) -> list[StudyFigure]:
+    """Of our method alone: what other processes do to a time they hardly do to this."""
+    cost = cell.overhead.get("server_cpu_per_op") if cell else None
+    if cell is None or cost is None:
+        return []
+    levels = [
+        StudyFigure(name, "server's CPU", "µs", arm, ours=cell.arms[arm].get("server_cpu_us_per_op")) for arm in ARMS
+    ]
+    return [*levels, StudyFigure(name, "server's CPU", "ratio", "cost", ours=cost.ratio, low=cost.low, high=cost.high)]
 
 
 # ── what sar prints ───────────────────────────────────────────────────────────────────────────────────────────────────
