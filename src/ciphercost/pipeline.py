@@ -111,7 +111,7 @@ def one_session(session: int, bench: provision.Bench, drive: Drive, record: Reco
         proofs, connected = prove.prove(bench.engine, bench.mechanism, twins, agent, session)
         record.prove(drive.number, proofs)
         prove.require(proofs, bench.mechanism)
-        bench.ready()
+        bench.ready(twins)
         conclude.describe_session(facts, twins, connected)
         agent.program(bench.program)
 

@@ -91,7 +91,7 @@ class Bench(msgspec.Struct):
             for place in self.places if number % 2 else self.places[::-1]:
                 servers[place] = stack.enter_context(self._server(place, work / place, server_cpus))
             yield Twins(
-                connect={arm: self.connection(arm, servers, len(agent_cpus)) for arm in arms},
+                connect={arm: self.connection(arm, servers, len(agent_cpus), schema=False) for arm in arms},
                 servers=list(servers.values()),
                 directories={arm: [work / (arm if self.separate else "both")] for arm in ARMS},
                 canary=self.canary,
@@ -162,11 +162,15 @@ class Bench(msgspec.Struct):
             finally:
                 server.stop()
 
-    def ready(self) -> None:
-        """Once the arms are proven: what a server of the user's still lacks. Does nothing the second time."""
-        if self.schema and not self.loaded:
+    def ready(self, twins: Twins) -> None:
+        """Once the arms are proven: make what a server of the user's still lacks, and let these twins work in it."""
+        if not self.schema:
+            return
+        if not self.loaded:
             self.loaded = True
             self.at_end.enter_context(running_schema(self))
+        for fields in twins.connect.values():
+            fields.update(self.engine.in_schema(self.schema))
 
     def fill(self, agent: Agent) -> None:
         """Make and fill the tables through the agent's arm `loader`. Raises RunError with the statement that failed."""
