@@ -72,6 +72,13 @@ def test_the_log_file_gets_what_the_process_writes(run_guard: Guard, tmp_path: P
     assert (tmp_path / "log").read_text() == "hello\n"
 
 
+def test_a_process_reads_the_file_it_is_given_and_nothing_without_one(run_guard: guard.Guard, tmp_path: Path) -> None:
+    (tmp_path / "words").write_text("read me")
+    (tmp_path / "words").chmod(0o600)  # opened before the change of user
+    assert run_guard.run(["cat"], stdin=tmp_path / "words", user=guard.server_user()) == "read me"
+    assert run_guard.run(["cat"]) == ""
+
+
 def test_stop_ends_the_whole_subtree_even_what_left_the_group(run_guard: Guard, tmp_path: Path) -> None:
     inner = "setsid sh -c 'echo $$ > pid; exec sleep 1000' & wait"
     process = run_guard.spawn(["sh", "-c", inner], cwd=tmp_path)

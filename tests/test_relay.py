@@ -36,12 +36,17 @@ def test_what_passes_is_passed_on_and_kept_in_both_directions() -> None:
 
 
 RECORD = b"\x17\x03\x03\x00\x04abcd"
-HELLO = b"\x16\x03\x01\x00\x02hi"
+HELLO = b"\x16\x03\x01\x00\x02\x01i"
 
 
 def test_tls_records_are_counted_behind_a_protocol_that_begins_in_clear() -> None:
     assert tls_records(b"\x00\x00\x00\x08\x04\xd2\x16\x2f" + HELLO + RECORD * 3) == 3
     assert tls_records(b"plain words only") == 0
+
+
+def test_random_bytes_of_a_greeting_that_look_like_a_handshake_do_not_hide_the_real_one() -> None:
+    for chance in (b"\x16\x03", b"\x16\x03\x01\x00\x02\x01", b"\x16\x03\x03\x00\x00\x02\x16\x03"):
+        assert tls_records(b"\x0a9.7.4\0" + chance + b"nonce\0" + HELLO + RECORD * 3) == 3
 
 
 @given(st.binary(max_size=300))

@@ -60,9 +60,10 @@ def judge(proofs: list[Proof], bench: provision.Bench) -> tuple[bool, str]:
             lines += wrap(
                 f"{'ok    ' if proof.passed else 'FAILED'} {proof.witness}: {proof.detail}", "    ", "           "
             )
-    # Anything else that goes wrong there is no proof of anything.
+    # Anything else that goes wrong there is no proof of anything; nor is a refusal that the encrypted arm meets too.
     codes = tuple(f"[{code}]" for code in bench.engine.refuses_clear)
-    refused = bool(bench.cell.url and plain and not plain[0].passed and codes and plain[0].detail.endswith(codes))
+    both = bool(bench.cell.url and plain and encrypted)
+    refused = both and encrypted[0].passed and not plain[0].passed and plain[0].detail.endswith(codes)
     if refused:
         lines += wrap(
             "The server refuses connections in clear: encryption is enforced, so there is no control in clear.", "  "

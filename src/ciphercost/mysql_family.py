@@ -132,6 +132,7 @@ class Family(Engine):
     # require_secure_transport, in the words of MySQL and of MariaDB 11; MariaDB 10, and an account with REQUIRE SSL, deny as
     # if the password were wrong.
     refuses_clear = ("3159 (HY000)", "3159 (08004)", "1045 (28000)")
+    password_from = "MYSQL_PWD"  # noqa: S105 - where it is, not what it is
     refuses_anonymous = "(using password: NO)"
     password_from = "MYSQL_PWD"  # noqa: S105 - where it is, not what it is
     tls_resumption = True
@@ -360,6 +361,10 @@ class Family(Engine):
 
     def in_schema(self, name: str) -> dict[str, object]:
         return {"database": name}
+
+    def right_to_make(self, fields: Mapping[str, object]) -> str:
+        """What an administrator writes so that this user may make a database of ours, for people."""
+        return f"GRANT ALL PRIVILEGES ON `ciphercost\\_%`.* TO '{fields['user']}'@'%' (or the host it logs in from)"
 
 
 def _quoted(name: str) -> str:

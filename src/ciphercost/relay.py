@@ -6,6 +6,7 @@ It lives in this process as two threads a connection, so it dies with the run.
 from __future__ import annotations
 
 import contextlib
+import re
 import socket
 import threading
 from typing import Self
@@ -83,14 +84,22 @@ class Relay:
             sink.shutdown(socket.SHUT_WR)
 
 
+_HELLO = re.compile(rb"\x16\x03[\x01\x03]..[\x01\x02]", re.DOTALL)
+"""A handshake record that begins with a ClientHello or a ServerHello."""
+
+
 def tls_records(data: bytes) -> int:
     """Number of TLS application-data records (type 0x17, version 0x0303) found by walking from the first handshake record. Pure.
 
-    The walk begins at the first handshake record (0x16 0x03), since database protocols speak in clear before TLS begins.
+    The walk begins at a handshake record, since database protocols speak in clear before TLS begins. What they say may look
+    like one (MySQL's greeting holds random bytes): the longest walk counts.
     """
-    at = data.find(b"\x16\x03")
+    return max((_walk(data, hello.start()) for hello in _HELLO.finditer(data)), default=0)
+
+
+def _walk(data: bytes, at: int) -> int:
     count = 0
-    while at >= 0 and at + 5 <= len(data) and data[at] in (0x14, 0x15, 0x16, 0x17) and data[at + 1] == 3:
+    while at + 5 <= len(data) and data[at] in (0x14, 0x15, 0x16, 0x17) and data[at + 1] == 3:
         count += data[at] == 0x17
         at += 5 + int.from_bytes(data[at + 3 : at + 5], "big")
     return count
