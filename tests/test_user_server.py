@@ -71,9 +71,18 @@ class Going:
             text=True,
             env={**os.environ, **server.environment},
         )
-        wait_for("the schema", lambda: self.process.poll() is not None or bool(server.schemas()))
-        assert self.process.poll() is None, self.process.communicate()
-        self.run_id = record.read_facts(directory / "run").id
+        try:
+            wait_for("the schema", lambda: self.process.poll() is not None or bool(server.schemas()))
+            assert self.process.poll() is None, self.process.communicate()
+            self.run_id = record.read_facts(directory / "run").id
+        except BaseException:
+            self.kill()
+            raise
+
+    def kill(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.communicate()
 
     def family(self, name: bytes) -> list[int]:
         """Processes of the run that have this in their command."""
@@ -83,9 +92,7 @@ class Going:
         try:
             return self.process.communicate(timeout=PATIENCE)
         finally:
-            if self.process.poll() is None:
-                self.process.kill()
-                self.process.communicate()
+            self.kill()
 
 
 def _command(pid: int) -> bytes:
@@ -100,9 +107,7 @@ def going(server: UserServer, directory: Path, *argv: str) -> Iterator[Going]:
     try:
         yield found
     finally:
-        if found.process.poll() is None:
-            found.process.kill()
-            found.process.communicate()
+        found.kill()
 
 
 def many_rows(directory: Path) -> str:
@@ -192,8 +197,7 @@ def test_a_run_that_is_killed_with_its_guardian_leaves_its_marked_schema_alone_a
         assert guardians
         for pid in guardians:
             os.kill(pid, signal.SIGSTOP)
-        one.process.kill()
-        one.process.communicate()
+        one.kill()
         for pid in guardians:
             os.kill(pid, signal.SIGKILL)
     wait_for("the guardian to end", lambda: not any(guard.start_time(pid) for pid in guardians))
