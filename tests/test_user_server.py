@@ -70,6 +70,8 @@ class Going:
             stderr=subprocess.PIPE,
             text=True,
             env={**os.environ, **server.environment},
+            # A shell that puts the tests into the background has them ignore Ctrl-C, and what they start would inherit that.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         try:
             wait_for("the schema", lambda: self.process.poll() is not None or bool(server.schemas()))
@@ -273,7 +275,7 @@ def test_a_schema_that_is_there_already_is_neither_used_nor_dropped(
 
 
 def test_a_user_who_may_make_no_schema_is_told_what_to_grant(tmp_path: Path, server: UserServer) -> None:
-    server.ask(LIMITED[server.engine.name])
+    server.ask(*LIMITED[server.engine.name])
     before = server.state()
     try:
         url = server.url_for("limited")
