@@ -70,10 +70,21 @@ class Going:
             stderr=subprocess.PIPE,
             text=True,
             env={**os.environ, **server.environment},
+            # A shell that puts the tests into the background has them ignore Ctrl-C, and what they start would inherit that.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
-        wait_for("the schema", lambda: self.process.poll() is not None or bool(server.schemas()))
-        assert self.process.poll() is None, self.process.communicate()
-        self.run_id = record.read_facts(directory / "run").id
+        try:
+            wait_for("the schema", lambda: self.process.poll() is not None or bool(server.schemas()))
+            assert self.process.poll() is None, self.process.communicate()
+            self.run_id = record.read_facts(directory / "run").id
+        except BaseException:
+            self.kill()
+            raise
+
+    def kill(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.communicate()
 
     def family(self, name: bytes) -> list[int]:
         """Processes of the run that have this in their command."""
@@ -83,9 +94,7 @@ class Going:
         try:
             return self.process.communicate(timeout=PATIENCE)
         finally:
-            if self.process.poll() is None:
-                self.process.kill()
-                self.process.communicate()
+            self.kill()
 
 
 def _command(pid: int) -> bytes:
@@ -100,9 +109,7 @@ def going(server: UserServer, directory: Path, *argv: str) -> Iterator[Going]:
     try:
         yield found
     finally:
-        if found.process.poll() is None:
-            found.process.kill()
-            found.process.communicate()
+        found.kill()
 
 
 def many_rows(directory: Path) -> str:
@@ -192,8 +199,7 @@ def test_a_run_that_is_killed_with_its_guardian_leaves_its_marked_schema_alone_a
         assert guardians
         for pid in guardians:
             os.kill(pid, signal.SIGSTOP)
-        one.process.kill()
-        one.process.communicate()
+        one.kill()
         for pid in guardians:
             os.kill(pid, signal.SIGKILL)
     wait_for("the guardian to end", lambda: not any(guard.start_time(pid) for pid in guardians))
@@ -269,7 +275,7 @@ def test_a_schema_that_is_there_already_is_neither_used_nor_dropped(
 
 
 def test_a_user_who_may_make_no_schema_is_told_what_to_grant(tmp_path: Path, server: UserServer) -> None:
-    server.ask(LIMITED[server.engine.name])
+    server.ask(*LIMITED[server.engine.name])
     before = server.state()
     try:
         url = server.url_for("limited")

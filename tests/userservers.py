@@ -65,12 +65,12 @@ MINE: dict[str, list[str]] = {
 }
 MINE["mariadb"] = MINE["mysql"]
 """What the user has there already."""
-LIMITED: dict[str, str] = {
-    "postgresql": "CREATE ROLE limited LOGIN PASSWORD 'limited'",
-    "mysql": "CREATE USER limited IDENTIFIED BY 'limited'",
-    "mariadb": "CREATE USER limited IDENTIFIED BY 'limited'",
-    "firebird": "CREATE USER limited PASSWORD 'limited'",
+LIMITED: dict[str, list[str]] = {
+    "postgresql": ["CREATE ROLE limited LOGIN PASSWORD 'limited'"],
+    "mysql": ["CREATE USER limited IDENTIFIED BY 'limited'", "GRANT SELECT ON ciphercost.* TO limited"],
+    "firebird": ["CREATE USER limited PASSWORD 'limited'"],
 }
+LIMITED["mariadb"] = LIMITED["mysql"]
 """A user who may log in and make nothing."""
 UNMARKED: dict[str, str] = {
     "postgresql": "CREATE SCHEMA ciphercost_mine",

@@ -132,7 +132,6 @@ class Family(Engine):
     # require_secure_transport, in the words of MySQL and of MariaDB 11; MariaDB 10, and an account with REQUIRE SSL, deny as
     # if the password were wrong.
     refuses_clear = ("3159 (HY000)", "3159 (08004)", "1045 (28000)")
-    password_from = "MYSQL_PWD"  # noqa: S105 - where it is, not what it is
     refuses_anonymous = "(using password: NO)"
     password_from = "MYSQL_PWD"  # noqa: S105 - where it is, not what it is
     tls_resumption = True
@@ -334,10 +333,6 @@ class Family(Engine):
 
     def payload(self, size: int) -> str:
         return f"SELECT REPEAT(REPEAT('x', 1000), {size // 1000})"
-
-    def right_to_make(self, fields: Mapping[str, object]) -> str:
-        user = str(fields["user"]).replace("'", "''")
-        return f"GRANT ALL ON `ciphercost\\_%`.* TO '{user}'"
 
     def drop_schema(self, agent: Agent, fields: Mapping[str, object], name: str) -> None:
         agent.connect("schema", **fields)
