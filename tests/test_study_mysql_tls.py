@@ -150,9 +150,9 @@ def test_the_table_is_eighty_wide_and_prints_times_cpu_and_memory_side_by_side()
     lines = [" ".join(each.split()) for each in text.splitlines()]
     assert "plain → TLS MySQL 8.0.33 postgresql 17.5 (95 % interval)" in lines
     assert "time, s 61.16 → 68.14 10.00 → 12.00 2.00 → 2.04" in lines
-    assert "TLS costs +11.4 % +20.0 % +2.0 % (+1.5 to +2.6)" in lines
+    assert "encryption costs +11.4 % +20.0 % +2.0 % (+1.5 to +2.6)" in lines
     assert "server's CPU, µs not published - 100.0 → 103.0" in lines
-    assert "TLS costs - - +3.00 % (+2.90 to +3.10)" in lines
+    assert "encryption costs - - +3.00 % (+2.90 to +3.10)" in lines
     assert "%system 2.18 → 1.26 15.00 → 15.00 10.00 → 10.00" in lines
     assert "RAM used, MB not published 1,000 → 1,000 -" in lines
     assert sum(each.startswith("server's RAM") for each in lines) == len(OPERATIONS)
@@ -211,7 +211,7 @@ def test_a_cell_without_a_number_leaves_its_column_empty() -> None:
     )
     assert cost.ours is None
     assert re.search(
-        r"TLS costs +\+11\.4 % +\+20\.0 % +-$", table.render(STUDY.compare(record(), [failed])), re.MULTILINE
+        r"encryption costs +\+11\.4 % +\+20\.0 % +-$", table.render(STUDY.compare(record(), [failed])), re.MULTILINE
     )
 
 

@@ -47,7 +47,7 @@ def rows(figures: list[StudyFigure]) -> Iterator[str]:
         pair([each.ours for each in levels]) or "-",
     )
     if cost := by_arm.get("cost"):
-        yield line("  TLS costs", percent(cost.published), percent(cost.here), with_interval(cost))
+        yield line("  encryption costs", percent(cost.published), percent(cost.here), with_interval(cost))
 
 
 def line(*parts: str) -> str:
