@@ -33,3 +33,15 @@ def require_postgresql() -> Installation:
     found = list(engines.get("postgresql").available())
     _require(found, "no PostgreSQL here: `ciphercost install postgresql`")
     return found[0]
+
+
+@pytest.fixture(scope="session")
+def require_server() -> Callable[[str], Installation]:
+    """`require_server(name)`: a server that is here already; nothing is fetched for it."""
+
+    def require_one(name: str) -> Installation:
+        found = list(engines.get(name).available())
+        _require(found, f"no {name} here: `ciphercost install {name}`")
+        return found[0]
+
+    return require_one

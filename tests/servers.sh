@@ -15,4 +15,5 @@ if ! command -v mvn >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev
 fi
 command -v mvn >/dev/null && "$ciphercost" install postgresql@17 --source maven
 [ "$(id -u)" = 0 ] && command -v mmdebstrap >/dev/null && "$ciphercost" install postgresql@18 --source debian
+[ "$(id -u)" = 0 ] && command -v mmdebstrap >/dev/null && "$ciphercost" install firebird@4.0 --source debian
 exit 0

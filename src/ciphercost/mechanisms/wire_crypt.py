@@ -20,7 +20,9 @@ class WireCrypt(Mechanism):
     title = "Firebird's wire encryption"
     layer = "transit"
     witnesses = ("server", "wire", "client")
-    protects = "data on the network: reading it between client and server; not changing it, and the server is not verified"
+    protects = (
+        "data on the network: reading it between client and server; not changing it, and the server is not verified"
+    )
     factors = (Factor("cipher", tuple(PLUGINS), "wire encryption plugin, the only one asked for"),)
 
     def fits(self, engine: Engine, factors: Mapping[str, str]) -> None:  # noqa: ARG002
