@@ -15,7 +15,7 @@ if ! command -v mvn >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev
 fi
 command -v mvn >/dev/null && "$ciphercost" install postgresql@17 --source maven
 if [ "$(id -u)" = 0 ] && command -v mmdebstrap >/dev/null; then
-    for server in postgresql@18 postgresql@15 mysql@9.7 mariadb@11.8 mariadb@10.11; do
+    for server in postgresql@18 postgresql@15 mysql@9.7 mariadb@11.8 mariadb@10.11 firebird@4.0; do
         "$ciphercost" install "$server" --source debian
     done
 fi

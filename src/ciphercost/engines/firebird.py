@@ -33,10 +33,12 @@ if TYPE_CHECKING:
     from ciphercost.guard import Guard, Process
 
 USER, DATABASE, FILE, SECURITY = "ciphercost", "ciphercost", "database.fdb", "security4.fdb"
-PASSWORD_FILE = "ciphercost.password"  # noqa: S105 - a name, not what it holds
+PASSWORD_FILE = "ciphercost.password"  # noqa: S105 - a file name
 MARK = "made by ciphercost, run "
 """Comment of a database of ours on a server that is not."""
 PREFIX = "ciphercost_"
+EXISTS = ("exists already", "is in use", "File exists")
+"""Of a server's refusal to make a database over a file that is there, closed or open."""
 PORT = 3050
 OLDEST = 4
 START_SECONDS, STOP_SECONDS, LINGER_SECONDS = 60.0, 60.0, 60
@@ -249,7 +251,7 @@ class Firebird(Engine):
     mechanisms = ("wire-crypt", "none")
     schemes = MappingProxyType({"firebird": "wire-crypt"})
     tls_witness = (
-        "SELECT MON$WIRE_ENCRYPTED, IIF(MON$WIRE_ENCRYPTED, 'wire-crypt', ''), TRIM(COALESCE(MON$WIRE_CRYPT_PLUGIN, '')) "
+        "SELECT MON$WIRE_ENCRYPTED, TRIM(IIF(MON$WIRE_ENCRYPTED, 'wire-crypt', '')), TRIM(COALESCE(MON$WIRE_CRYPT_PLUGIN, '')) "
         "FROM MON$ATTACHMENTS WHERE MON$ATTACHMENT_ID = CURRENT_CONNECTION"
     )
 
@@ -344,6 +346,7 @@ class Firebird(Engine):
             script,
             f"CREATE DATABASE '{directory / SECURITY}' USER 'SYSDBA';\n"
             f"CREATE USER {USER} PASSWORD '{password}' USING PLUGIN Srp;\nCOMMIT;\n"
+            f"GRANT CREATE DATABASE TO USER {USER};\nCOMMIT;\n"
             f"CREATE DATABASE '{directory / FILE}' USER '{USER.upper()}' PAGE_SIZE 8192 DEFAULT CHARACTER SET UTF8;\n"
             f"ALTER DATABASE SET LINGER TO {LINGER_SECONDS};\nCOMMIT;\n",
         )
@@ -420,8 +423,10 @@ class Firebird(Engine):
         """Firebird 4 has no schemas: a database file beside the user's own, with a comment that names the run."""
         path = self._beside(agent, fields, name)
         try:
-            agent.connect("schema", **fields, database=path, create=True)
+            agent.connect("schema", **{**fields, "database": path, "create": True})
         except AgentError as error:
+            if any(words in str(error) for words in EXISTS):
+                raise AgentError(f"{path} exists already on that server; it was left alone", error.code) from None
             raise AgentError(
                 f"can't make {path} on that server: {error}. It must let user {fields.get('user')} create databases there "
                 "(DatabaseAccess in firebird.conf, GRANT CREATE DATABASE).",
@@ -509,12 +514,8 @@ def _configure(bindir: Path, directory: Path, settings: Mapping[str, str]) -> No
     """Write the configuration of a root. The paths in it are those of the directory where it is now: a copy gets its own."""
     home = home_of(bindir)
     assert home is not None
-    chosen = {
-        **SETTINGS,
-        **settings,
-        "DatabaseAccess": f"Restrict {directory}",
-        "TempDirectories": f"{directory}/temporary",
-    }
+    places = {"DatabaseAccess": f"Restrict {directory}", "TempDirectories": f"{directory}/temporary"}
+    chosen = {**SETTINGS, **places, **settings}
     (directory / "firebird.conf").write_text("".join(f"{name} = {value}\n" for name, value in chosen.items()))
     (directory / "databases.conf").write_text(
         f"{DATABASE} = {directory / FILE}\nsecurity.db = {directory / SECURITY}\n{{\n\tRemoteAccess = false\n}}\n"

@@ -20,7 +20,7 @@ const COVERS: [i32; 4] = [335_544_569, 335_544_436, 335_544_842, TEXT];
 const TEXT: i32 = 335_544_382;
 
 /// Code, SQLSTATE, text; `@` stands for what the server sends with it.
-const KNOWN: [(i32, &str, &str); 58] = [
+const KNOWN: [(i32, &str, &str); 60] = [
     (335_544_321, "22000", "arithmetic exception, numeric overflow or string truncation"),
     (335_544_333, "XX000", "internal consistency check failed: @"),
     (335_544_334, "22018", "can't convert from string @"),
@@ -35,9 +35,11 @@ const KNOWN: [(i32, &str, &str); 58] = [
     (335_544_356, "HY000", "the table's definition is in use or out of date"),
     (335_544_361, "25006", "the transaction is read-only"),
     (335_544_375, "08001", "the database is unavailable"),
+    (335_544_381, "54000", "implementation limit exceeded"),
     (335_544_382, "HY000", "@"),
     (335_544_436, "42000", "SQL code @"),
     (335_544_451, "40001", "update conflict with a concurrent update"),
+    (335_544_453, "42000", "@ is in use"),
     (335_544_466, "23000", "violation of foreign key @ on table @"),
     (335_544_472, "28000", "user name or password is wrong, or the user does not exist"),
     (335_544_510, "40001", "lock time-out"),

@@ -1,0 +1,32 @@
+"""firebird: a Firebird for tests, with the fields that reach it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from ciphercost import guard, record
+from ciphercost.engines import Installation
+from ciphercost.engines.firebird import ENGINE, FirebirdServer
+
+
+@contextmanager
+def started(installation: Installation, **settings: str) -> Iterator[FirebirdServer]:
+    """A server of its own, with a guard of its own."""
+    with guard.Guard(record.new_id()) as run_guard:
+        directory = guard.scratch(run_guard.run_id, run_guard) / "data"
+        ENGINE.initialise(installation, directory, run_guard)
+        server = ENGINE.start(installation, directory, run_guard, settings=settings, logs=directory.parent)
+        assert isinstance(server, FirebirdServer)
+        yield server
+        server.stop()
+
+
+def url(server: FirebirdServer, name: str = "") -> str:
+    """The URL of a server's database, by its path: the user's own as far as ciphercost is concerned."""
+    fields: dict[str, Any] = server.connection()
+    assert server.directory is not None
+    database: Path | str = name or server.directory / "database.fdb"
+    return f"firebird://{fields['user']}@localhost:{fields['port']}/{database}"

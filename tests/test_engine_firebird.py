@@ -1,0 +1,258 @@
+"""firebird: found where it is, started as it should be, a database of our own on a server of the user's; and the words when not."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+import firebird
+from ciphercost import engines, guard, mechanisms, record
+from ciphercost.agent import Agent
+from ciphercost.engines import Installation
+from ciphercost.engines.firebird import (
+    ENGINE,
+    FILE,
+    PASSWORD_FILE,
+    FirebirdServer,
+    RunningServer,
+    database_in,
+    home_of,
+    matches,
+)
+from ciphercost.errors import AgentError, MissingServer, RunError, UsageError
+from processes import wait_for
+
+WIRE_CRYPT = mechanisms.get("wire-crypt")
+
+
+@pytest.fixture(scope="module")
+def installation(require_server: Callable[[str], Installation]) -> Installation:
+    return require_server("firebird")
+
+
+@pytest.fixture(scope="module")
+def server(installation: Installation) -> Iterator[FirebirdServer]:
+    with firebird.started(installation) as made:
+        yield made
+
+
+# ── finding ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_version_is_matched_by_its_beginning() -> None:
+    assert all(matches("4.0.5", wanted) for wanted in ("", "4", "4.0", "4.0.5"))
+    assert not any(matches("4.0.5", wanted) for wanted in ("3", "4.1", "4.0.50", "40"))
+
+
+def test_what_is_installed_is_found_in_place(installation: Installation) -> None:
+    assert ENGINE.find(installation.version[:3]).location == installation.location
+    assert ENGINE.find(bindir=installation.location).version == installation.version
+    home = home_of(Path(installation.location))
+    assert home is not None
+    assert (home / "firebird.msg").exists()
+
+
+def test_a_directory_without_a_server_is_named(tmp_path: Path, installation: Installation) -> None:
+    with pytest.raises(MissingServer, match=f"--bindir {tmp_path}"):
+        ENGINE.find(bindir=str(tmp_path))
+    with pytest.raises(MissingServer, match=f"that is Firebird {installation.version}, not 3"):
+        ENGINE.find("3", bindir=installation.location)
+
+
+def test_a_version_or_a_source_that_nobody_has_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CIPHERCOST_CACHE", str(tmp_path))
+    with pytest.raises(MissingServer, match=r"no Firebird 9\.9 .*known: 4\.0"):
+        ENGINE.install("9.9")
+    with pytest.raises(UsageError, match="can't be fetched from 'maven'"):
+        ENGINE.install("4.0", "maven")
+
+
+def test_the_mechanism_is_firebirds_alone(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="Use firebird:wire-crypt"):
+        WIRE_CRYPT.fits(engines.get("postgresql"), {})
+    assert WIRE_CRYPT.connection(ENGINE, "plain", {}, tmp_path) == {"wire_crypt": "off"}
+    given = WIRE_CRYPT.connection(ENGINE, "encrypted", {"cipher": "arc4"}, tmp_path)
+    assert given == {"wire_crypt": "require", "wire_crypt_plugins": "Arc4"}
+    assert WIRE_CRYPT.connection(ENGINE, "encrypted", {}, tmp_path)["wire_crypt_plugins"] == "ChaCha64,ChaCha,Arc4"
+
+
+# ── starting ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_it_listens_on_loopback_only_and_runs_without_privileges(server: FirebirdServer) -> None:
+    status = dict(
+        line.split(":", 1) for line in Path(f"/proc/{server.pid}/status").read_text().splitlines() if ":" in line
+    )
+    user = guard.server_user()
+    assert status["Uid"].split()[0] == str(user[0] if user else os.getuid())
+    tables = Path("/proc/net/tcp").read_text() + Path("/proc/net/tcp6").read_text()
+    listening = [line.split()[1] for line in tables.splitlines() if line.split()[3] == "0A"]
+    assert [each for each in listening if each.endswith(f":{server.port:04X}")] == [f"0100007F:{server.port:04X}"]
+
+
+def test_its_own_user_has_a_random_password_that_only_its_owner_can_read(server: FirebirdServer) -> None:
+    assert server.directory is not None
+    path = server.directory / PASSWORD_FILE
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert len(path.read_text()) == 32
+    assert not list(server.directory.glob("*.sql")), "the script that held the password is gone"
+    with Agent() as agent, pytest.raises(AgentError, match="user name or password is wrong") as caught:
+        agent.connect("wrong", **{**server.connection(), "password": "guessed"})
+    assert caught.value.code == "28000"
+    with Agent() as agent:
+        connected = agent.connect("right", **server.connection())
+    assert connected["auth"] == "Srp256"
+    assert connected["server_version"].startswith("4.")
+
+
+def test_the_cryptographic_library_is_known_before_it_is_loaded(server: FirebirdServer) -> None:
+    assert server.library.startswith("LibTomCrypt 1.") or server.library == ""
+
+
+def test_a_copy_serves_its_own_data_and_stops_in_order(installation: Installation) -> None:
+    with guard.Guard(record.new_id()) as run_guard:
+        scratch = guard.scratch(run_guard.run_id, run_guard)
+        ENGINE.initialise(installation, scratch / "first", run_guard)
+        shutil.copytree(scratch / "first", scratch / "second", symlinks=True)
+        guard.hand_over(scratch / "second")
+        servers = [ENGINE.start(installation, scratch / name, run_guard) for name in ("first", "second")]
+        with Agent() as agent:
+            for number, each in enumerate(servers):
+                agent.connect(str(number), **each.connection())
+            agent.query("0", "CREATE TABLE t (n integer); INSERT INTO t VALUES (1)")
+            with pytest.raises(AgentError, match="table unknown T"):
+                agent.query("1", "SELECT * FROM t")
+            rows = [agent.query(str(number), "SELECT MON$DATABASE_NAME FROM MON$DATABASE") for number in range(2)]
+            assert rows == [[[str(scratch / name / FILE)]] for name in ("first", "second")]
+        for each in servers:
+            each.stop()
+            assert guard.start_time(each.pid) == ""
+
+
+def test_it_dies_with_its_run(installation: Installation) -> None:
+    run_guard = guard.Guard(record.new_id())
+    directory = guard.scratch(run_guard.run_id, run_guard) / "data"
+    ENGINE.initialise(installation, directory, run_guard)
+    server = ENGINE.start(installation, directory, run_guard)
+    run_guard.close()
+    wait_for("the server's end", lambda: guard.start_time(server.pid) == "")
+    assert not directory.exists()
+
+
+def test_a_server_that_can_not_start_says_why(installation: Installation, tmp_path: Path) -> None:
+    with guard.Guard(record.new_id()) as run_guard:
+        directory = guard.scratch(run_guard.run_id, run_guard) / "data"
+        ENGINE.initialise(installation, directory, run_guard)
+        with pytest.raises(RunError, match=r"Firebird 4\.\S+ did not start \(log: "):
+            ENGINE.start(installation, directory, run_guard, settings={"RemoteBindAddress": "192.0.2.1"})
+
+
+# ── a server of the user's own ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("firebird://me:secret@localhost/db", "set ISC_PASSWORD"),
+        ("firebird://localhost/db?password=secret", "set ISC_PASSWORD"),
+        ("postgresql://localhost/db", "must begin with firebird://"),
+        ("firebird://localhost:many/db", "can't be read"),
+        ("firebird://localhost/db?charset=UTF8", "parameter 'charset'"),
+        ("firebird://localhost", "names no database"),
+        ("firebird://localhost/", "names no database"),
+    ],
+)
+def test_a_url_that_can_not_be_used_is_refused_before_anything_is_done(url: str, words: str) -> None:
+    for refuse in (ENGINE.check_url, lambda url: ENGINE.find(url=url)):
+        with pytest.raises(UsageError) as caught:
+            refuse(url)
+        assert words in str(caught.value)
+        assert "secret" not in str(caught.value)
+
+
+def test_a_url_names_an_alias_or_a_path() -> None:
+    assert database_in(urlsplit("firebird://h/employee")) == "employee"
+    assert database_in(urlsplit("firebird://h//data/a%20b.fdb")) == "/data/a b.fdb"
+
+
+def test_a_running_server_is_seen_but_left_alone(
+    server: FirebirdServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fields = server.connection()
+    monkeypatch.setenv("ISC_PASSWORD", str(fields["password"]))
+    found = ENGINE.find(url=firebird.url(server, "ciphercost"))
+    assert found.source == "running"
+    with guard.Guard(record.new_id()) as run_guard:
+        running = ENGINE.start(found, tmp_path, run_guard)
+        assert isinstance(running, RunningServer)
+        assert running.pid == server.pid
+        assert running.connection() == fields
+        running.stop()
+    assert guard.start_time(server.pid) != ""
+
+
+@pytest.mark.parametrize("database", ["ciphercost", ""], ids=["alias", "path"])
+def test_a_database_of_our_own_is_made_marked_and_dropped(
+    server: FirebirdServer, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert server.directory is not None
+    fields = server.connection() | {"database": database or str(server.directory / FILE)}
+    file = server.directory / "ciphercost_run_1.fdb"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CIPHERCOST_SCRATCH", str(tmp_path / "none"))
+    (tmp_path / "runs" / "run-1").mkdir(parents=True)
+    with Agent() as agent:
+        assert ENGINE.schemas(agent, fields) == {}
+        ENGINE.make_schema(agent, fields, "ciphercost_run_1", "run-1")
+        assert file.exists()
+        with pytest.raises(AgentError, match="exists already"):
+            ENGINE.make_schema(agent, fields, "ciphercost_run_1", "run-1")
+        assert ENGINE.schemas(agent, fields) == {"ciphercost_run_1": "run-1"}
+        agent.connect("inside", **(fields | ENGINE.in_schema("ciphercost_run_1")))
+        agent.query("inside", "CREATE TABLE t (n integer)")
+        agent.disconnect("inside")
+        ENGINE.drop_schema(agent, fields, "ciphercost_run_1")
+    wait_for("the file's end", lambda: not file.exists())
+
+
+def test_a_database_without_our_mark_is_never_dropped(server: FirebirdServer) -> None:
+    assert server.directory is not None
+    path = str(server.directory / "ciphercost_theirs.fdb")
+    fields = server.connection()
+    with Agent() as agent:
+        agent.connect("own", **{**fields, "database": path, "create": True})
+        agent.disconnect("own")
+        with pytest.raises(AgentError, match="left alone"):
+            ENGINE.drop_schema(agent, fields, "ciphercost_theirs")
+    assert Path(path).exists()
+
+
+def test_a_file_that_is_there_is_left_alone(server: FirebirdServer) -> None:
+    assert server.directory is not None
+    (server.directory / "ciphercost_taken.fdb").write_bytes(b"theirs")
+    with Agent() as agent, pytest.raises(AgentError, match="exists already on that server"):
+        ENGINE.make_schema(agent, server.connection(), "ciphercost_taken", "run")
+    assert (server.directory / "ciphercost_taken.fdb").read_bytes() == b"theirs"
+
+
+def test_where_no_database_may_be_made_the_words_say_what_is_missing(installation: Installation) -> None:
+    with firebird.started(installation, DatabaseAccess="None") as own, Agent() as agent:
+        with pytest.raises(AgentError, match=r"configuration denies access.*DatabaseAccess in firebird\.conf"):
+            ENGINE.make_schema(agent, own.connection(), "ciphercost_free", "run")
+        assert own.directory is not None
+        assert not (own.directory / "ciphercost_free.fdb").exists()
+
+
+def test_the_agent_refuses_a_port_where_no_firebird_listens() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent, Agent() as agent:
+        port = silent.getsockname()[1]
+        silent.close()
+        with pytest.raises(AgentError, match="cannot connect"):
+            agent.connect("x", driver="firebird", host="127.0.0.1", port=port, user="u", password="p", database="d")
