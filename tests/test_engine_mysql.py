@@ -13,6 +13,7 @@ from urllib.parse import quote
 import pytest
 
 from ciphercost import engines, guard, workloads
+from ciphercost.agent import Agent
 from ciphercost.engines import Server
 from ciphercost.errors import MissingServer, RunError, UsageError
 from ciphercost.listening import listener
@@ -198,6 +199,21 @@ def test_the_group_is_the_servers_to_choose_or_refused_before_anything_is_starte
             else:
                 with pytest.raises((ssl.SSLError, ConnectionError)):
                     handshake(server, ca, curve)
+
+
+def test_a_group_that_the_servers_openssl_does_not_know_is_refused(home: House) -> None:
+    if home.engine.name == "mysql":
+        pytest.skip("refused already by check_factors")
+    with home.started(certificate="ecdsa-p256") as server:
+        knows = [int(part) for part in server.library.split()[1].split(".")[:2]] >= [3, 5]
+    factors = {"group": "x25519mlkem768", "certificate": "ecdsa-p256"}
+    if knows:
+        with home.started(None, **factors) as server, Agent() as agent:
+            answer = agent.connect("a", **home.fields(server, "encrypted", **factors))
+            assert answer["group"] == "X25519MLKEM768"
+        return
+    with pytest.raises(UsageError, match="doesn't know the group x25519mlkem768"), home.started(None, **factors):
+        pass
 
 
 # ── workloads ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -12,29 +12,35 @@ from pathlib import Path
 import pytest
 
 from ciphercost import engines, guard, record
-from ciphercost.engines import Installation, Server
+from ciphercost.engines import Server
+from conftest import RequireServer
+from mysql_servers import OFF
 
 CLI = str(Path(sys.executable).parent / "ciphercost")
 
 
-@pytest.fixture
-def server(require_postgresql: Installation, tmp_path: Path) -> Iterator[Server]:
-    engine = engines.get("postgresql")
+@pytest.fixture(params=["postgresql", "mysql", "mariadb"])
+def server(
+    request: pytest.FixtureRequest, require_server: RequireServer, tmp_path: Path
+) -> Iterator[tuple[Server, str]]:
+    """A server without TLS, and its URL."""
+    name = request.param
+    installation, engine = require_server(name), engines.get(name)
     with guard.Guard(record.new_id()) as run_guard:
         scratch = guard.scratch(run_guard.run_id, run_guard)
-        engine.initialise(require_postgresql, scratch / "data", run_guard)
-        started = engine.start(require_postgresql, scratch / "data", run_guard, logs=tmp_path)
-        yield started
+        engine.initialise(installation, scratch / "data", run_guard)
+        started = engine.start(installation, scratch / "data", run_guard, settings=OFF.get(name), logs=tmp_path)
+        fields = started.connection()
+        yield started, f"{name}://{fields['user']}@localhost:{fields['port']}/{fields['database']}"
         started.stop()
 
 
-def url_of(server: Server) -> str:
-    fields = server.connection()
-    return f"postgresql://{fields['user']}@localhost:{fields['port']}/{fields['database']}"
-
-
 def environment(tmp_path: Path) -> dict[str, str]:
-    ours = {name: value for name, value in os.environ.items() if name not in ("PGPASSWORD", "PGPASSFILE")}
+    ours = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("PGPASSWORD", "PGPASSFILE", "MYSQL_PWD", "MYSQL_HOME")
+    }
     return {**ours, "HOME": str(tmp_path)}
 
 
@@ -59,20 +65,24 @@ def on_a_terminal(argv: list[str], typed: str, env: dict[str, str]) -> tuple[int
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), shown
 
 
-def test_on_a_terminal_the_password_is_asked_for_once_and_never_shown(server: Server, tmp_path: Path) -> None:
-    password = str(server.connection()["password"])
-    status, shown = on_a_terminal([CLI, "prove", url_of(server)], password, environment(tmp_path))
+def test_on_a_terminal_the_password_is_asked_for_once_and_never_shown(
+    server: tuple[Server, str], tmp_path: Path
+) -> None:
+    started, url = server
+    password = str(started.connection()["password"])
+    status, shown = on_a_terminal([CLI, "prove", url], password, environment(tmp_path))
     assert shown.count("Password of ciphercost at 127.0.0.1:") == 1
     assert password not in shown
     # This server has no TLS: it is the log-in in clear that shows that the password served.
     assert "the server says: not encrypted" in shown
     assert "asks for a password" not in shown
+    assert "Access denied" not in shown
     assert status == 1
 
 
-def test_without_a_terminal_nothing_is_asked(server: Server, tmp_path: Path) -> None:
+def test_without_a_terminal_nothing_is_asked(server: tuple[Server, str], tmp_path: Path) -> None:
     done = subprocess.run(
-        [CLI, "prove", url_of(server)],
+        [CLI, "prove", server[1]],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -81,5 +91,8 @@ def test_without_a_terminal_nothing_is_asked(server: Server, tmp_path: Path) -> 
     )
     assert done.returncode == 1
     assert "Password of" not in done.stdout + done.stderr
-    assert "the server asks for a password and none was given" in done.stdout
+    said = done.stdout + done.stderr
+    assert "the server asks for a password and none was given" in said or "(using password: NO)" in " ".join(
+        said.split()
+    )
     assert "Traceback" not in done.stderr

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ciphercost.engines import Installation
-from ciphercost.errors import MissingServer
+from ciphercost import sources
+from ciphercost.engines import Installation, Server
+from ciphercost.errors import MissingServer, UsageError
 from ciphercost.guard import hand_over, server_user
 from ciphercost.mechanisms import tls
 from ciphercost.mysql_family import Family, accounts, own_file, share
@@ -34,6 +35,8 @@ system_default = default
 [default]
 Groups = {}
 """
+ML_KEM_SINCE = (3, 5)
+"""OpenSSL's version."""
 AFTER = """\
 DELETE FROM global_priv WHERE User = 'root' OR User = '';
 DELETE FROM proxies_priv;
@@ -77,6 +80,27 @@ class Mariadb(Family):
             guard.run([*base, "--bootstrap"], user=server_user(), cwd=directory, stdin=script)
         finally:
             script.unlink()
+
+    def start(
+        self,
+        installation: Installation,
+        directory: Path,
+        guard: Guard,
+        *,
+        cpus: Iterable[int] | None = None,
+        settings: Mapping[str, str] | None = None,
+        logs: Path | None = None,
+    ) -> Server:
+        """OpenSSL reads over a group that it doesn't know, and the server would start with none: so that is refused here."""
+        server = super().start(installation, directory, guard, cpus=cpus, settings=settings, logs=logs)
+        configuration = (settings or {}).get("env:OPENSSL_CONF", "")
+        if configuration.endswith("mlkem768.cnf") and sources.version_key(server.library)[:2] < ML_KEM_SINCE:
+            server.stop()
+            raise UsageError(
+                f"mariadb {installation.version} runs with {server.library}, which doesn't know the group x25519mlkem768 "
+                "(3.5 is the first that does). Use mariadb@11.8, or leave group out."
+            )
+        return server
 
     def tls_settings(self, pki: Pki, factors: Mapping[str, str]) -> dict[str, str]:
         """The server has no setting for the group, but its OpenSSL has."""
