@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ciphercost import guard, pipeline, plan, provision, record
+from ciphercost import experiment, guard, pipeline, plan, provision, record
 from ciphercost.agent import Agent
 from ciphercost.model import CellSpec, Spec
 from run import Row
@@ -56,13 +56,15 @@ def one_after_the_other(cell: CellSpec, place: Path) -> float:
     (place / "logs").mkdir(exist_ok=True)
     with guard.Guard(run_id) as run_guard:
         scratch = guard.scratch(run_id, run_guard)
-        cores = {plan.cores(1, pipeline.available_cpus(), "one-core")[0][0]}
+        shared = provision.Shared(scratch / "secrets" / "group-0")
+        cores = {plan.cores(1, experiment.available_cpus(), "one-core")[0][0]}
         with (
-            provision.bench(cell, run_guard, scratch, place / "logs", 0) as bench,
-            bench.session(1, cores, cores) as twins,
-            pipeline.out_of_the_way(cores),
+            provision.bench(cell, run_guard, scratch, place / "logs", 0, shared) as bench,
+            shared.session(),
+            experiment.out_of_the_way(cores),
             Agent(cpus=cores) as agent,
         ):
+            twins = bench.twins(1, cores, cores)
             agent.program(bench.program)
             rates = []
             for arm, fields in twins.connect.items():

@@ -7,10 +7,11 @@ from collections.abc import Callable
 
 import pytest
 
-from ciphercost import engines
+from ciphercost import engines, sources
 from ciphercost.engines import Installation
 
 Require = Callable[[object, str], None]
+RequireServer = Callable[..., Installation]
 
 
 def _require(found: object, reason: str) -> None:
@@ -27,9 +28,20 @@ def require() -> Require:
     return _require
 
 
+def _require_server(name: str, version: str = "") -> Installation:
+    found = [each for each in engines.get(name).available() if sources.matches(each.version, version)]
+    wanted = f"{name}@{version}" if version else name
+    _require(found, f"no {wanted} here: `ciphercost install {wanted}`")
+    return found[0]
+
+
+@pytest.fixture(scope="session")
+def require_server() -> RequireServer:
+    """`require_server(name, version="")`: an installation that is here already; nothing is fetched for it."""
+    return _require_server
+
+
 @pytest.fixture(scope="session")
 def require_postgresql() -> Installation:
-    """A PostgreSQL that is here already; nothing is fetched for it."""
-    found = list(engines.get("postgresql").available())
-    _require(found, "no PostgreSQL here: `ciphercost install postgresql`")
-    return found[0]
+    """A PostgreSQL of any version."""
+    return _require_server("postgresql")

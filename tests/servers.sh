@@ -14,5 +14,9 @@ if ! command -v mvn >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev
         || echo "maven can't be installed: no servers from there"
 fi
 command -v mvn >/dev/null && "$ciphercost" install postgresql@17 --source maven
-[ "$(id -u)" = 0 ] && command -v mmdebstrap >/dev/null && "$ciphercost" install postgresql@18 --source debian
+if [ "$(id -u)" = 0 ] && command -v mmdebstrap >/dev/null; then
+    for server in postgresql@18 postgresql@15 mysql@9.7 mariadb@11.8 mariadb@10.11; do
+        "$ciphercost" install "$server" --source debian
+    done
+fi
 exit 0

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from ciphercost import engines, guard, mechanisms, record
+from ciphercost.agent import Agent
 from ciphercost.engines import Installation, Server
 from ciphercost.engines.postgresql import (
     ENGINE,
@@ -22,15 +23,16 @@ from ciphercost.engines.postgresql import (
     PASSWORD_FILE,
     RunningServer,
     major,
-    matches,
     options,
     password_for,
 )
 from ciphercost.errors import MissingServer, RunError, UsageError
 from ciphercost.guard import Guard
 from ciphercost.listening import address_of, free_port, listener
-from ciphercost.mechanisms.tls import SUITES_13
-from conftest import Require
+from ciphercost.mechanisms.tls import GROUPS, SUITES_13, suite
+from ciphercost.prove import other_than_asked
+from ciphercost.sources import matches
+from conftest import Require, RequireServer
 
 TLS = mechanisms.get("tls")
 Start = Callable[..., Server]
@@ -169,7 +171,7 @@ def test_a_port_that_was_taken_meanwhile_is_tried_again(start: Start, monkeypatc
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         offered = iter([taken.getsockname()[1], free_port()])
-        monkeypatch.setattr("ciphercost.engines.postgresql.free_port", lambda: next(offered))
+        monkeypatch.setattr("ciphercost.launch.free_port", lambda: next(offered))
         assert port_of(start()) != taken.getsockname()[1]
 
 
@@ -238,43 +240,37 @@ def handshake(server: Server, context: ssl.SSLContext) -> tuple[str, str]:
             return encrypted.version() or protocol, name
 
 
-@pytest.mark.parametrize(
-    ("factors", "protocol", "cipher"),
-    [
-        ({"certificate": "ecdsa-p256"}, "TLSv1.3", "TLS_AES_256_GCM_SHA384"),
-        ({"version": "1.2"}, "TLSv1.2", "ECDHE-RSA-AES256-GCM-SHA384"),
-        ({"version": "1.2", "cipher": "aes128-gcm"}, "TLSv1.2", "ECDHE-RSA-AES128-GCM-SHA256"),
-        (
-            {"version": "1.2", "cipher": "chacha20", "certificate": "ecdsa-p256", "group": "p384"},
-            "TLSv1.2",
-            "ECDHE-ECDSA-CHACHA20-POLY1305",
-        ),
-    ],
-)
-def test_the_server_offers_what_the_factors_say_and_nothing_else(
-    start: Start, scratch: Path, factors: dict[str, str], protocol: str, cipher: str
-) -> None:
-    server = start(**factors)
-    fields = TLS.connection(ENGINE, "encrypted", factors, scratch / "secrets")
-    context = ssl.create_default_context(cafile=str(fields["tls_ca"]))
-    assert handshake(server, context) == (protocol, cipher)
-    if protocol == "TLSv1.3":
-        context.maximum_version = ssl.TLSVersion.TLSv1_2
-    else:
-        context.minimum_version = ssl.TLSVersion.TLSv1_3
-    with pytest.raises(ssl.SSLError):
-        handshake(server, context)
+def client_of(ca: Path, factors: dict[str, str]) -> ssl.SSLContext:
+    """Python's own TLS, pinned as the agent is. It can't choose among TLS 1.3's suites: there it takes what the server prefers."""
+    full = TLS.check(factors)
+    context = ssl.create_default_context(cafile=str(ca))
+    context.minimum_version = context.maximum_version = ssl.TLSVersion[f"TLSv{full['version'].replace('.', '_')}"]
+    if full["version"] == "1.2":
+        context.set_ciphers(suite(full))
+    return context
 
 
-@pytest.mark.parametrize("cipher", ["aes128-gcm", "chacha20"])
-def test_tls_13_suites_can_be_chosen_where_openssl_or_the_server_lets_us(
-    start: Start, scratch: Path, cipher: str, require_postgresql: Installation
+@pytest.mark.parametrize("certificate", ["rsa2048", "rsa4096", "ecdsa"])
+def test_one_server_offers_every_version_and_suite_and_the_client_pins_them(
+    start: Start, scratch: Path, certificate: str
 ) -> None:
-    server = start(cipher=cipher, certificate="ecdsa-p256")
-    if "1.1.1" in server.library and major(require_postgresql.version) < 18:
-        pytest.skip("the builds from Maven before version 18 read no OpenSSL configuration: the client alone decides")
-    ca = scratch / "secrets" / "tls-ecdsa-p256" / "ca.pem"
-    assert handshake(server, ssl.create_default_context(cafile=str(ca))) == ("TLSv1.3", SUITES_13[cipher])
+    server = start(certificate=certificate)
+    ca = Path(str(TLS.connection(ENGINE, "encrypted", {"certificate": certificate}, scratch / "secrets")["tls_ca"]))
+    for cipher in SUITES_13:
+        factors = {"version": "1.2", "cipher": cipher, "certificate": certificate}
+        wanted = suite(TLS.check(factors))
+        assert handshake(server, client_of(ca, factors)) == ("TLSv1.2", wanted)
+    assert handshake(server, client_of(ca, {"version": "1.3"}))[0] == "TLSv1.3"
+
+
+def test_cells_that_differ_in_version_or_suite_ask_for_the_same_server(scratch: Path) -> None:
+    settings = [
+        TLS.server_settings(ENGINE, TLS.check(factors), scratch / "secrets")
+        for factors in ({}, {"version": "1.2"}, {"cipher": "chacha20"}, {"verify": "ca"})
+    ]
+    assert all(each == settings[0] for each in settings)
+    assert TLS.server_settings(ENGINE, TLS.check({"certificate": "ecdsa"}), scratch / "secrets") != settings[0]
+    assert TLS.server_settings(ENGINE, TLS.check({"group": "p384"}), scratch / "secrets") != settings[0]
 
 
 def test_one_server_serves_both_arms_and_its_own_view_tells_them_apart(
@@ -297,16 +293,64 @@ def test_another_ca_is_refused(start: Start, tmp_path: Path) -> None:
         handshake(server, other)
 
 
+@pytest.mark.parametrize("version", ["15", "17", "18"])
+def test_the_whole_tls_matrix_on_every_version(
+    require_server: RequireServer, run_guard: Guard, scratch: Path, tmp_path: Path, version: str
+) -> None:
+    """One server a certificate; each version, suite and verification by the client alone. Then each group that is on offer."""
+    installation = require_server("postgresql", version)
+    data = scratch / f"matrix-{version}"
+    ENGINE.initialise(installation, data, run_guard)
+    with Agent() as agent:
+
+        def seen(server: Server, factors: dict[str, str]) -> dict[str, object]:
+            fields = TLS.connection(ENGINE, "encrypted", factors, scratch / "secrets")
+            answer = agent.connect("a", **server.connection(), **fields)
+            rows = agent.query("a", ENGINE.tls_witness)
+            assert rows == [["t", answer["protocol"], answer["cipher"]]]
+            assert other_than_asked(answer, fields) == ""
+            return answer
+
+        def started(**factors: str) -> Server:
+            settings = TLS.server_settings(ENGINE, TLS.check(factors), scratch / "secrets")
+            return ENGINE.start(installation, data, run_guard, settings=settings, logs=tmp_path)
+
+        for certificate, key in (("rsa2048", "RSA 2048"), ("rsa4096", "RSA 4096"), ("ecdsa-p256", "P-256")):
+            server = started(certificate=certificate)
+            for protocol in ("1.2", "1.3"):
+                for cipher in SUITES_13:
+                    factors = {"version": protocol, "cipher": cipher, "certificate": certificate}
+                    answer = seen(server, factors)
+                    assert answer["cipher"] == suite(TLS.check(factors))
+                    assert key in str(answer["peer_key"])
+            for verify, verified in (("full", True), ("ca", True), ("require", False)):
+                assert seen(server, {"verify": verify, "certificate": certificate})["verified"] is verified
+            server.stop()
+        for group in GROUPS:
+            try:
+                ENGINE.check_factors("tls", {"group": group}, installation.version)
+            except UsageError:
+                assert major(installation.version) < 18
+                continue
+            if group == "x25519mlkem768" and "1.1.1" in server.library:
+                continue  # the builds from Maven know no ML-KEM
+            server = started(group=group)
+            assert seen(server, {"group": group})["group"] == GROUPS[group]
+            server.stop()
+
+
 def test_settings_are_said_in_the_words_of_each_version() -> None:
-    factors = TLS.check({"cipher": "aes128-gcm", "group": "p256"})
-    settings = {"ssl_tls13_ciphers": "TLS_AES_128_GCM_SHA256", "ssl_groups": "P-256", "ssl": "on"}
-    assert factors["cipher"] == "aes128-gcm"
-    assert options("18.4", settings) == (settings, "")
-    older, configuration = options("17.5", settings)
-    assert older == {"ssl": "on", "ssl_ecdh_curve": "prime256v1"}
-    assert "Ciphersuites = TLS_AES_128_GCM_SHA256\n" in configuration
+    settings = {"ssl_groups": "P-256", "ssl": "on"}
+    assert options("18.4", settings) == settings
+    assert options("17.5", settings) == {"ssl": "on", "ssl_ecdh_curve": "prime256v1"}
+
+
+def test_a_group_that_the_version_can_not_offer_is_refused_before_anything_is_started() -> None:
+    for version in ("", "18.4"):
+        ENGINE.check_factors("tls", {"group": "x25519"}, version)
+    ENGINE.check_factors("tls", {"group": "p384"}, "15.18")
     with pytest.raises(UsageError, match="before version 18 only p256 and p384"):
-        options("17.5", {"ssl_groups": "X25519"})
+        ENGINE.check_factors("tls", {"group": "x25519"}, "17.5")
 
 
 def test_resumption_is_refused_for_a_server_that_has_none() -> None:
@@ -324,6 +368,7 @@ def test_a_version_is_asked_for_by_its_major_number_or_in_full() -> None:
     assert not matches("17.5", "17.50")
     assert not matches("17.5", "1")
     assert not matches("17.5", "18")
+    assert matches("18beta1", "18")
 
 
 def test_a_directory_without_a_server_is_named(tmp_path: Path) -> None:

@@ -162,6 +162,12 @@ def test_slices_leave_room_for_the_blocks_of_a_session() -> None:
     assert length == pytest.approx(1.0)
 
 
+def test_operations_that_outlast_the_time_still_get_slices_in_which_one_of_each_connection_ends() -> None:
+    length = plan.choose_slice_length(pilot(np.zeros(16), rate=0.5), 0.05, session_seconds=5.0, clients=2)
+    assert length * 0.8 * 0.5 == pytest.approx(2)
+    assert plan.choose_slice_length(pilot(np.zeros(16), rate=1e-6), 0.05, session_seconds=5.0) == plan.LONGEST
+
+
 def test_without_a_pilot_a_slice_is_half_a_second() -> None:
     assert plan.choose_slice_length(np.empty((0, 2)), 0.05) == 0.5
     assert plan.choose_slice_length(pilot(np.zeros(8)), 0.05) == 0.5
@@ -172,7 +178,7 @@ def test_without_a_pilot_a_slice_is_half_a_second() -> None:
 def test_a_slice_length_is_always_within_its_bounds(seed: int, pairs: int, rate: float, session: float) -> None:
     noise = np.random.default_rng(seed).normal(0, 0.1, 2 * pairs)
     length = plan.choose_slice_length(pilot(noise, rate), 0.05, session_seconds=session)
-    assert 0.1 <= length <= 5.0
+    assert 0.1 <= length <= max(5.0, 1 / (0.8 * rate) * 2)
 
 
 # ── warm-up ───────────────────────────────────────────────────────────────────────────────────────────────────────────

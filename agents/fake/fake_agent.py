@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """fake agent: speaks the protocol, makes no load, and answers slices from a model with a known effect. For tests of the pipeline.
 
-    fake_agent.py [--effect 0.02] [--sd 0.01] [--drift 0.0] [--rate 20000] [--differ] [--die-after N] [--seed 1]
+    fake_agent.py [--effect 0.02] [--busy 50000] [--die-busy 60000] [--sd 0.01] [--drift 0.0] [--rate 20000] [--differ] [--die-after N] [--seed 1]
 
 Time is virtual: a slice of five seconds is answered at once. `--effect`: the encrypted arm's operations take that much longer.
 """
@@ -35,6 +35,7 @@ FIELDS: dict[str, tuple[dict[str, type | tuple[type, ...]], dict[str, type | tup
         {"arm": str, "seconds": (int, float)},
         {"discard": (int, float), "seed": int, "rate": (int, float), "operations": int},
     ),
+    "floor": ({"cipher": str, "bytes": int}, {}),
     "disconnect": ({"arm": str}, {}),
     "bye": ({}, {}),
 }
@@ -151,7 +152,7 @@ class FakeAgent:
         self.arms[arm] = fields
         return {
             "type": "connected", "arm": arm, "connections": fields.get("connections", 1), "encrypted": False, "protocol": "", "cipher": "",
-            "group": "", "resumed": 0, "verified": False, "peer": "", "peer_key": "", "server_version": "", "library": "",
+            "group": "", "resumed": 0, "verified": False, "peer": "", "peer_key": "", "server_version": "", "auth": "", "library": "",
         }  # fmt: skip
 
     def query(self, arm: str, **_: Any) -> dict[str, Any]:
@@ -175,6 +176,11 @@ class FakeAgent:
         slow = math.exp(self.random.gauss(0, self.options.sd) + self.options.drift * self.clock)
         if arm == "encrypted":
             slow *= 1 + self.options.effect
+        busy = self.arms[arm].get("busy_ns", 0)
+        if self.options.busy and busy:
+            slow *= busy / self.options.busy
+            if self.options.die_busy and busy >= self.options.die_busy:
+                sys.exit(3)
         latency = 1e9 / self.options.rate * slow
         done = operations or round(min(rate or 1e18, 1e9 / latency) * counted)
         self.clock += done * latency / 1e9 if operations else seconds
@@ -184,6 +190,15 @@ class FakeAgent:
             "cpu_user_ns": round(done * latency * 0.6), "cpu_system_ns": round(done * latency * 0.3),
             "bytes_sent": 0, "bytes_received": 0, "segments_sent": 0, "segments_received": 0, "connects": 0, "resumed": 0, "late": 0,
             "threads": 1, "histogram": histogram(latency, done), "first_error": "",
+        }  # fmt: skip
+
+    def floor(self, cipher: str, **fields: Any) -> dict[str, Any]:
+        costs = {"aes256-gcm": 0.1, "aes128-gcm": 0.09, "chacha20": 0.3}
+        if cipher not in costs or fields["bytes"] < 1:
+            raise Refused("bad-message", "a cipher that is known, and at least one byte")
+        return {
+            "type": "floor", "cipher": cipher, "bytes": fields["bytes"], "ns_per_byte_seal": costs[cipher],
+            "ns_per_byte_open": costs[cipher], "library": "",
         }  # fmt: skip
 
     def disconnect(self, arm: str) -> dict[str, Any]:
@@ -230,6 +245,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--effect", type=float, default=0.0)
     parser.add_argument("--sd", type=float, default=0.0)
+    parser.add_argument(
+        "--busy", type=int, default=0, metavar="NS", help="busy_ns that stands for no effect; longer ones are one"
+    )
+    parser.add_argument(
+        "--die-busy", type=int, default=0, metavar="NS", help="end in a slice of an arm as busy as this"
+    )
     parser.add_argument("--drift", type=float, default=0.0, help="log change a second of virtual time")
     parser.add_argument("--rate", type=float, default=20_000.0)
     parser.add_argument("--differ", action="store_true", help="the encrypted arm returns other rows")

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,9 +24,14 @@ from ciphercost.model import AgentSlice
 from ciphercost.workloads import Program
 
 PROTOCOL = 1
+QUERIES_AHEAD = 16
+"""Requests sent before the first of them is answered."""
 COPY_LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 """What COPY escapes with a letter."""
+FLOOR_BYTES = 16_000_000
+"""Sealed and opened for a floor: 2 to 5 ms by instructions of the CPU, 0.1 s without."""
 _PR_SET_PDEATHSIG = 1
+_CLONE_NEWNET = 0x40000000
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -59,12 +64,27 @@ def undisturbed() -> Iterator[None]:
             signal.raise_signal(number)
 
 
+def enter(netns: Path) -> None:
+    """Move this thread into a network namespace. Raises OSError."""
+    descriptor = os.open(netns, os.O_RDONLY | os.O_CLOEXEC)
+    if _libc.setns(descriptor, _CLONE_NEWNET) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(netns))
+    os.close(descriptor)
+
+
 class Agent:
     """A running agent. Use as a context manager: leaving it ends the process."""
 
     def __init__(
-        self, argv: list[str] | None = None, *, cpus: Iterable[int] | None = None, log: Path | None = None
+        self,
+        argv: list[str] | None = None,
+        *,
+        cpus: Iterable[int] | None = None,
+        log: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        netns: Path | None = None,
     ) -> None:
+        """`env` is added to this process's environment; `netns`: a network namespace that the agent lives in."""
         self._argv = argv or [find()]
         self._buffer = b""
         wanted = set(cpus) if cpus is not None else None
@@ -72,6 +92,8 @@ class Agent:
         def before_exec() -> None:
             # The agent must not outlive a controller that is killed by force.
             _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            if netns:
+                enter(netns)
             if wanted:
                 os.sched_setaffinity(0, wanted)
 
@@ -83,6 +105,7 @@ class Agent:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
+                env={**os.environ, **(env or {})},
                 bufsize=0,
                 start_new_session=True,  # Ctrl-C at the terminal is for the controller alone
                 preexec_fn=before_exec,
@@ -202,6 +225,41 @@ class Agent:
         if not answer["rows"]:
             return []
         return [[_unescape(value) for value in row.split("\t")] for row in answer["text"].split("\n")]
+
+    def queries(self, arm: str, statements: Iterable[str], *, timeout: float = 600.0) -> int:
+        """Run statements one after the other, answers thrown away; returns how many. Raises AgentError with the first that failed.
+
+        Requests are sent ahead of their answers, so that the server waits for the agent alone and not for this process.
+        `timeout`: seconds for any one answer.
+        """
+        sent = answered = 0
+        ahead = iter(statements)
+        more = True
+        while more or answered < sent:
+            # Few enough that neither pipe ever fills up while both ends write.
+            while more and sent - answered < QUERIES_AHEAD:
+                statement = next(ahead, None)
+                if statement is None:
+                    more = False
+                    break
+                self.send({"type": "query", "arm": arm, "sql": statement})
+                sent += 1
+            if answered == sent:
+                break
+            line = self.line(timeout)
+            answered += 1
+            if line.startswith(b'{"type":"error"'):
+                answer = self._decode(line)
+                while answered < sent:  # what was sent ahead has answers too
+                    self.line(timeout)
+                    answered += 1
+                raise AgentError(str(answer.get("text", "")), str(answer.get("code", "agent")))
+        return answered
+
+    def floor(self, cipher: str, size: int = FLOOR_BYTES) -> dict[str, float]:
+        """What a cipher alone costs on this CPU: {"seal": ns a byte, "open": ns a byte}. Raises AgentError for an unknown cipher."""
+        answer = self.request({"type": "floor", "cipher": cipher, "bytes": size})
+        return {"seal": float(answer["ns_per_byte_seal"]), "open": float(answer["ns_per_byte_open"])}
 
     def slice(
         self,

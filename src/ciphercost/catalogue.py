@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ciphercost import engines, mechanisms, record, workloads
+from ciphercost import engines, mechanisms, record, studies, workloads
 from ciphercost.errors import UsageError, nearest
 from ciphercost.reports.terminal import wrap
 
@@ -60,6 +60,16 @@ def workloads_table() -> str:
     return table(rows)
 
 
+def studies_table() -> str:
+    rows = []
+    for name in studies.names():
+        study = studies.get(name)
+        rows.append((name, study.title))
+        rows.append(("", f"published on {study.published_server}; runs on {', '.join(study.engines)}"))
+        rows.append(("", f"--workload {' | '.join(f'{name}/{each}' for each in study.operations)}"))
+    return table(rows)
+
+
 def runs_table() -> str:
     rows = []
     for path in record.runs():
@@ -86,6 +96,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "engines": engines_table,
     "mechanisms": mechanisms_table,
     "workloads": workloads_table,
+    "studies": studies_table,
     "runs": runs_table,
 }
 

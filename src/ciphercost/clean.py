@@ -15,6 +15,7 @@ from typing import Literal
 
 import msgspec
 
+from ciphercost import link
 from ciphercost.guard import (
     CGROUP_PREFIX,
     OWNER_FILE,
@@ -30,8 +31,8 @@ GRACE_SECONDS = 60.0
 """A scratch directory without an owner file may be one that is being made."""
 ORDERLY_MS, KILL_MS = 5000, 5000
 
-Kind = Literal["process", "mount", "loop device", "control group", "directory"]
-ORDER: tuple[Kind, ...] = ("process", "mount", "loop device", "control group", "directory")
+Kind = Literal["process", "mount", "loop device", "network namespace", "control group", "directory"]
+ORDER: tuple[Kind, ...] = ("process", "mount", "loop device", "network namespace", "control group", "directory")
 """In this order they can be removed: each holds what follows it."""
 
 
@@ -80,6 +81,11 @@ def leftovers() -> list[Leftover]:
             for group in parent.glob(f"{CGROUP_PREFIX}*")
             if _ours(group) and not any(group.name.startswith(f"{CGROUP_PREFIX}{run}-") for run in living)
         )
+    found.extend(
+        Leftover("network namespace", name, name.removeprefix(link.PREFIX).rpartition("-")[0])
+        for name in link.left_behind()
+        if _ours(link.NAMESPACES / name) and not any(name.startswith(f"{link.PREFIX}{run}-") for run in living)
+    )
     found.reverse()  # the newest mount first: it may lie within an older one
     return sorted(found, key=lambda each: ORDER.index(each.kind))
 
@@ -197,6 +203,14 @@ def _detach(each: Leftover) -> None:
     subprocess.run(["losetup", "--detach", each.what], check=True, capture_output=True, text=True, timeout=60)
 
 
+def _remove_namespace(each: Leftover) -> None:
+    # Its card first, and with it the one at the other end: else the kernel takes them away only some time later.
+    subprocess.run(
+        ["ip", "-n", each.what, "link", "del", "dev", link.NEAR_END], capture_output=True, timeout=60, check=False
+    )
+    subprocess.run(["ip", "netns", "del", each.what], check=True, capture_output=True, text=True, timeout=60)
+
+
 def _remove_group(each: Leftover) -> None:
     with contextlib.suppress(FileNotFoundError):
         Path(each.what).rmdir()
@@ -212,6 +226,7 @@ REMOVERS = {
     "process": _end,
     "mount": _unmount,
     "loop device": _detach,
+    "network namespace": _remove_namespace,
     "control group": _remove_group,
     "directory": _remove_directory,
 }

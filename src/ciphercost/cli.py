@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -122,6 +123,14 @@ MEASURE = (
     click.option("--bindir", metavar="DIR", help="Binaries of the server to start."),
     click.option("--sql", metavar="FILE", help="Your own statements: pgbench's script language."),
     click.option("--csv", metavar="FILE", help="Your own rows: mixed-crud on a table made from this file."),
+    click.option(
+        "--cpu-crypto",
+        type=click.Choice(["on", "off"]),
+        help="off: both arms without the CPU's AES instructions. [default: on]",
+    ),
+    click.option("--bandwidth", metavar="RATE", help="Both arms over a link this fast each way: 100mbit. Needs root."),
+    click.option("--delay", metavar="DURATION", help="Both arms with this much added to each round trip: 10ms."),
+    click.option("--mtu", type=int, help="Both arms over a link of this MTU: 1500. Needs root."),
 )
 
 
@@ -139,7 +148,7 @@ def _cell(target: str, given: dict[str, Any]) -> Any:
         raise UsageError("--workload and --sql both say what an operation is: leave one of them out")
     if given["csv"] and not given.get("no_progress"):
         announce_reading(given["csv"])
-    for name in ("clients", "rows", "rate", "sessions"):
+    for name in ("clients", "rows", "rate", "sessions", "mtu"):
         if given.get(name) is not None and given[name] <= 0:
             raise UsageError(
                 f"--{name} {given[name]}: must be at least 1" if name != "rate" else "--rate: must be above 0"
@@ -160,6 +169,10 @@ def _cell(target: str, given: dict[str, Any]) -> Any:
         bindir=given["bindir"] or "",
         sql=given["sql"] or "",
         csv=given["csv"] or "",
+        cpu_crypto=given["cpu_crypto"] or "on",
+        bandwidth=given["bandwidth"] or "",
+        delay=given["delay"] or "",
+        mtu=given["mtu"] or 0,
     )
 
 
@@ -213,20 +226,30 @@ def _spec(cells: list[Any], given: dict[str, Any]) -> Any:
 
 
 def _run(spec: Any, given: dict[str, Any]) -> None:
-    from ciphercost import pipeline, reports, watch
+    from ciphercost import pipeline
+
+    banner(spec)
+    failed = _measure(
+        given, partial(pipeline.run_in, spec), lambda result: any(cell.status != "ok" for cell in result.cells)
+    )
+    raise click.exceptions.Exit(COST_OF_FAILURE if failed else 0)
+
+
+def _measure(given: dict[str, Any], run_in: Callable[..., Any], failed: Callable[[Any], bool]) -> bool:
+    """Run it, print it, keep it; whether anything of it failed."""
+    from ciphercost import reports, watch
 
     # The command as typed goes into the record: passwords are never arguments, so there is none in it.
     command = shlex.join(["ciphercost", *sys.argv[1:]])
-    banner(spec)
     watcher = watch.pick(not given["no_progress"])
-    result, directory = pipeline.run_in(spec, given["output"], watcher, command)
+    result, directory = run_in(given["output"], watcher, command)
     to_stdout = str(given["json_"]) == "-"
     click.echo(reports.get("json" if to_stdout else "terminal")(result))
     if not to_stdout:
         click.echo(f"kept in {directory}; again: ciphercost report {directory}")
     if given["json_"] and not to_stdout:
         write(given["json_"], reports.get("json")(result) + "\n")
-    raise click.exceptions.Exit(COST_OF_FAILURE if any(cell.status != "ok" for cell in result.cells) else 0)
+    return failed(result)
 
 
 LONG_BYTES, READ_BYTES_A_SECOND = 100e6, 15e6
@@ -278,7 +301,16 @@ def quick(**given: Any) -> None:
 @cli.command()
 @click.argument("targets", nargs=-1, required=True, metavar="ENGINE[@VERSION]:MECHANISM… | FILE.toml")
 @options(
-    *MEASURE, *OUTPUT, click.option("--print-spec", is_flag=True, help="Print the run as a TOML file, and run nothing.")
+    *MEASURE,
+    click.option(
+        "--matrix",
+        multiple=True,
+        metavar="NAME=A,B…",
+        help="One experiment, a cell for each value; the first is the reference, one factor differs at a time.",
+    ),
+    click.option("--split", "split_", is_flag=True, help="Where the cost comes from: handshake, request, byte."),
+    *OUTPUT,
+    click.option("--print-spec", is_flag=True, help="Print the run as a TOML file, and run nothing."),
 )
 def run(targets: tuple[str, ...], print_spec: bool, **given: Any) -> None:
     """Measure: ENGINE:MECHANISM or a spec file.
@@ -291,11 +323,46 @@ def run(targets: tuple[str, ...], print_spec: bool, **given: Any) -> None:
         refuse_beside_a_file(targets[0])
         made = spec.load(Path(targets[0]))
     else:
-        made = _spec([_cell(target, given) for target in targets], given)
+        if given["split_"] and given["matrix"]:
+            raise UsageError("--split and --matrix are two experiments: run one after the other")
+        if given["split_"] and (given["workload"] or given["sql"]):
+            raise UsageError("--split brings its own workloads: leave --workload and --sql out")
+        cells = [_cell(target, given) for target in targets]
+        several = spec.split if given["split_"] else lambda cell: spec.matrix(cell, given["matrix"])
+        made = _spec([each for cell in cells for each in several(cell)], given)
     if print_spec:
         click.echo(spec.dump(made), nl=False)
         return
     _run(made, given)
+
+
+@cli.command()
+@click.argument("study", metavar="STUDY|all")
+@options(
+    click.option("--engine", metavar="ENGINE", help="Another server than the study's own. [default: the study's]"),
+    click.option("--time", "time_", metavar="DURATION", help="Load of each operation by our method. [default: 60s]"),
+    *OUTPUT[1:],
+)
+def replicate(study: str, engine: str | None, **given: Any) -> None:
+    """Run a published study again.
+
+    As it was published, and by our method; three columns side by side. The published procedure takes two thirds of --time beside it.
+    """
+    from ciphercost import replicate as replicate_
+    from ciphercost import spec
+
+    chosen = replicate_.chosen(study)
+    if study == "all" and (given["output"] or given["json_"]):
+        raise UsageError(
+            "replicate all makes a run for each study: -o and --json name one; replicate one study at a time"
+        )
+    seconds = spec.duration(given["time_"]) if given["time_"] else replicate_.DEFAULT_SECONDS
+    specs = [(each, each.spec(engine or each.engine, seconds, given["seed"])) for each in chosen]
+    status = 0
+    for each, made in specs:
+        if _measure(given, partial(replicate_.run_in, each, made), replicate_.failed):
+            status = COST_OF_FAILURE
+    raise click.exceptions.Exit(status)
 
 
 @cli.command()
@@ -325,7 +392,22 @@ def prove(target: str, factors: tuple[str, ...], ca: str | None, bindir: str | N
     """
     from ciphercost import examine
 
-    blank: dict[str, Any] = dict.fromkeys(("workload", "clients", "rows", "regime", "pooled", "rate", "sql", "csv"))
+    blank: dict[str, Any] = dict.fromkeys(
+        (
+            "workload",
+            "clients",
+            "rows",
+            "regime",
+            "pooled",
+            "rate",
+            "sql",
+            "csv",
+            "cpu_crypto",
+            "bandwidth",
+            "delay",
+            "mtu",
+        )
+    )
     url = target if "://" in target else None
     name = examine.target_of_url(target) if url else target
     cell = _cell(name, {**blank, "factors": factors, "url": url, "ca": ca, "bindir": bindir})
@@ -354,9 +436,9 @@ def report(run_: str, format_: str, output: Path | None) -> None:
 
 
 @cli.command("list")
-@click.argument("what", required=False, metavar="[engines|mechanisms|workloads|runs]")
+@click.argument("what", required=False, metavar="[engines|mechanisms|workloads|studies|runs]")
 def list_(what: str | None) -> None:
-    """What there is: engines, mechanisms, workloads, runs."""
+    """What there is: engines, mechanisms, workloads, studies, runs."""
     from ciphercost import catalogue
 
     click.echo(catalogue.show(what))

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 import ciphercost
-from ciphercost import estimate, mechanisms, prove
+from ciphercost import conditions, engines, estimate, mechanisms, parts, plan, predict, prove, statistics
 from ciphercost.errors import UsageError
-from ciphercost.model import FORMAT, Cell, CellEstimate, CellFacts, Estimate, Proof, Result, RunFacts, Warning_
-from ciphercost.record import read_facts, read_proofs, read_slices
+from ciphercost.model import (
+    FORMAT,
+    Cell,
+    CellEstimate,
+    CellFacts,
+    Estimate,
+    Proof,
+    Result,
+    RunFacts,
+    StudyResult,
+    Warning_,
+)
+from ciphercost.record import read_facts, read_proofs, read_slices, read_study
 
 if TYPE_CHECKING:
     from ciphercost.provision import Bench, Twins
@@ -39,6 +53,7 @@ def conclude(directory: Path) -> Result:
         cell(facts, number, next(corrected) if found is not None else None, proofs)
         for number, found in enumerate(estimates)
     ]
+    cells = compared(facts, cells, estimators)
     return Result(
         format=FORMAT,
         id=facts.id,
@@ -51,7 +66,34 @@ def conclude(directory: Path) -> Result:
         command=facts.command,
         spec=facts.spec,
         overhead_of_controller=facts.idle_seconds / facts.load_seconds if facts.load_seconds else None,
+        parts=parts.split(cells),
+        study=study(directory, cells),
     )
+
+
+def compared(facts: RunFacts, cells: list[Cell], estimators: list[estimate.CellEstimator]) -> list[Cell]:
+    """The cells, those that share their sessions compared with the first of them; p-values corrected for all of these. Pure."""
+    against: dict[int, Estimate] = {}
+    for first, *others in plan.groups(facts.spec):
+        for number in others:
+            if cells[first].overhead and cells[number].overhead:
+                found = estimators[number].against(estimators[first], facts.spec.mode)
+                if found is not None:
+                    against[number] = found
+    adjusted = iter(statistics.holm([each.p_value or 0.0 for each in against.values()]))
+    for number, found in against.items():
+        corrected = msgspec.structs.replace(found, p_value=next(adjusted))
+        cells[number] = msgspec.structs.replace(cells[number], against_reference=corrected)
+    return cells
+
+
+def study(directory: Path, cells: list[Cell]) -> StudyResult | None:
+    """The published study beside its repetition here, in a run of `replicate`. Nothing of an arm that was not proven."""
+    if (found := read_study(directory)) is None:
+        return None
+    from ciphercost import studies
+
+    return studies.get(found.study).compare(found, cells)
 
 
 def refuse_unproven(facts: RunFacts, counted: set[tuple[int, int]], proofs: list[tuple[int, Proof]]) -> None:
@@ -94,6 +136,9 @@ def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[
         reason=reason,
         encryption=known.encryption,
         cores=known.cores,
+        conditions=conditions.named(known.spec),
+        floor=known.floor,
+        predicted=predicted(known, found) if found else {},
         verdict=found.verdict if found else None,
         sessions=found.sessions if found else 0,
         blocks=found.blocks if found else 0,
@@ -103,7 +148,21 @@ def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[
         smallest_effect=found.smallest_effect if found else None,
         sessions_needed=found.sessions_needed if found else None,
         carryover=found.carryover if found else {},
+        added=found.added if found else {},
+        group=known.spec.group,
+        variant=known.spec.variant,
     )
+
+
+def predicted(known: CellFacts, found: CellEstimate) -> dict[str, float]:
+    """What TLS should cost by the link alone. Pure."""
+    if known.spec.mechanism != "tls":
+        return {}
+    negotiation = engines.get(known.spec.engine).tls_round_trips
+    encrypted = found.arms["encrypted"]
+    resumed = encrypted["resumed"] / encrypted["connects"] if encrypted["connects"] else 0.0
+    trips = predict.round_trips(known.encryption, known.factors.get("group", ""), negotiation, resumed)
+    return predict.predict(known.spec, trips, known.clients, found.arms)
 
 
 def overhead(known: CellFacts, found: CellEstimate) -> dict[str, Estimate]:
@@ -126,8 +185,21 @@ def describe(facts: CellFacts, bench: Bench) -> None:
     facts.workload = bench.program.name
     facts.rows = int(bench.program.parameters.get("rows", 0))
     facts.factors = {**bench.factors, **{name: str(value) for name, value in bench.program.parameters.items()}}
+    if (
+        bench.mask
+        and bench.mechanism.layer != "control"
+        and not bench.engine.embedded
+        and not conditions.mask_provable(bench.cell)
+    ):
+        facts.warnings.append(
+            Warning_(
+                "cpu-crypto-unproven",
+                "the server was told to leave out the CPU's AES instructions, but that it does is proven behind tls alone: a "
+                "library other than OpenSSL, or the kernel, would not heed it",
+            )
+        )
     if bench.cell.url:
-        facts.warnings = [
+        facts.warnings += [
             Warning_("not-restarted", "each session is new connections only: this server is not ours to restart"),
             Warning_(
                 "not-controlled", "this server is not ours: it was not started, stopped or configured for the run"
@@ -144,6 +216,19 @@ def describe_version(facts: CellFacts, version: str) -> None:
     ):
         raise UsageError(f"the server behind --url is {facts.spec.engine} {version}, not {facts.spec.version}")
     facts.version = version if facts.source == "running" else facts.version or version
+
+
+def describe_agent(facts: CellFacts, hello: Mapping[str, Any]) -> None:
+    """A mask in the user's own environment reaches server and agent too, and would go unsaid."""
+    asked = facts.spec.cpu_crypto == "off" or not hello["tls_library"]
+    if asked or hello["aes"] or "aes" not in conditions.cpu_flags():
+        return
+    hidden = Warning_(
+        "aes-hidden",
+        "OpenSSL does not use this CPU's AES instructions, though it has them: the environment masks them (OPENSSL_ia32cap or "
+        "OPENSSL_armcap); unset that, or say --cpu-crypto off, which also proves it",
+    )
+    facts.warnings = [*(each for each in facts.warnings if each != hidden), hidden]
 
 
 def describe_session(facts: CellFacts, twins: Twins, connected: dict[str, Any]) -> None:

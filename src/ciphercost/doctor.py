@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-from ciphercost import agent, clean, engines, guard, sources
+from ciphercost import agent, clean, engines, guard, link, sources
 from ciphercost.errors import CiphercostError
 
 State = Literal["ok", "warn", "missing"]
@@ -33,6 +33,7 @@ def checks() -> list[Check]:
         _cgroups(),
         _user(),
         _disk(),
+        _link(),
         _maven(),
         _debian(),
         *_engines(),
@@ -140,6 +141,14 @@ def _disk() -> Check:
     if free < ENOUGH_DISK:
         return "disk", "warn", f"{text}. Large runs need more: set CIPHERCOST_SCRATCH to a larger disk."
     return "disk", "ok", text
+
+
+def _link() -> Check:
+    try:
+        link.check_rights()
+    except CiphercostError as error:
+        return "link of --bandwidth, --mtu", "warn", str(error)
+    return "link of --bandwidth, --mtu", "ok", "can be made"
 
 
 def _maven() -> Check:

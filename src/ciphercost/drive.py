@@ -1,7 +1,7 @@
 """drive: one session of one cell: pilot, warm-up, blocks in mirrored order, then latency in an open loop. I/O by the agent, no statistics.
 
 Every slice goes to the record the moment it is answered. Time is counted as load time asked of the agent, so that a session
-has the same length on a fast and on a slow machine.
+has the same length on a fast and on a slow machine; only where operations outlast their slices is it the time taken.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ciphercost import plan
 from ciphercost.agent import Agent
 from ciphercost.errors import AgentError, RunError
 from ciphercost.estimate import CellEstimator
-from ciphercost.model import ARMS, AgentSlice, Arm, Block, CellFacts, CellSpec, Phase, SliceRecord, Spec
+from ciphercost.model import ARMS, AgentSlice, Arm, Block, CellFacts, CellSpec, Phase, SliceRecord, Spec, Warning_
 from ciphercost.provision import Twins
 from ciphercost.record import Record
 from ciphercost.sample import Sampler
@@ -29,6 +29,10 @@ from ciphercost.watch import Watcher
 
 PILOT_SLICE = 0.05
 """Seconds: fine enough to see the machine's noise at every length that a slice may get."""
+LEAST_PILOT = 8
+"""Slices of a pilot, however slow the operations are."""
+OVERRUN = 1.5
+"""A slice that took this many times what was asked waited for slow operations; then what it took is what it cost."""
 CLIENT_BOUND = 0.85
 FOREIGN = 0.05
 STEAL = 0.05
@@ -40,6 +44,12 @@ MAX_FAILURES = 3
 """Slices in a row that may fail before the cell is given up."""
 MAX_REPEATS = 2
 """Sessions that are run again with longer slices; after that the report warns."""
+
+
+def _cost(asked: float, began: float) -> float:
+    """Seconds of load that a slice cost: those asked of the agent, or those it took where operations are slow."""
+    took = time.monotonic() - began
+    return took if took > OVERRUN * asked else asked
 
 
 class NoSteadyState(RunError):
@@ -69,23 +79,22 @@ class Drive:
     def cell(self) -> CellSpec:
         return self.facts.spec
 
-    def session(
+    def begin(
         self, number: int, twins: Twins, agent: Agent, sampler: Sampler, open_arm: Callable[[Arm], None]
-    ) -> None:
-        """Run one session. `open_arm` connects an arm and sees to it that it is what was proven.
+    ) -> tuple[Iterator[None], ...]:
+        """A session's phases, in order; each is to be run to its end and pauses after every block, so that cells can take turns.
 
-        Raises RunError where it can't go on, NoSteadyState where there is no level to measure at.
+        `open_arm` connects an arm and sees to it that it is what was proven. A phase raises RunError where it can't go on,
+        NoSteadyState where there is no level to measure at.
         """
         self._twins, self._agent, self._sampler, self._open_arm = twins, agent, sampler, open_arm
         self._last_answer = 0.0
-        if not self.facts.slice_seconds:
-            self.facts.slice_seconds = self._pilot(number)
-            self.record.save_facts()
-        self._warm_up(number)
         blocks = plan.blocks(self.seed, self.number, number)
-        self._run_blocks(number, "capacity", blocks, self.budget.capacity_s, self.facts.slice_seconds, rate=0.0)
-        if self.budget.latency_s:
-            self._latency(number, blocks)
+        return self._settle(number), self._capacity(number, blocks), self._latency(number, blocks)
+
+    def pause(self) -> None:
+        """Another cell's turn: the time until the next slice is not the controller's own."""
+        self._last_answer = 0.0
 
     def precise_enough(self) -> bool:
         """Stopping is on precision, never on significance."""
@@ -116,18 +125,25 @@ class Drive:
 
     # ── phases ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
+    def _settle(self, session: int) -> Iterator[None]:
+        """Pilot, if there was none yet, and warm-up."""
+        if not self.facts.slice_seconds:
+            self.facts.slice_seconds = self._pilot(session)
+            self.record.save_facts()
+            yield
+        self._warm_up(session)
+        yield
+
     def _pilot(self, session: int) -> float:
         """Record both arms finely and choose the slice length from that."""
         if self.spec.slice_seconds:
             return self.spec.slice_seconds
         self.watcher.phase(self.number, session, "pilot")
         rates: dict[Arm, list[float]] = {arm: [] for arm in ARMS}
-        steps = max(4, int(self.budget.pilot_s / (2 * PILOT_SLICE)))
-        for step in range(2 * steps):
-            arm = ARMS[step % 2]
-            answer = self._slice(session, "pilot", 0, "", step, arm, PILOT_SLICE, discard=0.0)
-            if answer is not None:
-                rates[arm].append(np.log(max(answer.done, 1e-3) / answer.seconds))
+        spent, step = 0.0, 0
+        while step < LEAST_PILOT or spent < self.budget.pilot_s:
+            spent += self._uncounted(session, "pilot", step, ARMS[step % 2], PILOT_SLICE, rates)
+            step += 1
         shortest = min(len(rates["plain"]), len(rates["encrypted"]))
         if rates["plain"]:
             self.facts.capacity = {"pilot_per_s": float(np.exp(np.mean(rates["plain"])))}
@@ -137,6 +153,7 @@ class Drive:
             PILOT_SLICE,
             session_seconds=self.budget.capacity_s or self.budget.latency_s,
             min_blocks=self.budget.min_blocks,
+            clients=self.facts.clients,
         )
 
     def _warm_up(self, session: int) -> None:
@@ -147,23 +164,48 @@ class Drive:
         length = max(0.02, self.budget.warmup_s / (2 * plan.WARMUP_POINTS))
         while True:
             for arm in ARMS if step % 2 == 0 else ARMS[::-1]:
-                answer = self._slice(session, "warmup", 0, "", 2 * step, arm, length, discard=0.0)
-                spent += length
-                if answer is not None:
-                    rates[arm].append(np.log(max(answer.done, 1e-3) / answer.seconds))
+                spent += self._uncounted(session, "warmup", 2 * step, arm, length, rates)
             step += 1
-            enough = spent >= self.budget.warmup_s
-            if enough and plan.steady(np.array(rates["plain"]), np.array(rates["encrypted"])):
+            if spent >= self.budget.warmup_s and plan.steady(np.array(rates["plain"]), np.array(rates["encrypted"])):
                 return
-            if spent >= self.budget.warmup_limit_s:
-                raise NoSteadyState(
-                    f"after {spent:.0f} s of warm-up the throughput still changes its level; give it longer with --time, "
-                    "or look for what else runs on this machine"
+            if spent < self.budget.warmup_limit_s:
+                continue
+            if step < plan.WARMUP_POINTS:
+                # One slow operation outlasts a slice, and as many as the test for a level needs would take minutes.
+                text = (
+                    f"operations of {spent / (2 * step):.2g} s: the warm-up had {step} slices an arm, too few to tell whether "
+                    "the throughput was steady; give it longer with --time"
                 )
+                self._warn("warm-up-short", text)
+                return
+            raise NoSteadyState(
+                f"after {spent:.0f} s of warm-up the throughput still changes its level; give it longer with --time, "
+                "or look for what else runs on this machine"
+            )
+
+    def _warn(self, code: str, text: str) -> None:
+        if all(each.code != code for each in self.facts.warnings):
+            self.facts.warnings = [*self.facts.warnings, Warning_(code, text)]
+
+    def _uncounted(
+        self, session: int, phase: Phase, position: int, arm: Arm, length: float, rates: dict[Arm, list[float]]
+    ) -> float:
+        """One slice of pilot or warm-up, its log rate added to `rates`. Returns the time it took, as `_cost` counts it."""
+        began = time.monotonic()
+        answer = self._slice(session, phase, 0, "", position, arm, length, discard=0.0)
+        if answer is not None:
+            rates[arm].append(np.log(max(answer.done, 1e-3) / answer.seconds))
+        return _cost(length, began)
+
+    def _capacity(self, session: int, blocks: Iterator[Block]) -> Iterator[None]:
+        """Closed loop: each connection sends its next operation when it has the answer to the last."""
+        yield from self._run_blocks(
+            session, "capacity", blocks, self.budget.capacity_s, self.facts.slice_seconds, rate=0.0
+        )
 
     def _run_blocks(
         self, session: int, phase: Phase, blocks: Iterator[Block], seconds: float, length: float, *, rate: float
-    ) -> None:
+    ) -> Iterator[None]:
         spent, done = 0.0, 0
         least = min(self.budget.min_blocks, plan.MIN_BLOCKS)
         while spent + plan.SLICES_A_BLOCK * length <= seconds or (seconds > 0 and done < least):
@@ -173,23 +215,27 @@ class Drive:
                 if position == 1:
                     self._sampler.refresh(every=REFRESH)
                 asked = plan.lead_in_seconds(length) if position == 0 else length
+                began = time.monotonic()
                 self._slice(session, phase, block.number, block.order, position, arm, asked, rate=rate)
-                spent += asked
+                spent += _cost(asked, began)
             done += 1
             if phase == "capacity":
                 self.watcher.interval(self.number, self.estimator.throughput_interval(self.spec.mode))
                 if self.spec.mode == "quick" and self.precise_enough():
                     return
+            yield
 
-    def _latency(self, session: int, blocks: Iterator[Block]) -> None:
-        """One fixed rate for both arms, each request timed from when it was due."""
+    def _latency(self, session: int, blocks: Iterator[Block]) -> Iterator[None]:
+        """Open loop: one fixed rate for both arms, each request timed from when it was due."""
+        if not self.budget.latency_s:
+            return
         if not self.facts.rate:
             capacity = self.estimator.plain_capacity() or self.facts.capacity.get("pilot_per_s", 0.0)
             self.facts.rate = self.cell.rate or round(0.6 * capacity, 1 if capacity < 100 else 0)
             self.record.save_facts()
         if self.facts.rate > 0:
             length = plan.latency_slice_length(self.budget.latency_s, self.facts.rate, self.facts.slice_seconds)
-            self._run_blocks(session, "latency", blocks, self.budget.latency_s, length, rate=self.facts.rate)
+            yield from self._run_blocks(session, "latency", blocks, self.budget.latency_s, length, rate=self.facts.rate)
 
     # ── one slice ─────────────────────────────────────────────────────────────────────────────────────────────────────
 

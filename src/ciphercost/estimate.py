@@ -18,7 +18,7 @@ from ciphercost import statistics
 from ciphercost.describe import describe, warnings
 from ciphercost.errors import UsageError
 from ciphercost.histogram import Histogram, decode, merge, quantiles
-from ciphercost.model import ARMS, CellEstimate, Estimate, Mode, SliceRecord, Verdict
+from ciphercost.model import ARMS, Added, CellEstimate, Estimate, Mode, SliceRecord, Verdict
 from ciphercost.plan import LEAST_BLOCKS_QUICK, LEAST_SESSIONS
 from ciphercost.statistics import ALPHA, Carryover, Interval
 from ciphercost.tally import QUANTILES, Arms, Tally
@@ -240,7 +240,28 @@ class CellEstimator:
             smallest_effect=smallest,
             sessions_needed=needed,
             carryover={"lambda": carried.value, "p_value": carried.p_value},
+            added=added(main, mode),
         )
+
+    def against(self, reference: CellEstimator, mode: Mode) -> Estimate | None:
+        """This cell's throughput ratio ÷ the reference's, of the sessions that they shared; None with fewer than two.
+
+        In full mode the differences of session values, in quick mode those of blocks in their order: blocks of one round lie
+        side by side in time, so the weather that they have in common cancels.
+        """
+        if mode == "full":
+            shared = [session for session in self._values if session in reference._values]
+            values = np.array([self._centre(session) - reference._centre(session) for session in shared])
+            interval = statistics.session_interval(values, most_nu=self._most_nu) if len(values) >= 2 else None
+        else:
+            pairs = [
+                (mine, theirs)
+                for session in self._values
+                for mine, theirs in zip(self._values[session], reference._values.get(session, ()), strict=False)
+            ]
+            values = np.array([mine - theirs for mine, theirs in pairs])
+            interval = statistics.block_interval(values) if len(values) >= 2 else None
+        return None if interval is None else _estimate(interval, mode, "ratio of ratios")
 
     def _latency(self, latency: Arms, column: int, mode: Mode) -> Interval | None:
         """Log ratio of one quantile: by blocks as throughput is, sessions' Hodges–Lehmann values included."""
@@ -271,6 +292,29 @@ def holm(cells: Sequence[CellEstimate]) -> list[CellEstimate]:
         verdict: Verdict = "unresolved" if cell.verdict == "differs" and p_value >= ALPHA else cell.verdict
         result.append(msgspec.structs.replace(cell, overhead=overhead, verdict=verdict))
     return result
+
+
+ADDED: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    ("server_cpu", ("server_cpu_ns",), "work"),
+    ("client_cpu", ("client_user_ns", "client_system_ns"), "operations"),
+)
+
+
+def added(arms: Arms, mode: Mode) -> dict[str, Added]:
+    """CPU per operation, encrypted − plain, µs: the mean over sessions (quick mode: blocks) with its t interval."""
+    found: dict[str, Added] = {}
+    for name, fields, per in ADDED:
+        sides = []
+        for arm in ARMS:
+            cpu, operations = arms.by_unit(arm, mode, *fields), arms.by_unit(arm, mode, per)
+            sides.append(np.divide(cpu, operations, out=np.full(len(cpu), np.nan), where=operations > 0) / 1e3)
+        values = sides[1] - sides[0]
+        values = values[np.isfinite(values)]
+        if len(values) >= 2 and arms.total("plain", *fields) > 0:
+            error = statistics.t_error(values)
+            mean, half = float(values.mean()), error.standard * statistics.t_quantile(0.975, error.nu)
+            found[name] = Added(mean, mean - half, mean + half, error.standard, len(values))
+    return found
 
 
 def ratio_of_totals(

@@ -35,11 +35,13 @@ def examine(cell: CellSpec) -> tuple[bool, str]:
     run_id = new_id()
     with tempfile.TemporaryDirectory(prefix="ciphercost-prove-") as logs, guard.Guard(run_id) as run_guard:
         scratch = guard.scratch(run_id, run_guard)
+        shared = provision.Shared(scratch / "secrets" / "group-0")
         with (
-            provision.bench(cell, run_guard, scratch, Path(logs), 0, data=False) as bench,
-            bench.session(1, set(), set()) as twins,
+            provision.bench(cell, run_guard, scratch, Path(logs), 0, shared, data=False) as bench,
+            shared.session(),
             Agent(log=Path(logs) / "agent.log") as agent,
         ):
+            twins = bench.twins(1, set(), set())
             proofs, _ = prove.prove(bench.engine, bench.mechanism, twins, agent, 1)
             return judge(proofs, bench)
 
@@ -58,8 +60,9 @@ def judge(proofs: list[Proof], bench: provision.Bench) -> tuple[bool, str]:
             lines += wrap(
                 f"{'ok    ' if proof.passed else 'FAILED'} {proof.witness}: {proof.detail}", "    ", "           "
             )
-    # 28000: pg_hba has no line for a connection in clear. Anything else that goes wrong there is no proof of anything.
-    refused = bool(bench.cell.url) and bool(plain) and "[28000]" in plain[0].detail and not plain[0].passed
+    # Anything else that goes wrong there is no proof of anything.
+    codes = tuple(f"[{code}]" for code in bench.engine.refuses_clear)
+    refused = bool(bench.cell.url and plain and not plain[0].passed and codes and plain[0].detail.endswith(codes))
     if refused:
         lines += wrap(
             "The server refuses connections in clear: encryption is enforced, so there is no control in clear.", "  "

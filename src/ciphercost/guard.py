@@ -315,12 +315,14 @@ class Guard:
         cpus: Iterable[int] | None = None,
         cgroups: Iterable[Path] = (),
         log: Path | None = None,
+        stdin: Path | None = None,
         stop_signal: int = signal.SIGTERM,
         umask: int = 0o077,
     ) -> Process:
         """Start a process that can't outlive the run. Raises RunError when it can't be started.
 
         `env` is added to the few variables that servers see of ours; `user` and `cgroups` take effect before the program starts.
+        `stdin` is a file that is opened before that, so it needn't be the user's; without it there is nothing to read.
         """
         command = [str(part) for part in argv]
         environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
@@ -336,6 +338,7 @@ class Guard:
                 cpus=sorted(cpus) if cpus is not None else None,
                 cgroups=[str(path) for path in cgroups],
                 log=str(log.absolute()) if log else None,
+                stdin=str(stdin.absolute()) if stdin else None,
                 stop_signal=int(stop_signal),
                 umask=umask,
             )
@@ -351,10 +354,11 @@ class Guard:
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
         user: User | None = None,
+        stdin: Path | None = None,
         umask: int = 0o077,
     ) -> str:
         """Run a command to its end and return what it wrote. Raises RunError, with its last lines, unless it ends with status 0."""
-        process = self.spawn(argv, env=env, cwd=cwd, user=user, umask=umask)
+        process = self.spawn(argv, env=env, cwd=cwd, user=user, stdin=stdin, umask=umask)
         try:
             status = process.wait(timeout)
             output = process.output()

@@ -127,7 +127,7 @@ class Guardian:
         """In the child: join, drop, and turn into the command. Never returns."""
         try:
             os.setpgid(0, 0)
-            os.dup2(os.open("/dev/null", os.O_RDWR), 0)
+            os.dup2(os.open(request["stdin"] or "/dev/null", os.O_RDONLY), 0)
             os.dup2(log, 1)
             os.dup2(log, 2)
             os.umask(request["umask"])

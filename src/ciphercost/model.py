@@ -49,6 +49,19 @@ class CellSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_def
     """A file of the user's own statements instead of a workload's."""
     csv: str = ""
     """A file of the user's own rows instead of a workload's."""
+    group: str = ""
+    """Cells that follow each other under one name are one experiment: they share their sessions, and their blocks alternate.
+    The first is the reference."""
+    variant: str = ""
+    """What sets the cell apart in its group: `cipher=chacha20`."""
+    cpu_crypto: Literal["on", "off"] = "on"
+    """off: the CPU's AES instructions are hidden from server and agent. Like all that follows, in force in both arms."""
+    bandwidth: str = ""
+    """Of the link between agent and server, each way: "100mbit"; empty: as fast as loopback."""
+    delay: str = ""
+    """Added to each round trip between agent and server: "10ms"."""
+    mtu: int = 0
+    """Of the link, bytes; 0: loopback's."""
 
 
 class Spec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True):
@@ -208,6 +221,45 @@ class Warning_(msgspec.Struct, frozen=True):  # noqa: N801 - `Warning` is Python
     text: str
 
 
+class Added(msgspec.Struct, frozen=True):
+    """CPU time that encryption adds to an operation: encrypted − plain, µs, with its 95 % interval."""
+
+    mean: float
+    low: float
+    high: float
+    standard_error: float
+    n: int
+    """Sessions (full mode) or blocks (quick mode) behind it."""
+
+
+class Part(msgspec.Struct, frozen=True):
+    """One part of a cost with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Parts(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Where the cost of one mechanism comes from, at one end: fitted across the cells that open connections, ask little, read much."""
+
+    engine: str
+    mechanism: str
+    end: Literal["server", "client"]
+    handshake_us: Part
+    """CPU for each connection that is opened."""
+    request_us: Part
+    """CPU for each operation."""
+    byte_ns: Part
+    """CPU for each byte on the wire."""
+    cells: list[int]
+    """Numbers of the cells that it was fitted to."""
+    worst: float
+    """The largest distance of a cell from the fit, in standard errors of that cell."""
+    floor_ns: float | None = None
+    """What the cipher alone costs for each byte at this end, measured in the run."""
+
+
 class CellEstimate(msgspec.Struct, frozen=True):
     """What `estimate` makes of one cell's slices."""
 
@@ -224,6 +276,98 @@ class CellEstimate(msgspec.Struct, frozen=True):
     sessions_needed: int | None = None
     carryover: dict[str, float] = {}
     """λ and its p-value."""
+    added: dict[str, Added] = {}
+    """Keys: server_cpu, client_cpu."""
+
+
+# ── a published study, run as it was published: study.json ────────────────────────────────────────────────────────────
+
+
+class HostSample(msgspec.Struct, frozen=True):
+    """One row as `sar` prints it, per cent of all CPU time, and memory at its end."""
+
+    at_s: float
+    """Since the first query of the operation."""
+    seconds: float
+    """Time the row stands for; the last row of an operation is shorter than the others."""
+    user: float
+    nice: float
+    system: float
+    iowait: float
+    steal: float
+    idle: float
+    memory_available_bytes: int
+    memory_used_bytes: int
+    """Total less available."""
+    server_memory_bytes: int
+    """PSS of the server's processes."""
+
+
+class StudyRun(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One operation on one arm, as published: raw."""
+
+    operation: str
+    arm: str
+    started: float
+    """Seconds since the procedure began."""
+    load: dict[str, float]
+    """What was asked of the server, e.g. queries an iteration."""
+    series: dict[str, list[float]]
+    """What was measured, by name, in order, e.g. seconds of each iteration."""
+    host: list[HostSample] = []
+
+
+class StudyRecord(msgspec.Struct, omit_defaults=True):
+    """`study.json`: the published procedure on this machine, rewritten whenever an operation ends."""
+
+    format: int
+    study: str
+    engine: str
+    mechanism: str
+    version: str = ""
+    arms: list[str] = []
+    """In the order that they were run: the second begins when the first has ended."""
+    settings: dict[str, float] = {}
+    """Rows, iterations, queries of the published run, seconds between two host samples."""
+    encryption: dict[str, str] = {}
+    proofs: list[Proof] = []
+    runs: list[StudyRun] = []
+    reason: str = ""
+    """Why it did not run to its end."""
+    complete: bool = False
+
+
+class StudyFigure(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One line of the three columns. Absent: not published, or not measured."""
+
+    operation: str
+    figure: str
+    unit: str
+    arm: str
+    """`plain`, `encrypted`, or `cost`: encrypted ÷ plain."""
+    published: float | None = None
+    here: float | None = None
+    """The same procedure on this machine."""
+    ours: float | None = None
+    low: float | None = None
+    high: float | None = None
+    """95 % interval of `ours`."""
+
+
+class StudyResult(msgspec.Struct, frozen=True):
+    """A published study beside its repetition here. Made from study.json and the cells, whenever it is asked for."""
+
+    study: str
+    title: str
+    published_server: str
+    server: str
+    complete: bool
+    """Whether the published procedure was run here to its end, on arms that were proven."""
+    procedure: str
+    """The published procedure as it was run here, in words; or why it wasn't."""
+    figures: list[StudyFigure]
+    findings: list[str]
+    """What the published procedure could not have told, from the figures of both."""
 
 
 # ── result: the contract ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -255,9 +399,20 @@ class Cell(msgspec.Struct, frozen=True):
     encryption: dict[str, str] = {}
     """As achieved: protocol, cipher, group, key, resumed, verified."""
     cores: dict[str, str] = {}
+    conditions: dict[str, str] = {}
+    """What both arms ran under, where it is not this machine as it is: cpu_crypto, bandwidth, delay, mtu."""
+    floor: dict[str, float] = {}
+    """What a cipher alone costs here by the agent's library, ns a byte: aes256-gcm_seal, aes256-gcm_open, …"""
+    predicted: dict[str, float] = {}
+    """What the link alone makes of encryption's round trips and bytes; see `predict`."""
     smallest_effect: float | None = None
     sessions_needed: int | None = None
     carryover: dict[str, float] = {}
+    added: dict[str, Added] = {}
+    group: str = ""
+    variant: str = ""
+    against_reference: Estimate | None = None
+    """Of a cell that shares its sessions with others: its throughput ratio ÷ that of the first of them."""
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -273,6 +428,10 @@ class Result(msgspec.Struct, frozen=True):
     spec: Spec | None = None
     overhead_of_controller: float | None = None
     """The controller's own time between slices ÷ the run's load time."""
+    parts: list[Parts] = []
+    """Where the cost comes from, where the run has cells enough to tell."""
+    study: StudyResult | None = None
+    """Of `ciphercost replicate`."""
 
 
 # ── what is known of a run while it goes on: plan.json ────────────────────────────────────────────────────────────────
@@ -302,6 +461,7 @@ class CellFacts(msgspec.Struct, omit_defaults=True):
     """Each arm has server processes of its own."""
     encryption: dict[str, str] = {}
     cores: dict[str, str] = {}
+    floor: dict[str, float] = {}
     warnings: list[Warning_] = []
     capacity: dict[str, float] = {}
 

@@ -29,6 +29,8 @@ SLICES_A_BLOCK = 4 + LEAD_IN
 CANDIDATES: tuple[float, ...] = (0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0)
 """Slice lengths that the pilot chooses from, seconds."""
 DEFAULT_SLICE = 0.5
+LONGEST = 60.0
+"""Seconds that a slice may get where operations are so slow that a shorter one would hold none."""
 LEAST_OPERATIONS = 200
 """Counted operations a slice: below, counting noise (1/√200 = 7 %) swamps what pairing gains."""
 LEAST_BLOCKS_QUICK = 20
@@ -40,6 +42,17 @@ PENALTY = 11.0
 """Of a change point in a warm-up: at most 5 % false alarms on stationary noise of autocorrelation up to 0.5."""
 WARMUP_POINTS = 40
 """Slices an arm that a warm-up needs at least before `steady` has anything to say."""
+
+
+def groups(spec: Spec) -> list[list[int]]:
+    """Numbers of the cells of each experiment: neighbours of one group are one, any other cell is one by itself."""
+    found: list[list[int]] = []
+    for number, cell in enumerate(spec.cells):
+        if found and cell.group and spec.cells[number - 1].group == cell.group:
+            found[-1].append(number)
+        else:
+            found.append([number])
+    return found
 
 
 # ── order ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -54,6 +67,13 @@ def blocks(seed: int, cell: int, session: int) -> Iterator[Block]:
     coin = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, cell, session, 0])))
     for number in itertools.count():
         yield Block(number, "ABBA" if coin.integers(2) else "BAAB")
+
+
+def turns(seed: int, session: int, cells: int) -> Iterator[tuple[int, ...]]:
+    """Endless rounds of an experiment of several cells: in each, every cell has one block, in an order drawn anew."""
+    order = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, session, 2])))
+    while True:
+        yield tuple(int(each) for each in order.permutation(cells))
 
 
 def slice_seed(seed: int, cell: int, session: int, block: int, position: int) -> int:
@@ -167,6 +187,7 @@ def choose_slice_length(
     session_seconds: float = math.inf,
     min_blocks: int = MIN_BLOCKS,
     switch_seconds: float = 0.005,
+    clients: int = 1,
 ) -> float:
     """The slice length, seconds, that minimises variance of a block × time of a block.
 
@@ -175,11 +196,15 @@ def choose_slice_length(
     candidate length are laid at every offset. Only lengths of which three blocks fit side by side are judged; of those
     within 10 % of the best the shortest is taken, as it gives most blocks. The bounds: LEAST_OPERATIONS counted
     operations a slice, and room for `min_blocks` blocks in the `session_seconds` of one phase. Without enough data it
-    is 0.5 s within these bounds. `switch_seconds`: time lost between two slices.
+    is 0.5 s within these bounds. `switch_seconds`: time lost between two slices. `clients`: connections; each must be able to
+    end an operation in the counted part, and where operations are so slow that this breaks the bounds, the run takes longer.
     """
     pairs = np.asarray(fine, dtype=np.float64).reshape(-1, 2)
     pairs = pairs[np.isfinite(pairs).all(axis=1)]
     longest = max(candidates[0], min(candidates[-1], session_seconds / (SLICES_A_BLOCK * min_blocks)))
+    if len(pairs):
+        one_each = clients / ((1 - DISCARD) * math.exp(float(pairs.mean(axis=0).min())))
+        longest = max(longest, min(one_each, LONGEST))
     if len(pairs) == 0:
         return min(DEFAULT_SLICE, longest)
     slowest = math.exp(float(pairs.mean(axis=0).min()))

@@ -5,24 +5,29 @@ In transit both arms use one server and differ in the connection alone; at rest 
 
 from __future__ import annotations
 
+import os
 import secrets
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
-from ciphercost import engines, guard, mechanisms, schemas, spec, workloads
+from ciphercost import conditions, engines, guard, mechanisms, passwords, schemas, spec, workloads
 from ciphercost.agent import Agent
+from ciphercost.delay import delayed
 from ciphercost.engines import Engine, Installation, Server
 from ciphercost.errors import AgentError, RunError
+from ciphercost.link import Link, check_rights, linked
 from ciphercost.mechanisms import Mechanism
 from ciphercost.model import ARMS, Arm, CellSpec
 
 SECRET_FIELDS = frozenset({"password", "key"})
 CANARY_TABLE = "ciphercost_canary"
+T = TypeVar("T")
 
 
 def arms_of(session: int) -> tuple[Arm, ...]:
@@ -42,11 +47,56 @@ class Twins(msgspec.Struct):
     server_cpus: set[int] = set()
     agent_cpus: set[int] = set()
     embedded: bool = False
+    relay: int = 0
+    """Process of ours that stands between agent and servers; 0: none. Its CPU is neither the server's nor foreign."""
+    netns: Path | None = None
+    """The network namespace that the agent must be in, behind the link; None: this process's own."""
+    direct: dict[Arm, dict[str, object]] = {}
+    """`connect` by the shortest way to the server: without the delay that the cell may ask for."""
 
     @property
     def server(self) -> Server | None:
         """The server whose processes are sampled: one serves both arms, or none can be seen."""
         return next((each for each in self.servers if each.pid), None)
+
+
+class Shared:
+    """What the cells of one experiment have in common: keys, canary, loaded data and, in a session, servers that would be alike."""
+
+    def __init__(self, secrets_: Path) -> None:
+        self.secrets = secrets_
+        secrets_.mkdir(mode=0o700)
+        guard.hand_over(secrets_)
+        self.canary = f"canary{secrets.token_hex(16)}"
+        self.templates: dict[str, Path] = {}
+        self.servers: dict[str, Server] = {}
+        self.schemas: set[str] = set()
+        """Those that are there, on a server that is the user's."""
+        self._loads: list[str] = []
+
+    def schema_for(self, data: str, run_id: str) -> str:
+        """Name of the schema that holds these tables: cells that load the same have one between them."""
+        if data not in self._loads:
+            self._loads.append(data)
+        number = self._loads.index(data)
+        return schemas.name_for(run_id, number)
+
+    @contextmanager
+    def session(self) -> Iterator[None]:
+        """Servers live to the end of a session, though several cells use them."""
+        with ExitStack() as self._stack:
+            yield
+        self.servers = {}
+
+    def enter(self, what: AbstractContextManager[T]) -> T:
+        """Something that is there to the end of the session."""
+        return self._stack.enter_context(what)
+
+    def server(self, like: str, make: AbstractContextManager[Server]) -> Server:
+        """The session's server of this description, made by the first that asks for it."""
+        if like not in self.servers:
+            self.servers[like] = self.enter(make)
+        return self.servers[like]
 
 
 class Bench(msgspec.Struct):
@@ -59,14 +109,12 @@ class Bench(msgspec.Struct):
     program: workloads.Program
     installation: Installation
     directory: Path
-    secrets: Path
+    shared: Shared
     guard: guard.Guard
     logs: Path
-    canary: str
     clients: int
     schema: str = ""
     """On a server that is the user's: the schema of our own that everything is made in."""
-    loaded: bool = False
     entered: bool = False
     at_end: ExitStack = msgspec.field(default_factory=ExitStack)
 
@@ -80,42 +128,64 @@ class Bench(msgspec.Struct):
         """Names of the data directories: one an arm, or one for both."""
         return ARMS if self.separate else ("both",)
 
-    @contextmanager
-    def session(self, number: int, server_cpus: set[int], agent_cpus: set[int]) -> Iterator[Twins]:
-        """Fresh twins: data copied, servers started, nothing connected yet. All of it is gone afterwards."""
+    def _place(self, arm: Arm) -> str:
+        return arm if self.separate else "both"
+
+    def twins(self, number: int, server_cpus: set[int], agent_cpus: set[int]) -> Twins:
+        """Fresh twins: data copied, servers started, nothing connected yet. All of it is gone at the end of the shared session."""
         work = self.directory / f"session-{number}"
         arms = arms_of(number)
-        with ExitStack() as stack:
-            servers: dict[str, Server] = {}
-            stack.callback(shutil.rmtree, work, ignore_errors=True)
-            for place in self.places if number % 2 else self.places[::-1]:
-                servers[place] = stack.enter_context(self._server(place, work / place, server_cpus))
-            if self.cell.url and not self.entered:
-                self.enter(servers)
-            yield Twins(
-                connect={arm: self.connection(arm, servers, len(agent_cpus), schema=False) for arm in arms},
-                servers=list(servers.values()),
-                directories={arm: [work / (arm if self.separate else "both")] for arm in ARMS},
-                canary=self.canary,
-                server_cpus=server_cpus,
-                agent_cpus=agent_cpus,
-                embedded=self.engine.embedded,
-            )
+        servers = {
+            place: self.shared.server(self._like(place), self._server(place, work / place, server_cpus))
+            for place in (self.places if number % 2 else self.places[::-1])
+        }
+        if self.cell.url and not self.entered:
+            self.enter(servers)
+        connect = direct = {arm: self.connection(arm, servers, len(agent_cpus)) for arm in arms}
+        relay = 0
+        if self.cell.delay:
+            seconds, others = conditions.round_trip(self.cell.delay), usable_cpus() - server_cpus - agent_cpus
+            connect, relay = self.shared.enter(delayed(self.guard, direct, seconds, others))
+        way = self.shared.enter(self._link()) if conditions.shaped(self.cell) else None
+        return Twins(
+            connect=connect,
+            relay=relay,
+            netns=way.path if way else None,
+            direct=direct,
+            servers=list(servers.values()),
+            directories={arm: [path] if (path := servers[self._place(arm)].directory) else [] for arm in ARMS},
+            canary=self.shared.canary,
+            server_cpus=server_cpus,
+            agent_cpus=agent_cpus,
+            embedded=self.engine.embedded,
+        )
 
-    def connection(
-        self, arm: Arm, servers: Mapping[str, Server], threads: int = 1, *, schema: bool = True
-    ) -> dict[str, object]:
+    @contextmanager
+    def _link(self) -> Iterator[Link]:
+        """The way of --bandwidth and --mtu, which the load must have taken."""
+        bits = conditions.bits_per_second(self.cell.bandwidth) if self.cell.bandwidth else 0.0
+        with linked(self.guard, bits, self.cell.mtu) as way:
+            yield way
+            if not way.crossed():
+                raise RunError("not a byte crossed the link of --bandwidth or --mtu: the load took another way")
+
+    def _like(self, place: str) -> str:
+        """What a server of this cell is made of: two cells of which this is the same can have one between them."""
+        settings = "" if self.cell.url else sorted(self.settings().items())
+        return repr((self.installation, self.cell.url, str(self._template(place)), settings))
+
+    def connection(self, arm: Arm, servers: Mapping[str, Server], threads: int = 1) -> dict[str, object]:
         """The server's own fields, what the mechanism adds for this arm, and the load level. `threads`: cores of the agent."""
-        server = servers[arm if self.separate else "both"]
+        server = servers[self._place(arm)]
         # A server of the user's is met with the factors that were given, and none of our defaults.
         given = self.cell.factors if self.cell.url else self.factors
         factors = {name: value for name, value in given.items() if name in self.factors}
-        fields = server.connection() | self.mechanism.connection(self.engine, arm, factors, self.secrets)
+        fields = server.connection() | self.mechanism.connection(self.engine, arm, factors, self.shared.secrets)
         if self.cell.url and (ca := self.cell.ca or getattr(server, "ca", "")) and fields.get("tls", "off") != "off":
             fields["tls_ca"] = str(Path(ca).absolute())
         if self.cell.per_request or self.program.per_request:
             fields["per_request"] = True
-        if self.schema and schema:
+        if self.schema in self.shared.schemas:
             fields |= self.engine.in_schema(self.schema)
         return fields | {"connections": self.clients, "threads": max(1, min(self.clients, threads))}
 
@@ -125,7 +195,7 @@ class Bench(msgspec.Struct):
         refusals = []
         with Agent(log=self.logs / "agent.log") as agent:
             for arm in ARMS:
-                fields = self.connection(arm, servers, schema=False) | {"connections": 1, "per_request": False}
+                fields = self.connection(arm, servers) | {"connections": 1, "per_request": False}
                 try:
                     agent.connect("enter", **fields)
                     return
@@ -143,9 +213,8 @@ class Bench(msgspec.Struct):
 
     @contextmanager
     def _server(self, place: str, directory: Path, cpus: set[int] | None) -> Iterator[Server]:
-        template = self.directory / "template" / place
         if not self.cell.url:
-            copy(template, directory)
+            copy(self._template(place), directory)
         server = self.engine.start(
             self.installation,
             directory,
@@ -158,14 +227,24 @@ class Bench(msgspec.Struct):
             yield server
         finally:
             server.stop()
+            if not self.cell.url:
+                shutil.rmtree(directory, ignore_errors=True)
 
     def settings(self) -> dict[str, str]:
         """What the mechanism asks of a server of ours."""
-        wanted = self.mechanism.server_settings(self.engine, self.factors, self.secrets)
-        return wanted | self.engine.settings_for(self.clients)
+        wanted = self.mechanism.server_settings(self.engine, self.factors, self.shared.secrets)
+        masks = {f"env:{name}": value for name, value in self.mask.items()}
+        return wanted | self.engine.settings_for(self.clients) | masks
+
+    @property
+    def mask(self) -> dict[str, str]:
+        """What the environment of server and agent says to hide the CPU's crypto instructions; empty: nothing."""
+        return conditions.mask() if self.cell.cpu_crypto == "off" else {}
 
     def load(self) -> None:
-        """Fill the template, once for each place. Raises RunError with the statement that failed."""
+        """Fill the template, once for each place, unless another cell has. Raises RunError with the statement that failed."""
+        if self.data in self.shared.templates:
+            return
         for place in self.places:
             template = self.directory / "template" / place
             arm: Arm = "encrypted" if place == "encrypted" else "plain"
@@ -185,22 +264,32 @@ class Bench(msgspec.Struct):
                     self.fill(agent)
             finally:
                 server.stop()
+        self.shared.templates[self.data] = self.directory / "template"
+
+    @property
+    def data(self) -> str:
+        """What the loaded data depends on."""
+        own = (self.mechanism.name, self.factors) if self.separate else ()
+        return repr((self.installation, self.program.name, sorted(self.program.parameters.items()), self.cell.csv, own))
+
+    def _template(self, place: str) -> Path:
+        return self.shared.templates[self.data] / place if not self.cell.url else self.directory
 
     def ready(self, twins: Twins) -> None:
-        """Once the arms are proven: make what a server of the user's still lacks, and let these twins work in it."""
+        """Once the arms are proven: what a server of the user's still lacks. Only the first call makes anything."""
         if not self.schema:
             return
-        if not self.loaded:
-            self.loaded = True
+        if self.schema not in self.shared.schemas:
             self.at_end.enter_context(running_schema(self))
+            self.shared.schemas.add(self.schema)
         for fields in twins.connect.values():
-            fields.update(self.engine.in_schema(self.schema))
+            fields |= self.engine.in_schema(self.schema)
 
     def fill(self, agent: Agent) -> None:
         """Make and fill the tables through the agent's arm `loader`. Raises RunError with the statement that failed."""
         if self.mechanism.layer == "rest":
             agent.query("loader", f"CREATE TABLE {CANARY_TABLE} (word varchar(100))")
-            agent.query("loader", f"INSERT INTO {CANARY_TABLE} VALUES ('{self.canary}')")
+            agent.query("loader", f"INSERT INTO {CANARY_TABLE} VALUES ('{self.shared.canary}')")
         for step in self.program.load:
             try:
                 agent.query("loader", step.sql)
@@ -210,44 +299,65 @@ class Bench(msgspec.Struct):
 
 @contextmanager
 def bench(
-    cell: CellSpec, run_guard: guard.Guard, scratch: Path, logs: Path, number: int, *, data: bool = True
+    cell: CellSpec, run_guard: guard.Guard, scratch: Path, logs: Path, number: int, shared: Shared, *, data: bool = True
 ) -> Iterator[Bench]:
-    """Find the server, make and load the data of one cell. Everything made is gone afterwards. Raises RunError, MissingServer.
+    """Find the server, make and load the data of one cell. Everything made is gone afterwards.
 
-    On a server that is the user's nothing is made before `ready`. `data` false: the workload's tables are not needed.
+    `shared`: what it has in common with the other cells of its experiment, all of which live to the end of it. `data` false:
+    the workload's tables are not needed. On a server that is the user's nothing is made before `ready`. Raises RunError,
+    MissingServer.
     """
     engine = engines.get(cell.engine)
     mechanism = mechanisms.get(cell.mechanism)
     factors, parameters = spec.split_factors(cell)
+    if conditions.shaped(cell):
+        check_rights()
+    if cell.cpu_crypto == "off":
+        conditions.mask()
+        if conditions.mask_provable(cell):
+            engine.payload(1)
     program = spec.program_of(cell, parameters)
     if not engine.stores or not data:
         program = msgspec.structs.replace(program, load=(), check="")
     directory = scratch / f"cell-{number}"
     directory.mkdir(mode=0o711)
-    keys = scratch / "secrets" / f"cell-{number}"
-    keys.mkdir(mode=0o700)
-    guard.hand_over(keys)
     clients = cell.clients or (1 if engine.embedded or cell.regime == "one-core" else program.clients)
+    installation = engine.find(cell.version, url=cell.url, bindir=cell.bindir)
+    engine.check_factors(mechanism.name, factors, installation.version)
     made = Bench(
         cell=cell,
         engine=engine,
         mechanism=mechanism,
         factors=factors,
         program=program,
-        installation=engine.find(cell.version, url=cell.url, bindir=cell.bindir),
+        installation=installation,
         directory=directory,
-        secrets=keys,
+        shared=shared,
         guard=run_guard,
         logs=logs,
-        canary=f"canary{secrets.token_hex(16)}",
         clients=clients,
-        schema=schemas.name_for(run_guard.run_id) if cell.url and program.load else "",
     )
+    if cell.url and program.load:
+        made.schema = shared.schema_for(made.data, run_guard.run_id)
     with made.at_end:
         made.at_end.callback(shutil.rmtree, directory, ignore_errors=True)
-        if not cell.url:
+        if cell.url:
+            ask_password(made)
+        else:
             made.load()
         yield made
+
+
+def ask_password(made: Bench) -> None:
+    """Where a server of the user's wants a password that was found nowhere: ask for it, if there is a terminal."""
+    server = made.engine.start(made.installation, made.directory, made.guard)
+    if not passwords.may_ask(server.connection()):
+        return
+    # The encrypted arm first: what it is let in with needn't be sent in clear.
+    arms = [made.connection(arm, dict.fromkeys((*ARMS, "both"), server)) for arm in ARMS[::-1]]
+    with Agent(log=made.logs / "agent.log") as agent:
+        one = {"connections": 1, "threads": 1, "per_request": False}
+        passwords.ask_where_wanted(agent, [fields | one for fields in arms], made.engine.refuses_anonymous)
 
 
 @contextmanager
@@ -255,13 +365,17 @@ def running_schema(made: Bench) -> Iterator[None]:
     """On a server that is the user's: a schema of our own, made for the run and dropped after it. Nothing else is touched."""
     server = made.engine.start(made.installation, made.directory, made.guard)
     # Into the schema only once it is there: the first connection is made as the user's own is.
-    fields = made.connection("plain", {"both": server}, schema=False) | {"connections": 1, "per_request": False}
+    fields = made.connection("plain", {"both": server}) | {"connections": 1, "per_request": False}
     log = made.logs / "agent.log"
-    with schemas.own(made.engine, fields, made.guard.run_id, log):
+    with schemas.own(made.engine, fields, made.schema, made.guard.run_id, log):
         with Agent(log=log) as agent:
             agent.connect("loader", **(fields | made.engine.in_schema(made.schema)))
             made.fill(agent)
         yield
+
+
+def usable_cpus() -> set[int]:
+    return os.sched_getaffinity(0)
 
 
 def copy(source: Path, target: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Self
 import msgspec
 
 from ciphercost.errors import UsageError
-from ciphercost.model import FORMAT, Proof, Result, RunFacts, SliceRecord
+from ciphercost.model import FORMAT, Proof, Result, RunFacts, SliceRecord, StudyRecord
 
 
 def new_id() -> str:
@@ -71,6 +71,9 @@ class Record:
     def save_result(self, result: Result) -> None:
         self._write("result.json", encode(result))
 
+    def save_study(self, study: StudyRecord) -> None:
+        self._write("study.json", msgspec.json.format(self._encoder.encode(study)) + b"\n")
+
     def _write(self, name: str, content: bytes) -> None:
         # Written beside and moved over: a reader, or a kill, never sees half a file.
         temporary = self.directory / f".{name}.new"
@@ -121,6 +124,20 @@ def read_proofs(directory: Path) -> list[tuple[int, Proof]]:
         return [(entry.pop("cell"), msgspec.convert(entry, Proof)) for entry in entries]
     except (OSError, msgspec.DecodeError, msgspec.ValidationError, KeyError) as error:
         raise UsageError(f"{path} can't be read: {error}") from None
+
+
+def read_study(directory: Path) -> StudyRecord | None:
+    """study.json, in a run of `replicate`. Raises UsageError where it is damaged or of a newer format."""
+    path = directory / "study.json"
+    if not path.is_file():
+        return None
+    try:
+        found = msgspec.json.decode(path.read_bytes(), type=StudyRecord)
+    except (OSError, msgspec.DecodeError) as error:
+        raise UsageError(f"{path} can't be read: {error}") from None
+    if found.format > FORMAT:
+        raise UsageError(f"{path} was written by a newer ciphercost; update this one to read it")
+    return found
 
 
 def read_slices(directory: Path) -> Iterator[SliceRecord]:

@@ -32,7 +32,7 @@ class Level(msgspec.Struct, frozen=True):
     all_cpu_ns: int
     """CPU of every process of the machine, or -1 where no control group tells."""
     own_cpu_ns: int
-    """CPU of this process, the controller."""
+    """CPU of this process, the controller, and of the relay where there is one."""
     network_bytes: int
     disk_weighted_ms: int
     memory_available: int
@@ -115,10 +115,13 @@ def memory_pss(pids: Iterable[int]) -> int:
 class Sampler:
     """Counters at slice edges. `server`: root of the server's process tree (0: none).
 
+    `relay`: a process of ours, of one thread, whose CPU is neither the server's nor foreign (0: none).
     `embedded`: the database lives in that process together with the load, so its CPU is the agent's to tell, not ours.
     """
 
-    def __init__(self, server: int = 0, cgroups: Iterable[Path] = (), *, embedded: bool = False) -> None:
+    def __init__(
+        self, server: int = 0, cgroups: Iterable[Path] = (), *, embedded: bool = False, relay: int = 0
+    ) -> None:
         self._server = server
         self._embedded = embedded
         self._groups: dict[str, ProcFile] = {}
@@ -130,6 +133,7 @@ class Sampler:
         self._meminfo = ProcFile("/proc/meminfo")
         self._network = _open("/proc/self/net/dev")
         self._disks = _open("/proc/diskstats")
+        self._relay = _open(f"/proc/{relay}/schedstat") if relay else None
         self._all = _open("/sys/fs/cgroup/cpuacct/cpuacct.usage")
         self._all_v2 = None if self._all else _open("/sys/fs/cgroup/cpu.stat")
         self._io: dict[int, ProcFile] = {}
@@ -142,7 +146,7 @@ class Sampler:
 
     def close(self) -> None:
         """Close every file that was kept open."""
-        single = (self._stat, self._meminfo, self._network, self._disks, self._all, self._all_v2)
+        single = (self._relay, self._stat, self._meminfo, self._network, self._disks, self._all, self._all_v2)
         for file in (*self._groups.values(), *self._io.values(), *self._schedstat.values(), *single):
             if file is not None:
                 file.close()
@@ -227,11 +231,14 @@ class Sampler:
             write_bytes=write,
             host=tuple(int(value) for value in first),
             all_cpu_ns=self._machine_cpu(),
-            own_cpu_ns=time.process_time_ns(),
+            own_cpu_ns=time.process_time_ns() + self._relay_cpu(),
             network_bytes=self._network_bytes(),
             disk_weighted_ms=self._disk_weighted(),
             memory_available=int(meminfo[at + 13 :].split(None, 1)[0]) * 1024 if at >= 0 else 0,
         )
+
+    def _relay_cpu(self) -> int:
+        return int(self._relay.read().split()[0]) if self._relay else 0
 
     def _machine_cpu(self) -> int:
         if self._all:

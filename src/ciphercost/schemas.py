@@ -69,17 +69,18 @@ def read_mark(text: str) -> Mark:
     return Mark(*match.groups()) if match else Mark(text)
 
 
-def name_for(run_id: str) -> str:
-    return PREFIX + run_id.replace("-", "_")
+def name_for(run_id: str, number: int = 0) -> str:
+    """`ciphercost_20261121_101502_0a1b`, or with `_1` … where cells that share their sessions load different tables. Pure."""
+    return PREFIX + run_id.replace("-", "_") + (f"_{number}" if number else "")
 
 
 @contextmanager
-def own(engine: Engine, fields: Mapping[str, object], run_id: str, log: Path) -> Iterator[None]:
+def own(engine: Engine, fields: Mapping[str, object], name: str, run_id: str, log: Path) -> Iterator[None]:
     """A schema of our own on the user's server, dropped at the end however that comes. Raises RunError where it can't be made.
 
     `fields`: of the agent's `connect`, as the user's server is reached.
     """
-    name, mark = name_for(run_id), mark_of(run_id)
+    mark = mark_of(run_id)
     with Agent(log=log) as agent:
         there = engine.schemas(agent, fields)
     if name in there:

@@ -72,6 +72,16 @@ def version_key(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", version))
 
 
+def matches(version: str, wanted: str) -> bool:
+    """Whether `17.5` is what `17`, `17.5` or '' asks for; `1` does not ask for it. Pure."""
+    return not wanted or re.match(rf"{re.escape(wanted)}(?!\d)", version) is not None
+
+
+def reachable(directory: Path) -> bool:
+    """Whether the user that servers run as can get there."""
+    return server_user() is None or all(each.stat().st_mode & 0o001 for each in (directory, *directory.parents))
+
+
 class Work:
     """A root that is being filled: `path` now, `final` once it is whole. It and its package clients live no longer than we do."""
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from ciphercost import engines, mechanisms, owndata, workloads
+from ciphercost import conditions, engines, mechanisms, owndata, workloads
 from ciphercost.errors import UsageError, nearest
 from ciphercost.model import CellSpec, Spec
 
@@ -71,6 +71,9 @@ def check(spec: Spec) -> Spec:
         raise UsageError(f"slice_seconds {spec.slice_seconds}: must lie between 0.05 and 60")
     for cell in spec.cells:
         _check_cell(cell)
+    for group in {cell.group for cell in spec.cells} - {""}:
+        if len({cell.regime for cell in spec.cells if cell.group == group}) > 1:
+            raise UsageError(f"group '{group}': its cells share their sessions, so they must share their regime")
     return spec
 
 
@@ -88,8 +91,79 @@ def split_factors(cell: CellSpec) -> tuple[dict[str, str], dict[str, str]]:
     own = {name: value for name, value in cell.factors.items() if name in known}
     parameters = {name: value for name, value in cell.factors.items() if name not in known}
     filled = mechanism.check(own)
-    mechanism.fits(engines.get(cell.engine), filled)
+    engine = engines.get(cell.engine)
+    mechanism.fits(engine, filled)
+    engine.check_factors(mechanism.name, filled, cell.version)
     return filled, parameters
+
+
+SPLIT: tuple[tuple[str, str], ...] = (
+    ("connect", ""),
+    ("point-select", ""),
+    ("bulk-read", "10KB"),
+    ("bulk-read", "100KB"),
+    ("bulk-read", "1MB"),
+)
+"""Workloads, the last ones at several sizes, that together tell handshake, request and byte apart."""
+MATRIX_FIELDS = ("clients", "rows", "workload", "cpu_crypto", "bandwidth", "delay", "mtu")
+"""What of a cell, beside factors and parameters, a matrix may vary."""
+
+
+def matrix(cell: CellSpec, given: Sequence[str]) -> list[CellSpec]:
+    """`cipher=a,b` and `certificate=c,d` -> the cell with (a, c), the reference, then one change at a time. Raises UsageError."""
+    axes: dict[str, list[str]] = {}
+    for text in given:
+        name, equals, values = text.partition("=")
+        listed = [value.strip() for value in values.split(",") if value.strip()]
+        if not equals or not name or len(listed) < 2:
+            raise UsageError(f"--matrix {text}: write NAME=VALUE,VALUE…, e.g. --matrix cipher=aes256-gcm,chacha20")
+        if name in axes:
+            raise UsageError(f"--matrix {name} is given twice; list all its values in one")
+        if name in cell.factors:
+            raise UsageError(f"--matrix and --set both say {name}: leave it out of --set")
+        if len(set(listed)) < len(listed):
+            raise UsageError(f"--matrix {text}: a value stands there twice")
+        axes[name] = listed
+    if not axes:
+        return [cell]
+    first = {name: values[0] for name, values in axes.items()}
+    changes = [first, *({**first, name: value} for name, values in axes.items() for value in values[1:])]
+    group = f"{cell.engine}:{cell.mechanism} {', '.join(axes)}"
+    return [
+        _changed(cell, change, group, " ".join(f"{n}={v}" for n, v in change.items() if number == 0 or v != first[n]))
+        for number, change in enumerate(changes)
+    ]
+
+
+def _changed(cell: CellSpec, change: Mapping[str, str], group: str, variant: str) -> CellSpec:
+    fields: dict[str, Any] = {"group": group, "variant": variant}
+    factors = dict(cell.factors)
+    for name, value in change.items():
+        field = name.replace("-", "_")
+        if field not in MATRIX_FIELDS:
+            factors[name] = value
+            continue
+        kind = type(getattr(cell, field))
+        try:
+            fields[field] = kind(value)
+        except ValueError:
+            raise UsageError(f"--matrix {name}={value}: '{value}' is not a number") from None
+    return msgspec.structs.replace(cell, factors=factors, **fields)
+
+
+def split(cell: CellSpec) -> list[CellSpec]:
+    """The cell's server and mechanism under the workloads of SPLIT, as one experiment. Pure."""
+    group = f"{cell.engine}:{cell.mechanism} where the cost comes from"
+    return [
+        msgspec.structs.replace(
+            cell,
+            workload=name,
+            factors=cell.factors | ({"size": size} if size else {}),
+            group=group,
+            variant=f"{name} {size}".strip(),
+        )
+        for name, size in SPLIT
+    ]
 
 
 def workload_of(cell: CellSpec) -> workloads.Workload:
@@ -140,6 +214,7 @@ def _check_cell(cell: CellSpec) -> None:
         )
     if cell.url and not engine.embedded:
         engine.check_url(cell.url)
+    conditions.check(cell, engine)
     if engine.embedded and (cell.url or cell.bindir):
         raise UsageError(f"{cell.engine} is embedded in the agent: --url and --bindir do not fit")
 

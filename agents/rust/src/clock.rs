@@ -63,6 +63,10 @@ impl CpuTime {
         }
     }
 
+    pub fn total_ns(self) -> u64 {
+        self.user_ns + self.system_ns
+    }
+
     pub fn add(&mut self, other: CpuTime) {
         self.user_ns += other.user_ns;
         self.system_ns += other.system_ns;

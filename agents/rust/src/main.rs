@@ -1,13 +1,17 @@
 //! ciphercost-agent: lines in, lines out. Makes load and nothing else; PROTOCOL.md says how to speak to it.
+//! `ciphercost-agent relay …` is a program of its own: it makes no load, but lengthens the way.
 
 mod clock;
+mod cpu;
 mod draw;
 mod drivers;
 mod failure;
+mod floor;
 mod histogram;
 mod load;
 mod message;
 mod program;
+mod relay;
 mod session;
 mod transport;
 
@@ -18,6 +22,9 @@ use std::io::{self, BufRead, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 fn main() {
+    if std::env::args().nth(1).as_deref() == Some("relay") {
+        std::process::exit(relay::run(&std::env::args().skip(2).collect::<Vec<_>>()));
+    }
     std::panic::set_hook(Box::new(|panic| eprintln!("ciphercost-agent: crashed: {panic}")));
     std::process::exit(serve(io::stdin().lock()));
 }

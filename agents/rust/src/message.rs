@@ -1,6 +1,7 @@
 //! message: one line -> one request; one answer -> one line. Whatever PROTOCOL.md does not name is refused.
 
 use crate::failure::{Failure, Result};
+use crate::transport::wirecrypt;
 use serde::de::{DeserializeOwned, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -17,6 +18,7 @@ pub enum Request {
     Connect(Connect),
     Query(Query),
     Slice(Slice),
+    Floor(Floor),
     Disconnect(Disconnect),
     Bye(Nothing),
 }
@@ -65,8 +67,10 @@ pub struct Statement {
 #[derive(Debug)]
 pub enum Connect {
     Null(Pool, Null),
-    Postgres(Pool, Box<Postgres>),
+    Postgres(Pool, Box<Server>),
+    Mysql(Pool, Box<Server>),
     Sqlite(Pool, Sqlite),
+    Firebird(Pool, Box<Firebird>),
 }
 
 /// What every driver's `connect` has.
@@ -105,10 +109,14 @@ pub enum Tls {
     VerifyFull,
 }
 
-impl Postgres {
-    /// Whether what is sent can be read on the way: no TLS, and not to this machine itself.
+impl Server {
+    /// Whether what is sent can be read on the way: no TLS, and not to this machine itself. A relay may stand on this
+    /// machine for a server that does not: then `tls_server_name` names it.
     pub fn exposed(&self) -> bool {
-        self.tls == Tls::Off && !self.host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+        let here = |name: &str| {
+            name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+        };
+        self.tls == Tls::Off && !(here(&self.host) && self.tls_server_name.as_deref().is_none_or(here))
     }
 }
 
@@ -120,13 +128,14 @@ pub enum TlsVersion {
     V13,
 }
 
+/// A server reached over TCP; `check` refuses the fields that its driver does not have.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Postgres {
+pub struct Server {
     pub host: String,
     pub port: u16,
     pub user: String,
-    pub database: String,
+    pub database: Option<String>,
     pub password: Option<String>,
     pub search_path: Option<String>,
     #[serde(default)]
@@ -148,6 +157,37 @@ pub struct Sqlite {
     pub key: Option<String>,
     pub reserve: Option<u8>,
     pub pragmas: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WireCrypt {
+    #[default]
+    Off,
+    Require,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Firebird {
+    pub host: String,
+    pub port: u16,
+    pub user: String,
+    pub database: String,
+    pub password: Option<String>,
+    #[serde(default)]
+    pub wire_crypt: WireCrypt,
+    pub wire_crypt_plugins: Option<String>,
+    #[serde(default)]
+    pub create: bool,
+}
+
+impl Firebird {
+    /// The wire encryption plugins that may be used, the preferred one first.
+    pub fn plugins(&self) -> impl Iterator<Item = &str> {
+        let named = self.wire_crypt_plugins.as_deref().unwrap_or(wirecrypt::PLUGINS[0]);
+        named.split([',', ' ']).filter(|name| !name.is_empty())
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -176,6 +216,13 @@ pub struct Slice {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+pub struct Floor {
+    pub cipher: String,
+    pub bytes: u64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Disconnect {
     pub arm: String,
 }
@@ -187,7 +234,9 @@ pub struct Nothing {}
 impl Connect {
     pub fn pool(&self) -> &Pool {
         match self {
-            Connect::Null(pool, _) | Connect::Postgres(pool, _) | Connect::Sqlite(pool, _) => pool,
+            Connect::Null(pool, _) | Connect::Sqlite(pool, _) => pool,
+            Connect::Postgres(pool, _) | Connect::Mysql(pool, _) => pool,
+            Connect::Firebird(pool, _) => pool,
         }
     }
 
@@ -203,6 +252,12 @@ impl Connect {
             Connect::Null(_, asked) if !(0.0..=1.0).contains(&asked.jitter) => {
                 Err(Failure::bad_message("jitter: must lie between 0 and 1"))
             }
+            Connect::Postgres(_, asked) if asked.database.is_none() => {
+                Err(Failure::bad_message("missing field `database`"))
+            }
+            Connect::Mysql(_, asked) if asked.search_path.is_some() => {
+                Err(Failure::bad_message("unknown field `search_path`: MySQL's schemas are its databases"))
+            }
             Connect::Sqlite(_, Sqlite { key: Some(key), reserve, .. }) => {
                 if key.len() != 64 || !key.bytes().all(|byte| byte.is_ascii_hexdigit()) {
                     return Err(Failure::bad_message("key: must be 64 hexadecimal digits"));
@@ -212,14 +267,33 @@ impl Connect {
                     None => Ok(()),
                 }
             }
+            Connect::Firebird(_, asked) => match asked.plugins().find(|name| !wirecrypt::PLUGINS.contains(name)) {
+                None if asked.plugins().next().is_some() => Ok(()),
+                unknown => Err(Failure::bad_message(format!(
+                    "wire_crypt_plugins: {:?} is none of {}",
+                    unknown.unwrap_or_default(),
+                    wirecrypt::PLUGINS.join(", ")
+                ))),
+            },
             _ => Ok(()),
         }
     }
 }
 
 /// The `type` of every message, in the order of PROTOCOL.md.
-const TYPES: [&str; 10] =
-    ["hello", "program", "variable", "transaction", "statement", "connect", "query", "slice", "disconnect", "bye"];
+const TYPES: [&str; 11] = [
+    "hello",
+    "program",
+    "variable",
+    "transaction",
+    "statement",
+    "connect",
+    "query",
+    "slice",
+    "floor",
+    "disconnect",
+    "bye",
+];
 
 /// A line whose JSON and `type` are sound, its other fields not looked at yet.
 pub struct Line {
@@ -249,6 +323,7 @@ impl Line {
             "statement" => Request::Statement(read(fields)?),
             "query" => Request::Query(read(fields)?),
             "slice" => Request::Slice(read(fields)?),
+            "floor" => Request::Floor(read(fields)?),
             "disconnect" => Request::Disconnect(read(fields)?),
             "bye" => Request::Bye(read(fields)?),
             _ => {
@@ -263,10 +338,12 @@ impl Line {
                     Some(Value::String(driver)) => match driver.as_str() {
                         "null" => Connect::Null(pool, read(fields)?),
                         "postgres" => Connect::Postgres(pool, Box::new(read(fields)?)),
+                        "mysql" => Connect::Mysql(pool, Box::new(read(fields)?)),
                         "sqlite" => Connect::Sqlite(pool, read(fields)?),
+                        "firebird" => Connect::Firebird(pool, Box::new(read(fields)?)),
                         _ => {
                             return Err(Failure::bad_message(format!(
-                                "driver: {driver:?} is none of null, postgres, sqlite"
+                                "driver: {driver:?} is none of null, postgres, mysql, firebird, sqlite"
                             )));
                         }
                     },
@@ -341,6 +418,13 @@ pub enum Answer {
         arm: String,
     },
     Slice(Box<SliceAnswer>),
+    Floor {
+        cipher: String,
+        bytes: u64,
+        ns_per_byte_seal: f64,
+        ns_per_byte_open: f64,
+        library: String,
+    },
 }
 
 impl From<Failure> for Answer {
@@ -363,6 +447,8 @@ pub struct Connected {
     pub peer: String,
     pub peer_key: String,
     pub server_version: String,
+    /// How the last connection was let in.
+    pub auth: String,
     pub library: String,
 }
 

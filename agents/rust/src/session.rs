@@ -1,8 +1,12 @@
 //! session: requests -> answers, in order. Holds the program and the arms; a refused request changes nothing.
 
+use crate::cpu;
 use crate::draw::{Kind, Zipf};
-use crate::drivers::{Arm, null, postgres, sqlite};
+use crate::drivers::mysql::Mysql;
+use crate::drivers::postgres::Postgres;
+use crate::drivers::{Arm, firebird, network, null, sqlite};
 use crate::failure::{Failure, Result};
+use crate::floor;
 use crate::load::Plan;
 use crate::message::{self, Answer, Connect, Line, Request, SliceAnswer};
 use crate::program::Program;
@@ -67,6 +71,16 @@ impl Session {
                 Ok(Answer::Rows { rows: rows.rows, columns: rows.columns, text: rows.text })
             }
             Request::Slice(slice) => self.slice(&slice, say),
+            Request::Floor(asked) => {
+                let found = floor::measure(&asked.cipher, asked.bytes)?;
+                Ok(Answer::Floor {
+                    cipher: asked.cipher,
+                    bytes: found.bytes,
+                    ns_per_byte_seal: found.seal_ns_per_byte,
+                    ns_per_byte_open: found.open_ns_per_byte,
+                    library: tls::library(),
+                })
+            }
             Request::Disconnect(disconnect) => match self.arms.remove(&disconnect.arm) {
                 Some(_) => Ok(Answer::Ok {}),
                 None => Err(Failure::no_arm(&disconnect.arm)),
@@ -93,9 +107,9 @@ impl Session {
             protocol: PROTOCOL,
             agent: env!("CARGO_PKG_NAME"),
             version: env!("CARGO_PKG_VERSION"),
-            drivers: "null postgres sqlite",
+            drivers: "null postgres mysql firebird sqlite",
             tls_library: tls::library(),
-            aes: has_aes(),
+            aes: cpu::aes_instructions(),
         })
     }
 
@@ -109,8 +123,10 @@ impl Session {
         self.arms.remove(&pool.arm);
         let (arm, mut connected) = match &connect {
             Connect::Null(pool, asked) => null::connect(pool, asked)?,
-            Connect::Postgres(pool, asked) => postgres::connect(pool, asked)?,
+            Connect::Postgres(pool, asked) => network::connect::<Postgres>(pool, asked)?,
+            Connect::Mysql(pool, asked) => network::connect::<Mysql>(pool, asked)?,
             Connect::Sqlite(pool, asked) => sqlite::connect(pool, asked)?,
+            Connect::Firebird(pool, asked) => firebird::connect(pool, asked)?,
         };
         connected.arm.clone_from(&pool.arm);
         connected.connections = pool.connections;
@@ -242,14 +258,4 @@ fn plan(asked: &message::Slice) -> Result<Plan> {
         interval_ns: (asked.rate > 0.0).then(|| 1e9 / asked.rate),
         operations,
     })
-}
-
-/// Whether this CPU encrypts AES in hardware.
-fn has_aes() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    return std::arch::is_x86_feature_detected!("aes");
-    #[cfg(target_arch = "aarch64")]
-    return std::arch::is_aarch64_feature_detected!("aes");
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    false
 }

@@ -107,7 +107,9 @@ class Engine(ABC):
         settings: Mapping[str, str] | None = None,
         logs: Path | None = None,
     ) -> Server:
-        """Start on a free loopback port and wait until it answers. Raises RunError with the end of the server's log.
+        """Start on a free port of 127.0.0.1 and wait until it answers. Raises RunError with the end of the server's log.
+
+        Clients come from anywhere in 127.0.0.0/8 (`link`), so the server's own rules must admit them all.
 
         `settings`: the server's own names; `env:NAME` sets a variable of its environment.
         """
@@ -142,13 +144,41 @@ class Engine(ABC):
     """Environment variable that the password of a running server is taken from."""
 
     def tls_settings(self, pki: Pki, factors: Mapping[str, str]) -> dict[str, str]:  # noqa: ARG002
-        """Server settings that make TLS possible with this certificate and these factors."""
+        """Server settings that make TLS possible with this certificate and, where a server chooses it, this group.
+
+        Versions and suites are all on offer, and the client pins them: cells that differ in these can share a server.
+        """
         raise UsageError(f"{self.name} has no TLS")
+
+    def check_factors(self, mechanism: str, factors: Mapping[str, str], version: str) -> None:  # noqa: B027
+        """Refuse factors of a mechanism that this server has no way to honour, before anything is started. Raises UsageError.
+
+        `version`: as far as it is known; '' where it will be found later.
+        """
+
+    refuses_clear: tuple[str, ...] = ()
+    """Codes of the agent's error when the server refuses a connection because it isn't encrypted."""
+    refuses_anonymous: str = ""
+    """What the agent's error says when the server refuses a connection that brings no password."""
+    caches_logins: bool = False
+    """Whether the first login after a start takes another, dearer way than those that follow it."""
+
+    def payload(self, size: int) -> str:  # noqa: ARG002
+        """SQL that answers about `size` bytes in one row, made up by the server at next to no cost: a transfer of known size."""
+        raise UsageError(
+            f"{self.name} has no transfer of known size, so that --cpu-crypto off is in force could not be proven; leave it out"
+        )
 
     tls_resumption: bool = False
     """Whether this server resumes TLS sessions."""
+    tls_round_trips: int = 0
+    """Round trips that the protocol needs to agree on TLS before TLS's own handshake begins."""
     tls_witness: str = ""
     """SQL that answers `encrypted(t/f)<TAB>protocol<TAB>cipher` for the session it runs in."""
+
+    def echo(self, text: str) -> str:
+        """SQL that answers this text, which has no quotes in it. Pure."""
+        return f"SELECT '{text}'"
 
 
 def names() -> list[str]:

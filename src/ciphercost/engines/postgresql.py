@@ -13,7 +13,6 @@ import signal
 import socket
 import struct
 import subprocess
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -23,9 +22,11 @@ from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 from ciphercost import sources
 from ciphercost.engines import Engine, Installation, Server
 from ciphercost.errors import MissingServer, RunError, UsageError, nearest
-from ciphercost.guard import cgroup_for, hand_over, server_user
-from ciphercost.listening import address_of, crypto_library, free_port, listener
+from ciphercost.guard import hand_over, server_user
+from ciphercost.launch import launch
+from ciphercost.listening import address_of, crypto_library, listener
 from ciphercost.mechanisms import tls
+from ciphercost.passwords import with_password
 from ciphercost.sources import Artifact, Receipt, Work
 
 if TYPE_CHECKING:
@@ -33,11 +34,10 @@ if TYPE_CHECKING:
     from ciphercost.guard import Guard, Process
     from ciphercost.pki import Pki
 
-USER, DATABASE = "ciphercost", "postgres"
-PASSWORD_FILE, OPENSSL_FILE = "ciphercost.password", "ciphercost-openssl.cnf"
+USER, DATABASE, PASSWORD_FILE = "ciphercost", "postgres", "ciphercost.password"
 MARK = "made by ciphercost, run "
 """Comment of a schema of ours on a server that is not."""
-START_SECONDS, STOP_SECONDS = 60.0, 60.0
+STOP_SECONDS = 60.0
 
 SETTINGS = {
     "listen_addresses": "127.0.0.1",
@@ -51,8 +51,8 @@ SETTINGS = {
 
 HBA = """\
 # Both arms log in alike, with SCRAM, encrypted or not; encryption by Kerberos would be a third way.
-hostgssenc all all 127.0.0.1/32 reject
-host       all all 127.0.0.1/32 scram-sha-256
+hostgssenc all all 127.0.0.0/8 reject
+host       all all 127.0.0.0/8 scram-sha-256
 """
 
 SUITES = {"15": "bookworm", "17": "trixie", "18": "sid"}
@@ -77,6 +77,8 @@ ARTIFACTS: dict[tuple[str, str], Artifact] = {
 """Builds of the embedded-postgres project, by machine and major version. They carry OpenSSL 1.1.1 of 2018: no VAES, no ML-KEM."""
 MACHINES = {"x86_64": "amd64", "aarch64": "arm64v8"}
 NEWEST = "18"
+CURVES = {"P-256": "prime256v1", "P-384": "secp384r1"}
+"""Key exchange groups that versions before 18 can offer."""
 
 
 # ── finding ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -173,11 +175,9 @@ class RunningServer(Server):
             "user": self.user,
             "database": self.database,
         }
-        if password := password_for(self.host, self.port, self.database, self.user):
-            fields["password"] = password
         if self.address != self.host:
             fields["tls_server_name"] = self.host
-        return fields
+        return with_password(fields, password_for(self.host, self.port, self.database, self.user))
 
     def stop(self) -> None:
         """It isn't ours to stop."""
@@ -247,29 +247,15 @@ def answers(port: int) -> bool:
 # ── settings that only some versions have ─────────────────────────────────────────────────────────────────────────────
 
 
-def options(version: str, settings: Mapping[str, str]) -> tuple[dict[str, str], str]:
-    """(settings of this version, an OpenSSL configuration or '') that mean what the settings of version 18 mean. Pure.
+def options(version: str, settings: Mapping[str, str]) -> dict[str, str]:
+    """Settings of this version that mean what the settings of version 18 mean. Pure.
 
-    Before version 18 the server can't choose TLS 1.3 suites, so OpenSSL is told, and of groups it can choose one curve. The
-    OpenSSL 1.1.1 of the builds from Maven doesn't listen; there the client, which offers one suite alone, decides.
+    Before version 18 a server chooses one elliptic curve, by OpenSSL's name of it.
     """
     chosen = dict(settings)
-    if major(version) >= 18:
-        return chosen, ""
-    configuration = ""
-    if suites := chosen.pop("ssl_tls13_ciphers", ""):
-        configuration = (
-            "openssl_conf = conf\n[conf]\nssl_conf = ssl\n[ssl]\nsystem_default = default\n[default]\n"
-            f"Ciphersuites = {suites}\n"
-        )
-    if groups := chosen.pop("ssl_groups", ""):
-        curves = {"P-256": "prime256v1", "P-384": "secp384r1"}
-        if groups not in curves:
-            raise UsageError(
-                f"postgresql {version} can't offer the group {groups}: before version 18 only p256 and p384"
-            )
-        chosen["ssl_ecdh_curve"] = curves[groups]
-    return chosen, configuration
+    if major(version) < 18 and (groups := chosen.pop("ssl_groups", "")):
+        chosen["ssl_ecdh_curve"] = CURVES[groups]
+    return chosen
 
 
 # ── the engine ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -282,7 +268,10 @@ class Postgresql(Engine):
     dialect = "postgresql"
     mechanisms = ("tls", "none")
     schemes = MappingProxyType({"postgresql": "tls", "postgres": "tls"})
+    refuses_clear = ("28000",)  # pg_hba.conf has no line for a connection in clear
+    refuses_anonymous = "the server asks for a password and none was given"
     password_from = "PGPASSWORD"  # noqa: S105 - where it is, not what it is
+    tls_round_trips = 1  # SSLRequest, and the server's one letter
     tls_resumption = False  # it sends no session ticket and keeps no session cache
     tls_witness = "SELECT ssl, version, cipher FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
 
@@ -300,7 +289,7 @@ class Postgresql(Engine):
         if bindir:
             return self._in(Path(bindir).absolute(), version)
         for each in self.available():
-            if matches(each.version, version) and reachable(Path(each.location)):
+            if sources.matches(each.version, version) and sources.reachable(Path(each.location)):
                 return each
         return self.install(version)
 
@@ -315,9 +304,9 @@ class Postgresql(Engine):
         found = version_of(bindir)
         if not found:
             raise MissingServer(f"--bindir {bindir}: no 'postgres' and 'initdb' there that run on this machine")
-        if not matches(found, version):
+        if not sources.matches(found, version):
             raise MissingServer(f"--bindir {bindir}: that is PostgreSQL {found}, not {version}")
-        if not reachable(bindir):
+        if not sources.reachable(bindir):
             raise UsageError(
                 f"--bindir {bindir}: servers run as 'nobody' when you are root, and nobody can't reach it. Move it, or use another user."
             )
@@ -335,7 +324,7 @@ class Postgresql(Engine):
             except MissingServer as error:
                 reasons.append(f"  {name}: {error}")
                 continue
-            if matches(installation.version, version):
+            if sources.matches(installation.version, version):
                 return installation
             reasons.append(f"  {name}: has {installation.version}, not {version}")
         text = f"no PostgreSQL {version}".strip() + " was found, and none could be fetched:\n" + "\n".join(reasons)
@@ -409,58 +398,25 @@ class Postgresql(Engine):
             return RunningServer(installation.location)
         given = dict(settings or {})
         env = {name.removeprefix("env:"): given.pop(name) for name in list(given) if name.startswith("env:")}
-        chosen, configuration = options(installation.version, SETTINGS | given)
-        if configuration:
-            (directory / OPENSSL_FILE).write_text(configuration)
-            hand_over(directory / OPENSSL_FILE)
-            env["OPENSSL_CONF"] = str(directory / OPENSSL_FILE)
-        log = (logs or directory.parent) / f"postgresql-{directory.name}.log"
-        cgroups = cgroup_for(guard.run_id, f"postgresql-{secrets.token_hex(4)}")
-        cores = sorted(cpus) if cpus is not None else None
-        for _ in range(5):  # somebody may take the port before the server does
-            port = free_port()
-            command: list[str | Path] = [
-                Path(installation.location) / "postgres",
-                "-D",
-                directory,
-                "-c",
-                f"port={port}",
-            ]
-            command += [part for name, value in chosen.items() for part in ("-c", f"{name}={value}")]
-            begin = log.stat().st_size if log.exists() else 0
-            process = guard.spawn(
-                command,
-                env=env,
-                cwd=directory,
-                user=server_user(),
-                cpus=cores,
-                cgroups=cgroups,
-                log=log,
-                stop_signal=signal.SIGINT,
-            )
-            try:
-                if self._wait(process, port):
-                    return PostgresqlServer(process, directory, port, cgroups)
-            except BaseException:
-                process.stop(5.0)
-                raise
-            said = log.read_bytes()[begin:].decode(errors="replace")
-            if "Address already in use" not in said:
-                break
-        lines = "\n".join(said.strip().splitlines()[-12:])
-        raise RunError(f"PostgreSQL {installation.version} did not start (log: {log}):\n{lines}")
+        chosen = options(installation.version, SETTINGS | given)
 
-    def _wait(self, process: Process, port: int) -> bool:
-        """True when the server answers, False when it has ended."""
-        deadline = time.monotonic() + START_SECONDS
-        while process.poll() is None:
-            if answers(port):
-                return process.poll() is None
-            if time.monotonic() >= deadline:
-                raise RunError(f"PostgreSQL did not answer on port {port} within {START_SECONDS:g} seconds")
-            time.sleep(0.01)
-        process.stop()
-        return False
+        def command(port: int) -> list[str | Path]:
+            fixed: list[str | Path] = [Path(installation.location) / "postgres", "-D", directory, "-c", f"port={port}"]
+            return [*fixed, *(part for name, value in chosen.items() for part in ("-c", f"{name}={value}"))]
+
+        title = f"{self.title} {installation.version}"
+        started = launch(
+            guard,
+            title,
+            command,
+            answers,
+            directory=directory,
+            logs=logs,
+            env=env,
+            cpus=cpus,
+            stop_signal=signal.SIGINT,
+        )
+        return PostgresqlServer(started.process, directory, started.port, started.cgroups)
 
     def make_schema(self, agent: Agent, fields: Mapping[str, object], name: str, run_id: str) -> None:
         agent.connect("schema", **fields)
@@ -484,36 +440,38 @@ class Postgresql(Engine):
             str(name): (mark or "").removeprefix(MARK) if (mark or "").startswith(MARK) else "" for name, mark in rows
         }
 
+    def payload(self, size: int) -> str:
+        # A long piece repeated: repeat() of one letter would cost more than the transfer.
+        return f"SELECT repeat(repeat('x', 1000), {size // 1000})"
+
     def in_schema(self, name: str) -> dict[str, object]:
         return {"search_path": name}
+
+    def check_factors(self, mechanism: str, factors: Mapping[str, str], version: str) -> None:
+        group = factors.get("group", "") if mechanism == "tls" else ""
+        if group and major(version or NEWEST) < 18 and tls.GROUPS[group] not in CURVES:
+            raise UsageError(
+                f"postgresql {version} can't offer the group {group}: before version 18 only p256 and p384. "
+                "Leave group out, or use postgresql@18."
+            )
 
     def right_to_make(self, fields: Mapping[str, object]) -> str:
         database, user = (str(fields[name]).replace('"', '""') for name in ("database", "user"))
         return f'GRANT CREATE ON DATABASE "{database}" TO "{user}"'
 
     def tls_settings(self, pki: Pki, factors: Mapping[str, str]) -> dict[str, str]:
-        version = f"TLSv{factors['version']}"
+        """Both versions and every suite: the client pins them. TLS 1.3's suites are all on offer unless they are narrowed."""
         settings = {
             "ssl": "on",
             "ssl_cert_file": str(pki.certificate),
             "ssl_key_file": str(pki.key),
-            "ssl_min_protocol_version": version,
-            "ssl_max_protocol_version": version,
-            "ssl_tls13_ciphers" if factors["version"] == "1.3" else "ssl_ciphers": tls.suite(factors),
+            "ssl_min_protocol_version": "TLSv1.2",
+            "ssl_max_protocol_version": "TLSv1.3",
+            "ssl_ciphers": ":".join(tls.offered("1.2")),
         }
         if factors["group"]:
             settings["ssl_groups"] = tls.GROUPS[factors["group"]]
         return settings
-
-
-def matches(version: str, wanted: str) -> bool:
-    """Whether `17.5` is what `17`, `17.5` or '' asks for. Pure."""
-    return not wanted or version == wanted or version.startswith(f"{wanted}.") or str(major(version)) == wanted
-
-
-def reachable(directory: Path) -> bool:
-    """Whether the user that servers run as can get there."""
-    return server_user() is None or all(each.stat().st_mode & 0o001 for each in (directory, *directory.parents))
 
 
 ENGINE = Postgresql()

@@ -27,6 +27,8 @@ class Factor(msgspec.Struct, frozen=True):
     name: str
     values: tuple[str, ...]
     text: str
+    aliases: dict[str, str] = {}
+    """Other words for some of the values."""
 
 
 class Mechanism(ABC):
@@ -44,13 +46,15 @@ class Mechanism(ABC):
     def check(self, factors: Mapping[str, str]) -> dict[str, str]:
         """The factors with defaults filled in. Raises UsageError naming the nearest factor or value."""
         known = {factor.name: factor for factor in self.factors}
+        given = {}
         for name, value in factors.items():
             if name not in known:
                 raise UsageError(f"{self.name} has no factor '{name}': {nearest(name, known)}")
+            given[name] = value = known[name].aliases.get(value, value)
             if known[name].values and value not in known[name].values:
                 raise UsageError(f"{self.name} has no {name} '{value}': {nearest(value, known[name].values)}")
         defaults = {factor.name: factor.values[0] if factor.values else "" for factor in self.factors}
-        return {**defaults, **factors}
+        return {**defaults, **given}
 
     def fits(self, engine: Engine, factors: Mapping[str, str]) -> None:  # noqa: B027 - most have nothing to refuse
         """Refuse what this engine can't do with these factors, before anything is started. Raises UsageError."""
@@ -58,6 +62,13 @@ class Mechanism(ABC):
     def server_settings(self, engine: Engine, factors: Mapping[str, str], secrets: Path) -> dict[str, str]:  # noqa: ARG002
         """Settings of a server that serves both arms. `secrets`: a directory for keys, 0700, gone with the run."""
         return {}
+
+    def sign(self, sent: bytes, received: bytes) -> tuple[bool, str]:  # noqa: ARG002
+        """In transit: what the bytes of both directions show when they are encrypted: (whether they show it, in words). Pure.
+
+        The canary's absence alone proves nothing: compressed bytes have none either.
+        """
+        return False, f"nothing is known of how {self.name} looks on the wire"
 
     @abstractmethod
     def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:

@@ -11,6 +11,7 @@ from ciphercost.guard import hand_over
 from ciphercost.mechanisms import Factor, Mechanism
 from ciphercost.model import Arm
 from ciphercost.pki import CERTIFICATES, Pki
+from ciphercost.relay import tls_records
 
 SUITES_13 = {
     "aes256-gcm": "TLS_AES_256_GCM_SHA384",
@@ -28,9 +29,15 @@ VERIFY = {"full": "verify-full", "ca": "verify-ca", "require": "require"}
 
 def suite(factors: Mapping[str, str]) -> str:
     """The cipher suite by its OpenSSL name (TLS 1.2) or IANA name (TLS 1.3), for factors with their defaults filled in. Pure."""
-    if factors["version"] == "1.3":
-        return SUITES_13[factors["cipher"]]
-    return SUITES_12[factors["cipher"]].format("ECDSA" if factors["certificate"].startswith("ecdsa") else "RSA")
+    suites = SUITES_13 if factors["version"] == "1.3" else SUITES_12
+    return suites[factors["cipher"]].format("ECDSA" if factors["certificate"].startswith("ecdsa") else "RSA")
+
+
+def offered(version: str) -> list[str]:
+    """Every suite of that version that a cell may ask for: what a server of ours offers, whatever its certificate. Pure."""
+    if version == "1.3":
+        return list(SUITES_13.values())
+    return [name.format(key) for name in SUITES_12.values() for key in ("ECDSA", "RSA")]
 
 
 class Tls(Mechanism):
@@ -40,9 +47,11 @@ class Tls(Mechanism):
     witnesses = ("server", "wire", "client")
     protects = "data on the network: reading and changing it between client and server"
     factors = (
-        Factor("version", ("1.3", "1.2"), "protocol version, the only one offered"),
-        Factor("cipher", ("aes256-gcm", "aes128-gcm", "chacha20"), "cipher suite, the only one offered"),
-        Factor("certificate", tuple(CERTIFICATES), "key of the server's certificate and of its CA"),
+        Factor("version", ("1.3", "1.2"), "protocol version, the only one that the client offers"),
+        Factor("cipher", ("aes256-gcm", "aes128-gcm", "chacha20"), "cipher suite, the only one that the client offers"),
+        Factor(
+            "certificate", tuple(CERTIFICATES), "key of the server's certificate and of its CA", {"ecdsa": "ecdsa-p256"}
+        ),
         Factor("group", ("", *GROUPS), "key exchange group; empty: what client and server agree on"),
         Factor("verify", ("full", "ca", "require"), "what the client checks: chain and name, chain alone, nothing"),
         Factor("resumption", ("off", "on"), "whether new connections may resume an earlier session"),
@@ -61,17 +70,22 @@ class Tls(Mechanism):
         hand_over(secrets)  # or a server that runs as nobody couldn't pass through it to its key
         return engine.tls_settings(pki, factors)
 
+    def sign(self, sent: bytes, received: bytes) -> tuple[bool, str]:
+        """TLS records of application data, in both directions."""
+        records = tls_records(sent), tls_records(received)
+        return all(records), f"{sum(records)} TLS records" if all(records) else "there are no TLS records"
+
     def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:  # noqa: ARG002
         """Only factors that are given are pinned, so that a server of the user's own is met with none of our defaults."""
         if arm == "plain":
             return {"tls": "off"}
-        self.check(factors)
+        full = self.check(factors)
+        factors = {name: full[name] for name in factors}
         fields: dict[str, object] = {
             "tls": VERIFY[factors.get("verify", "full")],
             "resumption": factors.get("resumption", "off") == "on",
         }
         if "version" in factors or "cipher" in factors:
-            full = self.check(factors)
             fields["tls_min"] = fields["tls_max"] = full["version"]  # a suite belongs to one version
             if "cipher" in factors:
                 fields["tls_ciphers"] = suite(full)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from ciphercost import engines
-from ciphercost.model import ARMS, Cell, Estimate, Result
+from ciphercost import conditions, engines
+from ciphercost.model import ARMS, Cell, Estimate, Part, Result
 
 WIDTH = 80
+DOUBTFUL = 3.0
+"""Standard errors between a cell and the fit of the parts above which the fit is doubted aloud."""
 
 METRICS: tuple[tuple[str, str, str, str], ...] = (
     # key, label, word where encrypted is more, word where it is less
@@ -25,9 +29,94 @@ METRICS: tuple[tuple[str, str, str, str], ...] = (
 
 
 def render(result: Result) -> str:
-    """Every cell, then the machine and how to see it again."""
-    blocks = [block(cell) for cell in result.cells]
+    """Every cell, cells of one experiment as one table; where the cost comes from; the machine and how to see it again."""
+    blocks = []
+    for _, cells in itertools.groupby(result.cells, key=lambda cell: cell.group or id(cell)):
+        together = list(cells)
+        blocks.append(block(together[0]) if len(together) == 1 else table(together))
+    if result.parts:
+        blocks.append("\n".join(parts(result)))
+    if result.study is not None:
+        from ciphercost.studies import table as beside_published
+
+        blocks = [beside_published.render(result.study), "By our method:", *blocks]
     return "\n\n".join([*blocks, footer(result)])
+
+
+def table(cells: list[Cell]) -> str:
+    """An experiment of several cells: a row a cell, the cheapest first; below it the proofs and what to mind."""
+    return "\n".join(_rows(cells))
+
+
+def _rows(cells: list[Cell]) -> Iterator[str]:
+    reference = cells[0]
+    several = len({cell.workload for cell in cells}) > 1
+    yield heading(reference, without=("workload",) if several else ())
+    sessions = f"{reference.sessions} session{'s' * (reference.sessions != 1)}"
+    yield from wrap(f"one experiment: {len(cells)} cells share {sessions}; cheapest first", "  ")
+    names = {id(cell): cell.variant if several or cell is not reference else "the reference" for cell in cells}
+    if not several:
+        yield from wrap(f"the reference: {reference.variant}", "  ")
+    yield f"  {'':<22}{'operations/s':>13}  {'95 % interval':<18}{'server CPU/op':>14}{'p (Holm)':>9}"
+    shown = sorted(
+        (cell for cell in cells if "throughput" in cell.overhead), key=lambda cell: -cell.overhead["throughput"].ratio
+    )
+    for cell in shown:
+        estimate = cell.overhead["throughput"]
+        cpu = cell.overhead.get("server_cpu_per_op")
+        p = "" if estimate.p_value is None else "<0.001" if estimate.p_value < 0.001 else f"{estimate.p_value:.3f}"
+        server = worded(cpu) if cpu else ""
+        yield f"  {names[id(cell)]:<22.22}{worded(estimate, 'more', 'fewer'):>13}  {interval(estimate):<18}{server:>14}{p:>9}"
+        if cell.against_reference is not None and not several:
+            yield from wrap(f"against the reference {beside(cell.against_reference)}", "    ")
+    for cell in cells:
+        if cell not in shown:
+            yield from wrap(f"{names[id(cell)]}: {cell.status.upper().replace('-', ' ')}: {cell.reason}", "  ")
+    for text, where in _told(shown, ((names[id(cell)], proof_line(cell)) for cell in shown)):
+        yield from wrap(f"{where}{text}", "  ")
+    for text, where in _told(cells, ((names[id(cell)], each.text) for cell in cells for each in cell.warnings)):
+        yield from wrap(f"! {where}{text}", "  ", "    ")
+
+
+def _told(cells: list[Cell], said: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Each text once, and of which cells it is true: nothing where it is true of all."""
+    variants: dict[str, list[str]] = {}
+    for variant, text in said:
+        variants.setdefault(text, []).append(variant)
+    for text, those in variants.items():
+        yield text, "" if len(those) == len(cells) else f"{', '.join(those)}: "
+
+
+def beside(estimate: Estimate) -> str:
+    """`8.1 % fewer operations/s (7.2 to 9.0 %), p < 0.001`: a cell against the reference of its experiment."""
+    p = estimate.p_value
+    surely = "" if p is None else ", p < 0.001" if p < 0.001 else f", p = {p:.2g}"
+    return f"{worded(estimate, 'more', 'fewer')} ({interval(estimate)}{surely})"
+
+
+def parts(result: Result) -> Iterator[str]:
+    """Handshake, request and byte at both ends, and the cipher's own floor."""
+    yield "where the cost comes from: CPU that encryption adds, with 95 % intervals"
+    yield f"  {'':<26}{'a connection':<18}{'an operation':<18}{'a byte':<18}"
+    for each in result.parts:
+        name = f"{each.engine} {each.mechanism}, {each.end}"
+        yield f"  {name:<26}{plus(each.handshake_us, 'µs'):<18}{plus(each.request_us, 'µs'):<18}{plus(each.byte_ns, 'ns'):<18}".rstrip()
+        if each.floor_ns is not None:
+            yield f"  {'  the cipher alone':<26}{'':<36}{number(each.floor_ns)} ns"
+    worst = max(each.worst for each in result.parts)
+    if worst > DOUBTFUL:
+        yield from wrap(
+            f"! a cell lies {worst:.1f} of its standard errors from the fit: the three parts do not tell all of the cost here",
+            "  ",
+            "    ",
+        )
+
+
+def plus(part: Part, unit: str) -> str:
+    """`412 ± 8 µs`, as many digits as the interval lets one trust."""
+    half = (part.high - part.low) / 2
+    digits = max(0, min(3, 1 - math.floor(math.log10(half)))) if half > 0 else 2
+    return f"{part.value:,.{digits}f} ± {half:,.{digits}f} {unit}"
 
 
 def block(cell: Cell) -> str:
@@ -52,20 +141,25 @@ def _lines(cell: Cell) -> Iterator[str]:
             estimate = cell.overhead[key]
             name = "process CPU per operation" if key == "client_cpu_per_op" and embedded(cell) else label
             yield f"  {name:<25}{worded(estimate, more, less):>14}  {interval(estimate):<17} {levels(cell, key)}".rstrip()
+    if cell.predicted:
+        yield from wrap(prediction(cell), "  ", "    ")
     yield from wrap(f"verdict: {verdict(cell)}", "  ", "           ")
     yield from wrap(proof_line(cell), "  ", "          ")
     for warning in cell.warnings:
         yield from wrap(f"! {warning.text}", "  ", "    ")
 
 
-def heading(cell: Cell) -> str:
-    """`postgresql 18.4 · tls · point-select · 4 clients · capacity`."""
-    clients = f"{cell.clients} client{'s' * (cell.clients != 1)}"
-    return " · ".join(
-        part
-        for part in (f"{cell.engine} {cell.version}".strip(), cell.mechanism, cell.workload, clients, cell.regime)
-        if part
-    )
+def heading(cell: Cell, without: tuple[str, ...] = ()) -> str:
+    """`postgresql 18.4 · tls · point-select · 4 clients · capacity`; `without`: what the cells under it differ in."""
+    words = {
+        "engine": f"{cell.engine} {cell.version}".strip(),
+        "mechanism": cell.mechanism,
+        "workload": cell.workload,
+        "clients": f"{cell.clients} client{'s' * (cell.clients != 1)}",
+        "regime": cell.regime,
+        "conditions": conditions.worded(cell.conditions),
+    }
+    return " · ".join(word for name, word in words.items() if word and name not in without)
 
 
 def worded(estimate: Estimate, more: str = "more", less: str = "less") -> str:
@@ -91,7 +185,11 @@ def interval(estimate: Estimate) -> str:
 
 def decimals(estimate: Estimate) -> int:
     """As many digits as the interval's width lets one trust."""
-    width = (estimate.high - estimate.low) * 100
+    return decimals_of_width((estimate.high - estimate.low) * 100)
+
+
+def decimals_of_width(width: float) -> int:
+    """Of an interval, in percentage points."""
     return 0 if width > 20 else 1 if width > 0.5 else 2
 
 
@@ -139,6 +237,25 @@ def verdict(cell: Cell) -> str:
         if cell.sessions_needed:
             words += f", {cell.sessions_needed} sessions would resolve it"
     return f"{words} ({rests})"
+
+
+def prediction(cell: Cell) -> str:
+    """`the link alone predicts: 3 round trips = 30 ms more an operation, 34.2 % fewer operations per second; measured: 37.4 ms more, …`."""
+    link = cell.predicted
+    trips = f"{number(link['round_trips'])} round trips, " if link["round_trips"] else ""
+    words = f"the link alone predicts: {trips}{number(link['added_ms'])} ms more an operation"
+    if "throughput" not in link:
+        return words
+    each = [cell.clients / cell.arms[arm]["throughput"] * 1e3 for arm in ARMS]
+    return (
+        f"{words}, {share(link['throughput'])} operations per second; "
+        f"measured: {number(each[1] - each[0])} ms more, {share(cell.overhead['throughput'].ratio)}"
+    )
+
+
+def share(ratio: float) -> str:
+    """`34.2 % fewer` of a ratio."""
+    return f"{abs(ratio - 1) * 100:.1f} % {'more' if ratio > 1 else 'fewer'}"
 
 
 def proof_line(cell: Cell) -> str:

@@ -7,9 +7,12 @@ clients                default number of connections (capacity regime)
 [parameters]           numbers that `--set NAME=VALUE` and `--rows` change; sizes may be written 64KB, 1MB
 [derived]              numbers computed from them, in order
 load                   SQL that makes and fills the tables
+people                 a table that `load` made, to be filled with `rows` made-up people (people.py; parameter data_seed)
 check                  SQL that reads, and must answer the same on both arms
 [[transaction]]        name, weight, script
-[dialect.NAME]         load, check or a transaction's script, where a server needs other words
+[dialect.NAME]         load, check or a transaction's script, where a server needs other words; batch: people in one INSERT
+
+A published study keeps its own workload in `studies/`; STUDY/TRANSACTION names one transaction of it.
 """
 
 from __future__ import annotations
@@ -23,9 +26,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ciphercost import script
+from ciphercost import people, script
 from ciphercost.errors import UsageError, nearest
 
+PEOPLE_BATCH = 250
+"""People in one INSERT, where the server takes several rows."""
 _UNITS = {"": 1, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "KIB": 1024, "MIB": 1024**2, "GIB": 1024**3}
 
 
@@ -42,6 +47,7 @@ class Workload(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     measures: str
     transaction: list[Transaction]
     load: str = ""
+    people: str = ""
     check: str = ""
     read_only: bool = False
     per_request: bool = False
@@ -80,9 +86,27 @@ def names() -> list[str]:
 
 def get(name: str) -> Workload:
     """The workload of that name. Raises UsageError with the nearest name."""
+    study, slash, transaction = name.partition("/")
+    if slash:
+        return of_study(study, transaction)
     if name not in names():
         raise UsageError(f"unknown workload '{name}': {nearest(name, names())}")
-    text = resources.files(__name__).joinpath(f"{name}.toml").read_text()
+    return read(resources.files(__name__).joinpath(f"{name}.toml").read_text(), name)
+
+
+def of_study(study: str, transaction: str) -> Workload:
+    """One transaction of a published study's workload, by itself. Raises UsageError with the nearest name."""
+    from ciphercost import studies
+
+    whole = read(studies.get(study).file("workload.toml"), study)
+    known = {each.name: each for each in whole.transaction}
+    if transaction not in known:
+        raise UsageError(f"study {study} has no workload '{transaction}': {nearest(transaction, known)}")
+    return msgspec.structs.replace(whole, transaction=[known[transaction]], name=f"{study}/{transaction}")
+
+
+def read(text: str, name: str) -> Workload:
+    """A workload of its file's text. Pure."""
     return msgspec.structs.replace(msgspec.convert(tomllib.loads(text), Workload), name=name)
 
 
@@ -138,9 +162,15 @@ def prepare(workload: Workload, dialect: str, given: Mapping[str, str], rows: in
         )
         for each in workload.transaction
     )
+    made_up: Iterable[str] = ()
+    if workload.people:
+        batch = int(own.get("batch", PEOPLE_BATCH))
+        made_up = people.inserts(workload.people, int(parameters["rows"]), int(parameters["data_seed"]), batch)
     return Program(
         name=workload.name,
-        load=tuple(Step(part.strip(), part.strip()[:120]) for part in load.split(";\n") if part.strip()),
+        load=tuple(
+            Step(text, text[:120]) for text in (*(part.strip() for part in load.split(";\n") if part.strip()), *made_up)
+        ),
         check=script.fill(str(own.get("check", workload.check)), parameters, f"{where}, check"),
         transactions=transactions,
         read_only=workload.read_only or all(each.read_only for _, _, each in transactions),

@@ -1,5 +1,8 @@
 //! drivers: the seam between the load loop and the databases. One file a driver.
 
+pub mod firebird;
+pub mod mysql;
+pub mod network;
 pub mod null;
 pub mod postgres;
 pub mod sqlite;

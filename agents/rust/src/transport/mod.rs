@@ -1,7 +1,8 @@
-//! transport: a TCP connection, in clear or under TLS -> bytes, with as few system calls as there are flights.
+//! transport: a TCP connection, in clear, under TLS or under Firebird's wire encryption -> bytes, with as few system calls as there are flights.
 
 pub mod socket;
 pub mod tls;
+pub mod wirecrypt;
 
 use openssl::ssl::{ErrorCode, SslStream};
 use socket::Socket;
@@ -12,6 +13,7 @@ use std::io;
 pub enum Transport {
     Clear(Socket),
     Tls(SslStream<Socket>),
+    WireCrypt(wirecrypt::WireCrypt),
 }
 
 impl Transport {
@@ -19,6 +21,7 @@ impl Transport {
         match self {
             Transport::Clear(socket) => socket,
             Transport::Tls(stream) => stream.get_ref(),
+            Transport::WireCrypt(stream) => stream.socket(),
         }
     }
 
@@ -27,6 +30,7 @@ impl Transport {
     pub fn receive(&mut self, into: &mut [u8]) -> io::Result<usize> {
         match self {
             Transport::Clear(socket) => socket.receive(into),
+            Transport::WireCrypt(stream) => stream.receive(into),
             Transport::Tls(stream) => loop {
                 match stream.ssl_read(into) {
                     Ok(read) => return Ok(read),
@@ -46,6 +50,7 @@ impl Transport {
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self {
             Transport::Clear(socket) => socket.send_all(bytes),
+            Transport::WireCrypt(stream) => stream.send(bytes),
             Transport::Tls(stream) => {
                 let mut rest = bytes;
                 while !rest.is_empty() {
@@ -74,6 +79,7 @@ impl Transport {
         match self {
             Transport::Clear(socket) => socket,
             Transport::Tls(mut stream) => stream.get_mut().take(),
+            Transport::WireCrypt(stream) => stream.into_socket(),
         }
     }
 }

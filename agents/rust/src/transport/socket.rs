@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Result};
 use std::io::{self, Read, Write};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 /// A TCP socket. It closes itself when it is dropped.
@@ -195,10 +195,29 @@ impl Socket {
     }
 }
 
+/// A server's address: of several, the first that can be reached.
+pub fn resolve(host: &str, port: u16) -> Result<SocketAddr> {
+    let unknown = |why: String| Failure::connect(format!("host {host:?}: {why}"));
+    let addresses = (host, port).to_socket_addrs().map_err(|error| unknown(error.to_string()))?;
+    let addresses: Vec<SocketAddr> = addresses.collect();
+    let reached = |address: &&SocketAddr| addresses.len() == 1 || Socket::open(**address, Mode::Blocking).is_ok();
+    match addresses.iter().find(reached).or(addresses.last()) {
+        Some(address) => Ok(*address),
+        None => Err(unknown("has no address".into())),
+    }
+}
+
 impl AsRawFd for Socket {
     #[inline]
     fn as_raw_fd(&self) -> RawFd {
         self.fd.as_ref().map_or(-1, AsRawFd::as_raw_fd)
+    }
+}
+
+impl From<OwnedFd> for Socket {
+    /// A socket that somebody else opened, as it is.
+    fn from(fd: OwnedFd) -> Socket {
+        Socket { fd: Some(fd) }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::socket::Socket;
 use crate::failure::{Failure, Result};
-use crate::message::{Postgres, Tls, TlsVersion};
+use crate::message::{Server, Tls, TlsVersion};
 use foreign_types_shared::ForeignTypeRef;
 use openssl::error::ErrorStack;
 use openssl::pkey::{Id, PKeyRef, Public};
@@ -27,12 +27,18 @@ pub struct TlsClient {
     name: String,
     verify_name: bool,
     verify_chain: bool,
-    session: Option<Arc<Mutex<Option<SslSession>>>>,
+    sessions: Option<Sessions>,
 }
+
+/// Sessions that can be resumed, the newest last.
+type Sessions = Arc<Mutex<Vec<SslSession>>>;
+
+/// Servers give more tickets than are used; the oldest go first.
+const MOST_SESSIONS: usize = 1000;
 
 impl TlsClient {
     /// None where the arm is in clear.
-    pub fn new(asked: &Postgres) -> Result<Option<TlsClient>> {
+    pub fn new(asked: &Server) -> Result<Option<TlsClient>> {
         if asked.tls == Tls::Off {
             return Ok(None);
         }
@@ -83,11 +89,15 @@ impl TlsClient {
         builder.set_read_ahead(true);
         // SAFETY: the context is valid for the call and the length is a plain number.
         unsafe { SSL_CTX_set_default_read_buffer_len(builder.as_ptr().cast(), READ_AHEAD_BYTES) };
-        let session = asked.resumption.then(|| Arc::new(Mutex::new(None)));
-        if let Some(session) = session.clone() {
+        let sessions = asked.resumption.then(Sessions::default);
+        if let Some(sessions) = sessions.clone() {
             builder.set_session_cache_mode(SslSessionCacheMode::CLIENT | SslSessionCacheMode::NO_INTERNAL);
             builder.set_new_session_callback(move |_, new| {
-                *session.lock().unwrap() = Some(new);
+                let mut sessions = sessions.lock().unwrap();
+                if sessions.len() == MOST_SESSIONS {
+                    sessions.remove(0);
+                }
+                sessions.push(new);
             });
         } else {
             builder.set_session_cache_mode(SslSessionCacheMode::OFF);
@@ -97,7 +107,7 @@ impl TlsClient {
             name: asked.tls_server_name.clone().unwrap_or_else(|| asked.host.clone()),
             verify_name: asked.tls == Tls::VerifyFull,
             verify_chain,
-            session,
+            sessions,
         }))
     }
 
@@ -115,11 +125,17 @@ impl TlsClient {
                     }
                 }
             }
-            if let Some(session) = self.session.as_ref().and_then(|session| session.lock().unwrap().take()) {
-                // SAFETY: the session was made by this very context.
-                unsafe { ssl.set_session(&session)? };
-                // Where the server sends no new session the old one serves the next connection too.
-                *self.session.as_ref().expect("just taken from").lock().unwrap() = Some(session);
+            if let Some(sessions) = &self.sessions {
+                let mut sessions = sessions.lock().unwrap();
+                if let Some(session) = sessions.pop() {
+                    // SAFETY: the session was made by this very context.
+                    unsafe { ssl.set_session(&session)? };
+                    // A ticket of TLS 1.3 serves once: OpenSSL spoils it, and the server sends another. One of 1.2
+                    // serves until there is a newer one.
+                    if session.protocol_version() != SslVersion::TLS1_3 {
+                        sessions.push(session);
+                    }
+                }
             }
             SslStream::new(ssl, socket)
         };

@@ -1,19 +1,14 @@
 //! inbox: bytes from the server -> messages. Small ones are seen whole; rows of any size pass through bounded memory.
 
-use crate::drivers::QUERY_LIMIT_BYTES;
+use crate::drivers::network;
+use crate::drivers::network::buffer::{BUFFER_BYTES, Buffer, Passing};
 use crate::failure::{Failure, Result};
-use std::io;
-use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+use xxhash_rust::xxh3::xxh3_64;
 
-const BUFFER_BYTES: usize = 64 * 1024;
 const HEADER_BYTES: usize = 5;
-/// No message that an agent keeps whole is longer than this.
-const KEEP_BYTES: usize = QUERY_LIMIT_BYTES + (1 << 20);
 
 pub struct Inbox {
-    buffer: Box<[u8]>,
-    start: usize,
-    end: usize,
+    buffer: Buffer,
     large: Option<Large>,
     /// The last large message that was kept.
     kept: Vec<u8>,
@@ -23,14 +18,7 @@ pub struct Inbox {
 struct Large {
     tag: u8,
     left: usize,
-    body: Body,
-}
-
-enum Body {
-    Hashed(Box<Xxh3>),
-    Kept(Vec<u8>),
-    /// Too long to be kept: passes unseen.
-    Dropped,
+    body: Passing,
 }
 
 /// What the server said.
@@ -45,87 +33,65 @@ pub enum Message<'a> {
     TooLong,
 }
 
-impl Inbox {
-    pub fn new() -> Inbox {
-        Inbox { buffer: vec![0; BUFFER_BYTES].into_boxed_slice(), start: 0, end: 0, large: None, kept: Vec::new() }
+impl Default for Inbox {
+    fn default() -> Inbox {
+        Inbox { buffer: Buffer::new(), large: None, kept: Vec::new() }
     }
+}
 
-    /// Fills the buffer by one call of `receive`. The end of the connection is an error.
+impl network::Inbox for Inbox {
     #[inline]
-    pub fn fill(&mut self, receive: impl FnOnce(&mut [u8]) -> io::Result<usize>) -> io::Result<()> {
-        if self.start == self.end {
-            self.start = 0;
-            self.end = 0;
-        } else if self.end == self.buffer.len() || self.start > BUFFER_BYTES / 2 {
-            self.buffer.copy_within(self.start..self.end, 0);
-            self.end -= self.start;
-            self.start = 0;
-        }
-        match receive(&mut self.buffer[self.end..])? {
-            0 => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the server closed the connection")),
-            read => {
-                self.end += read;
-                Ok(())
-            }
-        }
+    fn buffer(&mut self) -> &mut Buffer {
+        &mut self.buffer
     }
 
+    fn clear(&mut self) {
+        self.buffer.clear();
+        self.large = None;
+    }
+}
+
+impl Inbox {
     /// The next message that has come in full. `hash_rows`: rows are hashed, not kept.
     #[inline]
     pub fn next(&mut self, hash_rows: bool) -> Result<Option<Message<'_>>> {
         if self.large.is_some() {
             return self.go_on();
         }
-        let there = self.end - self.start;
-        if there < HEADER_BYTES {
-            return Ok(None);
-        }
-        let head = &self.buffer[self.start..self.start + HEADER_BYTES];
-        let tag = head[0];
-        let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize;
+        let unread = self.buffer.unread();
+        let &[tag, a, b, c, d, ..] = unread else { return Ok(None) };
+        let length = u32::from_be_bytes([a, b, c, d]) as usize;
         if !(4..0x4000_0000).contains(&length) {
             return Err(Failure::connect("the server does not speak PostgreSQL's protocol"));
         }
         let size = length + 1;
-        if there < size {
-            if size > self.buffer.len() {
-                let body = match (hash_rows && tag == b'D', size > KEEP_BYTES) {
-                    (true, _) => Body::Hashed(Box::new(Xxh3::new())),
-                    (false, false) => Body::Kept(Vec::with_capacity(size)),
-                    (false, true) => Body::Dropped,
-                };
-                self.start += HEADER_BYTES;
-                self.large = Some(Large { tag, left: size - HEADER_BYTES, body });
+        let hashed = hash_rows && tag == b'D';
+        if unread.len() < size {
+            if size > BUFFER_BYTES {
+                self.buffer.take(HEADER_BYTES);
+                self.large = Some(Large { tag, left: size - HEADER_BYTES, body: Passing::new(hashed) });
                 return self.go_on();
             }
             return Ok(None);
         }
-        let at = self.start + HEADER_BYTES;
-        self.start += size;
-        let body = &self.buffer[at..self.start];
-        Ok(Some(if hash_rows && tag == b'D' { Message::Row(xxh3_64(body)) } else { Message::Other { tag, body } }))
+        let body = &self.buffer.take(size)[HEADER_BYTES..];
+        Ok(Some(if hashed { Message::Row(xxh3_64(body)) } else { Message::Other { tag, body } }))
     }
 
     /// Goes on with a large message.
     fn go_on(&mut self) -> Result<Option<Message<'_>>> {
         let Some(large) = &mut self.large else { return Ok(None) };
-        let take = large.left.min(self.end - self.start);
-        let part = &self.buffer[self.start..self.start + take];
-        match &mut large.body {
-            Body::Hashed(hash) => hash.update(part),
-            Body::Kept(kept) => kept.extend_from_slice(part),
-            Body::Dropped => {}
-        }
-        self.start += take;
+        let take = large.left.min(self.buffer.unread().len());
+        large.body.add(self.buffer.take(take));
         large.left -= take;
         if large.left > 0 {
             return Ok(None);
         }
         let Some(Large { tag, body, .. }) = self.large.take() else { return Ok(None) };
         Ok(Some(match body {
-            Body::Hashed(hash) => Message::Row(hash.digest()),
-            Body::Dropped => Message::TooLong,
-            Body::Kept(kept) => {
+            Passing::Hashed(hash) => Message::Row(hash.digest()),
+            Passing::Dropped => Message::TooLong,
+            Passing::Kept(kept) => {
                 self.kept = kept;
                 Message::Other { tag, body: &self.kept }
             }
@@ -180,6 +146,8 @@ pub fn error_of(body: &[u8]) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::drivers::network::Inbox as _;
+    use crate::drivers::network::buffer::KEEP_BYTES;
 
     fn message(tag: u8, body: &[u8]) -> Vec<u8> {
         let length = (body.len() as u32 + 4).to_be_bytes();
@@ -188,10 +156,10 @@ mod tests {
 
     /// What is read when the bytes come in pieces of `size`.
     fn read(bytes: &[u8], size: usize, hash_rows: bool) -> Vec<String> {
-        let (mut inbox, mut seen) = (Inbox::new(), Vec::new());
+        let (mut inbox, mut seen) = (Inbox::default(), Vec::new());
         let mut rest = bytes;
         while !rest.is_empty() {
-            let result = inbox.fill(|into| {
+            let result = inbox.buffer().fill(|into| {
                 let take = size.min(rest.len()).min(into.len());
                 into[..take].copy_from_slice(&rest[..take]);
                 rest = &rest[take..];
@@ -225,7 +193,7 @@ mod tests {
 
     #[test]
     fn what_is_too_long_to_be_kept_passes_and_the_next_message_is_read() {
-        let bytes = [message(b'D', &vec![0; KEEP_BYTES]), message(b'Z', b"I")].concat();
+        let bytes = [message(b'D', &vec![0; KEEP_BYTES + 1]), message(b'Z', b"I")].concat();
         let seen = read(&bytes, usize::MAX, false);
         assert_eq!(seen[0], "too long");
         assert!(seen[1].starts_with('Z'));
@@ -233,8 +201,9 @@ mod tests {
 
     #[test]
     fn what_is_not_the_protocol_is_refused() {
-        let mut inbox = Inbox::new();
+        let mut inbox = Inbox::default();
         inbox
+            .buffer()
             .fill(|into| {
                 into[..8].copy_from_slice(b"HTTP/1.1");
                 Ok(8)

@@ -1,65 +1,95 @@
 //! login: what the server asks for -> what a client answers, until it is let in.
 
-use super::inbox::{Fields, error_of};
+use super::inbox::{Fields, Inbox, Message, error_of};
+use crate::drivers::Step;
+use crate::drivers::network::{self, Turn};
 use crate::failure::{Failure, Result};
-use crate::message::Postgres;
+use crate::message::{Server, Tls};
+use crate::transport::socket::Socket;
 use bytes::BytesMut;
 use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
 use postgres_protocol::message::frontend;
+use std::io;
 
 /// One login in progress.
 #[derive(Default)]
 pub struct Login {
+    tls_asked: bool,
     scram: Option<ScramSha256>,
-    pub server_version: String,
+    method: &'static str,
+    server_version: String,
 }
 
-/// What to do after a message.
-pub enum Turn {
-    Wait,
-    Send(BytesMut),
-    Ready,
-}
-
-/// Asks for TLS.
-pub fn ssl_request() -> BytesMut {
-    let mut bytes = BytesMut::new();
-    frontend::ssl_request(&mut bytes);
-    bytes
-}
-
-pub fn startup(asked: &Postgres) -> Result<BytesMut> {
-    let mut bytes = BytesMut::new();
-    let mut parameters = vec![
-        ("user", asked.user.as_str()),
-        ("database", &asked.database),
-        ("client_encoding", "UTF8"),
-        ("application_name", "ciphercost-agent"),
-    ];
-    parameters.extend(asked.search_path.as_deref().map(|path| ("search_path", path)));
-    frontend::startup_message(parameters, &mut bytes).map_err(internal)?;
-    Ok(bytes)
-}
-
-impl Login {
-    pub fn hear(&mut self, tag: u8, body: &[u8], asked: &Postgres) -> Result<Turn> {
-        match tag {
-            b'R' => self.authenticate(body, asked),
-            b'S' => {
-                let mut fields = Fields(body);
-                if fields.string() == "server_version" {
-                    self.server_version = fields.string();
-                }
-                Ok(Turn::Wait)
-            }
-            b'E' => Err(error_of(body).lost()),
-            b'Z' => Ok(Turn::Ready),
-            _ => Ok(Turn::Wait),
+impl network::Login<Inbox> for Login {
+    /// Asks for TLS; the server answers with one byte.
+    fn greet(&mut self, socket: &Socket, asked: &Server) -> Result<Step> {
+        if asked.tls == Tls::Off {
+            return Ok(Step::Done);
+        }
+        if !self.tls_asked {
+            let mut request = BytesMut::new();
+            frontend::ssl_request(&mut request);
+            socket.send_all(&request)?;
+            self.tls_asked = true;
+        }
+        // One byte and no more: whatever follows in clear would be someone else's.
+        let mut answer = [0];
+        match socket.receive(&mut answer) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Step::Pending),
+            Err(error) => Err(error.into()),
+            Ok(1) if answer == *b"S" => Ok(Step::Done),
+            Ok(_) => Err(Failure::tls("the server does not offer TLS")),
         }
     }
 
-    fn authenticate(&mut self, body: &[u8], asked: &Postgres) -> Result<Turn> {
+    fn first(&mut self, asked: &Server) -> Result<Vec<u8>> {
+        let mut bytes = BytesMut::new();
+        let mut parameters = vec![
+            ("user", asked.user.as_str()),
+            ("database", asked.database.as_deref().unwrap_or_default()),
+            ("client_encoding", "UTF8"),
+            ("application_name", "ciphercost-agent"),
+        ];
+        parameters.extend(asked.search_path.as_deref().map(|path| ("search_path", path)));
+        frontend::startup_message(parameters, &mut bytes).map_err(internal)?;
+        Ok(bytes.to_vec())
+    }
+
+    fn hear(&mut self, inbox: &mut Inbox, asked: &Server) -> Result<Turn> {
+        while let Some(message) = inbox.next(false)? {
+            let Message::Other { tag, body } = message else { continue };
+            match tag {
+                b'R' => match self.authenticate(body, asked)? {
+                    Turn::Wait => {}
+                    turn => return Ok(turn),
+                },
+                b'S' => {
+                    let mut fields = Fields(body);
+                    if fields.string() == "server_version" {
+                        self.server_version = fields.string();
+                    }
+                }
+                b'E' => return Err(error_of(body).lost()),
+                b'Z' => return Ok(Turn::Ready),
+                _ => {}
+            }
+        }
+        Ok(Turn::Wait)
+    }
+
+    /// "15.18 (Debian …)": the packager's name is no part of the version.
+    fn server_version(&self) -> String {
+        self.server_version.split(' ').next().unwrap_or_default().into()
+    }
+
+    fn auth(&self) -> String {
+        if self.method.is_empty() { "trust" } else { self.method }.into()
+    }
+}
+
+impl Login {
+    fn authenticate(&mut self, body: &[u8], asked: &Server) -> Result<Turn> {
         let mut fields = Fields(body);
         let password = asked.password.as_deref();
         let secret = || password.ok_or_else(|| Failure::connect("the server asks for a password and none was given"));
@@ -71,8 +101,12 @@ impl Login {
                     "the server asks for the password in clear, over a connection in clear: refused. Use scram-sha-256";
                 return Err(Failure::connect(text));
             }
-            3 => frontend::password_message(secret()?.as_bytes(), &mut answer).map_err(internal)?,
+            3 => {
+                self.method = "password";
+                frontend::password_message(secret()?.as_bytes(), &mut answer).map_err(internal)?;
+            }
             5 => {
+                self.method = "md5";
                 let salt = fields.bytes(4).try_into().map_err(|_| Failure::connect("a salt of the wrong length"))?;
                 let hash = md5_hash(asked.user.as_bytes(), secret()?.as_bytes(), salt);
                 frontend::password_message(hash.as_bytes(), &mut answer).map_err(internal)?;
@@ -82,6 +116,7 @@ impl Login {
                 let scram = ScramSha256::new(secret()?.as_bytes(), ChannelBinding::unsupported());
                 frontend::sasl_initial_response(SCRAM_SHA_256, scram.message(), &mut answer).map_err(internal)?;
                 self.scram = Some(scram);
+                self.method = "scram-sha-256";
             }
             11 => {
                 let scram = self.scram.as_mut().ok_or_else(|| Failure::connect("SCRAM out of order"))?;
@@ -98,7 +133,7 @@ impl Login {
                 return Err(Failure::connect(format!("the server asks for authentication method {other}; {known}")));
             }
         }
-        Ok(Turn::Send(answer))
+        Ok(Turn::Send(answer.to_vec()))
     }
 }
 
@@ -108,4 +143,56 @@ fn scram_failed(error: std::io::Error) -> Failure {
 
 fn internal(error: std::io::Error) -> Failure {
     Failure::connect(format!("cannot be sent to a server: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drivers::network::{Inbox as _, Login as _};
+    use crate::message::{Connect, Line, Request};
+
+    /// What is sent after these messages of the server, and how we were let in.
+    fn after(host: &str, messages: &[(u8, &[u8])]) -> (Vec<Vec<u8>>, Result<String>) {
+        let line = format!(
+            r#"{{"type":"connect","driver":"postgres","arm":"a","host":"{host}","port":1,"user":"me","database":"d","password":"p"}}"#
+        );
+        let asked = match Line::read(line.as_bytes()).and_then(Line::request).unwrap() {
+            Request::Connect(Connect::Postgres(_, server)) => *server,
+            other => panic!("{other:?}"),
+        };
+        let (mut login, mut inbox, mut sent) = (Login::default(), Inbox::default(), Vec::new());
+        for (tag, body) in messages {
+            let bytes = [&[*tag], &(body.len() as u32 + 4).to_be_bytes()[..], body].concat();
+            let fill = |into: &mut [u8]| {
+                into[..bytes.len()].copy_from_slice(&bytes);
+                Ok(bytes.len())
+            };
+            inbox.buffer().fill(fill).unwrap();
+            match login.hear(&mut inbox, &asked) {
+                Ok(Turn::Wait) => {}
+                Ok(Turn::Send(bytes)) => sent.push(bytes),
+                Ok(Turn::Ready) => return (sent, Ok(login.auth())),
+                Err(failure) => return (sent, Err(failure)),
+            }
+        }
+        (sent, Err(Failure::internal("not let in")))
+    }
+
+    const LET_IN: [(u8, &[u8]); 2] = [(b'R', &[0; 4]), (b'Z', b"I")];
+
+    #[test]
+    fn the_answer_says_how_we_were_let_in() {
+        let auth = |host, asked: &[u8]| after(host, &[&[(b'R', asked)], &LET_IN[..]].concat()).1;
+        assert_eq!(after("127.0.0.1", &LET_IN).1.unwrap(), "trust");
+        assert_eq!(auth("127.0.0.1", b"\0\0\0\x03").unwrap(), "password");
+        assert_eq!(auth("10.0.0.1", b"\0\0\0\x05salt").unwrap(), "md5");
+        assert_eq!(auth("10.0.0.1", b"\0\0\0\x0aSCRAM-SHA-256\0\0").unwrap(), "scram-sha-256");
+    }
+
+    #[test]
+    fn the_password_never_leaves_this_machine_in_clear() {
+        let (sent, refused) = after("10.0.0.1", &[(b'R', b"\0\0\0\x03")]);
+        assert!(sent.is_empty());
+        assert!(refused.unwrap_err().text.contains("refused"));
+    }
 }

@@ -1,12 +1,12 @@
 //! outbox: statements and values -> messages to the server, in one buffer that is sent at once.
 
+use crate::drivers::network::decimal::{DIGITS, decimal};
 use crate::program::{Operation, Parameter, Statement};
 
-/// Messages that wait to be sent. Reused, so that encoding allocates nothing.
-#[derive(Debug, Default)]
-pub struct Outbox(pub Vec<u8>);
+/// Puts messages behind those that wait to be sent.
+pub struct Outbox<'a>(pub &'a mut Vec<u8>);
 
-impl Outbox {
+impl Outbox<'_> {
     fn begin(&mut self, tag: u8) -> usize {
         self.0.push(tag);
         self.0.extend_from_slice(&[0; 4]);
@@ -55,10 +55,6 @@ impl Outbox {
         self.0.extend_from_slice(b"S\0\0\0\x04");
     }
 
-    pub fn terminate(&mut self) {
-        self.0.extend_from_slice(b"X\0\0\0\x04");
-    }
-
     /// Bind, Execute and Sync: one run of a prepared statement.
     #[inline]
     pub fn run(&mut self, name: &[u8], statement: &Statement, operation: &Operation) {
@@ -84,21 +80,10 @@ impl Outbox {
     /// A parameter's length and its decimal digits.
     #[inline]
     fn integer(&mut self, value: i64) {
-        let (mut digits, mut at, mut left) = ([0u8; 20], 20, value.unsigned_abs());
-        loop {
-            at -= 1;
-            digits[at] = b'0' + (left % 10) as u8;
-            left /= 10;
-            if left == 0 {
-                break;
-            }
-        }
-        if value < 0 {
-            at -= 1;
-            digits[at] = b'-';
-        }
-        self.0.extend_from_slice(&((20 - at) as u32).to_be_bytes());
-        self.0.extend_from_slice(&digits[at..]);
+        let mut digits = [0; DIGITS];
+        let digits = decimal(value, &mut digits);
+        self.0.extend_from_slice(&(digits.len() as u32).to_be_bytes());
+        self.0.extend_from_slice(digits);
     }
 }
 
@@ -108,19 +93,16 @@ mod tests {
 
     #[test]
     fn integers_travel_as_their_decimal_digits() {
-        for value in [0, 7, -1, 1234567890, i64::MAX, i64::MIN] {
-            let mut outbox = Outbox::default();
-            outbox.integer(value);
-            assert_eq!(outbox.0[..4], (value.to_string().len() as u32).to_be_bytes());
-            assert_eq!(outbox.0[4..], *value.to_string().as_bytes());
-        }
+        let mut bytes = Vec::new();
+        Outbox(&mut bytes).integer(-107);
+        assert_eq!(bytes, b"\0\0\0\x04-107");
     }
 
     #[test]
     fn a_message_bears_its_length() {
-        let mut outbox = Outbox::default();
-        outbox.query("SELECT 1");
-        outbox.sync();
-        assert_eq!(outbox.0, b"Q\0\0\0\x0dSELECT 1\0S\0\0\0\x04");
+        let mut bytes = Vec::new();
+        Outbox(&mut bytes).query("SELECT 1");
+        Outbox(&mut bytes).sync();
+        assert_eq!(bytes, b"Q\0\0\0\x0dSELECT 1\0S\0\0\0\x04");
     }
 }

@@ -1,8 +1,6 @@
 //! link: a server -> an open connection to it: connect, TLS, login, goodbye. Waits nowhere unless its socket does.
 
-use super::inbox::{Inbox, Message};
-use super::login::{self, Login, Turn};
-use super::outbox::Outbox;
+use super::{Inbox, Login, Protocol, Turn};
 use crate::drivers::{Interest, Step};
 use crate::failure::{Failure, Result};
 use crate::message;
@@ -16,9 +14,9 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
 /// A server, and how to come in.
-pub struct Server {
+pub struct Target {
     pub address: SocketAddr,
-    pub asked: message::Postgres,
+    pub asked: message::Server,
     pub tls: Option<TlsClient>,
 }
 
@@ -26,21 +24,25 @@ pub struct Server {
 enum Phase {
     Closed,
     Connecting(Socket),
-    /// TLS was asked for; the server answers with one byte.
-    TlsAsked(Socket),
+    /// What the protocol says in clear before TLS or the login.
+    Greeting(Socket),
     Handshake(SslStream<Socket>),
-    Login(Transport, Box<Login>),
+    Login(Transport),
     Open(Transport),
 }
 
-pub struct Link {
-    server: Arc<Server>,
+pub struct Link<P: Protocol> {
+    target: Arc<Target>,
     pub polled: bool,
     per_request: bool,
     phase: Phase,
+    /// The last login, under way or over.
+    pub login: P::Login,
     /// How many sockets this link has had.
     opened: u64,
-    pub inbox: Inbox,
+    pub inbox: P::Inbox,
+    /// Messages that wait for `flush`. Reused, so that encoding allocates nothing.
+    pub outbox: Vec<u8>,
     /// The error that the server sent last: if the connection closes next, that is why.
     pub last_error: Option<Failure>,
     /// Traffic of connections that were closed, and what was opened.
@@ -49,15 +51,17 @@ pub struct Link {
     leaving: Option<Socket>,
 }
 
-impl Link {
-    pub fn new(server: Arc<Server>, polled: bool, per_request: bool) -> Link {
+impl<P: Protocol> Link<P> {
+    pub fn new(target: Arc<Target>, polled: bool, per_request: bool) -> Link<P> {
         Link {
-            server,
+            target,
             polled,
             per_request,
             phase: Phase::Closed,
+            login: P::Login::default(),
             opened: 0,
-            inbox: Inbox::new(),
+            inbox: P::Inbox::default(),
+            outbox: Vec::new(),
             last_error: None,
             past: Traffic::default(),
             leaving: None,
@@ -65,13 +69,13 @@ impl Link {
     }
 
     /// Opens the connection, waiting for it. Gives what TLS negotiated: None in clear.
-    pub fn open_now(&mut self, server_version: &mut String) -> Result<Option<Facts>> {
+    pub fn open_now(&mut self) -> Result<Option<Facts>> {
         self.start_opening(Mode::Blocking)?;
-        if self.go_on_opening(server_version)? == Step::Pending {
+        if self.go_on_opening()? == Step::Pending {
             return Err(Failure::connect("the server did not answer in time"));
         }
         let Phase::Open(transport) = &self.phase else { return Err(Failure::internal("not open")) };
-        let facts = match (transport, &self.server.tls) {
+        let facts = match (transport, &self.target.tls) {
             (Transport::Tls(stream), Some(tls)) => Some(tls.facts(stream.ssl())),
             (Transport::Clear(_), None) => None,
             _ => return Err(Failure::internal("the connection is not what was asked for")),
@@ -84,42 +88,37 @@ impl Link {
     }
 
     pub fn start_opening(&mut self, mode: Mode) -> Result<()> {
-        self.inbox = Inbox::new();
+        self.inbox.clear();
+        self.outbox.clear();
+        self.login = P::Login::default();
         self.opened += 1;
-        self.phase = Phase::Connecting(Socket::open(self.server.address, mode)?);
+        self.phase = Phase::Connecting(Socket::open(self.target.address, mode)?);
         Ok(())
     }
 
     /// Goes on until the server has let us in (`Done`) or has yet to answer (`Pending`).
-    pub fn go_on_opening(&mut self, server_version: &mut String) -> Result<Step> {
+    pub fn go_on_opening(&mut self) -> Result<Step> {
+        let target = self.target.clone();
         loop {
             match std::mem::replace(&mut self.phase, Phase::Closed) {
                 Phase::Connecting(socket) => {
                     if self.polled {
-                        socket.connected(self.server.address)?;
+                        socket.connected(target.address)?;
                     }
-                    self.phase = if self.server.tls.is_some() {
-                        socket.send_all(&login::ssl_request())?;
-                        Phase::TlsAsked(socket)
-                    } else {
-                        self.log_in(Transport::Clear(socket))?
+                    self.phase = Phase::Greeting(socket);
+                }
+                Phase::Greeting(socket) => {
+                    if self.login.greet(&socket, &target.asked)? == Step::Pending {
+                        self.phase = Phase::Greeting(socket);
+                        return Ok(Step::Pending);
+                    }
+                    self.phase = match &target.tls {
+                        Some(tls) => Phase::Handshake(tls.start(socket)?),
+                        None => self.log_in(Transport::Clear(socket))?,
                     };
                 }
-                Phase::TlsAsked(socket) => {
-                    // One byte and no more: whatever follows in clear would be someone else's.
-                    let mut answer = [0];
-                    match (socket.receive(&mut answer), &self.server.tls) {
-                        (Err(error), _) if error.kind() == io::ErrorKind::WouldBlock => {
-                            self.phase = Phase::TlsAsked(socket);
-                            return Ok(Step::Pending);
-                        }
-                        (Ok(1), Some(tls)) if answer == *b"S" => self.phase = Phase::Handshake(tls.start(socket)?),
-                        (Ok(_), _) => return Err(Failure::tls("the server does not offer TLS")),
-                        (Err(error), _) => return Err(error.into()),
-                    }
-                }
                 Phase::Handshake(mut stream) => {
-                    let tls = self.server.tls.as_ref().ok_or_else(|| Failure::internal("a handshake without TLS"))?;
+                    let tls = target.tls.as_ref().ok_or_else(|| Failure::internal("a handshake without TLS"))?;
                     if !tls.shake_hands(&mut stream)? {
                         self.phase = Phase::Handshake(stream);
                         return Ok(Step::Pending);
@@ -127,24 +126,20 @@ impl Link {
                     self.past.resumed += u64::from(stream.ssl().session_reused());
                     self.phase = self.log_in(Transport::Tls(stream))?;
                 }
-                Phase::Login(mut transport, mut login) => {
-                    let asked = &self.server.asked;
-                    while let Some(message) = self.inbox.next(false)? {
-                        let Message::Other { tag, body } = message else { continue };
-                        match login.hear(tag, body, asked)? {
-                            Turn::Wait => {}
+                Phase::Login(mut transport) => {
+                    loop {
+                        match self.login.hear(&mut self.inbox, &target.asked)? {
+                            Turn::Wait => break,
                             Turn::Send(answer) => transport.send(&answer)?,
                             Turn::Ready => {
                                 self.past.connects += 1;
-                                // "15.18 (Debian …)": the packager's name is no part of the version.
-                                *server_version = login.server_version.split(' ').next().unwrap_or_default().into();
                                 self.phase = Phase::Open(transport);
                                 return Ok(Step::Done);
                             }
                         }
                     }
-                    let filled = self.inbox.fill(|into| transport.receive(into));
-                    self.phase = Phase::Login(transport, login);
+                    let filled = self.inbox.buffer().fill(|into| transport.receive(into));
+                    self.phase = Phase::Login(transport);
                     match filled {
                         Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Step::Pending),
                         other => other?,
@@ -159,12 +154,12 @@ impl Link {
         }
     }
 
-    fn log_in(&self, mut transport: Transport) -> Result<Phase> {
-        transport.send(&login::startup(&self.server.asked)?)?;
-        Ok(Phase::Login(transport, Box::default()))
+    fn log_in(&mut self, mut transport: Transport) -> Result<Phase> {
+        transport.send(&self.login.first(&self.target.asked)?)?;
+        Ok(Phase::Login(transport))
     }
 
-    /// Closes as a driver does: Terminate, close_notify. The peer's own close is awaited at the next one.
+    /// Closes as a driver does: the protocol's goodbye, close_notify. The peer's own close is awaited at the next one.
     pub fn close(&mut self) {
         if let Some(leaving) = self.leaving.take() {
             while matches!(wait_and_receive(&leaving), Ok(1..)) {}
@@ -172,9 +167,7 @@ impl Link {
             leaving.forget_on_close();
         }
         if let Phase::Open(mut transport) = std::mem::replace(&mut self.phase, Phase::Closed) {
-            let mut outbox = Outbox::default();
-            outbox.terminate();
-            let _ = transport.send(&outbox.0);
+            let _ = transport.send(P::GOODBYE);
             transport.say_goodbye();
             self.leaving = Some(transport.into_socket());
         }
@@ -189,10 +182,12 @@ impl Link {
         self.phase = Phase::Closed;
     }
 
+    /// Sends what waits in the outbox.
     #[inline]
-    pub fn send(&mut self, bytes: &[u8]) -> Result<()> {
+    pub fn flush(&mut self) -> Result<()> {
         let Phase::Open(transport) = &mut self.phase else { return Err(Failure::connect("the connection is closed")) };
-        let sent = transport.send(bytes);
+        let sent = transport.send(&self.outbox);
+        self.outbox.clear();
         sent.map_err(|error| self.last_error.take().map_or_else(|| error.into(), Failure::lost))
     }
 
@@ -200,17 +195,19 @@ impl Link {
     #[inline]
     pub fn receive(&mut self) -> Result<bool> {
         let Phase::Open(transport) = &mut self.phase else { return Err(Failure::connect("the connection is closed")) };
-        match self.inbox.fill(|into| transport.receive(into)) {
+        match self.inbox.buffer().fill(|into| transport.receive(into)) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
             Err(error) => Err(self.last_error.take().map_or_else(|| error.into(), Failure::lost)),
         }
     }
 
-    /// Waits until something has come, whether the socket blocks or not.
-    pub fn wait(&self) -> Result<()> {
-        if let Phase::Open(transport) = &self.phase {
-            transport.socket().wait(libc::POLLIN)?;
+    /// Receives, waiting until something has come, whether the socket blocks or not.
+    pub fn await_more(&mut self) -> Result<()> {
+        while !self.receive()? {
+            if let Phase::Open(transport) = &self.phase {
+                transport.socket().wait(libc::POLLIN)?;
+            }
         }
         Ok(())
     }
@@ -234,20 +231,18 @@ impl Link {
     fn socket(&self) -> Option<&Socket> {
         match &self.phase {
             Phase::Closed => None,
-            Phase::Connecting(socket) | Phase::TlsAsked(socket) => Some(socket),
+            Phase::Connecting(socket) | Phase::Greeting(socket) => Some(socket),
             Phase::Handshake(stream) => Some(stream.get_ref()),
-            Phase::Login(transport, _) | Phase::Open(transport) => Some(transport.socket()),
+            Phase::Login(transport) | Phase::Open(transport) => Some(transport.socket()),
         }
     }
 }
 
 /// Takes leave without waiting for the peer.
-impl Drop for Link {
+impl<P: Protocol> Drop for Link<P> {
     fn drop(&mut self) {
         if let Phase::Open(transport) = &mut self.phase {
-            let mut outbox = Outbox::default();
-            outbox.terminate();
-            let _ = transport.send(&outbox.0);
+            let _ = transport.send(P::GOODBYE);
             transport.say_goodbye();
         }
     }

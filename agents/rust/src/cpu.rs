@@ -1,0 +1,48 @@
+//! cpu: which of the CPU's instructions OpenSSL uses here. A mask in the environment (`OPENSSL_ia32cap`) hides some of them.
+
+use std::ffi::{CStr, c_char, c_int};
+
+const OPENSSL_INFO_CPU_SETTINGS: c_int = 1008;
+/// In the first word of `OPENSSL_ia32cap`, and in `OPENSSL_armcap`.
+const X86_AES: u64 = 1 << 57;
+const ARM_AES: u64 = 1 << 2;
+
+unsafe extern "C" {
+    fn OPENSSL_info(what: c_int) -> *const c_char;
+}
+
+/// Whether OpenSSL encrypts AES by the CPU's own instructions: the CPU has them, and no mask hides them.
+pub fn aes_instructions() -> bool {
+    // SAFETY: the function takes any number; its answer is a static string or null.
+    let settings = unsafe {
+        let text = OPENSSL_info(OPENSSL_INFO_CPU_SETTINGS);
+        if text.is_null() { String::new() } else { CStr::from_ptr(text).to_string_lossy().into_owned() }
+    };
+    aes_in(&settings)
+}
+
+/// Reads `OPENSSL_ia32cap=0x7ffa…:0x18c0… env:…` or `OPENSSL_armcap=0x3d`.
+fn aes_in(settings: &str) -> bool {
+    let Some((name, values)) = settings.split_once('=') else { return false };
+    let first = values.split([':', ' ']).next().unwrap_or_default().trim_start_matches("0x");
+    let word = u64::from_str_radix(first, 16).unwrap_or(0);
+    match name {
+        "OPENSSL_ia32cap" => word & X86_AES != 0,
+        "OPENSSL_armcap" => word & ARM_AES != 0,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bit_of_aes_is_found_and_its_absence_too() {
+        assert!(aes_in("OPENSSL_ia32cap=0x7ffaf3ffffebffff:0x18c05fdef3bfa7eb"));
+        assert!(!aes_in("OPENSSL_ia32cap=0x5cf8f3fdffebffff:0x1 env:~0x200000200000000:~0x60000000000"));
+        assert!(aes_in("OPENSSL_armcap=0x3d"));
+        assert!(!aes_in("OPENSSL_armcap=0x1"));
+        assert!(!aes_in(""));
+    }
+}

@@ -1,0 +1,364 @@
+//! login: what the server asks for -> what a client answers: who it is, SRP's proof, and which wire encryption to begin.
+
+use super::errors;
+use super::inbox::Packet;
+use super::srp::{PLUGINS, Srp};
+use super::xdr::Outbox;
+use crate::failure::{Failure, Result};
+use crate::message::{Firebird, WireCrypt};
+
+const OP_CONNECT: i32 = 1;
+const OP_ATTACH: i32 = 19;
+const OP_CREATE: i32 = 20;
+const OP_CONT_AUTH: i32 = 92;
+const OP_CRYPT: i32 = 96;
+/// Versions of the protocol that are offered; from 13 on logins may be encrypted.
+const PROTOCOLS: std::ops::RangeInclusive<i32> = 13..=17;
+const GENERIC: i32 = 1;
+const LAZY: i32 = 5;
+const LIST: &str = "Srp256,Srp512,Srp384,Srp224,Srp";
+const PAGE_BYTES: i32 = 8192;
+
+/// One login in progress.
+pub struct Login {
+    stage: Stage,
+    srp: Srp,
+    /// The authentication plugin in use.
+    pub plugin: &'static str,
+    /// What the plugin wants to be sent next.
+    data: String,
+    /// Whether the plugin's name was sent already.
+    named: bool,
+    session_key: Option<[u8; 20]>,
+    offers: Offers,
+    pub protocol: i32,
+}
+
+/// What the server was asked last.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Stage {
+    /// To agree on a protocol.
+    Greeting,
+    /// To know us, before anything else.
+    Proving,
+    /// To encrypt.
+    Encrypting,
+    /// To attach the database.
+    Attaching,
+}
+
+/// What the server can encrypt with, once it knows us.
+#[derive(Default)]
+struct Offers {
+    plugins: String,
+    /// Nonces by plugin.
+    specific: Vec<(String, Vec<u8>)>,
+}
+
+/// A chosen wire encryption.
+pub struct Chosen {
+    pub plugin: String,
+    pub key: [u8; 20],
+    pub iv: Vec<u8>,
+}
+
+/// What to do after a packet.
+pub enum Turn {
+    Send(Outbox),
+    /// Send this in clear; whatever follows, the answer too, is encrypted.
+    Encrypt(Outbox, Chosen),
+    /// The database is attached and has this handle.
+    Ready(i32),
+}
+
+impl Login {
+    pub fn new() -> Result<Login> {
+        let srp = Srp::new()?;
+        let data = srp.public()?;
+        Ok(Login {
+            stage: Stage::Greeting,
+            srp,
+            plugin: PLUGINS[0],
+            data,
+            named: true,
+            session_key: None,
+            offers: Offers::default(),
+            protocol: 0,
+        })
+    }
+
+    /// What follows from a packet. An error means that we are not let in, or not as it was asked.
+    pub fn hear(&mut self, packet: Packet<'_>, asked: &Firebird) -> Result<Turn> {
+        let require = asked.wire_crypt == WireCrypt::Require;
+        match (self.stage, packet) {
+            (_, Packet::Response { failure: Some((code, failure)), .. }) => Err(refusal(code, failure, asked)),
+            (Stage::Greeting, Packet::Reject) => Err(Failure::connect(
+                "the server speaks no version of the protocol that we do: Firebird 3 is the oldest",
+            )),
+            (Stage::Greeting, Packet::Accept(accept)) => {
+                self.protocol = accept.protocol;
+                if accept.compressed {
+                    return Err(Failure::connect("the server compresses, though it was not asked to"));
+                }
+                self.offered(accept.keys);
+                self.challenged(accept.plugin, accept.data, asked)?;
+                match (accept.conditional, require) {
+                    (true, _) => Ok(self.prove()),
+                    (false, false) => Ok(self.attach(asked, accept.authenticated)),
+                    (false, true) => {
+                        Err(Failure::tls("the server goes on without wire encryption, which was required"))
+                    }
+                }
+            }
+            (Stage::Proving, Packet::Continue { plugin, data, keys }) => {
+                self.offered(keys);
+                self.challenged(plugin, data, asked)?;
+                Ok(self.prove())
+            }
+            (Stage::Proving, Packet::Response { data, .. }) => {
+                self.offered(data);
+                if !require {
+                    return Ok(self.attach(asked, true));
+                }
+                let chosen = self.choose(asked)?;
+                self.stage = Stage::Encrypting;
+                let mut outbox = Outbox::default();
+                outbox.int(OP_CRYPT);
+                outbox.bytes(chosen.plugin.as_bytes());
+                outbox.bytes(b"Symmetric");
+                Ok(Turn::Encrypt(outbox, chosen))
+            }
+            (Stage::Encrypting, Packet::Response { .. }) => Ok(self.attach(asked, true)),
+            (Stage::Attaching, Packet::Continue { plugin, data, .. }) => {
+                self.challenged(plugin, data, asked)?;
+                let turn = self.prove();
+                self.stage = Stage::Attaching;
+                Ok(turn)
+            }
+            (Stage::Attaching, Packet::Response { object, .. }) => Ok(Turn::Ready(object)),
+            (stage, packet) => {
+                Err(Failure::connect(format!("the server answers out of order ({packet:?} while {stage:?})")))
+            }
+        }
+    }
+
+    /// The first packet: who we are, and what we speak.
+    pub fn connect(&self, asked: &Firebird, outbox: &mut Outbox) {
+        let level: i32 = if asked.wire_crypt == WireCrypt::Off { 0 } else { 2 };
+        let mut user = Vec::new();
+        clumplet(&mut user, 9, asked.user.as_bytes());
+        clumplet(&mut user, 8, self.plugin.as_bytes());
+        clumplet(&mut user, 10, LIST.as_bytes());
+        // A clumplet holds 255 bytes at most: the key goes in parts, each with its number.
+        for (number, part) in self.data.as_bytes().chunks(254).enumerate() {
+            clumplet(&mut user, 7, &[&[number as u8], part].concat());
+        }
+        clumplet(&mut user, 11, &level.to_le_bytes());
+        clumplet(&mut user, 1, b"ciphercost");
+        clumplet(&mut user, 4, b"localhost");
+        clumplet(&mut user, 6, b"");
+        outbox.int(OP_CONNECT);
+        outbox.int(OP_ATTACH);
+        outbox.int(3); // version of this packet: strings are UTF-8
+        outbox.int(GENERIC);
+        outbox.bytes(asked.database.as_bytes());
+        outbox.int(PROTOCOLS.count() as i32);
+        outbox.bytes(&user);
+        for version in PROTOCOLS {
+            outbox.int(i32::from((0x8000 | version as u16) as i16));
+            outbox.int(GENERIC);
+            outbox.int(0);
+            outbox.int(LAZY);
+            outbox.int(2 * version);
+        }
+    }
+
+    /// The server's word for the plugin: a challenge to be answered, or another plugin to be used.
+    fn challenged(&mut self, plugin: &[u8], data: &[u8], asked: &Firebird) -> Result<()> {
+        if !plugin.is_empty() && plugin != self.plugin.as_bytes() {
+            let wanted = String::from_utf8_lossy(plugin);
+            let known = PLUGINS.iter().find(|known| **known == wanted);
+            self.plugin = known.ok_or_else(|| {
+                Failure::connect(format!("the server asks for authentication by {wanted}; only {LIST} are known"))
+            })?;
+            self.named = false;
+            self.data = self.srp.public()?;
+        }
+        if data.is_empty() {
+            return Ok(());
+        }
+        if self.session_key.is_some() {
+            return Err(Failure::connect("the server asks again after it was answered: the login failed"));
+        }
+        let broken = || Failure::connect("the server's challenge is cut short");
+        let salt = counted(data).ok_or_else(broken)?;
+        let key = counted(&data[2 + salt.len()..]).ok_or_else(broken)?;
+        let password = asked
+            .password
+            .as_deref()
+            .ok_or_else(|| Failure::connect("the server asks for a password and none was given"))?;
+        let key = String::from_utf8_lossy(key);
+        let answer = self.srp.answer(self.plugin, &name(&asked.user), password, salt, &key)?;
+        self.data = answer.proof;
+        self.session_key = Some(answer.session_key);
+        Ok(())
+    }
+
+    /// Sends what the plugin has to say.
+    fn prove(&mut self) -> Turn {
+        let mut outbox = Outbox::default();
+        self.stage = Stage::Proving;
+        outbox.int(OP_CONT_AUTH);
+        outbox.bytes(self.data.as_bytes());
+        outbox.bytes(self.plugin.as_bytes());
+        outbox.bytes(if self.named { b"" } else { LIST.as_bytes() });
+        outbox.bytes(b"");
+        self.named = true;
+        Turn::Send(outbox)
+    }
+
+    /// Attaches the database, or makes it. `logged_in`: the server knows us already.
+    fn attach(&mut self, asked: &Firebird, logged_in: bool) -> Turn {
+        self.stage = Stage::Attaching;
+        let (mut outbox, mut parameters) = (Outbox::default(), vec![2]);
+        let mut add = |tag: u8, value: &[u8]| {
+            parameters.push(tag);
+            parameters.extend_from_slice(&(value.len() as u32).to_le_bytes());
+            parameters.extend_from_slice(value);
+        };
+        add(77, b""); // what follows is UTF-8
+        add(48, b"UTF8");
+        add(63, &3i32.to_le_bytes());
+        add(28, asked.user.as_bytes());
+        add(74, b"ciphercost-agent");
+        if asked.create {
+            add(68, b"UTF8");
+            add(4, &PAGE_BYTES.to_le_bytes());
+            add(24, &1i32.to_le_bytes());
+            add(54, &0i32.to_le_bytes()); // never over a file that is there
+        }
+        if !logged_in {
+            add(86, self.plugin.as_bytes());
+            add(85, LIST.as_bytes());
+            add(84, self.data.as_bytes());
+        }
+        outbox.int(if asked.create { OP_CREATE } else { OP_ATTACH });
+        outbox.int(0);
+        outbox.bytes(asked.database.as_bytes());
+        outbox.bytes(&parameters);
+        Turn::Send(outbox)
+    }
+
+    /// What the server can encrypt with: items of tag, length and value.
+    fn offered(&mut self, keys: &[u8]) {
+        let mut rest = keys;
+        while let [tag, length, after @ ..] = rest {
+            let value = &after[..after.len().min(usize::from(*length))];
+            match tag {
+                1 => self.offers.plugins = String::from_utf8_lossy(value).into_owned(),
+                3 => {
+                    let end = value.iter().position(|byte| *byte == 0).unwrap_or(value.len());
+                    let name = String::from_utf8_lossy(&value[..end]).into_owned();
+                    self.offers.specific.push((name, value.get(end + 1..).unwrap_or_default().to_vec()));
+                }
+                _ => {}
+            }
+            rest = &after[value.len()..];
+        }
+    }
+
+    /// The first plugin asked for that the server has. Never none: what must be encrypted doesn't go on in clear.
+    fn choose(&self, asked: &Firebird) -> Result<Chosen> {
+        let theirs: Vec<&str> = self.offers.plugins.split_whitespace().collect();
+        let wanted: Vec<&str> = asked.plugins().collect();
+        let Some(plugin) = wanted.iter().find(|name| theirs.contains(name)) else {
+            let offer = if theirs.is_empty() { "none".to_string() } else { theirs.join(", ") };
+            return Err(Failure::tls(format!(
+                "no wire encryption in common: asked for {}, the server has {offer} (WireCryptPlugin of its firebird.conf)",
+                wanted.join(", ")
+            )));
+        };
+        let key = self.session_key.ok_or_else(|| Failure::tls("the login gave no session key"))?;
+        let specific = self.offers.specific.iter().find(|(name, _)| name == plugin);
+        let iv = specific.map(|(_, iv)| iv.clone()).unwrap_or_default();
+        Ok(Chosen { plugin: plugin.to_string(), key, iv })
+    }
+}
+
+/// Why we were not let in, and what to do where that is known.
+fn refusal(code: i32, failure: Failure, asked: &Firebird) -> Failure {
+    let hint = match (code, asked.wire_crypt) {
+        (errors::WIRE_CRYPT, WireCrypt::Off) => ". The server requires wire encryption (WireCrypt = Required)",
+        (errors::WIRE_CRYPT, WireCrypt::Require) => ". The server has wire encryption off (WireCrypt = Disabled)",
+        _ => "",
+    };
+    Failure::new(&failure.code, format!("{}{hint}", failure.text)).lost()
+}
+
+fn clumplet(into: &mut Vec<u8>, tag: u8, value: &[u8]) {
+    into.push(tag);
+    into.push(value.len().min(255) as u8);
+    into.extend_from_slice(&value[..value.len().min(255)]);
+}
+
+/// Bytes that begin with their length, little-endian.
+fn counted(bytes: &[u8]) -> Option<&[u8]> {
+    let length = usize::from(u16::from_le_bytes([*bytes.first()?, *bytes.get(1)?]));
+    bytes.get(2..2 + length)
+}
+
+/// A user's name as the server keeps it: upper case, unless it is quoted.
+fn name(user: &str) -> String {
+    match user.strip_prefix('"').and_then(|user| user.strip_suffix('"')) {
+        Some(quoted) => quoted.replace("\"\"", "\""),
+        None => user.to_uppercase(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(plugins: &str) -> Firebird {
+        serde_json::from_value(serde_json::json!({
+            "host": "h", "port": 3050, "user": "u", "password": "p", "database": "d", "wire_crypt": "require",
+            "wire_crypt_plugins": plugins,
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_users_name_is_upper_case_unless_it_is_quoted() {
+        assert_eq!(name("sysdba"), "SYSDBA");
+        assert_eq!(name("\"Mixed\"\"Case\""), "Mixed\"Case");
+    }
+
+    #[test]
+    fn the_first_plugin_that_both_have_is_chosen_with_its_nonce() {
+        let mut login = Login::new().unwrap();
+        login.session_key = Some([1; 20]);
+        let mut keys = Vec::new();
+        clumplet(&mut keys, 0, b"Symmetric");
+        clumplet(&mut keys, 1, b"ChaCha64 ChaCha");
+        clumplet(&mut keys, 3, b"ChaCha64\x0012345678");
+        clumplet(&mut keys, 3, b"ChaCha\x001234567890120000");
+        login.offered(&keys);
+        let chosen = login.choose(&asked("Arc4, ChaCha")).unwrap();
+        assert_eq!((chosen.plugin.as_str(), chosen.iv.as_slice()), ("ChaCha", &b"1234567890120000"[..]));
+        let Err(refused) = login.choose(&asked("Arc4")) else { panic!("chosen") };
+        assert!(refused.code == "tls" && refused.text.contains("the server has ChaCha64, ChaCha"), "{refused}");
+    }
+
+    #[test]
+    fn a_challenge_that_is_cut_short_is_an_error() {
+        for data in [&b"\x01"[..], b"\x05\0abc", b"\x01\0a", b"\x01\0a\x04\0FF"] {
+            assert!(Login::new().unwrap().challenged(b"Srp256", data, &asked("")).is_err(), "{data:?}");
+        }
+    }
+
+    #[test]
+    fn another_plugin_that_is_not_known_is_refused_by_name() {
+        let refused = Login::new().unwrap().challenged(b"Legacy_Auth", b"", &asked("")).unwrap_err();
+        assert!(refused.text.contains("Legacy_Auth"), "{refused}");
+    }
+}

@@ -1,0 +1,114 @@
+//! xdr: numbers and strings <-> their form on Firebird's wire: big-endian, everything padded to four bytes.
+
+/// Packets that wait to be sent, in one buffer that is sent at once. Reused, so that encoding allocates nothing.
+#[derive(Debug, Default)]
+pub struct Outbox(pub Vec<u8>);
+
+impl Outbox {
+    #[inline]
+    pub fn int(&mut self, value: i32) {
+        self.0.extend_from_slice(&value.to_be_bytes());
+    }
+
+    #[inline]
+    pub fn long(&mut self, value: i64) {
+        self.0.extend_from_slice(&value.to_be_bytes());
+    }
+
+    /// Bytes without their length.
+    #[inline]
+    pub fn opaque(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+        self.0.extend_from_slice(&[0; 3][..padding(bytes.len())]);
+    }
+
+    #[inline]
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        self.int(bytes.len() as i32);
+        self.opaque(bytes);
+    }
+}
+
+/// Zero bytes that follow `length` bytes.
+#[inline]
+pub fn padding(length: usize) -> usize {
+    length.wrapping_neg() & 3
+}
+
+/// Reads what has come so far; `None` means that more must come first.
+pub struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    pub fn new(bytes: &'a [u8]) -> Reader<'a> {
+        Reader { bytes, at: 0 }
+    }
+
+    /// How much was read.
+    pub fn at(&self) -> usize {
+        self.at
+    }
+
+    /// What was not read yet.
+    #[inline]
+    pub fn rest(&self) -> &'a [u8] {
+        &self.bytes[self.at..]
+    }
+
+    #[inline]
+    pub fn int(&mut self) -> Option<i32> {
+        let bytes = self.bytes.get(self.at..self.at + 4)?;
+        self.at += 4;
+        Some(i32::from_be_bytes(bytes.try_into().ok()?))
+    }
+
+    /// Bytes whose length is known.
+    #[inline]
+    pub fn opaque(&mut self, length: usize) -> Option<&'a [u8]> {
+        let bytes = self.bytes.get(self.at..self.at + length)?;
+        let end = self.at + length + padding(length);
+        if end > self.bytes.len() {
+            return None;
+        }
+        self.at = end;
+        Some(bytes)
+    }
+
+    #[inline]
+    pub fn bytes(&mut self) -> Option<&'a [u8]> {
+        let length = self.int()?;
+        self.opaque(length.max(0) as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_again_and_padded_to_four_bytes() {
+        let mut outbox = Outbox::default();
+        outbox.int(-2);
+        outbox.bytes(b"abcde");
+        outbox.bytes(b"");
+        outbox.opaque(b"abcd");
+        assert_eq!(outbox.0, b"\xff\xff\xff\xfe\0\0\0\x05abcde\0\0\0\0\0\0\0abcd");
+        let mut reader = Reader::new(&outbox.0);
+        assert_eq!(reader.int(), Some(-2));
+        assert_eq!(reader.bytes(), Some(&b"abcde"[..]));
+        assert_eq!(reader.bytes(), Some(&b""[..]));
+        assert_eq!(reader.opaque(4), Some(&b"abcd"[..]));
+        assert_eq!((reader.int(), reader.at()), (None, outbox.0.len()));
+    }
+
+    #[test]
+    fn what_is_cut_short_is_not_read() {
+        let mut outbox = Outbox::default();
+        outbox.bytes(b"abcde");
+        for end in 0..outbox.0.len() {
+            assert_eq!(Reader::new(&outbox.0[..end]).bytes(), None, "{end}");
+        }
+    }
+}

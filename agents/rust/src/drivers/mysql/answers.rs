@@ -1,0 +1,200 @@
+//! answers: messages -> the parts of a command's answer: results, each with columns and rows, or an error.
+
+use super::packets::{END, ERROR, FULL_BYTES, Fields, Message, OK, Packets, error_of, stranger};
+use crate::drivers::network;
+use crate::drivers::network::buffer::Buffer;
+use crate::failure::{Failure, Result};
+
+/// Bits of the server's status.
+pub const IN_TRANSACTION: u16 = 0x0001;
+pub const AUTOCOMMIT: u16 = 0x0002;
+const MORE_RESULTS: u16 = 0x0008;
+pub const NO_BACKSLASH_ESCAPES: u16 = 0x0200;
+
+/// What the server asks for that no agent gives.
+const LOCAL_FILE: u8 = 0xfb;
+
+pub struct Answers {
+    pub packets: Packets,
+    /// As the server told it last.
+    pub status: u16,
+    next: Next,
+}
+
+/// What the next message is.
+enum Next {
+    Head,
+    /// So many columns are described first.
+    Columns(u64),
+    Rows,
+}
+
+/// A part of an answer.
+#[derive(Debug)]
+pub enum Part<'a> {
+    /// A result with rows begins.
+    Result,
+    Column(&'a [u8]),
+    /// A row whose payload was hashed.
+    Row(u64),
+    KeptRow(&'a [u8]),
+    /// A row that was too long to be kept.
+    LongRow,
+    /// The end of a result that is not the last one.
+    ResultEnd,
+    /// The end of the answer.
+    End,
+    /// The end of the answer too.
+    Error(Failure),
+}
+
+impl Default for Answers {
+    fn default() -> Answers {
+        Answers { packets: Packets::new(), status: AUTOCOMMIT, next: Next::Head }
+    }
+}
+
+impl network::Inbox for Answers {
+    #[inline]
+    fn buffer(&mut self) -> &mut Buffer {
+        &mut self.packets.buffer
+    }
+
+    fn clear(&mut self) {
+        self.packets.clear();
+        self.status = AUTOCOMMIT;
+        self.next = Next::Head;
+    }
+}
+
+impl Answers {
+    /// A command is about to be sent: what comes next answers it, and its first packet bears this number.
+    #[inline]
+    pub fn expect(&mut self, number: u8) {
+        self.packets.expect(number);
+        self.next = Next::Head;
+    }
+
+    /// The next part of the answer. `hash_rows`: rows are hashed, not kept.
+    #[inline]
+    pub fn part(&mut self, hash_rows: bool) -> Result<Option<Part<'_>>> {
+        let in_rows = matches!(self.next, Next::Rows);
+        let Some(message) = self.packets.next(hash_rows && in_rows)? else { return Ok(None) };
+        let body = match message {
+            Message::Row(hash) => return Ok(Some(Part::Row(hash))),
+            Message::TooLong if in_rows => return Ok(Some(Part::LongRow)),
+            Message::TooLong => return Err(stranger()),
+            Message::Other(body) => body,
+        };
+        let first = body[0];
+        if first == ERROR {
+            self.next = Next::Head;
+            return Ok(Some(Part::Error(error_of(body))));
+        }
+        match &mut self.next {
+            Next::Rows if first != END || body.len() >= FULL_BYTES => return Ok(Some(Part::KeptRow(body))),
+            Next::Columns(left) => {
+                *left -= 1;
+                if *left == 0 {
+                    self.next = Next::Rows;
+                }
+                return Ok(Some(Part::Column(body)));
+            }
+            Next::Head if first == LOCAL_FILE => {
+                return Err(Failure::connect("the server asks for a file of this machine: refused"));
+            }
+            Next::Head if first != OK => {
+                let mut fields = Fields(body);
+                match (fields.number()?, fields.0) {
+                    (columns @ 1.., []) => self.next = Next::Columns(columns),
+                    _ => return Err(stranger()),
+                }
+                return Ok(Some(Part::Result));
+            }
+            Next::Head | Next::Rows => {}
+        }
+        self.next = Next::Head;
+        self.status = status_of(body)?;
+        Ok(Some(if self.status & MORE_RESULTS == 0 { Part::End } else { Part::ResultEnd }))
+    }
+}
+
+/// The status in an OK packet.
+pub fn status_of(body: &[u8]) -> Result<u16> {
+    let mut fields = Fields(body);
+    fields.u8()?;
+    // Rows changed, and the last id that was given.
+    fields.number()?;
+    fields.number()?;
+    fields.u16()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drivers::network::Inbox;
+
+    fn heard(messages: &[&[u8]], hash_rows: bool) -> Result<Vec<String>> {
+        let mut answers = Answers::default();
+        answers.expect(1);
+        let mut bytes = Vec::new();
+        for (number, body) in (1..).zip(messages) {
+            bytes.extend_from_slice(&[body.len() as u8, 0, 0, number]);
+            bytes.extend_from_slice(body);
+        }
+        let fill = |into: &mut [u8]| {
+            into[..bytes.len()].copy_from_slice(&bytes);
+            Ok(bytes.len())
+        };
+        answers.buffer().fill(fill).unwrap();
+        let mut parts = Vec::new();
+        while let Some(part) = answers.part(hash_rows)? {
+            parts.push(format!("{part:?}").split(['(', ' ']).next().unwrap().to_string());
+        }
+        Ok(parts)
+    }
+
+    const DONE: &[u8] = b"\xfe\0\0\x02\0\0\0";
+    const DONE_AND_MORE: &[u8] = b"\xfe\0\0\x0a\0\0\0";
+
+    #[test]
+    fn an_answer_is_results_of_columns_and_rows_or_an_error() {
+        let column = b"\x03def";
+        assert_eq!(heard(&[b"\0\0\0\x02\0\0\0"], true).unwrap(), ["End"]);
+        let rows: &[&[u8]] = &[b"\x01", column, b"\x011", b"\xfb", DONE];
+        assert_eq!(heard(rows, true).unwrap(), ["Result", "Column", "Row", "Row", "End"]);
+        assert_eq!(heard(rows, false).unwrap(), ["Result", "Column", "KeptRow", "KeptRow", "End"]);
+        let two: &[&[u8]] = &[b"\x01", column, DONE_AND_MORE, b"\0\0\0\x02\0\0\0"];
+        assert_eq!(heard(two, true).unwrap(), ["Result", "Column", "ResultEnd", "End"]);
+        let failed: &[&[u8]] = &[b"\x01", column, b"\x011", b"\xff\x15\x04#28000no"];
+        assert_eq!(heard(failed, true).unwrap(), ["Result", "Column", "Row", "Error"]);
+    }
+
+    #[test]
+    fn what_no_server_says_is_refused() {
+        assert!(heard(&[b"\xfb/etc/passwd"], true).unwrap_err().text.contains("file"));
+        for bad in [&b"\xfe\0\0\x02\0\0\0"[..], b"\0\0\0", b"\x01\x02", b"\xfc\x01"] {
+            assert!(heard(&[bad], true).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn whatever_bytes_come_nothing_panics() {
+        let mut random = crate::draw::Random::of_operation(5, 5);
+        for _ in 0..20_000 {
+            let messages: Vec<Vec<u8>> = (0..4)
+                .map(|_| {
+                    let length = 1 + random.below(12);
+                    // Bytes that mean something come often.
+                    let byte = |random: &mut crate::draw::Random| match random.below(3) {
+                        0 => [0, 1, 2, 0xfb, 0xfc, 0xfd, 0xfe, 0xff][random.below(8) as usize],
+                        _ => random.next() as u8,
+                    };
+                    (0..length).map(|_| byte(&mut random)).collect()
+                })
+                .collect();
+            let messages: Vec<&[u8]> = messages.iter().map(Vec::as_slice).collect();
+            let _ = heard(&messages, random.below(2) == 0);
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! mysql: statements -> MySQL's binary protocol, as MySQL and MariaDB speak it; one send and one receive a statement.
+
+mod answers;
+mod login;
+mod outbox;
+mod packets;
+mod placeholders;
+mod scramble;
+
+use super::network::link::Link;
+use super::network::{Protocol, Ready};
+use super::{Outcome, QUERY_LIMIT_BYTES, Rows, escape};
+use crate::failure::{Failure, Result};
+use crate::program::{Operation, Script};
+use answers::{AUTOCOMMIT, Answers, IN_TRANSACTION, NO_BACKSLASH_ESCAPES, Part};
+use login::Login;
+use outbox::{Outbox, Prepared};
+use packets::{ERROR, Fields, Message, error_of, stranger};
+use placeholders::with_marks;
+use std::borrow::Cow;
+
+/// "This command is not supported in the prepared statement protocol yet".
+const CANNOT_BE_PREPARED: &str = "1295 ";
+
+#[derive(Default)]
+pub struct Mysql {
+    /// The program's statements; None where the server cannot prepare it.
+    statements: Vec<Option<Prepared>>,
+}
+
+impl Protocol for Mysql {
+    type Inbox = Answers;
+    type Login = Login;
+    const GOODBYE: &'static [u8] = b"\x01\0\0\0\x01";
+
+    fn check(&self, script: &Script) -> Result<()> {
+        // Which of both the server will say is known only when a connection is open.
+        let fits = |statement| with_marks(statement, true).or_else(|_| with_marks(statement, false));
+        script.statements.iter().try_for_each(|statement| fits(statement).map(drop))
+    }
+
+    fn prepare(&mut self, link: &mut Link<Mysql>, script: &Script) -> Result<()> {
+        for old in self.statements.drain(..).flatten() {
+            Outbox(&mut link.outbox).close(old.id);
+        }
+        for statement in &script.statements {
+            let (sql, variables) = with_marks(statement, takes_backslash(link))?;
+            self.statements.push(prepare(link, &sql, variables)?);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn run(&mut self, link: &mut Link<Mysql>, script: &Script, number: usize, operation: &Operation) {
+        match &mut self.statements[number] {
+            Some(prepared) => {
+                let next = Outbox(&mut link.outbox).execute(prepared, operation);
+                link.inbox.expect(next);
+            }
+            None => self.run_unprepared(link, script, number, operation),
+        }
+    }
+
+    /// With its values written in, as a client does that opens a connection for one statement.
+    fn run_unprepared(&mut self, link: &mut Link<Mysql>, script: &Script, number: usize, operation: &Operation) {
+        let backslash = takes_backslash(link);
+        let next = Outbox(&mut link.outbox).query_with_values(&script.statements[number], operation, backslash);
+        link.inbox.expect(next);
+    }
+
+    fn roll_back(&mut self, link: &mut Link<Mysql>) {
+        let next = Outbox(&mut link.outbox).query("ROLLBACK");
+        link.inbox.expect(next);
+    }
+
+    #[inline]
+    fn hear(&mut self, link: &mut Link<Mysql>, outcome: &mut Outcome) -> Result<Option<Ready>> {
+        while let Some(part) = link.inbox.part(true)? {
+            match part {
+                Part::Row(hash) => outcome.row(hash),
+                Part::End => return Ok(Some(Ready { to_roll_back: false })),
+                Part::Error(failure) if failure.lost => return Err(failure),
+                Part::Error(failure) => {
+                    outcome.error.get_or_insert_with(|| failure.to_string());
+                    // An error bears no status: the last one holds. Without autocommit every statement opens one.
+                    let to_roll_back = link.inbox.status & (IN_TRANSACTION | AUTOCOMMIT) != AUTOCOMMIT;
+                    return Ok(Some(Ready { to_roll_back }));
+                }
+                _ => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// Several statements at once are allowed for as long as this takes, and never while load runs.
+    fn query(&mut self, link: &mut Link<Mysql>, sql: &str) -> Result<Rows> {
+        allow_several(link, true)?;
+        let answer = ask(link, sql);
+        if !answer.as_ref().is_err_and(|failure| failure.lost) {
+            allow_several(link, false)?;
+        }
+        answer
+    }
+}
+
+fn takes_backslash(link: &Link<Mysql>) -> bool {
+    link.inbox.status & NO_BACKSLASH_ESCAPES == 0
+}
+
+/// Sends what waits, a command whose answer's first packet bears the number `next`, and gives what `read` makes of it.
+fn exchange<T>(link: &mut Link<Mysql>, next: u8, read: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
+    link.inbox.expect(next);
+    link.flush()?;
+    hear_one(link, read)
+}
+
+/// Gives what `read` makes of the next message.
+fn hear_one<T>(link: &mut Link<Mysql>, read: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
+    loop {
+        match link.inbox.packets.next(false)? {
+            Some(Message::Other(body)) if body[0] == ERROR => return Err(error_of(body)),
+            Some(Message::Other(body)) => return read(body),
+            Some(_) => return Err(stranger()),
+            None => link.await_more()?,
+        }
+    }
+}
+
+fn prepare(link: &mut Link<Mysql>, sql: &str, variables: Vec<usize>) -> Result<Option<Prepared>> {
+    let next = Outbox(&mut link.outbox).prepare(sql);
+    let prepared = exchange(link, next, |body| {
+        let mut fields = Fields(body);
+        fields.u8()?;
+        Ok((fields.u32()?, fields.u16()?, fields.u16()?))
+    });
+    let (id, columns, marks) = match prepared {
+        Err(failure) if failure.code.starts_with(CANNOT_BE_PREPARED) => return Ok(None),
+        other => other?,
+    };
+    for _ in 0..u32::from(columns) + u32::from(marks) {
+        hear_one(link, |_| Ok(()))?;
+    }
+    if usize::from(marks) != variables.len() {
+        Outbox(&mut link.outbox).close(id);
+        let given = variables.len();
+        return Err(Failure::statement(format!("{sql}: the server sees {marks} parameters, not {given}")));
+    }
+    Ok(Some(Prepared { id, variables, typed: false }))
+}
+
+fn allow_several(link: &mut Link<Mysql>, allowed: bool) -> Result<()> {
+    let next = Outbox(&mut link.outbox).allow_several(allowed);
+    exchange(link, next, |_| Ok(()))
+}
+
+fn ask(link: &mut Link<Mysql>, sql: &str) -> Result<Rows> {
+    let next = Outbox(&mut link.outbox).query(sql);
+    link.inbox.expect(next);
+    link.flush()?;
+    let (mut rows, mut columns, mut too_long) = (Rows::default(), 0, false);
+    loop {
+        while let Some(part) = link.inbox.part(false)? {
+            match part {
+                Part::Result => (rows, columns) = (Rows::default(), 0),
+                Part::Column(body) => {
+                    if columns > 0 {
+                        rows.columns.push('\t');
+                    }
+                    columns += 1;
+                    escape(&column_name(body)?, &mut rows.columns);
+                }
+                Part::KeptRow(body) if rows.text.len() + body.len() <= QUERY_LIMIT_BYTES => add_row(body, &mut rows)?,
+                Part::KeptRow(_) | Part::LongRow => too_long = true,
+                Part::Row(_) | Part::ResultEnd => {}
+                Part::Error(failure) => return Err(failure),
+                Part::End if too_long => return Err(Failure::statement("the answer is longer than 16 MiB")),
+                Part::End => return Ok(rows),
+            }
+        }
+        link.await_more()?;
+    }
+}
+
+/// The column's name stands behind catalogue, database, table and the table's own name.
+fn column_name(body: &[u8]) -> Result<Cow<'_, str>> {
+    let mut fields = Fields(body);
+    for _ in 0..4 {
+        fields.value()?;
+    }
+    Ok(String::from_utf8_lossy(fields.value()?.unwrap_or_default()))
+}
+
+fn add_row(body: &[u8], rows: &mut Rows) -> Result<()> {
+    if rows.rows > 0 {
+        rows.text.push('\n');
+    }
+    rows.rows += 1;
+    let mut fields = Fields(body);
+    loop {
+        match fields.value()? {
+            None => rows.text.push_str("\\N"),
+            Some(value) => escape(&String::from_utf8_lossy(value), &mut rows.text),
+        }
+        if fields.0.is_empty() {
+            return Ok(());
+        }
+        rows.text.push('\t');
+    }
+}

@@ -1,0 +1,206 @@
+//! placeholders: SQL with $1, $2 … -> its pieces, as MySQL reads it: what is quoted or a comment is left alone.
+
+use crate::failure::{Failure, Result};
+use crate::program::Statement;
+
+/// A piece of SQL.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Piece<'a> {
+    Text(&'a str),
+    /// `$1` is 0. At the end of SQL there may be a Text that is empty.
+    Placeholder(usize),
+}
+
+/// The pieces of SQL, in order. Allocates nothing.
+pub struct Pieces<'a> {
+    sql: &'a str,
+    /// Whether a backslash in a string makes the next character an ordinary one.
+    backslash: bool,
+    /// A placeholder that was found behind the last text.
+    found: Option<usize>,
+}
+
+pub fn pieces(sql: &str, backslash: bool) -> Pieces<'_> {
+    Pieces { sql, backslash, found: None }
+}
+
+impl<'a> Iterator for Pieces<'a> {
+    type Item = Piece<'a>;
+
+    fn next(&mut self) -> Option<Piece<'a>> {
+        if let Some(number) = self.found.take() {
+            return Some(Piece::Placeholder(number));
+        }
+        if self.sql.is_empty() {
+            return None;
+        }
+        let bytes = self.sql.as_bytes();
+        let mut at = 0;
+        // Every byte that is looked for is ASCII, so that all cuts lie between characters.
+        while at < bytes.len() {
+            let rest = &bytes[at..];
+            at += match rest[0] {
+                quote @ (b'\'' | b'"' | b'`') => quoted(rest, quote, self.backslash && quote != b'`'),
+                b'#' => line(rest),
+                b'-' if rest.starts_with(b"--") && rest.get(2).is_none_or(|byte| *byte <= b' ') => line(rest),
+                b'/' if rest.starts_with(b"/*") => comment(rest),
+                b'$' => match number(rest) {
+                    Some((number, length)) => {
+                        self.found = Some(number);
+                        let (text, rest) = (&self.sql[..at], &self.sql[at + length..]);
+                        self.sql = rest;
+                        return Some(Piece::Text(text));
+                    }
+                    None => 1,
+                },
+                // A name or a number swallows the `$` within it.
+                byte if is_word(byte) => rest.iter().take_while(|byte| is_word(**byte) || **byte == b'$').count(),
+                _ => 1,
+            };
+        }
+        let text = self.sql;
+        self.sql = "";
+        Some(Piece::Text(text))
+    }
+}
+
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
+}
+
+/// The length of what stands in quotes, quotes included. Two quotes are one literal after another: the same to us.
+fn quoted(text: &[u8], quote: u8, backslash: bool) -> usize {
+    let mut at = 1;
+    while at < text.len() {
+        match text[at] {
+            b'\\' if backslash => at += 2,
+            byte if byte == quote => return at + 1,
+            _ => at += 1,
+        }
+    }
+    text.len()
+}
+
+fn line(text: &[u8]) -> usize {
+    text.iter().position(|byte| *byte == b'\n').unwrap_or(text.len())
+}
+
+fn comment(text: &[u8]) -> usize {
+    text[2..].windows(2).position(|end| end == b"*/").map_or(text.len(), |at| at + 4)
+}
+
+/// `$12 …` -> (11, 3).
+fn number(text: &[u8]) -> Option<(usize, usize)> {
+    let digits = text[1..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let number = std::str::from_utf8(&text[1..=digits]).ok()?.parse::<usize>().ok()?;
+    Some((number.checked_sub(1)?, digits + 1))
+}
+
+/// SQL with `?` for each placeholder, and which variable stands at each.
+pub fn with_marks(statement: &Statement, backslash: bool) -> Result<(String, Vec<usize>)> {
+    let (mut sql, mut variables) = (String::with_capacity(statement.sql.len()), Vec::new());
+    let given = statement.parameters.len();
+    let mut used = vec![false; given];
+    for piece in pieces(&statement.sql, backslash) {
+        match piece {
+            Piece::Text(text) => sql.push_str(text),
+            Piece::Placeholder(number) => {
+                let Some(variable) = statement.parameters.get(number) else {
+                    let text = format!("{}: has a parameter ${}, {given} given", statement.sql, number + 1);
+                    return Err(Failure::statement(text));
+                };
+                used[number] = true;
+                variables.push(*variable);
+                sql.push('?');
+            }
+        }
+    }
+    match used.iter().position(|used| !used) {
+        Some(number) => Err(Failure::statement(format!("{}: has no parameter ${}", statement.sql, number + 1))),
+        None => Ok((sql, variables)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn marked(sql: &str, parameters: usize) -> Result<(String, Vec<usize>)> {
+        // Variable 10 is the first parameter, 11 the second, …
+        with_marks(&Statement { sql: sql.into(), parameters: (10..10 + parameters).collect() }, true)
+    }
+
+    fn same(sql: &str) {
+        assert_eq!(marked(sql, 0).unwrap(), (sql.to_string(), vec![]));
+    }
+
+    #[test]
+    fn placeholders_become_marks_in_their_order() {
+        let (sql, variables) = marked("UPDATE t SET a = a + $2 WHERE b=$1 OR c IN($2,$1)", 2).unwrap();
+        assert_eq!(sql, "UPDATE t SET a = a + ? WHERE b=? OR c IN(?,?)");
+        assert_eq!(variables, [11, 10, 11, 10]);
+        let all: String = (1..=12).map(|number| format!("${number},")).collect();
+        assert_eq!(marked(&all, 12).unwrap(), ("?,".repeat(12), (10..22).collect()));
+        assert_eq!(marked("ü=$1€", 1).unwrap().0, "ü=?€");
+    }
+
+    #[test]
+    fn what_is_quoted_or_a_comment_or_a_name_is_left_alone() {
+        for sql in [
+            "'$1'",
+            "'it''s $1'",
+            r"'it\'s $1'",
+            r#""a\"$1""#,
+            "`a$1`",
+            "`\\` + 1 -- $1",
+            "a$1",
+            "ä$1",
+            "$a",
+            "$",
+            "1 -- $1",
+            "1 --\t$1",
+            "1 # $1",
+            "/* $1 */ 1",
+            "/*$1",
+            "'$1",
+            "'\\",
+            "",
+        ] {
+            same(sql);
+        }
+        assert_eq!(marked("5--$1", 1).unwrap().0, "5--?");
+        assert_eq!(marked("1 -- '\n+$1", 1).unwrap().0, "1 -- '\n+?");
+        assert_eq!(marked("'a'/**/$1", 1).unwrap().0, "'a'/**/?");
+    }
+
+    #[test]
+    fn a_backslash_is_an_ordinary_character_where_the_server_says_so() {
+        let statement = Statement { sql: r"'\' + $1".into(), parameters: vec![3] };
+        assert_eq!(with_marks(&statement, false).unwrap(), (r"'\' + ?".into(), vec![3]));
+        assert_eq!(with_marks(&statement, true).unwrap_err().code, "statement");
+    }
+
+    #[test]
+    fn parameters_and_placeholders_must_be_the_same() {
+        for (sql, parameters) in [("$1", 0), ("$3, $1", 2), ("$2", 2), ("1", 1), ("'$1'", 1)] {
+            assert_eq!(marked(sql, parameters).unwrap_err().code, "statement", "{sql}");
+        }
+        same("$0");
+    }
+
+    #[test]
+    fn the_pieces_of_any_text_are_the_text() {
+        let mut random = crate::draw::Random::of_operation(1, 2);
+        let letters = ["'", "\"", "`", "\\", "$", "1", "2", "-", " ", "#", "\n", "/", "*", "a", "é", ";"];
+        for _ in 0..50_000 {
+            let sql: String = (0..12).map(|_| letters[random.below(16) as usize]).collect();
+            let whole: String = pieces(&sql, random.below(2) == 0)
+                .map(|piece| match piece {
+                    Piece::Text(text) => text.to_string(),
+                    Piece::Placeholder(number) => format!("${}", number + 1),
+                })
+                .collect();
+            assert_eq!(whole, sql);
+        }
+    }
+}

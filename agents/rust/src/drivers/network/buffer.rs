@@ -1,0 +1,83 @@
+//! buffer: what a connection has received and nobody has read yet. Its memory is bounded and reused.
+
+use crate::drivers::QUERY_LIMIT_BYTES;
+use std::io;
+use xxhash_rust::xxh3::Xxh3;
+
+pub const BUFFER_BYTES: usize = 64 * 1024;
+
+pub struct Buffer {
+    bytes: Box<[u8]>,
+    start: usize,
+    end: usize,
+}
+
+impl Buffer {
+    pub fn new() -> Buffer {
+        Buffer { bytes: vec![0; BUFFER_BYTES].into_boxed_slice(), start: 0, end: 0 }
+    }
+
+    pub fn clear(&mut self) {
+        (self.start, self.end) = (0, 0);
+    }
+
+    /// Fills the buffer by one call of `receive`. The end of the connection is an error.
+    #[inline]
+    pub fn fill(&mut self, receive: impl FnOnce(&mut [u8]) -> io::Result<usize>) -> io::Result<()> {
+        if self.start == self.end {
+            self.clear();
+        } else if self.end == self.bytes.len() || self.start > BUFFER_BYTES / 2 {
+            self.bytes.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.start = 0;
+        }
+        match receive(&mut self.bytes[self.end..])? {
+            0 => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the server closed the connection")),
+            read => {
+                self.end += read;
+                Ok(())
+            }
+        }
+    }
+
+    /// What is there to be read.
+    #[inline]
+    pub fn unread(&self) -> &[u8] {
+        &self.bytes[self.start..self.end]
+    }
+
+    /// Takes `count` bytes of what is there, which must be so many.
+    #[inline]
+    pub fn take(&mut self, count: usize) -> &[u8] {
+        let from = self.start;
+        self.start += count;
+        assert!(self.start <= self.end, "more was read than has come");
+        &self.bytes[from..self.start]
+    }
+}
+
+/// A message that does not fit into the buffer, on its way through it.
+pub enum Passing {
+    Hashed(Box<Xxh3>),
+    Kept(Vec<u8>),
+    /// Too long to be kept: passes unseen.
+    Dropped,
+}
+
+/// No message that an agent keeps whole is longer than this.
+pub const KEEP_BYTES: usize = QUERY_LIMIT_BYTES + (1 << 20);
+
+impl Passing {
+    pub fn new(hashed: bool) -> Passing {
+        if hashed { Passing::Hashed(Box::new(Xxh3::new())) } else { Passing::Kept(Vec::new()) }
+    }
+
+    pub fn add(&mut self, part: &[u8]) {
+        match self {
+            Passing::Hashed(hash) => hash.update(part),
+            Passing::Kept(kept) if kept.len() + part.len() > KEEP_BYTES => *self = Passing::Dropped,
+            Passing::Kept(kept) => kept.extend_from_slice(part),
+            Passing::Dropped => {}
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! network: what the drivers of servers have in common: opening an arm's connections, and running operations on them.
+
+pub mod buffer;
+pub mod decimal;
+pub mod link;
+
+use super::{Connection, Interest, Opened, Outcome, Pool, Rows, Step};
+use crate::failure::{Failure, Result};
+use crate::message::{self, Connected, Tls};
+use crate::program::{Operation, Script};
+use crate::transport::socket::{Mode, Socket, Traffic};
+use crate::transport::tls::{self, TlsClient};
+use buffer::Buffer;
+use link::{Link, Target};
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+
+/// A server's wire protocol.
+pub trait Protocol: Default + Send + Sized + 'static {
+    type Inbox: Inbox;
+    type Login: Login<Self::Inbox>;
+    /// What a client says before it closes the connection.
+    const GOODBYE: &'static [u8];
+
+    /// Refuses a script that could run on no connection: all that there is to prepare where every operation has its own.
+    fn check(&self, script: &Script) -> Result<()>;
+    /// Prepares every statement, in place of those that were prepared before.
+    fn prepare(&mut self, link: &mut Link<Self>, script: &Script) -> Result<()>;
+    /// Puts one run of a prepared statement into the outbox.
+    fn run(&mut self, link: &mut Link<Self>, script: &Script, number: usize, operation: &Operation);
+    /// The same for a statement that was not prepared.
+    fn run_unprepared(&mut self, link: &mut Link<Self>, script: &Script, number: usize, operation: &Operation);
+    /// Puts a ROLLBACK into the outbox.
+    fn roll_back(&mut self, link: &mut Link<Self>);
+    /// Takes what has come. None: the statement goes on.
+    fn hear(&mut self, link: &mut Link<Self>, outcome: &mut Outcome) -> Result<Option<Ready>>;
+    /// Runs statements separated by `;` and gives the last result.
+    fn query(&mut self, link: &mut Link<Self>, sql: &str) -> Result<Rows>;
+}
+
+/// The server is ready for the next statement.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Ready {
+    /// After an error: a transaction is open, or may be.
+    pub to_roll_back: bool,
+}
+
+/// Received bytes, and how far they were read.
+pub trait Inbox: Default + Send {
+    fn buffer(&mut self) -> &mut Buffer;
+    /// Makes it new, for a new connection.
+    fn clear(&mut self);
+}
+
+/// One login.
+pub trait Login<I>: Default + Send {
+    /// What is said before TLS and before the login, in clear. `Pending`: the server's part has not come yet.
+    fn greet(&mut self, socket: &Socket, asked: &message::Server) -> Result<Step>;
+    /// The login's first message.
+    fn first(&mut self, asked: &message::Server) -> Result<Vec<u8>>;
+    fn hear(&mut self, inbox: &mut I, asked: &message::Server) -> Result<Turn>;
+    /// The server's version, without its packager's name.
+    fn server_version(&self) -> String;
+    /// How we were let in.
+    fn auth(&self) -> String;
+}
+
+/// What a login does next.
+pub enum Turn {
+    /// More must come.
+    Wait,
+    Send(Vec<u8>),
+    /// The server has let us in.
+    Ready,
+}
+
+/// Opens the connections of an arm, one after the other.
+pub fn connect<P: Protocol>(pool: &message::Pool, asked: &message::Server) -> Result<Opened> {
+    let tls = TlsClient::new(asked)?;
+    let target = Arc::new(Target { address: address(asked)?, asked: asked.clone(), tls });
+    let polled = pool.connections > pool.threads;
+    let mut connections = Vec::with_capacity(pool.connections);
+    let mut connected = Connected { encrypted: asked.tls != Tls::Off, ..Connected::default() };
+    for number in 0..pool.connections {
+        let mut connection = Client::<P>::new(target.clone(), polled, pool.per_request);
+        // Where each operation opens its own connection, one is tried here: it proves the address and the encryption.
+        if number == 0 || !pool.per_request {
+            let facts = connection.link.open_now()?;
+            connected.encrypted &= facts.is_some();
+            let facts = facts.unwrap_or_default();
+            connected.resumed += u64::from(facts.resumed);
+            connected.verified = facts.verified;
+            (connected.protocol, connected.cipher, connected.group) = (facts.protocol, facts.cipher, facts.group);
+            (connected.peer, connected.peer_key) = (facts.peer, facts.peer_key);
+            connected.server_version = connection.link.login.server_version();
+            connected.auth = connection.link.login.auth();
+            if pool.per_request {
+                connection.link.close();
+            }
+            connected.library = if connected.encrypted { tls::library() } else { String::new() };
+        }
+        connections.push(connection);
+    }
+    Ok((Box::new(Pool { connections, threads: pool.threads }), connected))
+}
+
+/// The server's address: of several, the first that can be reached.
+fn address(asked: &message::Server) -> Result<SocketAddr> {
+    let unknown = |why: String| Failure::connect(format!("host {:?}: {why}", asked.host));
+    let addresses = (asked.host.as_str(), asked.port).to_socket_addrs().map_err(|error| unknown(error.to_string()))?;
+    let addresses: Vec<SocketAddr> = addresses.collect();
+    let reached = |address: &&SocketAddr| addresses.len() == 1 || Socket::open(**address, Mode::Blocking).is_ok();
+    match addresses.iter().find(reached).or(addresses.last()) {
+        Some(address) => Ok(*address),
+        None => Err(unknown("has no address".into())),
+    }
+}
+
+/// A connection to a server, whatever its protocol.
+struct Client<P: Protocol> {
+    link: Link<P>,
+    protocol: P,
+    per_request: bool,
+    /// The script whose statements are prepared.
+    prepared: Option<Arc<Script>>,
+    /// The statement that runs.
+    statement: usize,
+    rolling_back: bool,
+    outcome: Outcome,
+}
+
+impl<P: Protocol> Client<P> {
+    fn new(target: Arc<Target>, polled: bool, per_request: bool) -> Client<P> {
+        Client {
+            link: Link::new(target, polled, per_request),
+            protocol: P::default(),
+            per_request,
+            prepared: None,
+            statement: 0,
+            rolling_back: false,
+            outcome: Outcome::default(),
+        }
+    }
+
+    /// Sends the statement that is next.
+    #[inline]
+    fn send_statement(&mut self, script: &Script, operation: &Operation) -> Result<()> {
+        if self.per_request {
+            // A connection for one operation gains nothing by preparing apart.
+            self.protocol.run_unprepared(&mut self.link, script, self.statement, operation);
+        } else {
+            self.protocol.run(&mut self.link, script, self.statement, operation);
+        }
+        self.link.flush()
+    }
+
+    /// Runs the operation as far as the bytes go that have come.
+    #[inline]
+    fn go_on(&mut self, script: &Script, operation: &Operation) -> Result<Step> {
+        loop {
+            let Some(ready) = self.protocol.hear(&mut self.link, &mut self.outcome)? else {
+                if self.link.receive()? {
+                    continue;
+                }
+                return Ok(Step::Pending);
+            };
+            self.statement += 1;
+            if self.outcome.error.is_some() {
+                self.link.last_error = None;
+                if ready.to_roll_back && !self.rolling_back {
+                    self.rolling_back = true;
+                    self.protocol.roll_back(&mut self.link);
+                    self.link.flush()?;
+                } else {
+                    return Ok(Step::Done);
+                }
+            } else if self.statement < operation.last {
+                self.send_statement(script, operation)?;
+            } else {
+                return Ok(Step::Done);
+            }
+            if self.link.polled {
+                return Ok(Step::Pending);
+            }
+        }
+    }
+
+    /// One operation on a connection of its own.
+    fn go_on_per_request(&mut self, script: &Script, operation: &Operation) -> Result<Step> {
+        if !self.link.is_open() {
+            if self.link.go_on_opening()? == Step::Pending {
+                return Ok(Step::Pending);
+            }
+            self.send_statement(script, operation)?;
+            if self.link.polled {
+                return Ok(Step::Pending);
+            }
+        }
+        let step = self.go_on(script, operation)?;
+        if step == Step::Done {
+            self.link.close();
+        }
+        Ok(step)
+    }
+
+    /// A connection for one operation that fails costs this operation, not the slice.
+    fn forgive(&mut self, result: Result<Step>) -> Result<Step> {
+        result.or_else(|failure| {
+            self.link.abandon();
+            self.outcome.error = Some(failure.to_string());
+            Ok(Step::Done)
+        })
+    }
+}
+
+impl<P: Protocol> Connection for Client<P> {
+    fn prepare(&mut self, script: &Arc<Script>) -> Result<()> {
+        if self.prepared.as_ref().is_some_and(|known| known.statements == script.statements) {
+            return Ok(());
+        }
+        self.prepared = None;
+        if self.per_request {
+            self.protocol.check(script)?;
+        } else {
+            self.protocol.prepare(&mut self.link, script)?;
+        }
+        self.prepared = Some(script.clone());
+        Ok(())
+    }
+
+    #[inline]
+    fn begin(&mut self, script: &Script, operation: &Operation) -> Result<Step> {
+        self.outcome.clear();
+        self.statement = operation.first;
+        self.rolling_back = false;
+        if self.per_request {
+            let mode = if self.link.polled { Mode::Polled } else { Mode::Blocking };
+            let begun = self.link.start_opening(mode).map(|()| Step::Pending);
+            return self.forgive(begun);
+        }
+        self.send_statement(script, operation)?;
+        Ok(Step::Pending)
+    }
+
+    #[inline]
+    fn proceed(&mut self, script: &Script, operation: &Operation) -> Result<Step> {
+        if self.per_request {
+            let step = self.go_on_per_request(script, operation);
+            return self.forgive(step);
+        }
+        self.go_on(script, operation)
+    }
+
+    #[inline]
+    fn outcome(&self) -> &Outcome {
+        &self.outcome
+    }
+
+    fn query(&mut self, sql: &str) -> Result<Rows> {
+        if !self.per_request {
+            return self.protocol.query(&mut self.link, sql);
+        }
+        self.link.open_now()?;
+        let answer = self.protocol.query(&mut self.link, sql);
+        self.link.close();
+        answer
+    }
+
+    fn traffic(&mut self) -> Traffic {
+        self.link.traffic()
+    }
+
+    fn polled(&self) -> bool {
+        self.link.polled
+    }
+
+    #[inline]
+    fn interest(&self) -> Option<Interest> {
+        self.link.interest()
+    }
+}

@@ -1,0 +1,175 @@
+"""peers: load generators that ours is measured against: one slice of each is one run of its program, pinned to a core.
+
+What connecting costs a peer is measured apart, with a run of one operation a connection, and taken off: ours stay open.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import shutil
+import subprocess
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from ciphercost import engines, sources
+from ciphercost.sources import Receipt, Work
+
+ROWS = 100_000
+"""Of the table that one row is selected from."""
+
+
+class Slice(NamedTuple):
+    rate: float
+    """Operations a second."""
+    operations: float
+    cpu: float
+    """Seconds that the whole program used."""
+
+
+class Peer(Protocol):
+    """A load generator under its name."""
+
+    name: str
+    sql: str
+    """The operation, in our script language."""
+
+    def slice(self, fields: dict[str, object], clients: int, cpu: int, seconds: int) -> Slice:
+        """One run; `seconds` 0: one operation a connection."""
+
+
+def encrypted(fields: dict[str, object]) -> bool:
+    return str(fields.get("tls", "off")) != "off"
+
+
+def timed(argv: list[str], cpu: int, environment: dict[str, str], directory: Path) -> tuple[str, float]:
+    """(what it printed, CPU seconds) of a program that is pinned to `cpu`. Ends the benchmark when it fails."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(
+        ["taskset", "-c", str(cpu), *argv],
+        env={**os.environ, **environment},
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode:
+        raise SystemExit(f"{argv[0]} failed: {done.stderr}{done.stdout}")
+    return done.stdout, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def number(pattern: str, text: str) -> float:
+    match = re.search(pattern, text)
+    if match is None:
+        raise SystemExit(f"no '{pattern}' in:\n{text}")
+    return float(match[1])
+
+
+class Pgbench:
+    """pgbench of PostgreSQL, prepared statements, one thread."""
+
+    name = "pgbench"
+    sql = f"\\set aid random(1, {ROWS})\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;"
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.script = directory / "select.sql"
+        self.script.write_text(self.sql)
+        self.program = self._find()
+
+    def _find(self) -> str:
+        """The newest on this machine, or of an installed server."""
+        for each in engines.get("postgresql").available():
+            if (Path(each.location) / "pgbench").exists():
+                return str(Path(each.location) / "pgbench")
+        if found := shutil.which("pgbench"):
+            return found
+        raise SystemExit(
+            "no pgbench: install postgresql-contrib, or `ciphercost install postgresql@18 --source debian`"
+        )
+
+    def slice(self, fields: dict[str, object], clients: int, cpu: int, seconds: int) -> Slice:
+        environment = {
+            "PGPASSWORD": str(fields["password"]),
+            "PGSSLMODE": "verify-full" if encrypted(fields) else "disable",
+            "PGSSLROOTCERT": str(fields.get("tls_ca", "")),
+            "PGSSLMINPROTOCOLVERSION": "TLSv1.3",
+            "PGHOST": "localhost",
+            "PGHOSTADDR": str(fields["host"]),
+            "PGGSSENCMODE": "disable",
+            "PGCHANNELBINDING": "disable",
+        }
+        length = ["-T", str(seconds)] if seconds else ["-t", "1"]
+        argv = [self.program, "-n", "-M", "prepared", "-c", str(clients), "-j", "1", *length, "-f", str(self.script)]
+        argv += ["-p", str(fields["port"]), "-U", str(fields["user"]), str(fields["database"])]
+        text, cpu_seconds = timed(argv, cpu, environment, self.directory)
+        rate = number(r"tps = ([\d.]+) \(without initial", text)
+        return Slice(rate, rate * seconds, cpu_seconds)
+
+
+class Sysbench:
+    """sysbench's oltp_point_select, prepared statements, a thread a connection as it can't do otherwise."""
+
+    name = "sysbench"
+    sql = f"\\set id random(1, {ROWS})\nSELECT c FROM sbtest1 WHERE id = :id;"
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        found = sources.keep("sysbench", "bookworm-debian", _sysbench)
+        self.root = Path(found.location).parent.parent
+
+    def slice(self, fields: dict[str, object], clients: int, cpu: int, seconds: int) -> Slice:
+        share = self.root / "usr" / "share" / "sysbench"
+        libraries = next(self.root.glob("usr/lib/*/libmariadb3/plugin"))
+        environment = {"LUA_PATH": f"{share}/?.lua", "MARIADB_PLUGIN_DIR": str(libraries)}
+        argv = [str(self.root / "usr" / "bin" / "sysbench"), str(share / "oltp_point_select.lua")]
+        argv += [f"--mysql-host={fields['host']}", f"--mysql-port={fields['port']}", f"--mysql-user={fields['user']}"]
+        argv += [f"--mysql-password={fields['password']}", f"--mysql-db={fields['database']}"]
+        argv += [f"--threads={clients}", "--tables=1", f"--table-size={ROWS}", "--rand-type=uniform"]
+        argv += [f"--time={seconds}", "--events=0"] if seconds else ["--time=0", f"--events={clients}"]
+        if encrypted(fields):
+            # It looks for these names where it stands; the server asks for no client's certificate, and is shown none.
+            shutil.copyfile(str(fields["tls_ca"]), self.directory / "cacert.pem")
+            argv += ["--mysql-ssl=on"]
+        text, cpu_seconds = timed([*argv, "run"], cpu, environment, self.directory)
+        done = number(r"transactions:\s+(\d+)", text)
+        return Slice(number(r"transactions:\s+\d+\s+\(([\d.]+) per sec", text), done, cpu_seconds)
+
+
+def _sysbench(work: Work) -> Receipt:
+    sources.debian("bookworm", ["sysbench"], work)
+    sources.run_in_place(work, ["usr/bin/sysbench"])
+    return Receipt("sysbench", "1.0.20", "debian", "usr/bin")
+
+
+class Mysqlslap:
+    """mysqlslap, as the study used it: text statements, a fixed number of them, a thread a connection."""
+
+    name = "mysqlslap"
+    sql = Sysbench.sql
+
+    def __init__(self, directory: Path, programs: Path) -> None:
+        self.directory = directory
+        self.program = next(
+            (str(programs / name) for name in ("mysqlslap", "mariadb-slap") if (programs / name).exists()), ""
+        )
+        self._rate = 5000.0
+
+    def slice(self, fields: dict[str, object], clients: int, cpu: int, seconds: int) -> Slice:
+        count = max(1, round(self._rate * seconds / clients)) * clients if seconds else clients
+        queries = self.directory / "queries.sql"
+        queries.write_text("".join(f"SELECT c FROM sbtest1 WHERE id = {n * 7919 % ROWS + 1};\n" for n in range(2000)))
+        mariadb = self.program.endswith("mariadb-slap")
+        if encrypted(fields):
+            tls = [f"--ssl-ca={fields['tls_ca']}", *(["--ssl"] if mariadb else ["--ssl-mode=VERIFY_CA"])]
+        else:
+            tls = ["--skip-ssl"] if mariadb else ["--ssl-mode=DISABLED", "--get-server-public-key"]
+        argv = [self.program, "--no-defaults", f"--host={fields['host']}", f"--port={fields['port']}", "--protocol=TCP"]
+        argv += [f"--user={fields['user']}", f"--create-schema={fields['database']}", "--no-drop", f"--query={queries}"]
+        argv += ["--delimiter=;", f"--concurrency={clients}", f"--number-of-queries={count}", "--iterations=1", *tls]
+        text, cpu_seconds = timed(argv, cpu, {"MYSQL_PWD": str(fields["password"])}, self.directory)
+        took = number(r"Average number of seconds to run all queries: ([\d.]+)", text)
+        self._rate = count / took if seconds and took else self._rate
+        return Slice(count / took if took else 0.0, count, cpu_seconds)

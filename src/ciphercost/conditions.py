@@ -1,0 +1,124 @@
+"""conditions: what a cell holds fixed in both arms beside the encryption: the CPU's instructions and the link. Words -> figures, checked.
+
+A condition is no part of what is compared: it changes both arms alike, and with it what encryption costs them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ciphercost.errors import UsageError
+from ciphercost.model import CellSpec
+
+if TYPE_CHECKING:
+    from ciphercost.engines import Engine
+
+_BITS = {"kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
+_SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
+LEAST_BITS, MOST_BITS = 64e3, 100e9
+LEAST_DELAY, MOST_DELAY = 100e-6, 2.0
+"""Agents give a peer 10 s to answer while they log in."""
+LEAST_MTU, MOST_MTU = 576, 65_535
+
+X86_MASK = "~0x200000200000000:~0x60000000000"
+"""AES-NI and PCLMULQDQ, then VAES and VPCLMULQDQ. Without the second word OpenSSL takes it for 0, and ChaCha20 gets slower too."""
+ARM_BITS = {"asimd": 1 << 0, "sha1": 1 << 3, "sha2": 1 << 4, "sha512": 1 << 6}
+"""OPENSSL_armcap's bits of what stays; those of AES (1 << 2) and PMULL (1 << 5) do not."""
+
+
+# ── words and figures ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def bits_per_second(text: str, where: str = "--bandwidth") -> float:
+    """1e8 of `100mbit`. Raises UsageError."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(kbit|mbit|gbit)\s*", text.lower())
+    value = float(match[1]) * _BITS[match[2]] if match else 0.0
+    if not LEAST_BITS <= value <= MOST_BITS:
+        raise UsageError(f"{where}: '{text}' is not a bandwidth from 64kbit to 100gbit; write 100mbit or 1gbit")
+    return value
+
+
+def round_trip(text: str, where: str = "--delay") -> float:
+    """0.01 of `10ms`: seconds added to a round trip. Raises UsageError."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|s)\s*", text.lower())
+    value = float(match[1]) * _SECONDS[match[2]] if match else 0.0
+    if not LEAST_DELAY <= value <= MOST_DELAY:
+        raise UsageError(f"{where}: '{text}' is not a round-trip time from 100us to 2s; write 10ms")
+    return value
+
+
+def named(cell: CellSpec) -> dict[str, str]:
+    """The conditions that differ from this machine as it is, by their option's name. Pure."""
+    found: dict[str, str] = {"cpu_crypto": cell.cpu_crypto if cell.cpu_crypto != "on" else ""}
+    found |= {"bandwidth": cell.bandwidth, "delay": cell.delay, "mtu": str(cell.mtu) if cell.mtu else ""}
+    return {name: value for name, value in found.items() if value}
+
+
+def worded(conditions: dict[str, str]) -> str:
+    """`CPU crypto off, 100mbit, 10ms round trip, MTU 1500`. Pure."""
+    words = {"cpu_crypto": "CPU crypto {}", "bandwidth": "{}", "delay": "{} round trip added", "mtu": "MTU {}"}
+    return ", ".join(words[name].format(value) for name, value in conditions.items() if name in words)
+
+
+def shaped(cell: CellSpec) -> bool:
+    """Whether the cell needs a link of its own. Pure."""
+    return bool(cell.bandwidth or cell.mtu)
+
+
+def check(cell: CellSpec, engine: Engine) -> None:
+    """Refuse conditions that can't be met for this cell, before anything is started. Raises UsageError."""
+    if cell.bandwidth:
+        bits_per_second(cell.bandwidth)
+    if cell.delay:
+        round_trip(cell.delay)
+    if cell.mtu and not LEAST_MTU <= cell.mtu <= MOST_MTU:
+        raise UsageError(f"--mtu {cell.mtu}: must lie between {LEAST_MTU} and {MOST_MTU}")
+    wants = [f"--{name.replace('_', '-')}" for name in named(cell)]
+    if engine.embedded and (wrong := [name for name in wants if name != "--cpu-crypto"]):
+        raise UsageError(
+            f"{cell.engine} is embedded: there is no link between it and the agent, so {wrong[0]} does not fit"
+        )
+    if cell.url and (wrong := [name for name in wants if name != "--delay"]):
+        raise UsageError(
+            f"{wrong[0]} does not fit a server of yours: it would have to be started anew, or moved onto another link. "
+            "Of the conditions --delay alone fits --url"
+        )
+
+
+# ── the mask ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def mask() -> dict[str, str]:
+    """Variables of the environment that hide this CPU's AES instructions from OpenSSL. Raises UsageError where there are none to hide."""
+    machine, flags = platform.machine(), cpu_flags()
+    if machine not in ("x86_64", "aarch64"):
+        raise UsageError(
+            "--cpu-crypto off: how OpenSSL is told to leave out a CPU's AES instructions is known for x86-64 and arm64, "
+            f"not for {machine}; leave it out"
+        )
+    if "aes" not in flags:
+        raise UsageError(
+            "--cpu-crypto off: this CPU has no AES instructions (/proc/cpuinfo lists none), so there is nothing to hide: "
+            "every run here is one without them. Leave it out"
+        )
+    if machine == "x86_64":
+        return {"OPENSSL_ia32cap": X86_MASK}
+    return {"OPENSSL_armcap": hex(sum(bit for name, bit in ARM_BITS.items() if name in flags))}
+
+
+def mask_provable(cell: CellSpec) -> bool:
+    """Whether the server can be seen to obey the mask: that takes a transfer over TLS whose cipher we choose. Pure."""
+    return cell.mechanism == "tls"
+
+
+def cpu_flags() -> set[str]:
+    """What /proc/cpuinfo says the CPU can do."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if re.match(r"(flags|Features)\s*:", line):
+                return set(line.partition(":")[2].split())
+    return set()

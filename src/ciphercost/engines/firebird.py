@@ -1,0 +1,545 @@
+"""firebird: get it, start it, ask it whether it encrypts the wire. Versions 4 and later.
+
+Firebird has its places compiled in, but takes its root from the variable FIREBIRD. So each data directory is a root of its own,
+with its own configuration and users, that names the installation's plugins by their paths.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import os
+import re
+import secrets
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
+
+from ciphercost import sources
+from ciphercost.engines import Engine, Installation, Server
+from ciphercost.errors import AgentError, MissingServer, RunError, UsageError, nearest
+from ciphercost.guard import cgroup_for, hand_over, scratch_base, server_user
+from ciphercost.listening import address_of, free_port, listener
+from ciphercost.sources import Receipt, Work
+
+if TYPE_CHECKING:
+    from ciphercost.agent import Agent
+    from ciphercost.guard import Guard, Process
+
+USER, DATABASE, FILE, SECURITY = "ciphercost", "ciphercost", "database.fdb", "security4.fdb"
+PASSWORD_FILE = "ciphercost.password"  # noqa: S105 - a name, not what it holds
+MARK = "made by ciphercost, run "
+"""Comment of a database of ours on a server that is not."""
+PREFIX = "ciphercost_"
+PORT = 3050
+OLDEST = 4
+START_SECONDS, STOP_SECONDS, LINGER_SECONDS = 60.0, 60.0, 60
+
+SETTINGS = {
+    "Providers": "Engine13",
+    "ServerMode": "Super",
+    "RemoteBindAddress": "127.0.0.1",
+    "WireCrypt": "Enabled",
+    "WireCryptPlugin": "ChaCha64, ChaCha, Arc4",
+    "WireCompression": "false",
+    "AuthServer": "Srp256",
+    "UserManager": "Srp",
+    "DefaultDbCachePages": "16384",
+    "UdfAccess": "None",
+    "ExternalFileAccess": "None",
+}
+"""The same for both arms. Whatever isn't named has the server's own default; so databases are written through to disk.
+
+`Enabled`: each connection says itself whether it is encrypted. 16384 pages are 128 MB.
+"""
+
+PLUGINS = {
+    "Engine13": "Engine13",
+    "Srp": "Srp",
+    "Srp256": "Srp",
+    "ChaCha": "ChaCha",
+    "ChaCha64": "ChaCha",
+    "fbtrace": "fbtrace",
+}
+"""Plugins by name, with the library that holds each; Arc4 is in the server itself."""
+
+SUITES = {"4.0": "trixie"}
+"""Debian suites by the version they carry."""
+
+
+# ── finding ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _usual_places() -> Iterator[Path]:
+    if found := shutil.which("firebird"):
+        yield Path(found).resolve().parent
+    for pattern in ("usr/lib/firebird/*/bin", "opt/firebird*/bin", "usr/local/firebird/bin"):
+        yield from sorted(Path("/").glob(pattern), key=lambda path: sources.version_key(str(path)), reverse=True)
+
+
+def version_of(bindir: Path, before: Iterable[str] = ()) -> str:
+    """`4.0.5`, as `firebird -z` says; empty where there is no server (or one that doesn't run here). `before`: a program loader."""
+    program = bindir / "firebird"
+    if not os.access(program, os.X_OK) or not _isql(bindir):
+        return ""
+    try:
+        done = subprocess.run(
+            [*before, str(program), "-z"],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=10,
+            stdin=subprocess.DEVNULL,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    match = re.search(r"-[VT](\d+\.\d+\.\d+)", done.stdout + done.stderr)
+    return match[1] if match and home_of(bindir) else ""
+
+
+def _isql(bindir: Path) -> Path | None:
+    """The program that runs SQL, under the name that it has here (Debian: isql-fb)."""
+    return next((bindir / name for name in ("isql-fb", "isql") if os.access(bindir / name, os.X_OK)), None)
+
+
+def home_of(bindir: Path) -> Path | None:
+    """Where plugins and messages lie that belong to programs: beside them, or where Debian has them."""
+    places = [bindir.parent, *bindir.parent.parent.parent.glob(f"*/firebird/{bindir.parent.name}")]
+    return next((place for place in places if any((place / "plugins").glob("libEngine*.so"))), None)
+
+
+def matches(version: str, wanted: str) -> bool:
+    """Whether `4.0.5` is what `4`, `4.0`, `4.0.5` or '' asks for. Pure."""
+    return not wanted or version == wanted or version.startswith(f"{wanted}.")
+
+
+def reachable(directory: Path) -> bool:
+    """Whether the user that servers run as can get there."""
+    return server_user() is None or all(each.stat().st_mode & 0o001 for each in (directory, *directory.parents))
+
+
+def crypto_library(pid: int) -> str:
+    """`LibTomCrypt 1.18.2`: what the process has loaded to encrypt with; empty where that can't be seen."""
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
+            path = line.split(maxsplit=5)[-1]
+            if "/libtomcrypt" in path:
+                return _version_in(Path(f"/proc/{pid}/root{path}"))
+    return ""
+
+
+def _version_in(library: Path) -> str:
+    match = re.search(rb"LibTomCrypt \d[\w.]*", library.read_bytes())
+    return match[0].decode() if match else library.name
+
+
+def _library_of(bindir: Path) -> str:
+    """The library that an installation of ours encrypts with: the server loads it only with the first encrypted connection."""
+    root = next((parent for parent in bindir.parents if (parent / sources.RECEIPT).exists()), None)
+    for path in root.glob("usr/lib/*/libtomcrypt.so.*") if root else ():
+        if not path.is_symlink():
+            return _version_in(path)
+    return ""
+
+
+# ── the servers ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class FirebirdServer(Server):
+    """One that we started."""
+
+    def __init__(
+        self, process: Process, directory: Path, port: int, cgroups: tuple[Path, ...], library: str = ""
+    ) -> None:
+        self.process = process
+        self.pid = process.pid
+        self.directory = directory
+        self.port = port
+        self.cgroups = cgroups
+        self.library = library
+
+    def connection(self) -> dict[str, object]:
+        assert self.directory is not None
+        return {
+            "driver": "firebird",
+            "host": "127.0.0.1",
+            "port": self.port,
+            "user": USER,
+            "database": DATABASE,
+            "password": (self.directory / PASSWORD_FILE).read_text(),
+        }
+
+    def stop(self) -> None:
+        """In order: databases are closed."""
+        self.process.stop(STOP_SECONDS)
+
+
+class RunningServer(Server):
+    """The user's own: never started, stopped or configured by us."""
+
+    def __init__(self, url: str) -> None:
+        parts = _parse(url)
+        self.host = parts.hostname or "127.0.0.1"
+        self.port = parts.port or PORT
+        self.user = unquote(parts.username or os.environ.get("ISC_USER", "") or getpass.getuser())
+        self.database = database_in(parts)
+        self.address = address_of(self.host, self.port)
+        self.pid = listener(self.address, self.port, ("firebird", "fbserver"))
+        self.library = crypto_library(self.pid) if self.pid else ""
+
+    def connection(self) -> dict[str, object]:
+        fields: dict[str, object] = {
+            "driver": "firebird",
+            "host": self.address,
+            "port": self.port,
+            "user": self.user,
+            "database": self.database,
+        }
+        if "ISC_PASSWORD" in os.environ:
+            fields["password"] = os.environ["ISC_PASSWORD"]
+        return fields
+
+    def stop(self) -> None:
+        """It isn't ours to stop."""
+
+
+def _parse(url: str) -> SplitResult:
+    """A connection URL. Raises UsageError for a password in it and for what we would otherwise ignore."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError as error:
+        raise UsageError(f"--url can't be read: {error}") from None
+    if parts.scheme != "firebird":
+        raise UsageError(f"--url must begin with firebird://, not '{parts.scheme}://'")
+    parameters = parse_qs(parts.query, keep_blank_values=True)
+    if parts.password is not None or "password" in parameters:
+        raise UsageError(
+            "--url holds a password, and command lines can be read by every user of this machine. Leave it out of the URL and "
+            "set ISC_PASSWORD."
+        )
+    if parameters:
+        raise UsageError(
+            f"--url has a parameter '{next(iter(parameters))}' that ciphercost doesn't know: {nearest('', [])}"
+        )
+    if not database_in(parts):
+        raise UsageError("--url names no database: firebird://USER@HOST:PORT/ALIAS, or //PATH for a file's path")
+    return parts
+
+
+def database_in(parts: SplitResult) -> str:
+    """`employee` of `…:3050/employee`, `/data/x.fdb` of `…:3050//data/x.fdb`: the alias or path behind the first slash. Pure."""
+    return unquote(parts.path.removeprefix("/"))
+
+
+# ── the engine ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Firebird(Engine):
+    name = "firebird"
+    title = "Firebird"
+    driver = "firebird"
+    dialect = "firebird"
+    mechanisms = ("wire-crypt", "none")
+    schemes = MappingProxyType({"firebird": "wire-crypt"})
+    tls_witness = (
+        "SELECT MON$WIRE_ENCRYPTED, IIF(MON$WIRE_ENCRYPTED, 'wire-crypt', ''), TRIM(COALESCE(MON$WIRE_CRYPT_PLUGIN, '')) "
+        "FROM MON$ATTACHMENTS WHERE MON$ATTACHMENT_ID = CURRENT_CONNECTION"
+    )
+
+    def __init__(self) -> None:
+        self._files: dict[str, str] = {}
+        """Databases of our own on a server of the user's, by name."""
+
+    def echo(self, text: str) -> str:
+        return f"SELECT '{text}' FROM RDB$DATABASE"
+
+    def available(self) -> Iterable[Installation]:
+        found: dict[str, Installation] = {}
+        for bindir in _usual_places():
+            if str(bindir) not in found and sources.version_key(version := version_of(bindir)) >= (OLDEST,):
+                found[str(bindir)] = Installation(self.name, version, "path", str(bindir))
+        return [*found.values(), *sources.installed(self.name)]
+
+    def find(self, version: str = "", *, url: str = "", bindir: str = "") -> Installation:
+        if url:
+            _parse(url)
+            return Installation(self.name, version, "running", url)
+        if bindir:
+            return self._in(Path(bindir).absolute(), version)
+        for each in self.available():
+            if matches(each.version, version) and reachable(Path(each.location)):
+                return each
+        return self.install(version)
+
+    def check_url(self, url: str) -> None:
+        _parse(url)
+
+    def _in(self, bindir: Path, version: str) -> Installation:
+        found = version_of(bindir)
+        if not found:
+            raise MissingServer(
+                f"--bindir {bindir}: no 'firebird' and 'isql' (or 'isql-fb') there that run on this machine, with plugins beside them"
+            )
+        if not matches(found, version):
+            raise MissingServer(f"--bindir {bindir}: that is Firebird {found}, not {version}")
+        if sources.version_key(found) < (OLDEST,):
+            raise MissingServer(
+                f"--bindir {bindir}: that is Firebird {found}; {OLDEST}.0 is the oldest that is started"
+            )
+        if not reachable(bindir):
+            raise UsageError(
+                f"--bindir {bindir}: servers run as 'nobody' when you are root, and nobody can't reach it. Move it, or use another user."
+            )
+        return Installation(self.name, found, "path", str(bindir))
+
+    def install(self, version: str = "", source: str = "") -> Installation:
+        if source not in ("", "debian"):
+            raise UsageError(f"firebird can't be fetched from '{source}': {nearest(source, ['debian'])}")
+        series = next((each for each in SUITES if matches(each, version) or version.startswith(f"{each}.")), "")
+        if not series:
+            raise MissingServer(
+                f"no Firebird {version} was found, and Debian has none (known: {', '.join(SUITES)}). "
+                "Install one, or name its directory with --bindir."
+            )
+        programs = f"usr/lib/firebird/{series}/bin"
+
+        def make(work: Work) -> Receipt:
+            sources.debian(SUITES[series], [f"firebird{series}-server", f"firebird{series}-utils"], work)
+            found = version_of(work.path / programs, sources.with_loader(work.path))
+            sources.run_in_place(work, [f"{programs}/*"])
+            return Receipt(self.name, found, "debian", programs)
+
+        try:
+            installation = sources.keep(self.name, f"{series}-debian", make)
+        except MissingServer as error:
+            raise MissingServer(
+                f"no Firebird was found, and none could be fetched:\n  debian: {error}\n"
+                "Install one, or name its directory with --bindir."
+            ) from None
+        if not (found := version_of(Path(installation.location))):
+            raise MissingServer(f"the unpacked server in {installation.location} doesn't run on this machine")
+        if not matches(found, version):
+            raise MissingServer(f"Debian {SUITES[series]} has Firebird {found}, not {version}")
+        return installation
+
+    def initialise(self, installation: Installation, directory: Path, guard: Guard) -> None:
+        """A root with an empty database, and a user with a random password who owns it; the password lies in the root, 0600."""
+        bindir = Path(installation.location)
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for name in ("lock", "temporary"):
+            (directory / name).mkdir(mode=0o700)
+        password = secrets.token_hex(16)
+        _configure(bindir, directory, {})
+        _secret(directory / PASSWORD_FILE, password)
+        # By standard input it couldn't be run under the guard; and an argument could be read by everybody.
+        script = directory / "initialise.sql"
+        _secret(
+            script,
+            f"CREATE DATABASE '{directory / SECURITY}' USER 'SYSDBA';\n"
+            f"CREATE USER {USER} PASSWORD '{password}' USING PLUGIN Srp;\nCOMMIT;\n"
+            f"CREATE DATABASE '{directory / FILE}' USER '{USER.upper()}' PAGE_SIZE 8192 DEFAULT CHARACTER SET UTF8;\n"
+            f"ALTER DATABASE SET LINGER TO {LINGER_SECONDS};\nCOMMIT;\n",
+        )
+        hand_over(directory)
+        isql = _isql(bindir)
+        assert isql is not None
+        command: list[str | Path] = [isql, "-q", "-bail", "-i", script]
+        try:
+            guard.run(command, user=server_user(), cwd=directory, env=_environment(bindir, directory))
+        except RunError as error:
+            raise RunError(
+                f"Firebird {installation.version} could not make a database in {directory}: {error}"
+            ) from None
+        finally:
+            script.unlink()
+
+    def start(
+        self,
+        installation: Installation,
+        directory: Path,
+        guard: Guard,
+        *,
+        cpus: Iterable[int] | None = None,
+        settings: Mapping[str, str] | None = None,
+        logs: Path | None = None,
+    ) -> Server:
+        if installation.source == "running":
+            return RunningServer(installation.location)
+        bindir = Path(installation.location)
+        given = dict(settings or {})
+        env = {name.removeprefix("env:"): given.pop(name) for name in list(given) if name.startswith("env:")}
+        log = (logs or directory.parent) / f"firebird-{directory.name}.log"
+        cgroups = cgroup_for(guard.run_id, f"firebird-{secrets.token_hex(4)}")
+        cores = sorted(cpus) if cpus is not None else None
+        for _ in range(5):  # somebody may take the port before the server does
+            port = free_port()
+            _configure(bindir, directory, {**given, "RemoteServicePort": str(port)})
+            process = guard.spawn(
+                [bindir / "firebird"],
+                env={**_environment(bindir, directory), **env},
+                cwd=directory,
+                user=server_user(),
+                cpus=cores,
+                cgroups=cgroups,
+                log=log,
+            )
+            try:
+                if self._wait(process, port):
+                    return FirebirdServer(process, directory, port, cgroups, _library_of(bindir))
+            except BaseException:
+                process.stop(5.0)
+                raise
+            said = _said(directory, log)
+            if "Address already in use" not in said:
+                break
+        lines = "\n".join(said.strip().splitlines()[-12:])
+        raise RunError(f"Firebird {installation.version} did not start (log: {log}):\n{lines}")
+
+    def _wait(self, process: Process, port: int) -> bool:
+        """True when the server listens, False when it has ended."""
+        deadline = time.monotonic() + START_SECONDS
+        while process.poll() is None:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+                return process.poll() is None
+            if time.monotonic() >= deadline:
+                raise RunError(f"Firebird did not listen on port {port} within {START_SECONDS:g} seconds")
+            time.sleep(0.01)
+        process.stop()
+        return False
+
+    # ── a database of our own on a server that is the user's ──────────────────────────────────────────────────────────
+
+    def make_schema(self, agent: Agent, fields: Mapping[str, object], name: str, run_id: str) -> None:
+        """Firebird 4 has no schemas: a database file beside the user's own, with a comment that names the run."""
+        path = self._beside(agent, fields, name)
+        try:
+            agent.connect("schema", **fields, database=path, create=True)
+        except AgentError as error:
+            raise AgentError(
+                f"can't make {path} on that server: {error}. It must let user {fields.get('user')} create databases there "
+                "(DatabaseAccess in firebird.conf, GRANT CREATE DATABASE).",
+                error.code,
+            ) from None
+        try:
+            agent.query("schema", f"ALTER DATABASE SET LINGER TO {LINGER_SECONDS}")
+            agent.query("schema", f"COMMENT ON DATABASE IS '{MARK}{run_id}'")
+        except AgentError:
+            agent.query("schema", "DROP DATABASE")
+            raise
+        agent.disconnect("schema")
+
+    def drop_schema(self, agent: Agent, fields: Mapping[str, object], name: str) -> None:
+        path = self._files.get(name) or self._beside(agent, fields, name)
+        agent.connect("schema", **{**fields, "database": path})
+        if not _mark(agent, "schema"):
+            agent.disconnect("schema")
+            raise AgentError(f"{path} bears no mark of ciphercost's: it is left alone")
+        agent.query("schema", "DROP DATABASE")
+        with contextlib.suppress(AgentError):
+            agent.disconnect("schema")
+
+    def schemas(self, agent: Agent, fields: Mapping[str, object]) -> dict[str, str]:
+        """Those of runs that are known here: no client can list a server's files.
+
+        Names are tried that runs have whose directories are in ./runs, or whose scratch is left. A database of a run of
+        another machine, or of a run whose directory is gone, isn't found; it lies beside the user's database.
+        """
+        found = {}
+        for name in sorted({f"{PREFIX}{run.replace('-', '_')}" for run in _known_runs()}):
+            path = self._beside(agent, fields, name)
+            try:
+                agent.connect("schema", **{**fields, "database": path})
+            except AgentError:
+                continue
+            found[name] = _mark(agent, "schema")
+            agent.disconnect("schema")
+        return found
+
+    def in_schema(self, name: str) -> dict[str, object]:
+        return {"database": self._files[name]}
+
+    def _beside(self, agent: Agent, fields: Mapping[str, object], name: str) -> str:
+        """The path of a database of ours: in the directory of the user's, which the server alone knows where it has an alias."""
+        agent.connect("schema", **fields)
+        rows = agent.query("schema", "SELECT MON$DATABASE_NAME FROM MON$DATABASE")
+        agent.disconnect("schema")
+        path = str(rows[0][0] or "") if rows else ""
+        if not path:
+            raise AgentError("the server doesn't say where its database lies, so none can be made beside it")
+        # A server on Windows has backslashes.
+        cut = max(path.rfind("/"), path.rfind("\\"))
+        self._files[name] = f"{path[: cut + 1]}{name}.fdb" if cut >= 0 else str(PurePosixPath(f"{name}.fdb"))
+        return self._files[name]
+
+
+def _mark(agent: Agent, arm: str) -> str:
+    """The run that marked the database of a connection; empty where it bears no mark of ours."""
+    rows = agent.query(arm, "SELECT RDB$DESCRIPTION FROM RDB$DATABASE")
+    comment = str(rows[0][0] or "") if rows else ""
+    return comment.removeprefix(MARK) if comment.startswith(MARK) else ""
+
+
+def _known_runs() -> Iterator[str]:
+    for base in (Path("runs"), scratch_base()):
+        with contextlib.suppress(OSError):
+            yield from (each.name for each in base.iterdir() if each.is_dir())
+
+
+# ── a root ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _environment(bindir: Path, directory: Path) -> dict[str, str]:
+    """What makes `directory` the server's root. It takes its messages from the installation."""
+    return {
+        "FIREBIRD": str(directory),
+        "FIREBIRD_MSG": str(home_of(bindir) or bindir.parent),
+        "FIREBIRD_LOCK": str(directory / "lock"),
+        "FIREBIRD_TMP": str(directory / "temporary"),
+    }
+
+
+def _configure(bindir: Path, directory: Path, settings: Mapping[str, str]) -> None:
+    """Write the configuration of a root. The paths in it are those of the directory where it is now: a copy gets its own."""
+    home = home_of(bindir)
+    assert home is not None
+    chosen = {
+        **SETTINGS,
+        **settings,
+        "DatabaseAccess": f"Restrict {directory}",
+        "TempDirectories": f"{directory}/temporary",
+    }
+    (directory / "firebird.conf").write_text("".join(f"{name} = {value}\n" for name, value in chosen.items()))
+    (directory / "databases.conf").write_text(
+        f"{DATABASE} = {directory / FILE}\nsecurity.db = {directory / SECURITY}\n{{\n\tRemoteAccess = false\n}}\n"
+    )
+    (directory / "plugins.conf").write_text(
+        "".join(f"Plugin = {name}\n{{\n\tModule = {home / 'plugins' / file}\n}}\n" for name, file in PLUGINS.items())
+    )
+    if not (directory / "intl").is_symlink():
+        (directory / "intl").symlink_to(home / "intl")
+    for name in ("firebird.conf", "databases.conf", "plugins.conf", "intl"):
+        hand_over(directory / name)
+
+
+def _secret(path: Path, text: str) -> None:
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        file.write(text)
+
+
+def _said(directory: Path, log: Path) -> str:
+    """What a server that ended has written, on its output and in its own log."""
+    text = ""
+    for path in (*directory.glob("firebird*.log"), log):
+        with contextlib.suppress(OSError):
+            text += path.read_text(errors="replace")
+    return text
+
+
+ENGINE = Firebird()

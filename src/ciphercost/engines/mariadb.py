@@ -1,0 +1,93 @@
+"""mariadb: MariaDB 10.5 and later: how its server is called, fetched and made; the rest it has in common with MySQL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from ciphercost.engines import Installation
+from ciphercost.errors import MissingServer
+from ciphercost.guard import hand_over, server_user
+from ciphercost.mechanisms import tls
+from ciphercost.mysql_family import Family, accounts, own_file, share
+
+if TYPE_CHECKING:
+    from ciphercost.guard import Guard
+    from ciphercost.pki import Pki
+
+SYSTEM_TABLES = ("system_tables", "performance_tables", "system_tables_data")
+"""The server's own scripts that make its system tables, less the help texts; their names began with `mysql_` before 11."""
+BEFORE = """\
+CREATE DATABASE IF NOT EXISTS mysql;
+USE mysql;
+SET @auth_root_socket = NULL;
+SET @skip_auth_anonymous = 1;
+"""
+OPENSSL = """\
+openssl_conf = conf
+[conf]
+ssl_conf = ssl
+[ssl]
+system_default = default
+[default]
+Groups = {}
+"""
+AFTER = """\
+DELETE FROM global_priv WHERE User = 'root' OR User = '';
+DELETE FROM proxies_priv;
+FLUSH PRIVILEGES;
+"""
+
+
+class Mariadb(Family):
+    name = "mariadb"
+    title = "MariaDB"
+    schemes = MappingProxyType({"mariadb": "tls"})
+    programs = ("mariadbd", "mysqld")
+    suites = MappingProxyType({"10.11": "bookworm", "11.8": "trixie"})
+    packages = ("mariadb-server", "mariadb-client-core")
+    tls_witness = (
+        "SELECT IF(c.VARIABLE_VALUE = '', 'f', 't'), v.VARIABLE_VALUE, c.VARIABLE_VALUE "
+        "FROM information_schema.SESSION_STATUS c JOIN information_schema.SESSION_STATUS v "
+        "ON c.VARIABLE_NAME = 'SSL_CIPHER' AND v.VARIABLE_NAME = 'SSL_VERSION'"
+    )
+
+    def make(self, installation: Installation, directory: Path, password: str, guard: Guard) -> None:
+        """As mariadb-install-db does, which is a shell script that runs only where it was installed."""
+        scripts = share(Path(installation.location), "charsets/Index.xml")
+        parts = [BEFORE]
+        for name in SYSTEM_TABLES:
+            found = sorted(scripts.glob(f"m*_{name}.sql")) if scripts else []
+            if not found:
+                raise MissingServer(
+                    f"MariaDB {installation.version} in {installation.location}: its script m…_{name}.sql was not found in "
+                    f"{scripts or 'share/mariadb or share/mysql'}. Install the whole server package."
+                )
+            parts.append(found[0].read_text())
+        (directory / "data").mkdir(mode=0o700)
+        hand_over(directory / "data")
+        # What IDENTIFIED BY means by default: two SHA-1 digests, the same in both arms. ed25519 would add a signature to every
+        # login, which both arms pay, and so dilute what a handshake costs.
+        parts += [AFTER, accounts(f"VIA mysql_native_password USING PASSWORD('{password}')")]
+        script = own_file(directory / "system.sql", "\n".join(parts))
+        base = self.base_command(installation, directory)
+        try:
+            guard.run([*base, "--bootstrap"], user=server_user(), cwd=directory, stdin=script)
+        finally:
+            script.unlink()
+
+    def tls_settings(self, pki: Pki, factors: Mapping[str, str]) -> dict[str, str]:
+        """The server has no setting for the group, but its OpenSSL has."""
+        settings = super().tls_settings(pki, factors)
+        if factors["group"]:
+            path = pki.directory / f"openssl-{factors['group']}.cnf"
+            settings["env:OPENSSL_CONF"] = str(own_file(path, OPENSSL.format(tls.GROUPS[factors["group"]])))
+        return settings
+
+    def suite_settings(self, suites_12: str, suites_13: str) -> dict[str, str]:
+        return {"ssl-cipher": f"{suites_12}:{suites_13}"}
+
+
+ENGINE = Mariadb()

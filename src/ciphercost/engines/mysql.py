@@ -1,0 +1,59 @@
+"""mysql: MySQL 8.0 and later: how its server is called, fetched and made; the rest it has in common with MariaDB."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from ciphercost.engines import Installation
+from ciphercost.errors import UsageError
+from ciphercost.guard import server_user
+from ciphercost.mysql_family import Family, accounts, own_file
+
+if TYPE_CHECKING:
+    from ciphercost.guard import Guard
+
+GROUPS = ("p256", "p384")
+"""The server names these itself, and takes no others, not even from OpenSSL's configuration."""
+
+
+class Mysql(Family):
+    name = "mysql"
+    title = "MySQL"
+    schemes = MappingProxyType({"mysql": "tls"})
+    programs = ("mysqld",)
+    suites = MappingProxyType({"9.7": "sid"})
+    packages = ("mysql-server-core", "mysql-client-core")
+    caches_logins = True  # caching_sha2_password: without TLS the first login after a start is an RSA exchange
+    own_settings = MappingProxyType({"mysqlx": "OFF", "secure-file-priv": "NULL"})
+    tls_witness = (
+        "SELECT IF(c.VARIABLE_VALUE = '', 'f', 't'), v.VARIABLE_VALUE, c.VARIABLE_VALUE "
+        "FROM performance_schema.session_status c JOIN performance_schema.session_status v "
+        "ON c.VARIABLE_NAME = 'Ssl_cipher' AND v.VARIABLE_NAME = 'Ssl_version'"
+    )
+
+    def check_factors(self, mechanism: str, factors: Mapping[str, str], version: str) -> None:  # noqa: ARG002
+        group = factors.get("group", "") if mechanism == "tls" else ""
+        if group and group not in GROUPS:
+            raise UsageError(
+                f"mysql can't agree on the group {group}: its server offers {' and '.join(GROUPS)} alone. "
+                "Use one of them, or leave group out."
+            )
+
+    def make(self, installation: Installation, directory: Path, password: str, guard: Guard) -> None:
+        # The default since 8.0; since 9.0 there is no mysql_native_password.
+        ours = accounts(f"WITH caching_sha2_password BY '{password}'")
+        script = own_file(directory / "accounts.sql", f"{ours}ALTER USER root@localhost ACCOUNT LOCK;\n")
+        base = self.base_command(installation, directory)
+        try:
+            guard.run([*base, "--initialize-insecure", f"--init-file={script}"], user=server_user(), cwd=directory)
+        finally:
+            script.unlink()
+
+    def suite_settings(self, suites_12: str, suites_13: str) -> dict[str, str]:
+        return {"ssl-cipher": suites_12, "tls-ciphersuites": suites_13}
+
+
+ENGINE = Mysql()

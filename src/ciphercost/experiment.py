@@ -1,0 +1,231 @@
+"""experiment: cells that share their sessions, from finding their servers to their last block. Most often it is one cell.
+
+In an experiment of several every session starts all of them, and their blocks alternate in an order drawn anew each round: so
+they are compared under the same weather, one with another and not only each with its own plain arm.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from ciphercost import conclude, guard, masked, plan, prove, provision, sample
+from ciphercost.agent import Agent
+from ciphercost.drive import Drive, NoSteadyState
+from ciphercost.errors import AgentError, CiphercostError, RunError, Unproven, UsageError
+from ciphercost.mechanisms import tls
+from ciphercost.model import Arm, CellFacts, Warning_
+from ciphercost.record import Record
+from ciphercost.watch import Watcher
+
+DONE = object()
+
+
+class Run(msgspec.Struct):
+    """What every cell of a run needs."""
+
+    record: Record
+    guard: guard.Guard
+    scratch: Path
+    watcher: Watcher
+
+
+class Unit(msgspec.Struct):
+    """A cell that is being measured: its binaries and data, and what drives it."""
+
+    bench: provision.Bench
+    drive: Drive
+    session: int = 0
+    """The last that was begun."""
+
+    @property
+    def wants_more(self) -> bool:
+        facts = self.drive.facts
+        wanted = self.drive.budget.sessions + len(facts.void_sessions)
+        return facts.status is None and self.session < wanted and not self.drive.precise_enough()
+
+
+def experiment(numbers: list[int], run: Run) -> None:
+    """Cells that share their sessions (most often one), from finding their servers to their last session.
+
+    What goes wrong with one is written into its facts; the others go on.
+    """
+    cells = run.record.facts.cells
+    shared = provision.Shared(run.scratch / "secrets" / f"group-{numbers[0]}")
+    with contextlib.ExitStack() as stack:
+        units: list[Unit] = []
+        for number in numbers:
+            with telling(cells[number], run, alone=len(cells) == 1):
+                bench = stack.enter_context(
+                    provision.bench(cells[number].spec, run.guard, run.scratch, run.record.logs, number, shared)
+                )
+                conclude.describe(cells[number], bench)
+                facts = run.record.facts
+                drive = Drive(number, facts.spec, cells[number], facts.seed, run.record, run.watcher)
+                units.append(Unit(bench, drive))
+        session = 0
+        while live := [unit for unit in units if unit.wants_more]:
+            session += 1
+            one_session(session, live, shared, run)
+            for unit in live:
+                if unit.drive.facts.status is None and unit.drive.must_repeat(session):
+                    run.watcher.say(
+                        f"{title(unit.drive.facts)}: one arm's debt reached the other; "
+                        f"the slices are now {unit.drive.facts.slice_seconds:g} s long"
+                    )
+        for unit in units:
+            with telling(unit.drive.facts, run, alone=len(cells) == 1):
+                facts_ = unit.drive.facts
+                if facts_.status is None and not unit.drive.estimator.blocks:
+                    raise RunError(
+                        f"no operation ended within a slice of {facts_.slice_seconds:g} s; give it longer with --time"
+                    )
+                facts_.status = facts_.status or "ok"
+    for number in numbers:
+        status, reason = cells[number].status, cells[number].reason
+        run.watcher.done(number, f"{status}{': ' + reason if reason else ''}")
+    run.record.save_facts()
+
+
+@contextlib.contextmanager
+def telling(facts: CellFacts, run: Run, *, alone: bool) -> Iterator[None]:
+    """What goes wrong in here is the cell's end: it is written into its facts. `alone`: bad usage of a run's only cell is raised."""
+    try:
+        yield
+        return
+    except Unproven as error:
+        facts.status, facts.reason = "unproven", str(error)
+    except NoSteadyState as error:
+        facts.status, facts.reason = "no-steady-state", str(error)
+    except OSError as error:
+        facts.status = "failed"
+        facts.reason = f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}; is the disk full?"
+    except CiphercostError as error:
+        if isinstance(error, UsageError) and alone:
+            raise
+        facts.status, facts.reason = "failed", str(error)
+    run.record.save_facts()
+
+
+def one_session(session: int, units: list[Unit], shared: provision.Shared, run: Run) -> None:
+    """Fresh twins for every cell, proven; then their phases, one cell's blocks between the others'."""
+    alone = len(run.record.facts.cells) == 1
+    try:
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(shared.session())
+            ready: list[tuple[Unit, tuple[Iterator[None], ...]]] = []
+            for unit in units:
+                unit.session = session
+                with telling(unit.drive.facts, run, alone=alone):
+                    ready.append((unit, open_unit(session, unit, stack, run.record)))
+            rounds = plan.turns(run.record.facts.seed, session, len(ready))
+            for phase in zip(*(phases for _, phases in ready), strict=True):
+                by_turns(
+                    [(unit, steps) for (unit, _), steps in zip(ready, phase, strict=True)], rounds, run, alone=alone
+                )
+    except (CiphercostError, OSError) as error:
+        # Ending what the cells shared went wrong, so it is the end of all of them.
+        for unit in units:
+            if unit.drive.facts.status is None:
+                with telling(unit.drive.facts, run, alone=alone):
+                    raise error
+
+
+def by_turns(
+    phases: list[tuple[Unit, Iterator[None]]], rounds: Iterator[tuple[int, ...]], run: Run, *, alone: bool
+) -> None:
+    """One phase of every cell to its end: in each round every cell that is not done has one block."""
+    going = {number: each for number, each in enumerate(phases) if each[0].drive.facts.status is None}
+    while going:
+        for number in next(rounds):
+            if number not in going:
+                continue
+            unit, steps = going[number]
+            if len(going) > 1:
+                unit.drive.pause()
+            ended = True
+            with telling(unit.drive.facts, run, alone=alone):
+                ended = next(steps, DONE) is DONE
+            if ended:
+                del going[number]
+
+
+def open_unit(session: int, unit: Unit, stack: contextlib.ExitStack, record: Record) -> tuple[Iterator[None], ...]:
+    """Fresh twins, proven and connected; what is opened is closed with `stack`. Returns the session's phases."""
+    bench, drive = unit.bench, unit.drive
+    facts, seed = drive.facts, record.facts.seed
+    drive.watcher.phase(drive.number, session, "starting and proving")
+    server_cpus, agent_cpus = (set(cpus) for cpus in plan.cores(session, available_cpus(), facts.spec.regime))
+    twins = bench.twins(session, server_cpus, agent_cpus)
+    stack.enter_context(out_of_the_way(agent_cpus | server_cpus))
+    agent = stack.enter_context(
+        Agent(cpus=agent_cpus, log=record.logs / "agent.log", env=bench.mask, netns=twins.netns)
+    )
+    proofs, connected = prove.prove(bench.engine, bench.mechanism, twins, agent, session)
+    if bench.mask:
+        proofs += masked.prove(bench, twins, agent, session)
+    record.prove(drive.number, proofs)
+    prove.require(proofs, bench.mechanism)
+    bench.ready(twins)
+    conclude.describe_session(facts, twins, connected)
+    conclude.describe_agent(facts, agent.hello)
+    if facts.spec.mechanism == "tls" and not facts.floor:
+        facts.floor = floor(agent)
+    agent.program(bench.program)
+
+    def open_arm(arm: Arm) -> None:
+        fields = twins.connect[arm]
+        answer = agent.connect(arm, **fields) | {"per_request": fields.get("per_request", False)}
+        prove.load_connections(bench.engine, bench.mechanism, agent, arm, answer, connected)
+        conclude.describe_version(facts, str(answer["server_version"]))
+
+    for arm in twins.connect:
+        open_arm(arm)
+    if reason := prove.same_rows(twins, agent, bench.program, plan.slice_seed(seed, drive.number, session, 0, 0)):
+        raise AgentError(f"the arms do not return the same rows: {reason}")
+    server = twins.server
+    sampler = stack.enter_context(
+        contextlib.closing(
+            sample.Sampler(agent.pid, embedded=True)
+            if twins.embedded
+            else sample.Sampler(server.pid if server else 0, server.cgroups if server else (), relay=twins.relay)
+        )
+    )
+    if not twins.embedded and server is None:
+        unseen = Warning_("server-not-seen", "the server's processes can't be seen from here: client-side figures only")
+        facts.warnings = [*(each for each in facts.warnings if each != unseen), unseen]
+    return drive.begin(session, twins, agent, sampler, open_arm)
+
+
+def floor(agent: Agent) -> dict[str, float]:
+    """What each cipher of TLS alone costs the agent here, ns a byte: `aes256-gcm_seal`, `aes256-gcm_open`, …"""
+    return {f"{cipher}_{way}": cost for cipher in tls.SUITES_13 for way, cost in agent.floor(cipher).items()}
+
+
+@contextlib.contextmanager
+def out_of_the_way(measured: set[int]) -> Iterator[None]:
+    """Keep the controller off the measured cores, where there are others."""
+    before = os.sched_getaffinity(0)
+    others = before - measured
+    if others:
+        os.sched_setaffinity(0, others)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def available_cpus() -> list[int]:
+    return sorted(os.sched_getaffinity(0))
+
+
+def title(facts: CellFacts) -> str:
+    """`postgresql:tls point-select`, as people read it."""
+    cell = facts.spec
+    version = f"@{cell.version}" if cell.version else ""
+    what = cell.variant or (Path(cell.sql).name if cell.sql else cell.workload)
+    return f"{cell.engine}{version}:{cell.mechanism} {what}"

@@ -1,0 +1,370 @@
+"""mysql_family: what MySQL and MariaDB have in common: found, started, stopped, TLS, a database of our own. Not an engine itself."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+import subprocess
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from ciphercost import sources
+from ciphercost.engines import Engine, Installation, Server
+from ciphercost.errors import AgentError, MissingServer, RunError, UsageError, nearest
+from ciphercost.guard import hand_over
+from ciphercost.launch import launch
+from ciphercost.listening import crypto_library
+from ciphercost.mechanisms import tls
+from ciphercost.mysql_greeting import greeting
+from ciphercost.mysql_running import RunningServer, check_url
+from ciphercost.sources import Receipt, Work
+
+if TYPE_CHECKING:
+    from ciphercost.agent import Agent
+    from ciphercost.guard import Guard, Process
+    from ciphercost.pki import Pki
+
+USER, DATABASE, PASSWORD_FILE = "ciphercost", "ciphercost", "ciphercost.password"
+MARK_TABLE = "ciphercost_made_by"
+"""In a database of ours on a server that is not: holds the run's id. MySQL has no comments on databases."""
+STOP_SECONDS = 60.0
+DEFAULT_CONNECTIONS = 151
+"""`max_connections` of both."""
+
+SETTINGS = {"bind-address": "127.0.0.1", "socket": "", "skip-name-resolve": "ON"}
+"""The same for both arms; an empty socket is none. Whatever isn't named has the server's own default: so flushing at commit,
+the doublewrite buffer and MySQL's binary log stay on."""
+
+
+def accounts(identified: str) -> str:
+    """SQL, one statement a line, that makes our own user, good from loopback alone, and its database. Pure."""
+    return (
+        f"CREATE DATABASE {DATABASE} CHARACTER SET utf8mb4;\n"
+        f"CREATE USER {USER}@'127.0.0.1' IDENTIFIED {identified};\n"
+        f"GRANT ALL PRIVILEGES ON *.* TO {USER}@'127.0.0.1' WITH GRANT OPTION;\n"
+    )
+
+
+def own_file(path: Path, text: str) -> Path:
+    """Write a file that only the user whom servers run as can read."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        file.write(text)
+    hand_over(path)
+    return path
+
+
+def share(bindir: Path, file: str) -> Path | None:
+    """The directory of messages, character sets and scripts that belongs to these programs: the one that has `file`."""
+    base = bindir.parent
+    for place in ("share/mariadb", "share/mysql", "share"):
+        if (base / place / file).exists():
+            return base / place
+    return None
+
+
+def plugins(bindir: Path) -> Path | None:
+    base = bindir.parent
+    for pattern in ("lib*/mysql/plugin", "lib*/mariadb/plugin", "lib*/plugin", "lib/*/mariadb*/plugin"):
+        for path in sorted(base.glob(pattern)):
+            return path
+    return None
+
+
+def version_of(program: Path, mariadb: bool) -> str:
+    """`9.7.4`, as `mysqld --version` says; empty where that is no server of this kind, or doesn't run here."""
+    if not os.access(program, os.X_OK):
+        return ""
+    try:
+        command = [str(program), "--no-defaults", "--version"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    match = re.search(r"Ver (\d+(?:\.\d+)+)\S*", done.stdout)
+    return match[1] if match and ("MariaDB" in done.stdout) == mariadb else ""
+
+
+class FamilyServer(Server):
+    """One that we started."""
+
+    def __init__(self, process: Process, directory: Path, port: int, cgroups: tuple[Path, ...]) -> None:
+        self.process = process
+        self.pid = process.pid
+        self.directory = directory
+        self.port = port
+        self.cgroups = cgroups
+        self.library = crypto_library(process.pid)
+
+    def connection(self) -> dict[str, object]:
+        assert self.directory is not None
+        return {
+            "driver": "mysql",
+            "host": "127.0.0.1",
+            "port": self.port,
+            "user": USER,
+            "database": DATABASE,
+            "password": (self.directory / PASSWORD_FILE).read_text(),
+        }
+
+    def stop(self) -> None:
+        """An orderly shutdown."""
+        self.process.stop(STOP_SECONDS)
+
+
+def answers(port: int) -> bool:
+    """Whether a server on loopback greets. Raises RunError when it refuses us for good."""
+    said = greeting("127.0.0.1", port)
+    if said.refusal:
+        raise RunError(f"the server refuses: {said.refusal}")
+    return bool(said.version)
+
+
+class Family(Engine):
+    """An engine of this family. A subclass says what its programs, packages and words are."""
+
+    driver = "mysql"
+    dialect = "mysql"
+    mechanisms = ("tls", "none")
+    # require_secure_transport, in the words of MySQL and of MariaDB 11; MariaDB 10, and an account with REQUIRE SSL, deny as
+    # if the password were wrong.
+    refuses_clear = ("3159 (HY000)", "3159 (08004)", "1045 (28000)")
+    refuses_anonymous = "(using password: NO)"
+    password_from = "MYSQL_PWD"  # noqa: S105 - where it is, not what it is
+    tls_resumption = True
+
+    programs: tuple[str, ...]
+    """Names of the server's program, best first."""
+    suites: Mapping[str, str]
+    """Debian suites by the version they carry; the last is what is fetched where none is asked for."""
+    packages: tuple[str, ...]
+    own_settings: Mapping[str, str] = MappingProxyType({})
+    """Settings beside the common ones."""
+
+    @abstractmethod
+    def make(self, installation: Installation, directory: Path, password: str, guard: Guard) -> None:
+        """Make the system tables in `directory / "data"`, which isn't there yet, and our own user; nobody else can log in."""
+
+    @abstractmethod
+    def suite_settings(self, suites_12: str, suites_13: str) -> dict[str, str]:
+        """The settings that offer exactly these cipher suites."""
+
+    # ── finding ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def available(self) -> Iterable[Installation]:
+        found: dict[str, Installation] = {}
+        for bindir in self._usual_places():
+            if str(bindir) not in found and (version := self._version_in(bindir)):
+                found[str(bindir)] = Installation(self.name, version, "path", str(bindir))
+        return [*found.values(), *sources.installed(self.name)]
+
+    def _usual_places(self) -> Iterator[Path]:
+        for program in self.programs:
+            if found := shutil.which(program):
+                yield Path(found).resolve().parent
+        for pattern in ("usr/sbin", "usr/libexec", "usr/local/mysql*/bin", "opt/mysql*/bin", "opt/mariadb*/bin"):
+            yield from sorted(Path("/").glob(pattern), key=lambda path: sources.version_key(str(path)), reverse=True)
+
+    def _version_in(self, bindir: Path) -> str:
+        versions = (version_of(bindir / program, mariadb=self.name == "mariadb") for program in self.programs)
+        return next(filter(None, versions), "")
+
+    def find(self, version: str = "", *, url: str = "", bindir: str = "") -> Installation:
+        if url:
+            self.check_url(url)
+            return Installation(self.name, version, "running", url)
+        if bindir:
+            return self._in(Path(bindir).absolute(), version)
+        for each in self.available():
+            if sources.matches(each.version, version) and sources.reachable(Path(each.location)):
+                return each
+        return self.install(version)
+
+    def _in(self, bindir: Path, version: str) -> Installation:
+        found = self._version_in(bindir)
+        if not found:
+            names = " or ".join(f"'{program}'" for program in self.programs)
+            raise MissingServer(f"--bindir {bindir}: no {names} there that is {self.title} and runs on this machine")
+        if not sources.matches(found, version):
+            raise MissingServer(f"--bindir {bindir}: that is {self.title} {found}, not {version}")
+        if not sources.reachable(bindir):
+            raise UsageError(
+                f"--bindir {bindir}: servers run as 'nobody' when you are root, and nobody can't reach it. "
+                "Move it, or use another user."
+            )
+        return Installation(self.name, found, "path", str(bindir))
+
+    def install(self, version: str = "", source: str = "") -> Installation:
+        """The packages of a Debian suite, in a private root."""
+        if source not in ("", "debian"):
+            raise UsageError(f"{self.name} can't be fetched from '{source}': {nearest(source, ['debian'])}")
+        title = f"{self.title} {version}".strip()
+        fits = [each for each in self.suites if sources.matches(each, version) or sources.matches(version, each)]
+        wanted = fits[-1] if fits else ""
+        if not wanted:
+            raise MissingServer(
+                f"no {title} was found, and Debian has none (it has {', '.join(self.suites)}). "
+                "Install one, or name its directory with --bindir."
+            )
+        try:
+            installation = sources.keep(
+                self.name, f"{wanted}-debian", lambda work: self._unpack(self.suites[wanted], work)
+            )
+        except MissingServer as error:
+            raise MissingServer(
+                f"no {title} was found, and none could be fetched:\n  debian: {error}\n"
+                "Install one, or name its directory with --bindir."
+            ) from None
+        if not sources.matches(installation.version, version):
+            raise MissingServer(f"Debian {self.suites[wanted]} has {self.title} {installation.version}, not {version}")
+        return installation
+
+    def _unpack(self, suite: str, work: Work) -> Receipt:
+        sources.debian(suite, self.packages, work)
+        program = next((each for each in self.programs if (work.path / "usr/sbin" / each).exists()), "")
+        if not program:
+            raise MissingServer(f"the packages {', '.join(self.packages)} of {suite} hold no {self.programs[0]}")
+        command = [*sources.with_loader(work.path), str(work.path / "usr/sbin" / program), "--no-defaults", "--version"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20)
+        match = re.search(r"Ver (\d+(?:\.\d+)+)", done.stdout)
+        if match is None:
+            raise MissingServer(f"the unpacked server doesn't run on this machine: {done.stderr.strip()}")
+        sources.run_in_place(work, [f"usr/sbin/{program}", "usr/bin/my*", "usr/bin/mariadb*"])
+        return Receipt(self.name, match[1], "debian", "usr/sbin")
+
+    # ── starting ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def base_command(self, installation: Installation, directory: Path) -> list[str | Path]:
+        """The server's program and where its own files and its data are; no file of settings of this machine is read."""
+        bindir = Path(installation.location)
+        program = next(bindir / each for each in self.programs if (bindir / each).exists())
+        command: list[str | Path] = [program, "--no-defaults", f"--basedir={bindir.parent}"]
+        if messages := share(bindir, "english/errmsg.sys"):
+            command.append(f"--lc-messages-dir={messages}")
+        if characters := share(bindir, "charsets/Index.xml"):
+            command.append(f"--character-sets-dir={characters / 'charsets'}")
+        if place := plugins(bindir):
+            command.append(f"--plugin-dir={place}")
+        settings = {
+            **SETTINGS,
+            **self.own_settings,
+            "datadir": str(directory / "data"),
+            "tmpdir": str(directory / "tmp"),
+            "pid-file": str(directory / "server.pid"),
+        }
+        return [*command, *_options(settings)]
+
+    def initialise(self, installation: Installation, directory: Path, guard: Guard) -> None:
+        """`data/`, `tmp/` and the random password of our own user, 0600, side by side in `directory`."""
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        (directory / "tmp").mkdir(mode=0o700)
+        hand_over(directory)
+        password = secrets.token_hex(16)
+        own_file(directory / PASSWORD_FILE, password)
+        try:
+            self.make(installation, directory, password, guard)
+        except RunError as error:
+            raise RunError(
+                f"{self.title} {installation.version} could not make its tables in {directory}: {error}"
+            ) from None
+
+    def start(
+        self,
+        installation: Installation,
+        directory: Path,
+        guard: Guard,
+        *,
+        cpus: Iterable[int] | None = None,
+        settings: Mapping[str, str] | None = None,
+        logs: Path | None = None,
+    ) -> Server:
+        if installation.source == "running":
+            return RunningServer(self.name, installation.location, self.programs)
+        given = dict(settings or {})
+        env = {name.removeprefix("env:"): given.pop(name) for name in list(given) if name.startswith("env:")}
+        base = self.base_command(installation, directory)
+        started = launch(
+            guard,
+            f"{self.title} {installation.version}",
+            lambda port: [*base, f"--port={port}", *_options(given)],
+            answers,
+            directory=directory,
+            logs=logs,
+            env=env,
+            cpus=cpus,
+        )
+        return FamilyServer(started.process, directory, started.port, started.cgroups)
+
+    def check_url(self, url: str) -> None:
+        check_url(url, self.name)
+
+    def settings_for(self, clients: int) -> dict[str, str]:
+        """Both arms' connections are open together, and a few of the witnesses'."""
+        return {"max-connections": str(2 * clients + 20)} if 2 * clients + 20 > DEFAULT_CONNECTIONS else {}
+
+    # ── TLS ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def tls_settings(self, pki: Pki, factors: Mapping[str, str]) -> dict[str, str]:  # noqa: ARG002
+        """Both versions and every suite: the client pins them."""
+        suites = self.suite_settings(":".join(tls.offered("1.2")), ":".join(tls.offered("1.3")))
+        return {
+            "ssl-ca": str(pki.ca),
+            "ssl-cert": str(pki.certificate),
+            "ssl-key": str(pki.key),
+            "tls-version": "TLSv1.2,TLSv1.3",
+            **suites,
+        }
+
+    # ── a database of our own on a server that is the user's ──────────────────────────────────────────────────────────
+
+    def make_schema(self, agent: Agent, fields: Mapping[str, object], name: str, run_id: str) -> None:
+        agent.connect("schema", **fields)
+        agent.query("schema", f"CREATE DATABASE {_quoted(name)} CHARACTER SET utf8mb4")
+        try:
+            agent.query("schema", f"CREATE TABLE {_quoted(name)}.{MARK_TABLE} (run varchar(100) NOT NULL PRIMARY KEY)")
+            agent.query("schema", f"INSERT INTO {_quoted(name)}.{MARK_TABLE} VALUES ('{run_id}')")
+        except AgentError:
+            agent.query("schema", f"DROP DATABASE {_quoted(name)}")  # or nobody would know whose it is
+            raise
+        agent.disconnect("schema")
+
+    def payload(self, size: int) -> str:
+        return f"SELECT REPEAT(REPEAT('x', 1000), {size // 1000})"
+
+    def right_to_make(self, fields: Mapping[str, object]) -> str:
+        user = str(fields["user"]).replace("'", "''")
+        return f"GRANT ALL ON `ciphercost\\_%`.* TO '{user}'"
+
+    def drop_schema(self, agent: Agent, fields: Mapping[str, object], name: str) -> None:
+        agent.connect("schema", **fields)
+        agent.query("schema", f"DROP DATABASE {_quoted(name)}")
+        agent.disconnect("schema")
+
+    def schemas(self, agent: Agent, fields: Mapping[str, object]) -> dict[str, str]:
+        agent.connect("schema", **fields)
+        rows = agent.query(
+            "schema",
+            "SELECT s.SCHEMA_NAME, t.TABLE_NAME FROM information_schema.SCHEMATA s LEFT JOIN information_schema.TABLES t "
+            f"ON t.TABLE_SCHEMA = s.SCHEMA_NAME AND t.TABLE_NAME = '{MARK_TABLE}' "
+            "WHERE LEFT(s.SCHEMA_NAME, 11) = 'ciphercost_'",
+        )
+        found = {}
+        for name, marked in rows:
+            runs = agent.query("schema", f"SELECT run FROM {_quoted(str(name))}.{MARK_TABLE}") if marked else []
+            found[str(name)] = str(runs[0][0]) if runs else ""
+        agent.disconnect("schema")
+        return found
+
+    def in_schema(self, name: str) -> dict[str, object]:
+        return {"database": name}
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _options(settings: Mapping[str, str]) -> list[str]:
+    return [f"--{name}={value}" for name, value in settings.items()]

@@ -1,0 +1,44 @@
+"""mysql_greeting: what a MySQL or MariaDB says before anybody has logged in: its version, or why it won't have us."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+
+import msgspec
+
+SECONDS = 5.0
+
+
+class Greeting(msgspec.Struct, frozen=True):
+    version: str = ""
+    """As the server says it; empty where nothing that speaks this protocol answers."""
+    refusal: str = ""
+
+    @property
+    def mariadb(self) -> bool:
+        return "mariadb" in self.version.lower()
+
+
+def greeting(host: str, port: int) -> Greeting:
+    """Connect, read the server's first packet, hang up. Never raises."""
+    with contextlib.suppress(OSError), socket.create_connection((host, port), timeout=SECONDS) as connection:
+        data = b""
+        while len(data) < 4 or len(data) < 4 + int.from_bytes(data[:3], "little"):
+            part = connection.recv(4096)
+            if not part:
+                return Greeting()
+            data += part
+        return parse(data[4 : 4 + int.from_bytes(data[:3], "little")])
+    return Greeting()
+
+
+def parse(packet: bytes) -> Greeting:
+    """The first packet's payload: protocol 10 and a version, or an error. Pure."""
+    if packet.startswith(b"\x0a"):
+        # MariaDB before 11 puts a version that old replicas can bear before its own.
+        return Greeting(version=packet[1:].partition(b"\0")[0].decode(errors="replace").removeprefix("5.5.5-"))
+    if packet.startswith(b"\xff"):
+        number, text = int.from_bytes(packet[1:3], "little"), packet[3:].decode(errors="replace")
+        return Greeting(refusal=f"{text} [{number}]")
+    return Greeting()

@@ -1,0 +1,146 @@
+"""mysql_running: a MySQL or MariaDB of the user's: its URL, where its password is looked for. Never started, stopped or configured."""
+
+from __future__ import annotations
+
+import getpass
+import os
+from pathlib import Path
+from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
+
+from ciphercost.engines import Server
+from ciphercost.errors import UsageError, nearest
+from ciphercost.listening import address_of, crypto_library, listener
+from ciphercost.mysql_greeting import greeting
+from ciphercost.passwords import with_password
+
+PARAMETERS = ("ssl-mode", "ssl-ca")
+"""`ssl-mode` is read over: each arm has its own."""
+ESCAPES = {"b": "\b", "t": "\t", "n": "\n", "r": "\r", "s": " ", "\\": "\\"}
+
+
+class RunningServer(Server):
+    """One that runs already."""
+
+    def __init__(self, engine: str, url: str, programs: tuple[str, ...]) -> None:
+        parts, parameters = parse_url(url, engine)
+        options = client_options()
+        self.host = parts.hostname or options.get("host") or "127.0.0.1"
+        self.port = parts.port or _number(options.get("port", "")) or 3306
+        self.user = unquote(parts.username or "") or options.get("user") or getpass.getuser()
+        self.database = unquote(parts.path.lstrip("/"))
+        self.ca = parameters.get("ssl-ca", "")
+        """CA file that the URL names; empty: none."""
+        self.address = address_of(self.host, self.port)
+        self.pid = listener(self.address, self.port, programs)
+        self.library = crypto_library(self.pid) if self.pid else ""
+        said = greeting(self.address, self.port)
+        if said.version and said.mariadb != (engine == "mariadb"):
+            other, right = ("MariaDB", "mariadb") if said.mariadb else ("MySQL", "mysql")
+            raise UsageError(
+                f"--url {url}: the server there is {other} {said.version}, not {engine}. "
+                f"Write {right}:// for {engine}:// and name the engine {right}."
+            )
+
+    def connection(self) -> dict[str, object]:
+        fields: dict[str, object] = {
+            "driver": "mysql",
+            "host": self.address,
+            "port": self.port,
+            "user": self.user,
+            "database": self.database,
+        }
+        if self.address != self.host:
+            fields["tls_server_name"] = self.host
+        return with_password(fields, password_found())
+
+    def stop(self) -> None:
+        """It isn't ours to stop."""
+
+
+def check_url(url: str, engine: str) -> None:
+    parse_url(url, engine)
+
+
+def parse_url(url: str, engine: str) -> tuple[SplitResult, dict[str, str]]:
+    """A connection URL and its parameters. Raises UsageError for a password in it and for what we would otherwise ignore."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError as error:
+        raise UsageError(f"--url can't be read: {error}") from None
+    if parts.scheme != engine:
+        raise UsageError(f"--url must begin with {engine}://, not '{parts.scheme}://'")
+    parameters = {name: values[-1] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
+    if parts.password is not None or "password" in parameters:
+        raise UsageError(
+            "--url holds a password, and command lines can be read by every user of this machine. Leave it out of the URL and "
+            "set MYSQL_PWD, or put it into the [client] group of ~/.my.cnf."
+        )
+    for name in parameters:
+        if name not in PARAMETERS:
+            raise UsageError(
+                f"--url has a parameter '{name}' that ciphercost doesn't know: {nearest(name, PARAMETERS)}"
+            )
+    return parts, parameters
+
+
+def password_found() -> str:
+    """From MYSQL_PWD, else from the option files; empty where there is none. Raises UsageError."""
+    if "MYSQL_PWD" in os.environ:
+        return os.environ["MYSQL_PWD"]
+    return client_options().get("password", "")
+
+
+def client_options() -> dict[str, str]:
+    """user, password, host and port of the [client] groups of $MYSQL_HOME/my.cnf and ~/.my.cnf; the later file wins. Raises UsageError."""
+    found: dict[str, str] = {}
+    home = os.environ.get("MYSQL_HOME")
+    for path in (*([Path(home) / "my.cnf"] if home else []), Path.home() / ".my.cnf"):
+        try:
+            text = path.read_text(errors="replace")
+            closed = not path.stat().st_mode & 0o077
+        except OSError:
+            continue
+        options = parse_options(text)
+        if "password" in options and not closed:
+            raise UsageError(f"{path} holds a password and can be read by others, so it is not used: chmod 600 {path}")
+        found |= options
+    return found
+
+
+def parse_options(text: str) -> dict[str, str]:
+    """user, password, host and port of the [client] group of an option file, by the rules of MySQL's own programs. Pure."""
+    group, found = "", {}
+    for line in map(str.strip, text.splitlines()):
+        if line.startswith("[") and "]" in line:
+            group = line[1 : line.index("]")].strip()
+        elif group == "client" and line and line[0] not in "#;!":
+            name, _, value = line.partition("=")
+            if name.strip() in ("user", "password", "host", "port"):
+                found[name.strip()] = _value(value.strip())
+    return found
+
+
+def _value(text: str) -> str:
+    """Without its quotes and end-of-line comment, escapes resolved. Pure."""
+    if len(text) > 1 and text[0] in "'\"" and (end := text.rfind(text[0])) > 0:
+        text = text[1:end]
+    else:
+        text = text.partition("#")[0].rstrip() if " #" in text else text
+    parts, at = [], 0
+    while at < len(text):
+        if text[at] == "\\" and at + 1 < len(text) and text[at + 1] in ESCAPES:
+            parts.append(ESCAPES[text[at + 1]])
+            at += 2
+        else:
+            parts.append(text[at])
+            at += 1
+    return "".join(parts)
+
+
+def _number(text: str) -> int:
+    if not text:
+        return 0
+    if not text.isdigit():
+        raise UsageError(f"the option file's [client] group has port={text}, which is not a number")
+    return int(text)

@@ -1,0 +1,98 @@
+"""sar: what `sar -u` and `sar -r` print, every few seconds while something else runs. I/O by /proc, no statistics."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+from typing import Self
+
+from ciphercost.model import HostSample
+from ciphercost.sample import memory_pss, tree
+
+INTERVAL = 5.0
+"""Seconds between two rows, as the study had it."""
+Ticks = tuple[int, ...]
+"""user, nice, system, idle, iowait, irq, softirq, steal of /proc/stat."""
+
+
+def percentages(before: Ticks, after: Ticks) -> tuple[float, float, float, float, float, float]:
+    """%user, %nice, %system, %iowait, %steal, %idle between two readings, with sar's arithmetic. Pure.
+
+    %system holds interrupts, %user holds the time of guests; a counter that went backwards (iowait and idle may, after a
+    CPU was away) counts nothing, and the whole is what was counted. All zero where no time passed.
+    """
+    user, nice, system, idle, iowait, irq, softirq, steal = (
+        max(0, now - then) for then, now in zip(before[:8], after[:8], strict=True)
+    )
+    whole = user + nice + system + idle + iowait + irq + softirq + steal
+    scale = 100 / whole if whole else 0.0
+    parts = (user, nice, system + irq + softirq, iowait, steal, idle)
+    return tuple(part * scale for part in parts)  # type: ignore[return-value]
+
+
+def ticks(text: str | None = None) -> Ticks:
+    """The machine's line of /proc/stat, or of `text`."""
+    first = (text if text is not None else Path("/proc/stat").read_text()).split("\n", 1)[0].split()
+    return tuple(int(value) for value in first[1:9])
+
+
+def memory(text: str | None = None) -> tuple[int, int]:
+    """(available, used) bytes of /proc/meminfo, or of `text`. Used is all that is not available: caches that can be dropped are no use."""
+    found = {}
+    for line in (text if text is not None else Path("/proc/meminfo").read_text()).splitlines():
+        name, _, rest = line.partition(":")
+        if name in ("MemTotal", "MemAvailable"):
+            found[name] = int(rest.split()[0]) * 1024
+    available = found.get("MemAvailable", 0)
+    return available, found.get("MemTotal", 0) - available
+
+
+class Sar:
+    """A thread that takes a row each `interval` seconds; leaving it takes the last, shorter one. `server`: root of the server's processes."""
+
+    def __init__(self, server: int = 0, interval: float = INTERVAL) -> None:
+        self.rows: list[HostSample] = []
+        self._server = server
+        self._interval = interval
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._began = self._at = time.monotonic()
+        self._ticks = ticks()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+        self._row()
+
+    def _watch(self) -> None:
+        due = self._began
+        while not self._over.wait(max(0.0, (due := due + self._interval) - time.monotonic())):
+            self._row()
+
+    def _row(self) -> None:
+        now, level = time.monotonic(), ticks()
+        if sum(level) <= sum(self._ticks):
+            return  # not one clock tick since the last row
+        user, nice, system, iowait, steal, idle = percentages(self._ticks, level)
+        available, used = memory()
+        self.rows.append(
+            HostSample(
+                at_s=round(now - self._began, 3),
+                seconds=round(now - self._at, 3),
+                user=user,
+                nice=nice,
+                system=system,
+                iowait=iowait,
+                steal=steal,
+                idle=idle,
+                memory_available_bytes=available,
+                memory_used_bytes=used,
+                server_memory_bytes=memory_pss(tree(self._server)),
+            )
+        )
+        self._at, self._ticks = now, level

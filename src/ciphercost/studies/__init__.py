@@ -1,0 +1,116 @@
+"""studies: one folder a published study: its figures, its procedure, its workload. Found by name; adding a study is adding a folder.
+
+A study's folder defines `STUDY`, an instance of a subclass of `Study`, and keeps the published figures beside it as CSV.
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import pkgutil
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from importlib import resources
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ciphercost import engines, mechanisms
+from ciphercost.errors import UsageError, nearest
+from ciphercost.model import Cell, CellSpec, Spec, StudyRecord, StudyResult, StudyRun
+
+if TYPE_CHECKING:
+    from ciphercost.agent import Agent
+    from ciphercost.provision import Bench, Twins
+
+
+class Stage(msgspec.Struct):
+    """What a study's procedure is run on: one server that is up, proven and loaded, and an agent."""
+
+    bench: Bench
+    twins: Twins
+    agent: Agent
+    record: StudyRecord
+    seconds: float
+    """How long the whole procedure may take, as far as it can be told beforehand."""
+    say: Callable[[str], None]
+    keep: Callable[[StudyRun], None]
+    """Writes what was measured into the run's directory, at once."""
+
+
+class Study(ABC):
+    """One published study: what it printed, how it was run, and what to measure by our own method."""
+
+    name: str
+    title: str
+    """One line, for `list studies` and the reports."""
+    published_server: str
+    """What it was run on."""
+    engine: str
+    """Where nothing else is asked for."""
+    engines: tuple[str, ...]
+    operations: tuple[str, ...]
+    """Each of them is a workload too: STUDY/OPERATION."""
+
+    @abstractmethod
+    def spec(self, engine: str, time: float, seed: int) -> Spec:
+        """The study's operations as cells, to be measured by our method for `time` seconds each."""
+
+    @abstractmethod
+    def procedure_cell(self, engine: str) -> CellSpec:
+        """What the procedure's server is, and what it holds."""
+
+    @abstractmethod
+    def procedure_seconds(self, time: float) -> float:
+        """How long the published procedure takes beside cells of `time` seconds."""
+
+    @abstractmethod
+    def begin(self, engine: str) -> StudyRecord:
+        """An empty record that says what will be run."""
+
+    @abstractmethod
+    def procedure(self, stage: Stage) -> None:
+        """Run the study as it was published. Raises RunError."""
+
+    @abstractmethod
+    def compare(self, record: StudyRecord, cells: list[Cell]) -> StudyResult:
+        """Published, repeated, and measured by our method, side by side. Pure: reads the record only."""
+
+    def file(self, name: str) -> str:
+        """Text of one of the study's own files."""
+        return resources.files(f"{__name__}.{folder(self.name)}").joinpath(name).read_text()
+
+    def rows(self, name: str) -> Iterator[dict[str, str]]:
+        """Rows of one of its tables of published figures."""
+        yield from csv.DictReader(self.file(name).splitlines())
+
+    def check_engine(self, engine: str) -> None:
+        """Raises UsageError for a server that the study can't be run on."""
+        if engine not in self.engines:
+            raise UsageError(f"study {self.name} does not run on '{engine}': {nearest(engine, self.engines)}")
+
+
+def transit(engine: str) -> str:
+    """The engine's own mechanism on the connection: `tls`, or whatever it has in its place. Raises UsageError."""
+    own = engines.get(engine).mechanisms
+    found = [name for name in own if mechanisms.get(name).layer == "transit"]
+    if not found:
+        raise UsageError(f"{engine} has no encryption on the connection (it has: {', '.join(own)})")
+    return "tls" if "tls" in found else found[0]
+
+
+def names() -> list[str]:
+    """Names of all studies, by folder ('_' in a folder's name is '-' in the study's)."""
+    return sorted(module.name.replace("_", "-") for module in pkgutil.iter_modules(__path__) if module.ispkg)
+
+
+def folder(name: str) -> str:
+    return name.replace("-", "_")
+
+
+def get(name: str) -> Study:
+    """The study of that name. Raises UsageError with the nearest name."""
+    if name not in names():
+        raise UsageError(f"unknown study '{name}': {nearest(name, [*names(), 'all'])}")
+    study: Study = importlib.import_module(f"{__name__}.{folder(name)}").STUDY
+    return study

@@ -1,0 +1,180 @@
+"""compare: published figures, the procedure's record here and our cells -> three columns and what they say. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from ciphercost import mechanisms, prove
+from ciphercost.model import ARMS, Cell, HostSample, StudyFigure, StudyRecord, StudyResult, StudyRun
+from ciphercost.studies.mysql_tls import findings, published
+
+if TYPE_CHECKING:
+    from ciphercost.studies import Study
+
+MEMORY = (
+    ("RAM available", "memory_available_bytes"),
+    ("RAM used", "memory_used_bytes"),
+    ("server's RAM", "server_memory_bytes"),
+)
+
+Here = dict[tuple[str, str], StudyRun]
+
+
+def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult:
+    """Figures of every operation. Of an arm that was not proven nothing is said."""
+    unproven = prove.unproven(record.proofs, mechanisms.get(record.mechanism))
+    here: Here = {} if unproven else {(run.operation, run.arm): run for run in record.runs}
+    ours = {cell.workload.rpartition("/")[2]: cell for cell in cells}
+    version = record.version or next((cell.version for cell in cells if cell.version), "")
+    figures = [
+        figure
+        for name in study.operations
+        for figure in (
+            *time_figures(study, name, here, ours.get(name)),
+            *server_cpu_figures(name, ours.get(name)),
+            *cpu_figures(study, name, here, ours.get(name)),
+            *memory_figures(name, here, ours.get(name)),
+        )
+    ]
+    return StudyResult(
+        study=study.name,
+        title=study.title,
+        published_server=study.published_server,
+        server=f"{record.engine} {version}".strip(),
+        complete=record.complete and not unproven,
+        procedure=words(record, here, unproven),
+        figures=figures,
+        findings=findings.findings(study, here, ours),
+    )
+
+
+def words(record: StudyRecord, here: Here, unproven: str) -> str:
+    """The procedure as it was run here, or why it wasn't."""
+    if record.reason or unproven:
+        return record.reason or f"not proven: {unproven}"
+    if not here:
+        return "the run was cut off before the published procedure began"
+    counts = {name: int(run.load["queries"]) for (name, _), run in here.items()}
+    settings = record.settings
+    fewer = [f"{name} {n:,}" for name, n in counts.items() if n < settings["queries"]]
+    scaled = (
+        f", but fewer queries an iteration so that it ends in time ({', '.join(fewer)}; seconds are for {published.QUERIES:,})"
+        if fewer
+        else ""
+    )
+    cut_off = "" if record.complete else "; it was cut off"
+    return (
+        f"{settings['iterations']:.0f} iterations of {settings['queries']:,.0f} queries on {settings['rows']:,.0f} rows{scaled}, "
+        f"over one connection, one arm wholly after the other; unlike the published run, with both arms proven{cut_off}"
+    )
+
+
+# ── time ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def seconds_here(run: StudyRun) -> list[float]:
+    """Seconds of each iteration, for as many queries as were published."""
+    return [each * published.QUERIES / run.load["queries"] for each in run.series["seconds"]]
+
+
+def time_figures(study: Study, name: str, here: Here, cell: Cell | None) -> list[StudyFigure]:
+    printed = published.times(study)[name]
+    repeated = {arm: fmean(seconds_here(here[name, arm])) for arm in ARMS if (name, arm) in here}
+    rate = cell.overhead.get("throughput") if cell else None
+    found = []
+    for arm in ARMS:
+        measured = cell.arms[arm]["throughput"] if cell and rate else None
+        found.append(
+            StudyFigure(
+                name,
+                "time",
+                "s",
+                arm,
+                published=printed[arm],
+                here=repeated.get(arm),
+                ours=published.QUERIES / measured if measured else None,
+            )
+        )
+    cost = StudyFigure(
+        name,
+        "time",
+        "ratio",
+        "cost",
+        published=printed["encrypted"] / printed["plain"],
+        here=repeated["encrypted"] / repeated["plain"] if len(repeated) == len(ARMS) else None,
+        # With one connection in a closed loop, time is one over throughput.
+        ours=1 / rate.ratio if rate else None,
+        low=1 / rate.high if rate else None,
+        high=1 / rate.low if rate else None,
+    )
+    return [*found, cost]
+
+
+def server_cpu_figures(name: str, cell: Cell | None) -> list[StudyFigure]:
+    """Of our method alone: what other processes do to a time they hardly do to this."""
+    cost = cell.overhead.get("server_cpu_per_op") if cell else None
+    if cell is None or cost is None:
+        return []
+    levels = [
+        StudyFigure(name, "server's CPU", "µs", arm, ours=cell.arms[arm].get("server_cpu_us_per_op")) for arm in ARMS
+    ]
+    return [*levels, StudyFigure(name, "server's CPU", "ratio", "cost", ours=cost.ratio, low=cost.low, high=cost.high)]
+
+
+# ── what sar prints ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def mean_of(rows: Sequence[HostSample], counter: str) -> float | None:
+    """Mean over the operation's whole time: a shorter row counts less."""
+    whole = sum(row.seconds for row in rows)
+    return sum(getattr(row, counter) * row.seconds for row in rows) / whole if whole else None
+
+
+def cpu_figures(study: Study, name: str, here: Here, cell: Cell | None) -> list[StudyFigure]:
+    printed = published.cpu(study)[name]
+    return [
+        StudyFigure(
+            name,
+            f"%{counter}",
+            "%",
+            arm,
+            published=printed[arm].mean(counter),
+            here=mean_of(here[name, arm].host, counter) if (name, arm) in here else None,
+            ours=host_mean(cell, arm, counter),
+        )
+        for counter in published.COUNTERS
+        for arm in ARMS
+    ]
+
+
+def memory_figures(name: str, here: Here, cell: Cell | None) -> list[StudyFigure]:
+    """The study meant to print memory, and printed none."""
+    return [
+        StudyFigure(
+            name,
+            figure,
+            "MB",
+            arm,
+            here=megabytes(mean_of(here[name, arm].host, field) if (name, arm) in here else None),
+            ours=megabytes(memory_ours(cell, arm, field)),
+        )
+        for figure, field in MEMORY
+        for arm in ARMS
+    ]
+
+
+def host_mean(cell: Cell | None, arm: str, counter: str) -> float | None:
+    host = cell.arms.get(arm, {}).get("host", {}) if cell else {}
+    return host[counter]["mean"] if counter in host else None
+
+
+def memory_ours(cell: Cell | None, arm: str, field: str) -> float | None:
+    if field == "server_memory_bytes":
+        return cell.arms.get(arm, {}).get("memory_bytes") if cell else None
+    return host_mean(cell, arm, field)
+
+
+def megabytes(value: float | None) -> float | None:
+    return value / 1e6 if value is not None else None

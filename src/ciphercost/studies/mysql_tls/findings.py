@@ -1,0 +1,192 @@
+"""findings: what the published procedure could not have told, counted from its own figures and from its repetition here. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from ciphercost.model import ARMS, Cell, StudyRun
+from ciphercost.studies.mysql_tls import published
+
+if TYPE_CHECKING:
+    from ciphercost.studies import Study
+
+Here = Mapping[tuple[str, str], StudyRun]
+FEWEST_ITERATIONS = 2
+UNPROVEN = (
+    "REQUIRED encrypts and never checks the certificate, and nothing showed that either arm was what its name says. "
+    "Here both arms are proven before each load, and our method's connections check chain and name."
+)
+IN_TURNS = (
+    "One arm was run wholly before the other: whatever changes on the machine meanwhile looks like TLS. Our method "
+    "takes both arms in turns, in mirrored order."
+)
+CHANGED = (
+    "What an iteration changes, the next one finds: INSERT adds its rows again, UPDATE sets what is set already, DELETE "
+    "finds nothing. An average over iterations mixes these."
+)
+
+
+def findings(study: Study, here: Here, ours: Mapping[str, Cell]) -> list[str]:
+    """Each a sentence or two; figures in them are computed."""
+    operations = study.operations
+    times, cpu = published.times(study), published.cpu(study)
+    found = [
+        *intervals(times, here, operations),
+        *order(here, ours, operations),
+        UNPROVEN,
+        one_pass(times, cpu, here, operations),
+        averages(cpu, operations),
+        edges(cpu, operations),
+        system_only(cpu, operations),
+        *what_was_asked(times, cpu, here),
+    ]
+    return [each for each in found if each]
+
+
+# ── time ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def intervals(times: Mapping[str, Mapping[str, float]], here: Here, operations: Sequence[str]) -> list[str]:
+    """Published costs beside how far the iterations of one arm lie apart."""
+    said = ", ".join(f"{name} {percent(times[name]['encrypted'] / times[name]['plain'])}" for name in operations)
+    first = (
+        f"No published figure has an interval: {said} are single averages, though mysqlslap prints the shortest and the "
+        "longest iteration beside each."
+    )
+    spread = {
+        name: max(run.series["seconds"]) / min(run.series["seconds"]) - 1
+        for name in operations
+        if (run := here.get((name, "plain"))) and len(run.series["seconds"]) >= FEWEST_ITERATIONS
+    }
+    if not spread:
+        return [first]
+    wide = ", ".join(f"{name} {share:.0%}" for name, share in spread.items())
+    return [f"{first} Here the slowest iteration in clear took longer than the fastest by: {wide}."]
+
+
+def order(here: Here, ours: Mapping[str, Cell], operations: Sequence[str]) -> list[str]:
+    """Where the repeated procedure's cost lies outside the interval of the interleaved measurement."""
+    apart = []
+    for name in operations:
+        rate = ours[name].overhead.get("throughput") if name in ours else None
+        if rate is None or any((name, arm) not in here for arm in ARMS):
+            continue
+        plain, encrypted = (fmean(here[name, arm].series["seconds"]) for arm in ARMS)
+        if not 1 / rate.high <= encrypted / plain <= 1 / rate.low:
+            apart.append(
+                f"{name} {percent(encrypted / plain)}, not {percent(1 / rate.high)} to {percent(1 / rate.low)}"
+            )
+    if not apart:
+        return [IN_TURNS]
+    return [f"{IN_TURNS} Run here, the published procedure gives another cost than that for {'; '.join(apart)}."]
+
+
+def one_pass(
+    times: Mapping[str, Mapping[str, float]],
+    cpu: Mapping[str, Mapping[str, published.Column]],
+    here: Here,
+    operations: Sequence[str],
+) -> str:
+    """The CPU tables end after about one published time, whatever the number of iterations."""
+    spans = ", ".join(
+        f"{name} {cpu[name]['plain'].seconds:.0f} s of rows for a time of {times[name]['plain']:.0f} s"
+        for name in operations
+    )
+    text = (
+        f"The CPU tables cover one iteration, not five: in clear, {spans}. Either one was watched, or the printed times are not averages "
+        "of five."
+    )
+    delete = cpu["delete"]["plain"].rows
+    text += (
+        f" During DELETE %user falls from {max(row['user'] for row in delete[:3]):.0f} to {delete[-1]['user']:.0f}, as on a table that "
+        "gets empty: a second iteration would have found no rows."
+    )
+    if run := here.get(("delete", "plain")):
+        seconds = [each * published.QUERIES / run.load["queries"] for each in run.series["seconds"]]
+        text += f" Here DELETE's iterations take {', '.join(f'{each:.3g}' for each in seconds)} s for {published.QUERIES:,} queries."
+    return text
+
+
+def what_was_asked(
+    times: Mapping[str, Mapping[str, float]], cpu: Mapping[str, Mapping[str, published.Column]], here: Here
+) -> list[str]:
+    """What the tables say of the statements, which the study does not print."""
+    each = {name: times[name]["plain"] / published.QUERIES * 1e3 for name in times}
+    select = cpu["select"]["plain"].mean("system") / max(cpu["update"]["plain"].mean("system"), 0.01)
+    text = (
+        f"The statements are not printed. {each['update']:.1f} ms an UPDATE, nearly all of it %user, is a table without an index, and "
+        f"SELECT keeps %system {select:.0f} times as busy as UPDATE does: it moves far more than a row. So SELECT reads the whole table here, "
+        "and UPDATE and DELETE look for their row in all of it. Our own DELETE puts each row back, and that INSERT is in its time."
+    )
+    return [text, CHANGED] if here else [text]
+
+
+# ── CPU ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def averages(cpu: Mapping[str, Mapping[str, published.Column]], operations: Sequence[str]) -> str:
+    """In which tables the last row is the average of those above it, and what counting it again does."""
+    with_average = [(name, arm) for name in operations for arm in ARMS if cpu[name][arm].average]
+    without = [f"{name} {spell(arm)}" for name in operations for arm in ARMS if not cpu[name][arm].average]
+    text = (
+        f"The last row of {len(with_average)} of the {2 * len(operations)} CPU tables is the average of the rows above it, and was counted "
+        "again as a row of five seconds: mean %system with and without it is "
+        + ", ".join(
+            f"{name} {spell(arm)} {cpu[name][arm].mean_as_quoted('system'):.2f} and {cpu[name][arm].mean('system'):.2f}"
+            for name, arm in with_average
+        )
+        + f". No mean of any counter moves by more than {moved(cpu):.2f} points, but the rows look one more than they are."
+    )
+    if without:
+        text += f" In {' and '.join(without)} the last row is one of five seconds, beside the other arm's average: the arms' rows are not as many."
+    return text
+
+
+def moved(cpu: Mapping[str, Mapping[str, published.Column]]) -> float:
+    """How far counting the average again moves a mean at most, percentage points."""
+    return max(
+        abs(column.mean_as_quoted(counter) - column.mean(counter))
+        for columns in cpu.values()
+        for column in columns.values()
+        for counter in published.COUNTERS
+    )
+
+
+def edges(cpu: Mapping[str, Mapping[str, published.Column]], operations: Sequence[str]) -> str:
+    """Rows in which the machine did nothing, and the means without them."""
+    hit = [(name, arm) for name in operations for arm in ARMS if cpu[name][arm].edges]
+    if not hit:
+        return ""
+    said = ", ".join(
+        f"{name} {spell(arm)} {column.mean('system'):.2f} and {column.inner().mean('system'):.2f}"
+        for name, arm in hit
+        if (column := cpu[name][arm])
+    )
+    count = sum(cpu[name][arm].edges for name, arm in hit)
+    return f"{count} rows show a machine that does nothing (%idle 99 and more), and are in the means: %system with and without them is {said}."
+
+
+def system_only(cpu: Mapping[str, Mapping[str, published.Column]], operations: Sequence[str]) -> str:
+    """Of six counters one was discussed; the others say otherwise."""
+    said = [
+        f"{name} %system {columns['plain'].mean('system'):.2f} → {columns['encrypted'].mean('system'):.2f}, %user "
+        f"{columns['plain'].mean('user'):.2f} → {columns['encrypted'].mean('user'):.2f}"
+        for name in operations
+        if (columns := cpu[name])
+    ]
+    falls = [name for name in operations if cpu[name]["encrypted"].mean("system") < cpu[name]["plain"].mean("system")]
+    text = f"Only %system was discussed, but ciphers work in %user: {'; '.join(said)}."
+    if falls:
+        text += f" For {' and '.join(name.upper() for name in falls)} %system falls with TLS on, which TLS can't have caused."
+    return text
+
+
+def spell(arm: str) -> str:
+    return "with TLS" if arm == "encrypted" else "in clear"
+
+
+def percent(ratio: float) -> str:
+    """`+1.4 %` of 1.014."""
+    return f"{(ratio - 1) * 100:+.1f} %"

@@ -1,0 +1,86 @@
+"""mysql_servers: what tests of MySQL and MariaDB share: which of them, started in a directory of the test's, and their own client."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ciphercost import engines, guard, mechanisms, provision, record
+from ciphercost.engines import Engine, Installation, Server
+from ciphercost.guard import Guard
+from ciphercost.model import ARMS, Arm
+from ciphercost.provision import Twins
+
+SERVERS = ("mysql@9.7", "mariadb@11.8", "mariadb@10.11")
+TLS = mechanisms.get("tls")
+CANARY = "canary0123456789abcdef"
+OFF = {"mysql": {"tls-version": ""}, "mariadb": {"skip-ssl": "1"}}
+"""Settings by which a server has no TLS at all."""
+
+
+class House:
+    """One server's data, made once; a copy of it is started as often as a test wants, with other settings."""
+
+    def __init__(self, installation: Installation, run_guard: Guard, directory: Path, logs: Path) -> None:
+        self.installation = installation
+        self.engine: Engine = engines.get(installation.engine)
+        self.guard = run_guard
+        self.directory = directory
+        self.logs = logs
+        self.copies = 0
+        self.secrets = directory.parent / "secrets"
+        self.engine.initialise(installation, directory, run_guard)
+
+    @contextmanager
+    def started(self, settings: dict[str, str] | None = None, **factors: str) -> Iterator[Server]:
+        """With TLS where factors are given; `settings` are added."""
+        wanted = TLS.server_settings(self.engine, TLS.check(factors), self.secrets) if factors else {}
+        self.copies += 1
+        directory = self.directory.with_name(f"copy-{self.copies}")
+        provision.copy(self.directory, directory)
+        server = self.engine.start(
+            self.installation, directory, self.guard, settings=wanted | (settings or {}), logs=self.logs
+        )
+        try:
+            yield server
+        finally:
+            server.stop()
+            shutil.rmtree(directory)
+
+    def fields(self, server: Server, arm: str, **factors: str) -> dict[str, object]:
+        """The agent's `connect` for one arm."""
+        added = TLS.connection(self.engine, "plain" if arm == "plain" else "encrypted", factors, self.secrets)
+        return server.connection() | added
+
+    def client(self, server: Server, sql: str, *options: str) -> subprocess.CompletedProcess[str]:
+        """The server's own client program."""
+        fields = server.connection()
+        program = Path(self.installation.location).parent / "bin" / self.engine.name
+        target = ["-h127.0.0.1", f"-P{fields['port']}", f"-u{fields['user']}"]
+        return subprocess.run(
+            [program, "--no-defaults", *target, f"--database={fields['database']}", *options, "-BNe", sql],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={"MYSQL_PWD": str(fields["password"]), "HOME": "/nonexistent"},
+        )
+
+    def twins(self, server: Server, **factors: str) -> Twins:
+        """What `prove` looks at."""
+        connect: dict[Arm, dict[str, object]] = {arm: self.fields(server, arm, **factors) for arm in ARMS}
+        return Twins(connect=connect, servers=[server], directories={}, canary=CANARY)
+
+    def clear(self) -> list[str]:
+        """Options by which that client speaks in clear."""
+        return ["--ssl-mode=DISABLED", "--get-server-public-key"] if self.engine.name == "mysql" else ["--skip-ssl"]
+
+
+@contextmanager
+def house(installation: Installation, logs: Path) -> Iterator[House]:
+    with Guard(record.new_id()) as run_guard:
+        scratch = guard.scratch(run_guard.run_id, run_guard)
+        yield House(installation, run_guard, scratch / "data", logs)
+    assert run_guard.problems == []

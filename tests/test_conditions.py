@@ -1,0 +1,103 @@
+"""conditions: what holds in both arms beside the encryption: read from words, refused where it can't be met."""
+
+from __future__ import annotations
+
+import platform
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ciphercost import conditions, engines, spec
+from ciphercost.errors import UsageError
+from ciphercost.model import CellSpec, Spec
+
+
+@given(st.integers(1, 999), st.sampled_from(["mbit", "Mbit", " mbit"]))
+def test_a_bandwidth_is_read_in_bits_a_second(number: int, unit: str) -> None:
+    assert conditions.bits_per_second(f"{number}{unit}") == number * 1e6
+
+
+@given(st.integers(1, 2000))
+def test_a_delay_is_read_in_seconds_of_round_trip(number: int) -> None:
+    assert conditions.round_trip(f"{number}ms") == pytest.approx(number / 1000)
+
+
+@pytest.mark.parametrize("text", ["", "100", "fast", "100mb", "1kbit", "200gbit", "-1mbit", "nanmbit"])
+def test_what_is_no_bandwidth_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(UsageError, match="write 100mbit"):
+        conditions.bits_per_second(text)
+
+
+@pytest.mark.parametrize("text", ["", "10", "soon", "10m", "1us", "3s", "-1ms"])
+def test_what_is_no_delay_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(UsageError, match="write 10ms"):
+        conditions.round_trip(text)
+
+
+def cell(**fields: object) -> CellSpec:
+    return CellSpec(engine="postgresql", mechanism="tls", **fields)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("fields", [{"cpu_crypto": "off"}, {"bandwidth": "1mbit"}, {"mtu": 1500}])
+def test_a_server_of_the_users_can_be_delayed_and_nothing_else(fields: dict[str, object]) -> None:
+    url = "postgresql://127.0.0.1:5432/db"
+    with pytest.raises(UsageError, match="does not fit a server of yours"):
+        spec.check(Spec(cells=[cell(url=url, **fields)]))
+    spec.check(Spec(cells=[cell(url=url, delay="10ms")]))
+
+
+@pytest.mark.parametrize("fields", [{"bandwidth": "1mbit"}, {"mtu": 1500}, {"delay": "1ms"}])
+def test_an_embedded_engine_has_no_link(fields: dict[str, object]) -> None:
+    embedded = CellSpec(engine="sqlite", mechanism="sqlcipher", **fields)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="there is no link"):
+        spec.check(Spec(cells=[embedded]))
+
+
+def test_an_mtu_out_of_bounds_is_refused() -> None:
+    for mtu in (100, 70_000):
+        with pytest.raises(UsageError, match="--mtu"):
+            spec.check(Spec(cells=[cell(mtu=mtu)]))
+
+
+def test_conditions_are_named_only_where_they_differ_from_the_machine_as_it_is() -> None:
+    assert conditions.named(cell()) == {}
+    chosen = cell(cpu_crypto="off", bandwidth="100mbit", delay="10ms", mtu=1500)
+    assert conditions.named(chosen) == {"cpu_crypto": "off", "bandwidth": "100mbit", "delay": "10ms", "mtu": "1500"}
+    assert conditions.worded(conditions.named(chosen)) == "CPU crypto off, 100mbit, 10ms round trip added, MTU 1500"
+
+
+def test_conditions_go_through_a_file_unchanged() -> None:
+    import msgspec
+
+    chosen = cell(cpu_crypto="off", bandwidth="100mbit", delay="10ms", mtu=1500)
+    again = msgspec.toml.decode(spec.dump(Spec(cells=[chosen])), type=Spec)
+    assert again.cells == [chosen]
+
+
+def test_the_mask_of_x86_names_both_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(conditions, "cpu_flags", lambda: {"aes"})
+    assert conditions.mask()["OPENSSL_ia32cap"].count(":") == 1
+
+
+def test_the_mask_of_arm_leaves_what_is_not_aes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
+    monkeypatch.setattr(conditions, "cpu_flags", lambda: {"aes", "pmull", "asimd", "sha2"})
+    assert conditions.mask() == {"OPENSSL_armcap": hex(0b10001)}
+
+
+@pytest.mark.parametrize(("machine", "flags"), [("x86_64", {"sse2"}), ("riscv64", {"aes"})])
+def test_where_there_is_nothing_to_hide_the_mask_is_refused(
+    monkeypatch: pytest.MonkeyPatch, machine: str, flags: set[str]
+) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: machine)
+    monkeypatch.setattr(conditions, "cpu_flags", lambda: flags)
+    with pytest.raises(UsageError, match=r"(?i)leave it out"):
+        conditions.mask()
+
+
+def test_an_engine_without_a_transfer_of_known_size_says_what_could_not_be_proven() -> None:
+    with pytest.raises(UsageError, match="could not be proven"):
+        engines.get("null").payload(1)
+    assert "repeat" in engines.get("postgresql").payload(8_000_000)

@@ -1,0 +1,167 @@
+"""delay: the relay passes on every byte, in order, in both directions, later; and nothing of it stays."""
+
+from __future__ import annotations
+
+import random
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ciphercost import delay, guard, record
+from ciphercost.delay import DelayRelay
+from ciphercost.errors import RunError
+from ciphercost.guard import Guard
+from processes import wait_for
+
+ROUND_TRIP = 0.004
+
+
+def receive_all(connection: socket.socket) -> bytes:
+    parts = []
+    while part := connection.recv(1 << 16):
+        parts.append(part)
+    return b"".join(parts)
+
+
+class Turner:
+    """A server that sends back what it got, bytes reversed in value, as it comes; its end follows the client's."""
+
+    def __init__(self) -> None:
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=200)
+        self.port: int = self.listener.getsockname()[1]
+        self.peers: list[threading.Thread] = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                peer, _ = self.listener.accept()
+            except OSError:
+                return
+            thread = threading.Thread(target=self._turn, args=(peer,), daemon=True)
+            self.peers.append(thread)
+            thread.start()
+
+    def _turn(self, peer: socket.socket) -> None:
+        with peer:
+            while data := peer.recv(1 << 16):
+                peer.sendall(data.translate(TURNED))
+
+
+TURNED = bytes(255 - value for value in range(256))
+
+
+@pytest.fixture(scope="module")
+def run_guard() -> Iterator[Guard]:
+    with Guard(record.new_id()) as made:
+        yield made
+    assert made.problems == []
+
+
+@pytest.fixture(scope="module")
+def relayed(run_guard: Guard) -> Iterator[int]:
+    """The port of a relay before a `Turner`."""
+    server = Turner()
+    relay = DelayRelay(run_guard, [("127.0.0.1", server.port)], ROUND_TRIP)
+    yield relay.ports["127.0.0.1", server.port]
+    relay.stop()
+    server.listener.close()
+
+
+def exchange(port: int, pieces: list[bytes]) -> bytes:
+    """Send pieces on one connection while reading; end; what came back."""
+    with socket.create_connection(("127.0.0.1", port)) as connection, ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(receive_all, connection)
+        for piece in pieces:
+            connection.sendall(piece)
+        connection.shutdown(socket.SHUT_WR)
+        return answer.result(timeout=60)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(st.integers(0, 300_000), st.integers(0, 2**32)), max_size=6))
+def test_every_byte_comes_in_order_and_with_the_end(relayed: int, shapes: list[tuple[int, int]]) -> None:
+    pieces = [random.Random(seed).randbytes(size) for size, seed in shapes]
+    assert exchange(relayed, pieces) == b"".join(pieces).translate(TURNED)
+
+
+def test_many_connections_do_not_mix(relayed: int) -> None:
+    with ThreadPoolExecutor(40) as pool:
+        sent = [[random.Random(number).randbytes(20_000)] * 3 for number in range(120)]
+        answers = list(pool.map(lambda pieces: exchange(relayed, pieces), sent))
+    assert answers == [b"".join(pieces).translate(TURNED) for pieces in sent]
+
+
+def test_more_than_its_window_passes_through_bounded_memory(run_guard: Guard) -> None:
+    size = 96 << 20
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def send() -> None:
+            peer, _ = listener.accept()
+            with peer:
+                for _ in range(size >> 20):
+                    peer.sendall(b"x" * (1 << 20))
+
+        threading.Thread(target=send, daemon=True).start()
+        # Half of this round trip is longer than the whole transfer takes: all of it would be under way.
+        relay = DelayRelay(run_guard, [("127.0.0.1", listener.getsockname()[1])], 2.0)
+        with socket.create_connection(("127.0.0.1", next(iter(relay.ports.values())))) as connection:
+            assert len(receive_all(connection)) == size
+        peak = Path(f"/proc/{relay.pid}/status").read_text().partition("VmHWM:")[2].split()[0]
+        assert int(peak) < 64 << 10  # KiB: a window and little more
+        relay.stop()
+
+
+def test_a_round_trip_takes_at_least_what_was_asked_and_opening_one_more(run_guard: Guard) -> None:
+    server, asked = Turner(), 0.05
+    relay = DelayRelay(run_guard, [("127.0.0.1", server.port)], asked)
+    began = time.monotonic()
+    with socket.create_connection(("127.0.0.1", relay.ports["127.0.0.1", server.port])) as connection:
+        connection.sendall(b"a")
+        assert connection.recv(1)
+        opened = time.monotonic()
+        connection.sendall(b"b")
+        assert connection.recv(1)
+        # Lower bounds alone: a machine may always be slower, a delay never shorter.
+        assert opened - began >= 2 * asked
+        assert time.monotonic() - opened >= asked
+    relay.stop()
+    server.listener.close()
+
+
+def test_a_server_that_is_gone_ends_the_connection(run_guard: Guard) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    relay = DelayRelay(run_guard, [("127.0.0.1", port)], ROUND_TRIP)
+    with socket.create_connection(("127.0.0.1", relay.ports["127.0.0.1", port])) as connection:
+        connection.settimeout(30)
+        assert connection.recv(1) == b""
+    relay.stop()
+
+
+def test_a_relay_that_does_not_start_says_why(run_guard: Guard) -> None:
+    with pytest.raises(RunError, match=r"(?s)relay for --delay did not start: .*usage"):
+        DelayRelay(run_guard, [("no address", 1)], ROUND_TRIP)
+
+
+def test_the_relay_dies_with_the_run() -> None:
+    with Guard(record.new_id()) as made:
+        relay = DelayRelay(made, [("127.0.0.1", 1)], ROUND_TRIP)
+        assert guard.start_time(relay.pid)
+    wait_for("the relay to end", lambda: not guard.start_time(relay.pid))
+
+
+def test_the_certificates_name_stays_the_servers() -> None:
+    ports = {("192.0.2.7", 5432): 40001}
+    fields = delay.through({"host": "192.0.2.7", "port": 5432, "user": "me"}, ports)
+    assert fields == {"host": "127.0.0.1", "port": 40001, "user": "me", "tls_server_name": "192.0.2.7"}
+    named = delay.through({"host": "192.0.2.7", "port": 5432, "tls_server_name": "db"}, ports)
+    assert named["tls_server_name"] == "db"
+    assert delay.spelled(("::1", 5432)) == "[::1]:5432"

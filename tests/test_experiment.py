@@ -1,0 +1,96 @@
+"""experiment: cells that share their sessions: blocks by turns, one's end is not the others', and the comparison comes out."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+from ciphercost import pipeline, record, reports, spec
+from ciphercost.errors import UsageError
+from ciphercost.model import CellSpec, Result, Spec
+from test_pipeline import Fake, fake
+
+__all__ = ["fake"]
+
+REFERENCE = CellSpec("null", "busy", regime="one-core")
+
+
+def measure(tmp_path: Path, *effects: str, mode: str = "full") -> Result:
+    cells = spec.matrix(REFERENCE, [f"effect={','.join(effects)}"])
+    made = Spec(cells=cells, seed=7, mode=mode, sessions=8 if mode == "full" else 1, time=60.0, latency=False)  # type: ignore[arg-type]
+    return pipeline.run(made, tmp_path / "run")
+
+
+@pytest.mark.parametrize("mode", ["full", "quick"])
+def test_what_one_variant_costs_more_than_another_comes_out(tmp_path: Path, fake: Fake, mode: str) -> None:
+    fake("--busy 50000 --sd 0.01")
+    result = measure(tmp_path, "2%", "2.0%", "10%", mode=mode)
+    reference, same, dearer = result.cells
+    assert [cell.status for cell in result.cells] == ["ok"] * 3
+    assert reference.against_reference is None
+    assert same.against_reference is not None
+    assert same.against_reference.low < 1 < same.against_reference.high
+    assert dearer.against_reference is not None
+    assert dearer.against_reference.low < 1.02 / 1.10 < dearer.against_reference.high
+    assert dearer.against_reference.p_value is not None
+    assert dearer.against_reference.p_value < 0.001
+
+
+def test_the_cells_of_an_experiment_take_turns_block_by_block(tmp_path: Path, fake: Fake) -> None:
+    fake("--busy 50000 --sd 0.01")
+    measure(tmp_path, "2%", "10%")
+    order = [(each.session, each.cell) for each in record.read_slices(tmp_path / "run") if each.phase == "capacity"]
+    changes = sum(a != b for a, b in itertools.pairwise(order))
+    blocks = len(order) // 5
+    assert changes > blocks / 3, "of a fair order half of the blocks follow another cell's"
+    assert sorted(order, key=lambda each: each[0]) == order, "a session is over before the next begins"
+
+
+def test_the_end_of_one_cell_is_not_the_end_of_the_others(tmp_path: Path, fake: Fake) -> None:
+    fake("--busy 50000 --die-busy 60000")
+    good, bad, also_good = measure(tmp_path, "2%", "50%", "10%").cells
+    assert (good.status, bad.status, also_good.status) == ("ok", "failed", "ok")
+    assert good.sessions == also_good.sessions == 8
+    assert "the agent ended" in bad.reason
+    assert not bad.overhead
+
+
+def test_the_table_begins_with_the_cheapest_and_keeps_the_failed(tmp_path: Path, fake: Fake) -> None:
+    fake("--busy 50000 --sd 0.001 --die-busy 74000")
+    text = reports.get("terminal")(measure(tmp_path, "10%", "50%", "2%", "20%"))
+    places = [text.index(word) for word in ("effect=2%", "the reference  ", "effect=20%", "effect=50%: FAILED")]
+    assert places == sorted(places), text
+    assert "4 cells share 8 sessions" in text
+    assert all(len(line) <= 80 for line in text.splitlines()), text
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["cipher"], "NAME=VALUE,VALUE"),
+        (["cipher=aes128-gcm"], "NAME=VALUE,VALUE"),
+        (["cipher=a,b", "cipher=c,d"], "given twice"),
+        (["cipher=a,a"], "twice"),
+        (["version=1.2,1.3"], "leave it out of --set"),
+        (["clients=1,two"], "'two' is not a number"),
+    ],
+)
+def test_a_matrix_that_means_nothing_is_refused(given: list[str], words: str) -> None:
+    cell = CellSpec("postgresql", "tls", factors={"version": "1.2"})
+    with pytest.raises(UsageError, match=words):
+        spec.matrix(cell, given)
+
+
+def test_a_matrix_changes_one_factor_at_a_time() -> None:
+    cells = spec.matrix(CellSpec("postgresql", "tls"), ["cipher=aes128-gcm,chacha20", "clients=1,8,16"])
+    seen = [(cell.factors["cipher"], cell.clients) for cell in cells]
+    assert seen == [("aes128-gcm", 1), ("chacha20", 1), ("aes128-gcm", 8), ("aes128-gcm", 16)]
+    assert [cell.variant for cell in cells] == [
+        "cipher=aes128-gcm clients=1",
+        "cipher=chacha20",
+        "clients=8",
+        "clients=16",
+    ]
+    assert len({cell.group for cell in cells}) == 1

@@ -1,0 +1,183 @@
+"""link: a pair of virtual cards between agent and server, shaped as asked; and nothing of it stays, however the run ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ciphercost import agent, clean, guard, link, record
+from ciphercost.errors import RunError, UsageError
+from ciphercost.guard import Guard
+from conftest import Require
+from processes import wait_for
+
+
+@pytest.fixture
+def rights(require: Require) -> None:
+    """The right to make a link."""
+    try:
+        link.check_rights()
+    except UsageError as error:
+        require(False, str(error))
+
+
+@pytest.fixture
+def run_guard() -> Iterator[Guard]:
+    with Guard(record.new_id()) as made:
+        yield made
+    assert made.problems == []
+
+
+def device_of(name: str) -> bool:
+    return (Path("/sys/class/net") / name).exists()
+
+
+def discipline(device: str, *where: str) -> dict[str, object]:
+    """What the kernel says shapes a card."""
+    said = subprocess.run(["tc", *where, "-j", "qdisc", "show", "dev", device], capture_output=True, check=True)
+    found: dict[str, object] = next(each for each in json.loads(said.stdout) if each.get("root"))
+    return found
+
+
+def talk(path: Path, size: int) -> bytes:
+    """From within the namespace to a server on this one's 127.0.0.1: what it answers, having sent `size` bytes."""
+    got: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            peer, address = listener.accept()
+            with peer:
+                left = size
+                while left:
+                    left -= len(peer.recv(1 << 16))
+                peer.sendall(address[0].encode())
+
+        def ask() -> None:
+            agent.enter(path)  # this thread alone
+            with socket.create_connection(listener.getsockname(), timeout=30) as connection:
+                connection.sendall(b"x" * size)
+                got.append(connection.recv(100))
+
+        threads = [threading.Thread(target=each, daemon=True) for each in (serve, ask)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+    return got[0]
+
+
+@pytest.mark.usefixtures("rights")
+def test_the_link_is_shaped_as_asked_and_all_traffic_crosses_it(run_guard: Guard) -> None:
+    with link.linked(run_guard, 100e6, 1400) as way:
+        for device, where in ((way.device, ()), (link.NEAR_END, ("-n", way.namespace))):
+            found = discipline(device, *where)
+            assert found["kind"] == "tbf"
+            assert found["options"]["rate"] == 100e6 / 8  # type: ignore[index]
+            said = subprocess.run(["ip", *where, "-j", "link", "show", "dev", device], capture_output=True, check=True)
+            assert json.loads(said.stdout)[0]["mtu"] == 1400
+        before = way.crossed()
+        assert talk(way.path, 1_000_000).startswith(b"127.2")  # a client from loopback's own addresses
+        assert way.crossed() - before > 1_000_000
+    assert not device_of(way.device)
+    assert not way.path.exists()
+
+
+@pytest.mark.usefixtures("rights")
+@pytest.mark.parametrize("mtu", [576, 9000, 65_535])
+def test_without_a_bandwidth_only_the_mtu_is_set(run_guard: Guard, mtu: int) -> None:
+    with link.linked(run_guard, 0, mtu) as way:
+        assert discipline(way.device)["kind"] != "tbf"
+        assert talk(way.path, 10)
+
+
+@pytest.mark.usefixtures("rights")
+def test_an_agent_in_the_namespace_reaches_the_server_and_nothing_else(run_guard: Guard) -> None:
+    with link.linked(run_guard, 0, 0) as way, agent.Agent(netns=way.path) as inside:
+        own = os.stat(f"/proc/{inside.pid}/ns/net").st_ino  # noqa: PTH116
+        assert own == way.path.stat().st_ino
+        assert own != os.stat("/proc/self/ns/net").st_ino  # noqa: PTH116
+
+
+@pytest.mark.usefixtures("rights")
+def test_two_links_at_once_do_not_meet(run_guard: Guard) -> None:
+    with link.linked(run_guard, 0, 0) as one, link.linked(run_guard, 0, 0) as other:
+        assert talk(one.path, 10)
+        before = one.crossed()
+        assert talk(other.path, 10)
+        assert one.crossed() == before
+
+
+@pytest.mark.usefixtures("rights")
+def test_a_link_that_cannot_be_made_leaves_nothing(run_guard: Guard) -> None:
+    with pytest.raises(RunError), link.linked(run_guard, 1.0, 100_000_000):
+        pass
+    assert not [name for name in link.left_behind() if run_guard.run_id in name]
+
+
+SCRIPT = """
+import sys, time
+from ciphercost import link
+from ciphercost.guard import Guard
+with Guard(sys.argv[1]) as guard, link.linked(guard, 1e8, 0) as way:
+    print(way.namespace, way.device, guard.pid, flush=True)
+    time.sleep(600)
+"""
+
+
+def killed(run_id: str, *, guardian_too: bool) -> tuple[str, str]:
+    """(namespace, card) of a run that was killed with its link up."""
+    with subprocess.Popen([sys.executable, "-c", SCRIPT, run_id], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        namespace, device, guardian = process.stdout.readline().split()
+        assert device_of(device)
+        if guardian_too:
+            os.kill(int(guardian), signal.SIGKILL)
+        process.kill()
+    if guardian_too:
+        wait_for("the guardian to be gone", lambda: not guard.start_time(int(guardian)))
+    return namespace, device
+
+
+@pytest.mark.usefixtures("rights")
+def test_a_run_that_is_killed_leaves_no_namespace_and_no_card() -> None:
+    namespace, device = killed(record.new_id(), guardian_too=False)
+    wait_for("the namespace and its card to go", lambda: namespace not in link.left_behind() and not device_of(device))
+
+
+@pytest.mark.usefixtures("rights")
+def test_clean_finds_the_namespace_of_a_run_whose_guardian_was_killed_too() -> None:
+    run_id = record.new_id()
+    namespace, device = killed(run_id, guardian_too=True)
+    found = [each for each in clean.leftovers() if each.kind == "network namespace" and each.run == run_id]
+    assert [each.what for each in found] == [namespace]
+    assert clean.remove(found) == []
+    assert namespace not in link.left_behind()
+    assert not device_of(device)
+
+
+def test_without_the_right_the_refusal_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda _: "/usr/sbin/ip")
+    monkeypatch.setattr(Path, "read_text", lambda _: "CapEff:\t0000000000000000\n")
+    with pytest.raises(UsageError, match=r"as root.*--delay needs no rights"):
+        link.check_rights()
+
+
+def test_without_iproute2_the_refusal_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    with pytest.raises(UsageError, match="iproute2"):
+        link.check_rights()
+
+
+def test_a_shaper_holds_a_burst_of_packets_even_when_it_is_slow() -> None:
+    assert link.shaper(64e3)[4] == str(link.LEAST_BURST)
+    assert link.shaper(10e9)[:3] == ["tbf", "rate", "10000000000bit"]

@@ -1,0 +1,98 @@
+"""masked: a mask that works is proven, one that does not is found out. CPU times are compared, never a clock."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ciphercost import conclude, conditions, pipeline, provision
+from ciphercost.agent import Agent
+from ciphercost.errors import UsageError
+from ciphercost.masked import HIDDEN, floor_ratio, judge_agent, judge_server
+from ciphercost.model import Cell, CellFacts, CellSpec, Spec
+from conftest import Require
+
+
+def test_the_server_is_judged_by_what_aes_costs_it_beside_chacha() -> None:
+    passed, detail = judge_server(5e6, 70e6, 16e6, size=16_000_000)
+    assert passed
+    assert "4.4 times" in detail
+    assert not judge_server(5e6, 14e6, 17e6, size=16_000_000)[0]
+    assert not judge_server(0, 0, 0, size=16_000_000)[0]
+
+
+def test_the_agent_is_judged_by_its_word_and_by_its_cost() -> None:
+    assert judge_agent(False, 12.7)[0]
+    assert not judge_agent(True, 12.7)[0]
+    assert not judge_agent(False, 0.4)[0]
+
+
+@pytest.fixture
+def mask(require: Require) -> dict[str, str]:
+    """A mask that hides something here."""
+    try:
+        return conditions.mask()
+    except UsageError as error:
+        require(False, str(error))
+        raise
+
+
+def test_the_mask_hides_aes_from_the_agent_and_leaves_chacha_alone(mask: dict[str, str]) -> None:
+    with Agent() as bare, Agent(env=mask) as masked:
+        assert bare.hello["aes"]
+        assert not masked.hello["aes"]
+        assert floor_ratio(bare) < HIDDEN < floor_ratio(masked)
+        assert masked.floor("chacha20")["seal"] < 2 * bare.floor("chacha20")["seal"]
+
+
+def measured(tmp_path: Path) -> Cell:
+    cell = CellSpec(engine="postgresql", mechanism="tls", cpu_crypto="off", rows=1000, regime="one-core")
+    return pipeline.run(Spec(cells=[cell], mode="quick", sessions=1, time=2.0, latency=False), tmp_path / "run").cells[
+        0
+    ]
+
+
+def said_of_the_mask(cell: Cell) -> dict[str, bool]:
+    return {proof.witness: proof.passed for proof in cell.proofs if "AES hidden" in proof.detail}
+
+
+@pytest.mark.usefixtures("require_postgresql", "mask")
+def test_with_the_mask_a_cell_is_proven(tmp_path: Path) -> None:
+    cell = measured(tmp_path)
+    assert said_of_the_mask(cell) == {"client": True, "server": True}
+    assert cell.status in ("ok", "no-steady-state")  # how quiet the machine is, is not the point
+    assert cell.conditions == {"cpu_crypto": "off"}
+    assert cell.floor["aes256-gcm_seal"] > cell.floor["chacha20_seal"]
+
+
+@pytest.mark.usefixtures("require_postgresql", "mask")
+def test_a_server_that_the_mask_does_not_reach_is_unproven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = provision.Bench.settings
+
+    def without(bench: provision.Bench) -> dict[str, str]:
+        return {name: value for name, value in whole(bench).items() if not name.startswith("env:OPENSSL_ia32cap")}
+
+    monkeypatch.setattr(provision.Bench, "settings", without)
+    cell = measured(tmp_path)
+    assert said_of_the_mask(cell) == {"client": True, "server": False}
+    assert cell.status == "unproven"
+    assert not cell.overhead
+
+
+@pytest.mark.usefixtures("require_postgresql", "mask")
+def test_a_mask_that_hides_nothing_is_unproven_on_both_sides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conditions, "mask", lambda: {"OPENSSL_ia32cap": "~0x0:~0x0", "OPENSSL_armcap": "0x7d"})
+    cell = measured(tmp_path)
+    assert said_of_the_mask(cell) == {"client": False, "server": False}
+    assert cell.status == "unproven"
+
+
+def test_a_mask_of_the_users_own_environment_does_not_go_unsaid(monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = CellFacts(spec=CellSpec(engine="postgresql", mechanism="tls"))
+    monkeypatch.setattr(conditions, "cpu_flags", lambda: {"aes"})
+    conclude.describe_agent(facts, {"tls_library": "OpenSSL", "aes": True})
+    assert not facts.warnings
+    conclude.describe_agent(facts, {"tls_library": "OpenSSL", "aes": False})
+    conclude.describe_agent(facts, {"tls_library": "OpenSSL", "aes": False})
+    assert [each.code for each in facts.warnings] == ["aes-hidden"]

@@ -1,0 +1,81 @@
+"""parts: handshake, request and byte are found again in cells that were made of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ciphercost import parts
+from ciphercost.model import Added, Cell, Estimate
+
+SIZES = (0, 10_000, 100_000, 1_000_000)
+"""Bytes of an answer; the first with a connection of its own as well as without."""
+
+
+def cell(connects: float, wire: float, cpu: float, error: float, workload: str = "any") -> Cell:
+    added = Added(cpu, cpu - 2 * error, cpu + 2 * error, error, 8)
+    return Cell(
+        engine="postgresql", version="17", layer="transit", mechanism="tls", workload=workload, clients=2, status="ok",
+        mode="full", overhead={"wire_bytes_per_op": Estimate(1.02, 1.02, 1.02)}, added={"server_cpu": added, "client_cpu": added},
+        arms={"plain": {"connects": connects * 1000, "operations": 1000, "wire_bytes_per_op": wire}},
+    )  # fmt: skip
+
+
+def cells(handshake: float, request: float, byte: float, share: float = 0.01, seed: int = 1) -> list[Cell]:
+    random = np.random.default_rng(seed)
+    made = []
+    for connects, wire in ((1.0, 1500.0), *((0.0, 200.0 + size) for size in SIZES)):
+        truth = connects * handshake + request + byte * wire / 1e3
+        error = share * truth
+        made.append(cell(connects, wire, truth + random.normal(0, error), error))
+    return made
+
+
+@settings(deadline=None)
+@given(st.floats(100, 5000), st.floats(0.5, 50), st.floats(0.05, 10), st.integers(0, 2**32 - 1))
+def test_without_noise_the_parts_come_out_as_they_were_put_in(
+    handshake: float, request: float, byte: float, seed: int
+) -> None:
+    server, client = parts.split(cells(handshake, request, byte, share=1e-9, seed=seed))
+    assert (server.end, client.end) == ("server", "client")
+    assert server.handshake_us.value == pytest.approx(handshake, rel=1e-4)
+    assert server.request_us.value == pytest.approx(request, rel=1e-2, abs=1e-3)
+    assert server.byte_ns.value == pytest.approx(byte, rel=1e-3)
+    assert server.worst < 1e-3
+
+
+def test_the_intervals_hold_the_truth_as_often_as_they_say() -> None:
+    held = [
+        part.low <= truth <= part.high
+        for seed in range(300)
+        for found in parts.split(cells(900, 4, 0.4, share=0.02, seed=seed))[:1]
+        for part, truth in ((found.handshake_us, 900), (found.request_us, 4), (found.byte_ns, 0.4))
+    ]
+    assert np.mean(held) >= 0.93
+
+
+def test_cells_that_leave_a_part_open_give_none() -> None:
+    everything = cells(900, 4, 0.4)
+    assert parts.split(everything[1:]) == [], "no cell opens connections"
+    assert parts.split(everything[:2]) == [], "two cells for three unknowns"
+    assert parts.split([everything[0], everything[1], everything[1]]) == [], "no cell reads much"
+
+
+def test_cells_of_another_mechanism_are_not_mixed_in() -> None:
+    import msgspec
+
+    strangers = [msgspec.structs.replace(each, mechanism="wire-crypt") for each in cells(5000, 50, 5)]
+    mixed = parts.split([*cells(900, 4, 0.4, share=1e-9), *strangers])
+    assert len(mixed) == 4
+    assert mixed[0].handshake_us.value == pytest.approx(900, rel=1e-3)
+
+
+def test_a_cell_far_from_the_fit_widens_the_intervals_and_is_told() -> None:
+    straight = parts.split(cells(900, 4, 0.4))[0]
+    bent = cells(900, 4, 0.4)
+    bent[2] = cell(0.0, 10_200.0, 40.0, 0.1)
+    found = parts.split(bent)[0]
+    assert found.worst > 3
+    assert found.byte_ns.high - found.byte_ns.low > 3 * (straight.byte_ns.high - straight.byte_ns.low)

@@ -1,0 +1,89 @@
+"""Conditions on a real server, as a user asks for them: in force, named in the result, predicted, and gone when the run is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ciphercost import clean, link, record
+from ciphercost.errors import UsageError
+from conftest import Require
+from processes import marked, wait_for
+from test_real import CLI, SHORT, Start, ciphercost, own_server, result_of
+
+__all__ = ["own_server"]
+
+
+@pytest.fixture
+def rights(require: Require) -> None:
+    """The right to make a link."""
+    try:
+        link.check_rights()
+    except UsageError as error:
+        require(False, str(error))
+
+
+@pytest.mark.usefixtures("require_postgresql")
+def test_a_delayed_cell_says_what_its_round_trips_predict(tmp_path: Path) -> None:
+    argv = ("run", "postgresql:tls", "--workload", "connect", "--delay", "2ms", *SHORT, "--json", "out.json")
+    done = ciphercost(*argv, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    cell = result_of(tmp_path)["cells"][0]
+    assert cell["conditions"] == {"delay": "2ms"}
+    retried = cell["encryption"]["group"] not in ("X25519", "X25519MLKEM768")
+    assert cell["predicted"]["round_trips"] == 2 + retried  # PostgreSQL's question, the handshake, perhaps another key
+    assert cell["predicted"]["added_ms"] == pytest.approx(2 * cell["predicted"]["round_trips"])
+    assert "the link alone predicts" in done.stdout
+
+
+@pytest.mark.usefixtures("require_postgresql", "rights")
+def test_a_cell_over_a_slow_link_says_what_its_bytes_predict(tmp_path: Path) -> None:
+    argv = ("run", "postgresql:tls", "--workload", "bulk-read", "--set", "size=20KB", "--bandwidth", "100mbit")
+    done = ciphercost(*argv, "--mtu", "1400", *SHORT, "--json", "out.json", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    cell = result_of(tmp_path)["cells"][0]
+    assert cell["conditions"] == {"bandwidth": "100mbit", "mtu": "1400"}
+    assert cell["predicted"]["round_trips"] == 0
+    assert 0 < cell["predicted"]["throughput"] < 1.1
+
+
+def test_a_server_of_the_users_can_be_delayed(tmp_path: Path, own_server: Start) -> None:
+    own = own_server(certificate="ecdsa-p256")
+    argv = ("run", "postgresql:tls", "--url", own.url, "--ca", "ca.pem", "--delay", "1ms", *SHORT, "--json", "out.json")
+    done = ciphercost(*argv, cwd=tmp_path, PGPASSWORD=own.password)
+    assert done.returncode == 0, done.stdout + done.stderr
+    cell = result_of(tmp_path)["cells"][0]
+    assert cell["conditions"] == {"delay": "1ms"}
+    assert cell["encryption"]["verified"] == "yes"  # against the server's own name, though the address is the relay's
+
+
+@pytest.mark.usefixtures("require_postgresql", "rights")
+def test_a_run_that_is_killed_leaves_no_link_and_no_relay(tmp_path: Path) -> None:
+    directory = tmp_path / "run"
+    argv: list[str | Path] = [
+        CLI,
+        "run",
+        "postgresql:tls",
+        "--quick",
+        "--time",
+        "60s",
+        "--no-progress",
+        "-o",
+        directory,
+    ]
+    argv += ["--bandwidth", "100mbit", "--delay", "1ms"]
+    with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        slices = directory / "slices.jsonl"
+        wait_for("slices", lambda: slices.exists() and slices.stat().st_size > 10_000, 60)
+        run_id = record.read_facts(directory).id
+        mine = [name for name in link.left_behind() if run_id in name]
+        assert len(mine) == 1
+        os.kill(process.pid, signal.SIGKILL)
+    wait_for("every process of the run to end", lambda: not marked(run_id), 60)
+    wait_for("the link to go", lambda: not [name for name in link.left_behind() if run_id in name], 60)
+    assert not (Path("/sys/class/net") / f"cc{mine[0].rpartition('-')[2]}").exists()
+    assert not [left for left in clean.leftovers() if run_id in str(left)]

@@ -1,0 +1,56 @@
+"""sar: the same arithmetic as sar's, on readings whose shares are known by hand, and on this machine."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+
+from ciphercost import sar
+
+#         user nice system idle iowait irq softirq steal guest guest_nice
+BEFORE = "cpu  1000 10 500 8000 100 5 15 20 300 0\ncpu0 1 2 3 4 5 6 7 8 9 10\n"
+AFTER = "cpu  1300 20 620 8440 180 10 40 45 400 0\ncpu0 1 2 3 4 5 6 7 8 9 10\n"
+
+
+def test_shares_are_those_counted_by_hand_from_two_readings() -> None:
+    # Deltas 300 10 120 440 80 5 25 25: 1005 ticks. Interrupts belong to %system; guests are in user already.
+    found = sar.percentages(sar.ticks(BEFORE), sar.ticks(AFTER))
+    by_hand = (300 / 1005, 10 / 1005, 150 / 1005, 80 / 1005, 25 / 1005, 440 / 1005)
+    assert found == pytest.approx([100 * share for share in by_hand])
+    assert sum(found) == pytest.approx(100)
+
+
+def test_a_counter_that_went_backwards_counts_nothing() -> None:
+    found = sar.percentages((100, 0, 0, 1000, 50, 0, 0, 0), (150, 0, 0, 990, 40, 0, 0, 0))
+    assert found == (100.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+
+
+def test_no_time_is_no_share() -> None:
+    level = sar.ticks(BEFORE)
+    assert sar.percentages(level, level) == (0.0,) * 6
+
+
+def test_memory_is_what_the_kernel_says_is_available_and_the_rest() -> None:
+    text = "MemTotal:       16000 kB\nMemFree:         1000 kB\nMemAvailable:   12000 kB\nBuffers: 7 kB\n"
+    assert sar.memory(text) == (12000 * 1024, 4000 * 1024)
+    available, used = sar.memory()
+    assert available > 0
+    assert used > 0
+
+
+def test_rows_follow_each_other_and_cover_the_whole_time() -> None:
+    began = time.monotonic()
+    with sar.Sar(os.getpid(), interval=0.2) as host:
+        while time.monotonic() - began < 0.7:
+            pass
+    whole = time.monotonic() - began
+    assert len(host.rows) >= 3
+    assert sum(row.seconds for row in host.rows) == pytest.approx(whole, abs=0.1)
+    assert [row.at_s for row in host.rows] == sorted(row.at_s for row in host.rows)
+    for row in host.rows:
+        parts = (row.user, row.nice, row.system, row.iowait, row.steal, row.idle)
+        assert sum(parts) == pytest.approx(100, abs=0.01)
+        assert row.server_memory_bytes > 1_000_000
+    assert max(row.user + row.nice for row in host.rows) > 100 / (os.cpu_count() or 1) / 3, "this process was busy"

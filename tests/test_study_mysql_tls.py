@@ -1,0 +1,229 @@
+"""mysql-tls: its published figures, what is counted from them, and the three columns, without a server."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from ciphercost import studies
+from ciphercost.model import ARMS, Cell, Estimate, HostSample, Proof, StudyRecord, StudyResult, StudyRun
+from ciphercost.studies import table
+from ciphercost.studies.mysql_tls import MysqlTls, compare, findings, procedure, published
+
+STUDY = studies.get("mysql-tls")
+OPERATIONS = ("insert", "select", "update", "delete")
+WITNESSES = ("client", "server", "wire")
+HOST = HostSample(5.0, 5.0, 40.0, 0.0, 15.0, 1.0, 0.0, 44.0, 9_000_000_000, 1_000_000_000, 400_000_000)
+
+
+def record(**changes: object) -> StudyRecord:
+    """The procedure here: 1000 queries an iteration; in clear 1 s each, with TLS 1.2 s."""
+    made = STUDY.begin("postgresql")
+    made.version, made.complete = "17.5", True
+    made.proofs = [Proof(arm, witness, True, "", 1) for arm in ARMS for witness in WITNESSES]  # type: ignore[arg-type]
+    for arm, seconds in (("plain", [1.0, 1.1, 0.9, 1.0, 1.0]), ("encrypted", [1.2] * 5)):
+        for name in OPERATIONS:
+            made.runs.append(StudyRun(name, arm, 0.0, {"queries": 1000.0}, {"seconds": seconds}, [HOST]))
+    for name, value in changes.items():
+        setattr(made, name, value)
+    return made
+
+
+def cell(name: str, ratio: float = 0.98) -> Cell:
+    """Ours: 2 % fewer operations a second with TLS, 1.5 to 2.5."""
+    host = {each: {"mean": 10.0} for each in (*published.COUNTERS, "memory_available_bytes")}
+    arms = {
+        "plain": {"throughput": 5000.0, "server_cpu_us_per_op": 100.0, "host": host},
+        "encrypted": {"throughput": 4900.0, "server_cpu_us_per_op": 103.0, "host": host},
+    }
+    rate, cpu = Estimate(ratio, ratio - 0.005, ratio + 0.005), Estimate(1.03, 1.029, 1.031)
+    return Cell(
+        "postgresql", "17.5", "transit", "tls", f"mysql-tls/{name}", 1, "ok", "full",
+        verdict="differs", overhead={"throughput": rate, "server_cpu_per_op": cpu}, arms=arms,
+    )  # fmt: skip
+
+
+def compared(**changes: object) -> StudyResult:
+    return STUDY.compare(record(**changes), [cell(name) for name in OPERATIONS])
+
+
+# ── published ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_published_times_are_the_studys() -> None:
+    assert published.times(STUDY) == {
+        "insert": {"plain": 31.487, "encrypted": 31.924},
+        "select": {"plain": 61.164, "encrypted": 68.137},
+        "update": {"plain": 55.381, "encrypted": 56.788},
+        "delete": {"plain": 61.744, "encrypted": 62.129},
+    }
+
+
+def test_every_published_row_adds_up_to_all_cpu_time() -> None:
+    for columns in published.cpu(STUDY).values():
+        for column in columns.values():
+            for row in column.rows:
+                if len(row) == len(published.COUNTERS):
+                    assert sum(row.values()) == pytest.approx(100, abs=0.05)
+
+
+def test_the_last_row_is_told_apart_where_it_is_the_average_of_those_above() -> None:
+    cpu = published.cpu(STUDY)
+    without = {(name, arm) for name in cpu for arm in ARMS if not cpu[name][arm].average}
+    assert without == {("insert", "plain"), ("select", "encrypted")}
+    update = cpu["update"]["plain"]
+    assert update.average["system"] == 2.15
+    assert len(update.rows) == 13
+
+
+def test_means_with_and_without_the_average_counted_again_are_those_counted_by_hand() -> None:
+    rows = ({"system": 1.0, "idle": 99.5}, {"system": 3.0, "idle": 50.0})
+    column = published.Column(rows, {"system": 2.3, "idle": 70.0})
+    assert column.mean("system") == 2.0
+    assert column.mean_as_quoted("system") == pytest.approx(2.1)
+    assert (column.edges, column.inner().mean("system")) == (1, 3.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "plain", "encrypted"),
+    [("insert", 5.945, 6.404), ("select", 14.109, 17.535), ("update", 2.178, 1.258), ("delete", 7.784, 7.864)],
+)
+def test_mean_system_is_that_of_the_tables(name: str, plain: float, encrypted: float) -> None:
+    columns = published.cpu(STUDY)[name]
+    assert columns["plain"].mean("system") == pytest.approx(plain, abs=0.001)
+    assert columns["encrypted"].mean("system") == pytest.approx(encrypted, abs=0.001)
+
+
+def test_a_value_that_was_left_blank_is_no_zero() -> None:
+    first = published.cpu(STUDY)["insert"]["encrypted"].rows[0]
+    assert "iowait" not in first
+    assert first["idle"] == 99.6
+
+
+# ── procedure ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_a_file_has_a_statement_for_each_person_and_is_the_same_for_a_seed(operation: str) -> None:
+    lines = list(procedure.statements(operation, 300, 4))
+    assert len(lines) == 300
+    assert lines == list(procedure.statements(operation, 300, 4))
+    assert all(each.upper().startswith(operation.upper()) for each in lines)
+    assert len(set(lines)) == (1 if operation == "select" else 300)
+    assert not any(";" in each for each in lines)
+
+
+@pytest.mark.parametrize(("value", "wanted"), [(1234.9, 1200), (99.9, 99), (7.2, 7), (10_500, 10_000), (0.4, 0)])
+def test_query_counts_are_round_and_never_more_than_fits(value: float, wanted: int) -> None:
+    assert procedure.rounded(value) == wanted
+
+
+# ── three columns ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_each_column_is_counted_from_its_own_source() -> None:
+    cost = next(
+        each for each in compared().figures if (each.operation, each.figure, each.arm) == ("select", "time", "cost")
+    )
+    assert cost.published == pytest.approx(68.137 / 61.164)
+    assert cost.here == pytest.approx(1.2)
+    assert cost.ours == pytest.approx(1 / 0.98)
+    assert cost.low == pytest.approx(1 / 0.985)
+    assert cost.high == pytest.approx(1 / 0.975)
+    plain = next(
+        each for each in compared().figures if (each.operation, each.figure, each.arm) == ("update", "time", "plain")
+    )
+    assert plain.here == pytest.approx(10.0), "1000 queries in 1 s are 10 s for as many as were published"
+    assert plain.ours == pytest.approx(2.0)
+
+
+def test_a_shorter_last_row_counts_for_its_time_only() -> None:
+    short = HostSample(6.0, 1.0, 100.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0, 0, 0)
+    assert compare.mean_of([HOST, short], "user") == pytest.approx((5 * 40 + 100) / 6)
+    assert compare.mean_of([], "user") is None
+
+
+def test_the_table_is_eighty_wide_and_prints_times_cpu_and_memory_side_by_side() -> None:
+    text = table.render(compared())
+    assert all(len(each) <= 80 for each in text.splitlines()), [each for each in text.splitlines() if len(each) > 80]
+    lines = [" ".join(each.split()) for each in text.splitlines()]
+    assert "plain → TLS MySQL 8.0.33 postgresql 17.5 (95 % interval)" in lines
+    assert "time, s 61.16 → 68.14 10.00 → 12.00 2.00 → 2.04" in lines
+    assert "TLS costs +11.4 % +20.0 % +2.0 % (+1.5 to +2.6)" in lines
+    assert "server's CPU, µs not published - 100.0 → 103.0" in lines
+    assert "TLS costs - - +3.00 % (+2.90 to +3.10)" in lines
+    assert "%system 2.18 → 1.26 15.00 → 15.00 10.00 → 10.00" in lines
+    assert "RAM used, MB not published 1,000 → 1,000 -" in lines
+    assert sum(each.startswith("server's RAM") for each in lines) == len(OPERATIONS)
+
+
+def test_findings_say_what_was_counted() -> None:
+    text = " ".join(compared().findings)
+    for words in (
+        "No published figure has an interval: insert +1.4 %, select +11.4 %, update +2.5 %, delete +0.6 %",
+        "insert 22%",  # 1.1 against 0.9
+        "another cost than that for insert +20.0 %, not +1.5 % to +2.6 %",
+        "never checks the certificate",
+        "select 70 s of rows for a time of 61 s",
+        "The last row of 6 of the 8 CPU tables is the average",
+        "5 rows show a machine that does nothing",
+        "update %system 2.18 → 1.26, %user 37.17 → 39.26",
+        "For UPDATE %system falls with TLS on",
+        "During DELETE %user falls from 26 to 5",
+    ):
+        assert words in text, words
+
+
+def test_agreement_is_not_called_a_difference() -> None:
+    same = record()
+    same.runs = [
+        StudyRun(each.operation, each.arm, 0.0, each.load, {"seconds": [1.02 if each.arm == "encrypted" else 1.0] * 5})
+        for each in same.runs
+    ]
+    text = " ".join(STUDY.compare(same, [cell(name) for name in OPERATIONS]).findings)
+    assert "another cost" not in text
+    assert findings.IN_TURNS in text
+
+
+def test_without_proof_nothing_of_the_procedure_is_printed() -> None:
+    found = compared(proofs=[Proof(arm, "client", arm == "plain", "in clear", 1) for arm in ARMS])
+    assert not found.complete
+    assert "not proven" in found.procedure
+    assert all(each.here is None for each in found.figures)
+
+
+def test_a_run_that_was_cut_off_shows_what_it_has() -> None:
+    whole = record()
+    found = STUDY.compare(record(runs=whole.runs[:4], complete=False), [])
+    assert "it was cut off" in found.procedure
+    assert not found.complete
+    assert table.render(found)
+    assert table.render(STUDY.compare(STUDY.begin("postgresql"), []))
+
+
+def test_a_cell_without_a_number_leaves_its_column_empty() -> None:
+    failed = Cell("postgresql", "", "transit", "tls", "mysql-tls/select", 1, "failed", "full", reason="gone")
+    cost = next(
+        each
+        for each in STUDY.compare(record(), [failed]).figures
+        if (each.operation, each.figure, each.arm) == ("select", "time", "cost")
+    )
+    assert cost.ours is None
+    assert re.search(
+        r"TLS costs +\+11\.4 % +\+20\.0 % +-$", table.render(STUDY.compare(record(), [failed])), re.MULTILINE
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "wanted"),
+    [(-0.04, 1, "0.0"), (0.0, 0, "0"), (1.44, 1, "+1.4"), (-0.3, 1, "-0.3"), (10.0, 0, "+10")],
+)
+def test_a_cost_that_rounds_to_nothing_has_no_sign(value: float, digits: int, wanted: str) -> None:
+    assert table.signed(value, digits) == wanted
+
+
+def test_sizes_of_a_study_are_its_own() -> None:
+    small = MysqlTls(rows=200, iterations=2, queries=40)
+    assert small.spec("postgresql", 10.0, 1).cells[0].rows == 200
+    assert small.begin("postgresql").settings["iterations"] == 2

@@ -1,0 +1,265 @@
+"""traps: ways in which MySQL and MariaDB seem encrypted and are not, or differ between the arms in more than encryption.
+
+Each is made to happen on a real server; then the witnesses must notice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ciphercost import prove, workloads
+from ciphercost.agent import Agent
+from ciphercost.engines import Server
+from ciphercost.errors import AgentError, Unproven
+from ciphercost.model import ARMS, Arm, Proof
+from ciphercost.mysql_family import USER
+from ciphercost.relay import Relay
+from conftest import RequireServer
+from mysql_servers import CANARY, OFF, SERVERS, TLS, House, house
+
+
+@pytest.fixture(scope="module", params=SERVERS)
+def home(
+    request: pytest.FixtureRequest, require_server: RequireServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[House]:
+    name, _, version = request.param.partition("@")
+    with house(require_server(name, version), tmp_path_factory.mktemp("logs")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def with_tls(home: House) -> Iterator[Server]:
+    with home.started(certificate="ecdsa-p256") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def without_tls(home: House) -> Iterator[Server]:
+    with home.started(OFF[home.engine.name]) as server:
+        yield server
+
+
+def only(home: House, name: str) -> None:
+    if home.engine.name != name:
+        pytest.skip(f"a trap of {name} alone")
+
+
+def hear(home: House, server: Server, **factors: str) -> list[Proof]:
+    with Agent() as agent:
+        return prove.prove(home.engine, TLS, home.twins(server, **factors), agent, 1)[0]
+
+
+# ── falling back to clear ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_client_that_prefers_tls_falls_back_silently_and_ours_does_not(home: House, without_tls: Server) -> None:
+    lenient = {
+        "mysql": ["--ssl-mode=PREFERRED", "--get-server-public-key"],
+        "mariadb": ["--ssl", "--skip-ssl-verify-server-cert"],
+    }
+    done = home.client(without_tls, home.engine.tls_witness, *lenient[home.engine.name])
+    assert (done.returncode, done.stdout.strip()) == (0, "f")  # it was asked for TLS, and said nothing
+    for verify in ("full", "ca", "require"):
+        proofs = hear(home, without_tls, verify=verify)
+        assert [proof.witness for proof in proofs if proof.arm == "encrypted"] == ["client"]
+        reason = prove.unproven(proofs, TLS)
+        assert "client witness, encrypted arm: the server does not offer TLS [tls]" in reason
+    with pytest.raises(Unproven):
+        prove.require(proofs, TLS)
+
+
+def test_with_tls_at_the_server_all_witnesses_speak_for_both_arms(home: House, with_tls: Server) -> None:
+    """The other direction: the same proof passes where nothing is wrong."""
+    proofs = hear(home, with_tls, certificate="ecdsa-p256")
+    assert prove.unproven(proofs, TLS) == ""
+
+
+# ── a wire that says nothing ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_unix_socket_leaves_nothing_on_the_wire_and_that_proves_nothing(home: House) -> None:
+    with (
+        home.started({"socket": "s"}) as server,
+        Relay("127.0.0.1", int(str(server.connection()["port"]))) as relay,
+    ):
+        assert server.directory is not None
+        password = server.connection()["password"]
+        home.client(server, f"CREATE USER {USER}@localhost IDENTIFIED BY '{password}'", *home.clear())
+        through = ["-hlocalhost", f"-P{relay.port}", f"--socket={server.directory / 'data' / 's'}", "--database="]
+        done = home.client(server, f"SELECT '{CANARY}'", *through)
+        sent, received = bytes(relay.to_server), bytes(relay.to_client)
+    assert CANARY in done.stdout, done.stderr  # a port was named, and the socket was taken
+    assert (sent, received) == (b"", b"")
+    for arm in ARMS:
+        assert prove.judge_wire(sent, received, CANARY, arm) == (False, prove.NULL_SEEN)
+
+
+def test_compression_hides_the_canary_but_is_not_taken_for_encryption(home: House, with_tls: Server) -> None:
+    port = int(str(with_tls.connection()["port"]))
+    compress = ["--compression-algorithms=zlib"] if home.engine.name == "mysql" else ["--compress"]
+    wire: dict[str, tuple[bytes, bytes]] = {}
+    for name, options in (("compressed", compress), ("plain", [])):
+        with Relay("127.0.0.1", port) as relay:
+            statement = f"SELECT '{CANARY}', REPEAT('{CANARY}', 50)"
+            done = home.client(with_tls, statement, *home.clear(), f"-P{relay.port}", *options)
+            wire[name] = bytes(relay.to_server), bytes(relay.to_client)
+        assert done.stdout.split() == [CANARY, CANARY * 50], done.stderr
+    assert prove.judge_wire(*wire["plain"], CANARY, "plain")[0]
+    assert wire["compressed"][1].count(CANARY.encode()) < wire["plain"][1].count(CANARY.encode()) - 40
+    # Even where not one canary is left (a longer word, another algorithm): absence alone is not encryption.
+    sent, received = (part.replace(CANARY.encode(), b"\x78\x9c") for part in wire["compressed"])
+    assert not prove.judge_wire(sent, received, CANARY, "encrypted")[0]
+    passed, detail = prove.judge_wire(sent, received, CANARY, "plain")
+    assert (passed, "compressed, or encrypted?" in detail) == (False, True)
+
+
+# ── logins that differ ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def log_in(agent: Agent, fields: dict[str, object]) -> str:
+    auth: str = agent.connect("a", **fields)["auth"]
+    agent.disconnect("a")
+    return auth
+
+
+def test_the_first_login_in_clear_is_an_rsa_exchange_and_the_next_is_not(home: House) -> None:
+    only(home, "mysql")
+    with home.started(certificate="ecdsa-p256") as server, Agent() as agent:
+        fields = home.fields(server, "plain")
+        assert log_in(agent, fields) == "caching_sha2_password full (RSA)"
+        assert log_in(agent, fields) == "caching_sha2_password fast"
+    with home.started(certificate="ecdsa-p256") as server, Agent() as agent:
+        assert log_in(agent, home.fields(server, "encrypted", certificate="ecdsa-p256")) == (
+            "caching_sha2_password full (TLS)"
+        )
+        assert log_in(agent, home.fields(server, "plain")) == "caching_sha2_password fast"
+
+
+@pytest.mark.parametrize("session", [1, 2])
+def test_once_proven_both_arms_log_in_alike_whichever_is_first(home: House, session: int) -> None:
+    with home.started(certificate="ecdsa-p256") as server, Agent() as agent:
+        twins = home.twins(server, certificate="ecdsa-p256")
+        proofs, connected = prove.prove(home.engine, TLS, twins, agent, session)
+        prove.require(proofs, TLS)
+        for arm in twins.connect:
+            answer = agent.connect(arm, **twins.connect[arm], per_request=True) | {"per_request": True}
+            assert answer["auth"] in ("caching_sha2_password fast", "mysql_native_password")
+            prove.load_connections(home.engine, TLS, agent, arm, answer, connected)
+
+
+def test_a_cache_that_was_flushed_in_between_is_noticed(home: House) -> None:
+    only(home, "mysql")
+    with home.started(certificate="ecdsa-p256") as server, Agent() as agent:
+        twins = home.twins(server, certificate="ecdsa-p256")
+        _, connected = prove.prove(home.engine, TLS, twins, agent, 1)
+        agent.connect("admin", **twins.connect["plain"])
+        agent.query("admin", "FLUSH PRIVILEGES")
+        arm: Arm = "plain"
+        answer = agent.connect(arm, **twins.connect[arm], per_request=True) | {"per_request": True}
+        with pytest.raises(Unproven, match=r"plain arm: the load logs in by .*full \(RSA\), proven was .*fast"):
+            prove.load_connections(home.engine, TLS, agent, arm, answer, connected)
+
+
+# ── not what was asked for ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("factors", "narrowed"),
+    [
+        ({"version": "1.2", "cipher": "aes256-gcm"}, {"ssl-cipher": "ECDHE-ECDSA-AES128-GCM-SHA256"}),
+        ({"version": "1.3"}, {"tls-version": "TLSv1.2"}),
+        ({"version": "1.2"}, {"tls-version": "TLSv1.3"}),
+    ],
+    ids=["suite", "no-1.3", "no-1.2"],
+)
+def test_a_server_that_offers_something_else_is_refused_in_clear_words(
+    home: House, factors: dict[str, str], narrowed: dict[str, str]
+) -> None:
+    with home.started(narrowed, certificate="ecdsa-p256") as server:
+        proofs = hear(home, server, certificate="ecdsa-p256", **factors)
+        reason = prove.unproven(proofs, TLS)
+    assert reason.startswith("client witness, encrypted arm: ")
+    assert "[tls]" in reason
+
+
+def test_a_tls_13_suite_that_the_server_lacks_is_refused(home: House) -> None:
+    only(home, "mysql")
+    with home.started({"tls-ciphersuites": "TLS_AES_128_GCM_SHA256"}, certificate="ecdsa-p256") as server:
+        factors = {"certificate": "ecdsa-p256", "version": "1.3"}
+        assert "[tls]" in prove.unproven(hear(home, server, **factors, cipher="aes256-gcm"), TLS)
+        assert prove.unproven(hear(home, server, **factors, cipher="aes128-gcm"), TLS) == ""
+
+
+def test_a_negotiation_other_than_the_one_asked_for_is_named() -> None:
+    asked = {"tls_max": "1.3", "tls_ciphers": "A", "tls_groups": "X25519"}
+    answer = {"protocol": "TLSv1.3", "cipher": "A", "group": "X25519", "resumed": 0}
+    assert prove.other_than_asked(answer, asked) == ""
+    for change in ({"protocol": "TLSv1.2"}, {"cipher": "B"}, {"group": "P-256"}, {"resumed": 1}):
+        assert prove.other_than_asked({**answer, **change}, asked) != ""
+    assert prove.other_than_asked({**answer, "resumed": 1}, {**asked, "resumption": True}) == ""
+
+
+# ── resumption ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("version", ["1.2", "1.3"])
+@pytest.mark.parametrize("resumption", ["off", "on"])
+def test_sessions_are_resumed_if_and_only_if_the_factor_says_so(
+    home: House, with_tls: Server, version: str, resumption: str
+) -> None:
+    factors = {"version": version, "resumption": resumption, "certificate": "ecdsa-p256"}
+    TLS.fits(home.engine, TLS.check(factors))
+    program = workloads.prepare(workloads.get("connect"), home.engine.dialect, {})
+    with Agent() as agent:
+        agent.program(program)
+        fields = home.fields(with_tls, "encrypted", **factors)
+        answer = agent.connect("encrypted", **fields, per_request=True)
+        assert answer["resumed"] == 0  # the first has nothing to resume
+        done = agent.slice("encrypted", 60, discard=0.0, operations=20)
+        assert (done.errors, done.operations) == (0, 20)
+        if resumption == "off":
+            assert done.resumed == 0
+        else:
+            assert done.resumed == done.connects == 20
+
+
+# ── a server that enforces encryption ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_errors_by_which_clear_is_refused_are_known(home: House) -> None:
+    with home.started({"require-secure-transport": "ON"}, certificate="ecdsa-p256") as server, Agent() as agent:
+        agent.connect("a", **home.fields(server, "encrypted", certificate="ecdsa-p256"))
+        with pytest.raises(AgentError) as caught:
+            agent.connect("b", **home.fields(server, "plain"))
+        assert caught.value.code in home.engine.refuses_clear
+    with home.started(certificate="ecdsa-p256") as server, Agent() as agent:
+        agent.connect("a", **home.fields(server, "encrypted", certificate="ecdsa-p256"))
+        agent.query("a", "CREATE USER strict@'127.0.0.1' IDENTIFIED BY 'word' REQUIRE SSL")
+        strict = {"user": "strict", "password": "word", "database": ""}
+        agent.connect("c", **home.fields(server, "encrypted", certificate="ecdsa-p256") | strict)
+        with pytest.raises(AgentError) as caught:
+            agent.connect("d", **home.fields(server, "plain") | strict)
+        assert caught.value.code in home.engine.refuses_clear
+
+
+# ── a database of our own ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_database_of_ours_is_made_marked_found_and_dropped(home: House, with_tls: Server, tmp_path: Path) -> None:
+    engine, fields = home.engine, home.fields(with_tls, "plain")
+    with Agent(log=tmp_path / "agent.log") as agent:
+        before = engine.schemas(agent, fields)
+        agent.connect("user", **fields)
+        agent.query("user", "CREATE DATABASE `ciphercost_o``dd`")
+        engine.make_schema(agent, fields, "ciphercost_run_1", "run-1")
+        with pytest.raises(AgentError, match="exists"):
+            engine.make_schema(agent, fields, "ciphercost_run_1", "run-2")
+        assert engine.schemas(agent, fields) == {**before, "ciphercost_run_1": "run-1", "ciphercost_o`dd": ""}
+        agent.connect("inside", **(fields | engine.in_schema("ciphercost_run_1")))
+        assert agent.query("inside", "SELECT DATABASE()") == [["ciphercost_run_1"]]
+        engine.drop_schema(agent, fields, "ciphercost_run_1")
+        engine.drop_schema(agent, fields, "ciphercost_o`dd")
+        assert engine.schemas(agent, fields) == before
