@@ -18,12 +18,13 @@ import numpy as np
 from ciphercost import engines, guard, mechanisms, record, workloads
 from ciphercost.agent import Agent
 from ciphercost.engines import Installation
+from ciphercost.pki import Pki
 from ciphercost.statistics import session_interval
 from peers import ROWS, Mysqlslap, Peer, Pgbench, Sysbench
 from run import Row
 
-SECONDS = 3
-BLOCKS = 6
+SECONDS = 2
+BLOCKS = 5
 AIM = 1.0
 
 
@@ -76,6 +77,9 @@ def server(match: Match, cpus: list[int]) -> Iterator[tuple[Installation, dict[s
         installation = engine.find(match.version)
         directory = scratch / "server"
         engine.initialise(installation, directory, run_guard)
+        # sysbench can't speak TLS without a client's certificate; the server's own will do.
+        secrets.mkdir(mode=0o700, exist_ok=True)
+        Pki(secrets / "tls-rsa2048", "rsa2048", both_ends=True)
         settings = tls.server_settings(engine, factors, secrets)
         running = engine.start(installation, directory, run_guard, cpus=cpus, settings=settings, logs=Path(logs))
         try:

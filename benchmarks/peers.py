@@ -130,8 +130,10 @@ class Sysbench:
         argv += [f"--threads={clients}", "--tables=1", f"--table-size={ROWS}", "--rand-type=uniform"]
         argv += [f"--time={seconds}", "--events=0"] if seconds else ["--time=0", f"--events={clients}"]
         if encrypted(fields):
-            # It looks for these names where it stands; the server asks for no client's certificate, and is shown none.
-            shutil.copyfile(str(fields["tls_ca"]), self.directory / "cacert.pem")
+            # It looks for these names where it stands.
+            pem = Path(str(fields["tls_ca"])).parent
+            for name, source in (("cacert", "ca.pem"), ("client-cert", "server.pem"), ("client-key", "server.key")):
+                shutil.copyfile(pem / source, self.directory / f"{name}.pem")
             argv += ["--mysql-ssl=on"]
         text, cpu_seconds = timed([*argv, "run"], cpu, environment, self.directory)
         done = number(r"transactions:\s+(\d+)", text)
@@ -152,9 +154,10 @@ class Mysqlslap:
 
     def __init__(self, directory: Path, programs: Path) -> None:
         self.directory = directory
-        self.program = next(
-            (str(programs / name) for name in ("mysqlslap", "mariadb-slap") if (programs / name).exists()), ""
-        )
+        places = [
+            place / name for place in (programs, programs.parent / "bin") for name in ("mariadb-slap", "mysqlslap")
+        ]
+        self.program = next((str(each) for each in places if each.exists()), "")
         self._rate = 5000.0
 
     def slice(self, fields: dict[str, object], clients: int, cpu: int, seconds: int) -> Slice:

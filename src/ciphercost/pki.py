@@ -32,7 +32,8 @@ class Pki:
 
     The server certificate is for localhost and 127.0.0.1. For tests that must fail, `name` makes one for that name alone, and
     `expired` one that ended an hour ago. `owner` is the uid and gid that reads the key, if it isn't the user that servers run
-    as. `reuse` keeps what an earlier call made. The CA's own key is never written.
+    as. `reuse` keeps what an earlier call made; `both_ends`: a client may show the certificate too. The CA's own key is never
+    written.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class Pki:
         name: str = "",
         expired: bool = False,
         reuse: bool = False,
+        both_ends: bool = False,
     ) -> None:
         if certificate not in CERTIFICATES:
             raise UsageError(f"unknown certificate '{certificate}': {nearest(certificate, CERTIFICATES)}")
@@ -60,7 +62,7 @@ class Pki:
         ca_key = CERTIFICATES[certificate]()  # of the same kind: the client checks its signature in every handshake
         ca = _authority(ca_key, now - DAY, now + DAY)
         key = CERTIFICATES[certificate]()
-        server = _server(key, ca, ca_key, begin, end, name)
+        server = _server(key, ca, ca_key, begin, end, name, both_ends=both_ends)
 
         _write(self.ca, ca.public_bytes(serialization.Encoding.PEM), 0o644)
         _write(self.certificate, server.public_bytes(serialization.Encoding.PEM), 0o644)
@@ -90,7 +92,10 @@ def _server(
     begin: datetime.datetime,
     end: datetime.datetime,
     name: str,
+    *,
+    both_ends: bool,
 ) -> x509.Certificate:
+    purposes = [ExtendedKeyUsageOID.SERVER_AUTH, *([ExtendedKeyUsageOID.CLIENT_AUTH] if both_ends else [])]
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name or "localhost")])
     alternatives: list[x509.GeneralName] = [x509.DNSName(name or "localhost")]
     if not name:
@@ -100,7 +105,7 @@ def _server(
         _builder(subject, ca.subject, key, begin, end)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(digital_signature=True, key_encipherment=rsa_key), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.ExtendedKeyUsage(purposes), critical=False)
         .add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key()), critical=False)
         .sign(ca_key, hashes.SHA256())
