@@ -227,7 +227,7 @@ def test_every_workload_can_be_loaded_and_its_check_answers(home: House, plain_s
     program = workloads.prepare(workload, home.engine.dialect, given)
     database = "w_" + name.replace("-", "_")
     check = f"{program.check};" if program.check else ""
-    script = "".join(f"{part};\n" for part in program.load) + check
+    script = "".join(f"{step.sql};\n" for step in program.load) + check
     done = home.client(plain_server, f"CREATE DATABASE {database}; USE {database}; {script}", *home.clear())
     assert done.returncode == 0, done.stderr
     if name == "bulk-read":

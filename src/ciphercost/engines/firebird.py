@@ -250,6 +250,7 @@ class Firebird(Engine):
     dialect = "firebird"
     mechanisms = ("wire-crypt", "none")
     schemes = MappingProxyType({"firebird": "wire-crypt"})
+    refuses_clear = ("28000",)  # WireCrypt = Required
     tls_witness = (
         "SELECT MON$WIRE_ENCRYPTED, TRIM(IIF(MON$WIRE_ENCRYPTED, 'wire-crypt', '')), TRIM(COALESCE(MON$WIRE_CRYPT_PLUGIN, '')) "
         "FROM MON$ATTACHMENTS WHERE MON$ATTACHMENT_ID = CURRENT_CONNECTION"
