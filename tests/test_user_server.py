@@ -41,15 +41,17 @@ def unchanged(server: UserServer) -> Iterator[None]:
     assert server.state() == before
 
 
+def target(server: UserServer) -> str:
+    return f"{server.engine.name}:{server.mechanism}"
+
+
 def run(server: UserServer, *argv: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    target = f"{server.engine.name}:tls"
     return ciphercost(
         "run",
-        target,
+        target(server),
         "--url",
         server.url,
-        "--ca",
-        str(server.ca),
+        *server.by_ca,
         *argv,
         cwd=cwd,
         **{**server.environment, **environment},
@@ -61,7 +63,7 @@ class Going:
 
     def __init__(self, server: UserServer, directory: Path, *argv: str) -> None:
         self.server = server
-        command: list[str] = [str(CLI), "run", f"{server.engine.name}:tls", "--url", server.url, "--ca", str(server.ca)]
+        command: list[str] = [str(CLI), "run", target(server), "--url", server.url, *server.by_ca]
         command += ["--quick", "--time", "120s", "--no-progress", "-o", str(directory / "run"), *argv]
         self.process = subprocess.Popen(
             command,
@@ -257,7 +259,13 @@ def test_a_schema_that_is_there_already_is_neither_used_nor_dropped(
     monkeypatch.setattr(pipeline, "new_id", lambda: run_id)
     for name, value in server.environment.items():
         monkeypatch.setenv(name, value)
-    cell = model.CellSpec(server.engine.name, "tls", regime="one-core", url=server.url, ca=str(server.ca))
+    cell = model.CellSpec(
+        server.engine.name,
+        server.mechanism,
+        regime="one-core",
+        url=server.url,
+        ca=str(server.ca) if server.by_ca else "",
+    )
     # Even one that bears this very run's mark: this process has not made it.
     for mark in ("another-run on elsewhere by 1:1:x", str(schemas.mark_of(run_id))):
         server.make(schemas.name_for(run_id), mark)
@@ -279,7 +287,7 @@ def test_a_user_who_may_make_no_schema_is_told_what_to_grant(tmp_path: Path, ser
     before = server.state()
     try:
         url = server.url_for("limited")
-        argv = ("run", f"{server.engine.name}:tls", "--url", url, "--ca", str(server.ca), *SHORT)
+        argv = ("run", target(server), "--url", url, *server.by_ca, *SHORT)
         done = ciphercost(*argv, cwd=tmp_path, **{server.engine.password_from: "limited"})
         said = " ".join(done.stdout.split())
         assert done.returncode == 1, done.stdout + done.stderr
@@ -304,7 +312,7 @@ def test_a_server_that_can_not_be_reached_or_entered_is_said_so(
         "host": server.url_for(user, host="no-such-host.invalid"),
     }[wrong]
     argv = {
-        "run": ("run", f"{server.engine.name}:tls", "--url", url, *SHORT),
+        "run": ("run", target(server), "--url", url, *SHORT),
         "calibrate": ("calibrate", server.engine.name, "--url", url, "--quick", "--time", "4s", "--no-progress"),
         "clean": ("clean", "--url", url),
         "prove": ("prove", url),
@@ -347,7 +355,7 @@ def test_where_the_servers_processes_can_not_be_seen_there_are_client_side_figur
     # Behind something that is no server, as behind a pooler or on another machine.
     with Relay("127.0.0.1", int(str(server.fields["port"]))) as relay:
         url = server.url_for(str(server.fields["user"]), port=relay.port)
-        argv = ("run", f"{server.engine.name}:tls", "--url", url, "--ca", str(server.ca), *SHORT, "--json", "out.json")
+        argv = ("run", target(server), "--url", url, *server.by_ca, *SHORT, "--json", "out.json")
         done = ciphercost(*argv, cwd=tmp_path, **server.environment)
     assert done.returncode == 0, done.stdout + done.stderr
     cell = result_of(tmp_path)["cells"][0]

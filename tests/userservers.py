@@ -12,7 +12,7 @@ from ciphercost import engines, guard, mechanisms, pki, record
 from ciphercost.agent import Agent
 from ciphercost.engines import Installation, Server
 
-ENGINES = ["postgresql", "mysql", "mariadb"]
+ENGINES = ["postgresql", "mysql", "mariadb", "firebird"]
 """Servers that the tests of a user's own server run on. Adding one is adding its name here, and what follows of it below."""
 
 CATALOGUE: dict[str, list[str]] = {
@@ -90,6 +90,9 @@ class UserServer:
         self.ca = ca
         self.fields = server.connection()
         self.url = self.url_for(str(self.fields["user"]))
+        self.mechanism = next(iter(self.engine.schemes.values()))
+        self.by_ca = ["--ca", str(ca)] if self.mechanism == "tls" else []
+        """Flags that name the server's authority, where it has one."""
         self.environment = {self.engine.password_from: str(self.fields["password"])}
 
     def url_for(self, user: str, port: int = 0, host: str = "localhost") -> str:
@@ -121,7 +124,9 @@ class UserServer:
     def state(self) -> list[object]:
         """All of the server, as its catalogue and (where there is such a program) its own dump have it."""
         seen: list[object] = [self.ask(each) for each in CATALOGUE[self.engine.name]]
-        return [*seen, *self._dump()]
+        # Where a schema of ours is a database of its own, it is a file.
+        files = sorted(path.name for path in (self.server.directory or Path()).rglob("*.fdb"))
+        return [*seen, *files, *self._dump()]
 
     def _dump(self) -> list[str]:
         program = Path(self.installation.location) / "pg_dumpall"
@@ -145,15 +150,17 @@ class UserServer:
 
 @contextmanager
 def user_server(name: str, directory: Path) -> Iterator[UserServer]:
-    """A server with TLS and some things of the user's on it. Its CA's certificate lies in the directory."""
+    """A server that encrypts, with some things of the user's on it. Its CA's certificate lies in the directory."""
     engine = engines.get(name)
     with guard.Guard(record.new_id()) as run_guard:
         scratch = guard.scratch(run_guard.run_id, run_guard)
-        made = pki.Pki(scratch / "secrets", certificate="ecdsa-p256")
-        guard.hand_over(scratch / "secrets")
         ca = directory / "ca.pem"
-        ca.write_bytes(made.ca.read_bytes())
-        settings = engine.tls_settings(made, mechanisms.get("tls").check({}))
+        settings = {}
+        if "tls" in engine.mechanisms:
+            made = pki.Pki(scratch / "secrets", certificate="ecdsa-p256")
+            guard.hand_over(scratch / "secrets")
+            ca.write_bytes(made.ca.read_bytes())
+            settings = engine.tls_settings(made, mechanisms.get("tls").check({}))
         installation = engine.find()
         engine.initialise(installation, scratch / "server", run_guard)
         server = engine.start(installation, scratch / "server", run_guard, settings=settings, logs=directory)

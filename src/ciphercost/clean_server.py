@@ -39,7 +39,7 @@ def sweep(url: str, engine_name: str = "", ca: str = "", wanted: Sequence[str] =
         Agent(log=Path(logs) / "agent.log") as agent,
     ):
         server = engine.start(engine.find(url=url), Path(logs), run_guard)
-        fields = server.connection() | {"tls": "off"}
+        fields = server.connection()
         if ca:
             fields |= {"tls": "verify-full", "tls_ca": str(Path(ca).absolute())}
         try:

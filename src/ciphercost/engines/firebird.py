@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import getpass
+import itertools
 import os
 import re
 import secrets
@@ -248,6 +249,7 @@ class Firebird(Engine):
     dialect = "firebird"
     mechanisms = ("wire-crypt", "none")
     schemes = MappingProxyType({"firebird": "wire-crypt"})
+    password_from = "ISC_PASSWORD"  # noqa: S105 - where it is, not what it is
     tls_witness = (
         "SELECT MON$WIRE_ENCRYPTED, IIF(MON$WIRE_ENCRYPTED, 'wire-crypt', ''), TRIM(COALESCE(MON$WIRE_CRYPT_PLUGIN, '')) "
         "FROM MON$ATTACHMENTS WHERE MON$ATTACHMENT_ID = CURRENT_CONNECTION"
@@ -420,7 +422,7 @@ class Firebird(Engine):
         """Firebird 4 has no schemas: a database file beside the user's own, with a comment that names the run."""
         path = self._beside(agent, fields, name)
         try:
-            agent.connect("schema", **fields, database=path, create=True)
+            agent.connect("schema", **{**fields, "database": path, "create": True})
         except AgentError as error:
             raise AgentError(
                 f"can't make {path} on that server: {error}. It must let user {fields.get('user')} create databases there "
@@ -451,16 +453,23 @@ class Firebird(Engine):
         Names are tried that runs have whose directories are in ./runs, or whose scratch is left. A database of a run of
         another machine, or of a run whose directory is gone, isn't found; it lies beside the user's database.
         """
-        found = {}
-        for name in sorted({f"{PREFIX}{run.replace('-', '_')}" for run in _known_runs()}):
-            path = self._beside(agent, fields, name)
-            try:
-                agent.connect("schema", **{**fields, "database": path})
-            except AgentError:
-                continue
-            found[name] = _mark(agent, "schema")
-            agent.disconnect("schema")
+        found: dict[str, str] = {}
+        for first in sorted({f"{PREFIX}{run.replace('-', '_')}" for run in _known_runs()} | set(self._files)):
+            # A run may have several, numbered in the order in which they were made.
+            for name in (f"{first}_{number}" if number else first for number in itertools.count()):
+                if name in found or not self._look(agent, fields, name, found):
+                    break
         return found
+
+    def _look(self, agent: Agent, fields: Mapping[str, object], name: str, found: dict[str, str]) -> bool:
+        """Whether there is a database of that name beside the user's; its mark goes into `found`."""
+        try:
+            agent.connect("schema", **{**fields, "database": self._beside(agent, fields, name)})
+        except AgentError:
+            return False
+        found[name] = _mark(agent, "schema")
+        agent.disconnect("schema")
+        return True
 
     def in_schema(self, name: str) -> dict[str, object]:
         return {"database": self._files[name]}
