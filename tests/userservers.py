@@ -12,7 +12,7 @@ from ciphercost import engines, guard, mechanisms, pki, record
 from ciphercost.agent import Agent
 from ciphercost.engines import Installation, Server
 
-ENGINES = ["postgresql", "mysql", "mariadb", "firebird"]
+ENGINES = ["postgresql", "mysql", "mariadb"]
 """Servers that the tests of a user's own server run on. Adding one is adding its name here, and what follows of it below."""
 
 CATALOGUE: dict[str, list[str]] = {
@@ -68,7 +68,6 @@ MINE["mariadb"] = MINE["mysql"]
 LIMITED: dict[str, list[str]] = {
     "postgresql": ["CREATE ROLE limited LOGIN PASSWORD 'limited'"],
     "mysql": ["CREATE USER limited IDENTIFIED BY 'limited'", "GRANT SELECT ON ciphercost.* TO limited"],
-    "firebird": ["CREATE USER limited PASSWORD 'limited'"],
 }
 LIMITED["mariadb"] = LIMITED["mysql"]
 """A user who may log in and make nothing."""
@@ -112,6 +111,11 @@ class UserServer:
         """Schemas that begin as ours do, with their marks."""
         with Agent() as agent:
             return self.engine.schemas(agent, self.fields)
+
+    def mark(self, name: str) -> str | None:
+        """Of the schema of this name; None where there is none."""
+        with Agent() as agent:
+            return self.engine.schema(agent, self.fields, name)
 
     def make(self, name: str, mark: str) -> None:
         with Agent() as agent:

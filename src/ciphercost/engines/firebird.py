@@ -453,23 +453,27 @@ class Firebird(Engine):
         Names are tried that runs have whose directories are in ./runs, or whose scratch is left. A database of a run of
         another machine, or of a run whose directory is gone, isn't found; it lies beside the user's database.
         """
+        self._beside(agent, fields, PREFIX)  # so that who can't log in is told so
         found: dict[str, str] = {}
-        for first in sorted({f"{PREFIX}{run.replace('-', '_')}" for run in _known_runs()} | set(self._files)):
+        for first in sorted(f"{PREFIX}{run.replace('-', '_')}" for run in set(_known_runs())):
             # A run may have several, numbered in the order in which they were made.
             for name in (f"{first}_{number}" if number else first for number in itertools.count()):
-                if name in found or not self._look(agent, fields, name, found):
+                if (mark := self.schema(agent, fields, name)) is None:
                     break
+                found[name] = mark
         return found
 
-    def _look(self, agent: Agent, fields: Mapping[str, object], name: str, found: dict[str, str]) -> bool:
-        """Whether there is a database of that name beside the user's; its mark goes into `found`."""
+    def schema(self, agent: Agent, fields: Mapping[str, object], name: str) -> str | None:
+        path = self._beside(agent, fields, name)
         try:
-            agent.connect("schema", **{**fields, "database": self._beside(agent, fields, name)})
+            agent.connect("schema", **{**fields, "database": path})
         except AgentError:
-            return False
-        found[name] = _mark(agent, "schema")
+            return None
+        mark = _mark(agent, "schema")
         agent.disconnect("schema")
-        return True
+        return mark
+
+    unlisted = "no client can list a Firebird's databases: looked for were those of runs in ./runs and in our scratch directory"
 
     def in_schema(self, name: str) -> dict[str, object]:
         return {"database": self._files[name]}
