@@ -19,6 +19,7 @@ from ciphercost.dialects import DIALECTS, KEY
 from ciphercost.errors import RunError, UsageError
 from ciphercost.owndata import TABLE, Load
 from ciphercost.workloads import Program
+from conftest import Require
 from tables import Table, differing, tables
 
 
@@ -75,10 +76,11 @@ def loader(engine_name: str, directory: Path) -> Iterator[tuple[Agent, dict[str,
 Own = tuple[str, Agent, dict[str, object]]
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def server(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, require_postgresql: object
-) -> Iterator[Own]:
+@pytest.fixture(scope="module", params=["sqlite", "postgresql", "mysql", "mariadb"])
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, require: Require) -> Iterator[Own]:
+    require(
+        list(engines.get(request.param).available()), f"no {request.param} here: `ciphercost install {request.param}`"
+    )
     with loader(request.param, tmp_path_factory.mktemp("logs")) as (agent, fields):
         yield request.param, agent, fields
 
@@ -180,16 +182,15 @@ def test_a_file_that_is_too_wide_is_refused_by_its_first_line(tmp_path: Path) ->
             owndata.program(path, "mixed-crud", name)
 
 
-@pytest.mark.parametrize("name", ["postgresql", "sqlite"])
-def test_a_table_as_wide_as_the_server_has_it_is_made_and_used(
-    tmp_path: Path, name: str, require_postgresql: object
-) -> None:
-    columns = DIALECTS[name].most_columns - 1
+@pytest.mark.parametrize("name", ["postgresql", "sqlite", "mysql", "mariadb"])
+def test_a_table_as_wide_as_the_server_has_it_is_made_and_used(tmp_path: Path, name: str, require: Require) -> None:
+    require(list(engines.get(name).available()), f"no {name} here: `ciphercost install {name}`")
+    columns = DIALECTS[engines.get(name).dialect].most_columns - 1
     path = written(
         ",".join(f"n{n}" for n in range(columns)) + ("\n" + ",".join(str(n % 10) for n in range(columns))) * 2 + "\n",
         tmp_path,
     )
-    program = owndata.program(path, "mixed-crud", name)
+    program = owndata.program(path, "mixed-crud", engines.get(name).dialect)
     with loader(name, tmp_path) as (agent, _):
         for step in program.load:
             agent.query("loader", step.sql)

@@ -68,7 +68,6 @@ MINE["mariadb"] = MINE["mysql"]
 LIMITED: dict[str, list[str]] = {
     "postgresql": ["CREATE ROLE limited LOGIN PASSWORD 'limited'"],
     "mysql": ["CREATE USER limited IDENTIFIED BY 'limited'", "GRANT SELECT ON ciphercost.* TO limited"],
-    "firebird": ["CREATE USER limited PASSWORD 'limited'"],
 }
 LIMITED["mariadb"] = LIMITED["mysql"]
 """A user who may log in and make nothing."""
@@ -90,6 +89,9 @@ class UserServer:
         self.ca = ca
         self.fields = server.connection()
         self.url = self.url_for(str(self.fields["user"]))
+        self.mechanism = next(iter(self.engine.schemes.values()))
+        self.by_ca = ["--ca", str(ca)] if self.mechanism == "tls" else []
+        """Flags that name the server's authority, where it has one."""
         self.environment = {self.engine.password_from: str(self.fields["password"])}
 
     def url_for(self, user: str, port: int = 0, host: str = "localhost") -> str:
@@ -110,6 +112,11 @@ class UserServer:
         with Agent() as agent:
             return self.engine.schemas(agent, self.fields)
 
+    def mark(self, name: str) -> str | None:
+        """Of the schema of this name; None where there is none."""
+        with Agent() as agent:
+            return self.engine.schema(agent, self.fields, name)
+
     def make(self, name: str, mark: str) -> None:
         with Agent() as agent:
             self.engine.make_schema(agent, self.fields, name, mark)
@@ -121,7 +128,9 @@ class UserServer:
     def state(self) -> list[object]:
         """All of the server, as its catalogue and (where there is such a program) its own dump have it."""
         seen: list[object] = [self.ask(each) for each in CATALOGUE[self.engine.name]]
-        return [*seen, *self._dump()]
+        # Where a schema of ours is a database of its own, it is a file.
+        files = sorted(path.name for path in (self.server.directory or Path()).rglob("*.fdb"))
+        return [*seen, *files, *self._dump()]
 
     def _dump(self) -> list[str]:
         program = Path(self.installation.location) / "pg_dumpall"
@@ -145,15 +154,17 @@ class UserServer:
 
 @contextmanager
 def user_server(name: str, directory: Path) -> Iterator[UserServer]:
-    """A server with TLS and some things of the user's on it. Its CA's certificate lies in the directory."""
+    """A server that encrypts, with some things of the user's on it. Its CA's certificate lies in the directory."""
     engine = engines.get(name)
     with guard.Guard(record.new_id()) as run_guard:
         scratch = guard.scratch(run_guard.run_id, run_guard)
-        made = pki.Pki(scratch / "secrets", certificate="ecdsa-p256")
-        guard.hand_over(scratch / "secrets")
         ca = directory / "ca.pem"
-        ca.write_bytes(made.ca.read_bytes())
-        settings = engine.tls_settings(made, mechanisms.get("tls").check({}))
+        settings = {}
+        if "tls" in engine.mechanisms:
+            made = pki.Pki(scratch / "secrets", certificate="ecdsa-p256")
+            guard.hand_over(scratch / "secrets")
+            ca.write_bytes(made.ca.read_bytes())
+            settings = engine.tls_settings(made, mechanisms.get("tls").check({}))
         installation = engine.find()
         engine.initialise(installation, scratch / "server", run_guard)
         server = engine.start(installation, scratch / "server", run_guard, settings=settings, logs=directory)

@@ -6,15 +6,18 @@ One without our mark, or with the mark of a run that lives or that we can't see,
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ciphercost import engines, examine, guard
 from ciphercost.agent import Agent
+from ciphercost.engines import Engine
 from ciphercost.errors import AgentError, CiphercostError, RunError, UsageError, nearest
 from ciphercost.record import new_id
 from ciphercost.schemas import PREFIX, Fate, Mark, read_mark
 
+TRIES = 10
 WHY: dict[Fate, str] = {
     "dead": "it was not named",
     "living": "run {mark.run} is still going on here",
@@ -39,14 +42,18 @@ def sweep(url: str, engine_name: str = "", ca: str = "", wanted: Sequence[str] =
         Agent(log=Path(logs) / "agent.log") as agent,
     ):
         server = engine.start(engine.find(url=url), Path(logs), run_guard)
-        fields = server.connection() | {"tls": "off"}
+        fields = server.connection()
         if ca:
             fields |= {"tls": "verify-full", "tls_ca": str(Path(ca).absolute())}
         try:
-            found = {name: read_mark(mark) for name, mark in engine.schemas(agent, fields).items()}
+            marks = engine.schemas(agent, fields)
+            for name in wanted:
+                if name not in marks and (there := engine.schema(agent, fields, name)) is not None:
+                    marks[name] = there
         except AgentError as error:
             how = "with TLS" if ca else "in clear, as a run's plain arm does; --ca asks with TLS"
             raise RunError(f"can't log in at your {engine.title} ({how}): {error} [{error.code}]") from None
+        found = {name: read_mark(mark) for name, mark in marks.items()}
         for name in wanted:
             check(name, found)
         lines, worked = [], True
@@ -55,12 +62,27 @@ def sweep(url: str, engine_name: str = "", ca: str = "", wanted: Sequence[str] =
                 lines.append(f"left {name}: {WHY[mark.fate].format(name=name, mark=mark)}")
                 continue
             try:
-                engine.drop_schema(agent, fields, name)
+                drop(engine, agent, fields, name)
                 lines.append(f"removed schema {name} of run {mark.run}")
             except CiphercostError as error:
                 lines.append(f"could not remove schema {name}: {error}")
                 worked = False
-    return "\n".join(lines) or f"Nothing of ours is on that {engine.title}.", worked
+    lines = lines or [f"Nothing of ours is on that {engine.title}."]
+    if engine.unlisted and not wanted:
+        lines.append(f"({engine.unlisted}. Another is taken by its name: --schema NAME)")
+    return "\n".join(lines), worked
+
+
+def drop(engine: Engine, agent: Agent, fields: Mapping[str, object], name: str) -> None:
+    """Drop a schema; again and again for some seconds, since the connections of a run that was just killed may still hold it."""
+    for left in reversed(range(TRIES)):
+        try:
+            engine.drop_schema(agent, fields, name)
+            return
+        except AgentError:
+            if not left:
+                raise
+        time.sleep(1)
 
 
 def check(name: str, found: Mapping[str, Mark]) -> None:

@@ -82,8 +82,8 @@ def own(engine: Engine, fields: Mapping[str, object], name: str, run_id: str, lo
     """
     mark = mark_of(run_id)
     with Agent(log=log) as agent:
-        there = engine.schemas(agent, fields)
-    if name in there:
+        there = engine.schema(agent, fields, name)
+    if there is not None:
         raise RunError(f"the server has a schema {name} already, and this run did not make it: it is left as it is")
     ours = {run_id}
     with ended_in_order():
@@ -99,8 +99,8 @@ def own(engine: Engine, fields: Mapping[str, object], name: str, run_id: str, lo
             # By a connection of its own: another may be what went wrong.
             try:
                 with Agent(log=log) as agent:
-                    left = engine.schemas(agent, fields)
-                    if name in left and read_mark(left[name]).run in ours:
+                    left = engine.schema(agent, fields, name)
+                    if left is not None and read_mark(left).run in ours:
                         engine.drop_schema(agent, fields, name)
             except RunError as error:
                 told = f"the schema {name} could not be dropped ({error}); `ciphercost clean --url` removes it"

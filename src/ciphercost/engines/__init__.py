@@ -132,6 +132,13 @@ class Engine(ABC):
         """Names that begin with `ciphercost_`, each with the mark that it was made with; '' where it bears none of ours."""
         raise UsageError(f"{self.name} has no schema of our own on a running server")
 
+    def schema(self, agent: Agent, fields: Mapping[str, object], name: str) -> str | None:
+        """The mark of the schema of this name: '' where it bears none of ours, None where there is no such schema."""
+        return self.schemas(agent, fields).get(name)
+
+    unlisted: str = ""
+    """Why `schemas` may not find them all, for people; empty: it does."""
+
     def in_schema(self, name: str) -> dict[str, object]:  # noqa: ARG002
         """Fields of the agent's `connect` that make this schema the one that statements work in."""
         raise UsageError(f"{self.name} has no schema of our own on a running server")

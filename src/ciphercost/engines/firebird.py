@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import getpass
+import itertools
 import os
 import re
 import secrets
@@ -251,6 +252,7 @@ class Firebird(Engine):
     mechanisms = ("wire-crypt", "none")
     schemes = MappingProxyType({"firebird": "wire-crypt"})
     refuses_clear = ("28000",)  # WireCrypt = Required
+    password_from = "ISC_PASSWORD"  # noqa: S105 - where it is, not what it is
     tls_witness = (
         "SELECT MON$WIRE_ENCRYPTED, TRIM(IIF(MON$WIRE_ENCRYPTED, 'wire-crypt', '')), TRIM(COALESCE(MON$WIRE_CRYPT_PLUGIN, '')) "
         "FROM MON$ATTACHMENTS WHERE MON$ATTACHMENT_ID = CURRENT_CONNECTION"
@@ -457,16 +459,27 @@ class Firebird(Engine):
         Names are tried that runs have whose directories are in ./runs, or whose scratch is left. A database of a run of
         another machine, or of a run whose directory is gone, isn't found; it lies beside the user's database.
         """
-        found = {}
-        for name in sorted({f"{PREFIX}{run.replace('-', '_')}" for run in _known_runs()}):
-            path = self._beside(agent, fields, name)
-            try:
-                agent.connect("schema", **{**fields, "database": path})
-            except AgentError:
-                continue
-            found[name] = _mark(agent, "schema")
-            agent.disconnect("schema")
+        self._beside(agent, fields, PREFIX)  # so that who can't log in is told so
+        found: dict[str, str] = {}
+        for first in sorted(f"{PREFIX}{run.replace('-', '_')}" for run in set(_known_runs())):
+            # A run may have several, numbered in the order in which they were made.
+            for name in (f"{first}_{number}" if number else first for number in itertools.count()):
+                if (mark := self.schema(agent, fields, name)) is None:
+                    break
+                found[name] = mark
         return found
+
+    def schema(self, agent: Agent, fields: Mapping[str, object], name: str) -> str | None:
+        path = self._beside(agent, fields, name)
+        try:
+            agent.connect("schema", **{**fields, "database": path})
+        except AgentError:
+            return None
+        mark = _mark(agent, "schema")
+        agent.disconnect("schema")
+        return mark
+
+    unlisted = "no client can list a Firebird's databases: looked for were those of runs in ./runs and in our scratch directory"
 
     def in_schema(self, name: str) -> dict[str, object]:
         return {"database": self._files[name]}
