@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 from hypothesis import strategies as st
 
-from ciphercost.columns import Kind
+from ciphercost.owndata.columns import Kind
 
 
 class Table(msgspec.Struct, frozen=True):

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ciphercost import columns
-from ciphercost.columns import Column, Gauge
 from ciphercost.errors import UsageError
+from ciphercost.owndata import columns
+from ciphercost.owndata.columns import Column, Gauge
 
 
 def inferred(*values: str) -> Column:

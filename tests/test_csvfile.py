@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ciphercost import csvfile
 from ciphercost.errors import UsageError
+from ciphercost.owndata import csvfile
 from tables import Table, tables
 
 

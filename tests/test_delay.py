@@ -14,8 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ciphercost import delay, guard, record
-from ciphercost.delay import DelayRelay
+from ciphercost import guard, record
+from ciphercost.conditions import delay
+from ciphercost.conditions.delay import DelayRelay
 from ciphercost.errors import RunError
 from ciphercost.guard import Guard
 from processes import wait_for

@@ -15,12 +15,12 @@ import pytest
 from ciphercost import engines, guard, workloads
 from ciphercost.agent import Agent
 from ciphercost.engines import Server
+from ciphercost.engines._mysql.family import DEFAULT_CONNECTIONS, PASSWORD_FILE, USER
+from ciphercost.engines._mysql.greeting import greeting, parse
+from ciphercost.engines._mysql.running import RunningServer, client_options, parse_options, password_found
 from ciphercost.errors import MissingServer, RunError, UsageError
 from ciphercost.listening import listener
 from ciphercost.mechanisms.tls import SUITES_12, suite
-from ciphercost.mysql_family import DEFAULT_CONNECTIONS, PASSWORD_FILE, USER
-from ciphercost.mysql_greeting import greeting, parse
-from ciphercost.mysql_running import RunningServer, client_options, parse_options, password_found
 from conftest import RequireServer
 from mysql_servers import SERVERS, TLS, House, house
 

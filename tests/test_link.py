@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from ciphercost import agent, clean, guard, link, record
+from ciphercost import agent, clean, guard, record
+from ciphercost.conditions import link
 from ciphercost.errors import RunError, UsageError
 from ciphercost.guard import Guard
 from conftest import Require
@@ -126,7 +127,7 @@ def test_a_link_that_cannot_be_made_leaves_nothing(run_guard: Guard) -> None:
 
 SCRIPT = """
 import sys, time
-from ciphercost import link
+from ciphercost.conditions import link
 from ciphercost.guard import Guard
 with Guard(sys.argv[1]) as guard, link.linked(guard, 1e8, 0) as way:
     print(way.namespace, way.device, guard.pid, flush=True)

@@ -8,8 +8,8 @@ import pytest
 
 from ciphercost import conclude, conditions, pipeline, provision
 from ciphercost.agent import Agent
+from ciphercost.conditions.masked import HIDDEN, floor_ratio, judge_agent, judge_server
 from ciphercost.errors import UsageError
-from ciphercost.masked import HIDDEN, floor_ratio, judge_agent, judge_server
 from ciphercost.model import Cell, CellFacts, CellSpec, Spec
 from conftest import Require
 

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from ciphercost import dialects, engines, guard, owndata, record
+from ciphercost import engines, guard, owndata, record
 from ciphercost.agent import Agent
-from ciphercost.dialects import DIALECTS, KEY
 from ciphercost.errors import RunError, UsageError
-from ciphercost.owndata import TABLE, Load
+from ciphercost.owndata import TABLE, Load, dialects
+from ciphercost.owndata.dialects import DIALECTS, KEY
 from ciphercost.workloads import Program
 from conftest import Require
 from tables import Table, differing, tables

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ciphercost import predict
+from ciphercost.conditions import predict
 from ciphercost.model import CellSpec
 
 

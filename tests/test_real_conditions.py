@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ciphercost import clean, link, record
+from ciphercost import clean, record
+from ciphercost.conditions import link
 from ciphercost.errors import UsageError
 from conftest import Require
 from processes import marked, wait_for

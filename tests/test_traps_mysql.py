@@ -13,9 +13,9 @@ import pytest
 from ciphercost import prove, workloads
 from ciphercost.agent import Agent
 from ciphercost.engines import Server
+from ciphercost.engines._mysql.family import USER
 from ciphercost.errors import AgentError, Unproven
 from ciphercost.model import ARMS, Arm, Proof
-from ciphercost.mysql_family import USER
 from ciphercost.relay import Relay
 from conftest import RequireServer
 from mysql_servers import CANARY, OFF, SERVERS, TLS, House, house

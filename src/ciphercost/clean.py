@@ -15,7 +15,7 @@ from typing import Literal
 
 import msgspec
 
-from ciphercost import link
+from ciphercost.conditions import link
 from ciphercost.guard import (
     CGROUP_PREFIX,
     OWNER_FILE,

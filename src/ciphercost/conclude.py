@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 import ciphercost
-from ciphercost import conditions, engines, estimate, mechanisms, parts, plan, predict, prove, statistics
+from ciphercost import conditions, engines, estimate, mechanisms, parts, plan, prove, statistics
+from ciphercost.conditions import predict
 from ciphercost.errors import UsageError
 from ciphercost.model import (
     FORMAT,

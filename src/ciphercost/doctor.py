@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-from ciphercost import agent, clean, engines, guard, link, sources
+from ciphercost import agent, clean, engines, guard, sources
+from ciphercost.conditions import link
 from ciphercost.errors import CiphercostError
 
 State = Literal["ok", "warn", "missing"]

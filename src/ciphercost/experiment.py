@@ -13,8 +13,9 @@ from pathlib import Path
 
 import msgspec
 
-from ciphercost import conclude, guard, masked, plan, prove, provision, sample
+from ciphercost import conclude, guard, plan, prove, provision, sample
 from ciphercost.agent import Agent
+from ciphercost.conditions import masked
 from ciphercost.drive import Drive, NoSteadyState
 from ciphercost.errors import AgentError, CiphercostError, RunError, Unproven, UsageError
 from ciphercost.mechanisms import tls

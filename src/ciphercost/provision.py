@@ -18,10 +18,10 @@ import msgspec
 
 from ciphercost import conditions, engines, guard, mechanisms, passwords, schemas, spec, workloads
 from ciphercost.agent import Agent
-from ciphercost.delay import delayed
+from ciphercost.conditions.delay import delayed
+from ciphercost.conditions.link import Link, check_rights, linked
 from ciphercost.engines import Engine, Installation, Server
 from ciphercost.errors import AgentError, RunError
-from ciphercost.link import Link, check_rights, linked
 from ciphercost.mechanisms import Mechanism
 from ciphercost.model import ARMS, Arm, CellSpec
 

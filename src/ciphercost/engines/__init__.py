@@ -189,8 +189,8 @@ class Engine(ABC):
 
 
 def names() -> list[str]:
-    """Names of all engines, by file."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__))
+    """Names of all engines, by file; what begins with `_` is shared by several."""
+    return sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
 
 
 def get(name: str) -> Engine:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from ciphercost import sources
 from ciphercost.engines import Installation, Server
+from ciphercost.engines._mysql.family import Family, accounts, own_file, share
 from ciphercost.errors import MissingServer, UsageError
 from ciphercost.guard import hand_over, server_user
 from ciphercost.mechanisms import tls
-from ciphercost.mysql_family import Family, accounts, own_file, share
 
 if TYPE_CHECKING:
     from ciphercost.guard import Guard

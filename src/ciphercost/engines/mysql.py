@@ -8,9 +8,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ciphercost.engines import Installation
+from ciphercost.engines._mysql.family import Family, accounts, own_file
 from ciphercost.errors import UsageError
 from ciphercost.guard import server_user
-from ciphercost.mysql_family import Family, accounts, own_file
 
 if TYPE_CHECKING:
     from ciphercost.guard import Guard

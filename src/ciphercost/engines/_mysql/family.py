@@ -1,4 +1,4 @@
-"""mysql_family: what MySQL and MariaDB have in common: found, started, stopped, TLS, a database of our own. Not an engine itself."""
+"""family: what MySQL and MariaDB have in common: found, started, stopped, TLS, a database of our own. Not an engine itself."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 
 from ciphercost import sources
 from ciphercost.engines import Engine, Installation, Server
+from ciphercost.engines._mysql.greeting import greeting
+from ciphercost.engines._mysql.running import RunningServer, check_url
 from ciphercost.errors import AgentError, MissingServer, RunError, UsageError, nearest
 from ciphercost.guard import hand_over
 from ciphercost.launch import launch
 from ciphercost.listening import crypto_library
 from ciphercost.mechanisms import tls
-from ciphercost.mysql_greeting import greeting
-from ciphercost.mysql_running import RunningServer, check_url
 from ciphercost.sources import Receipt, Work
 
 if TYPE_CHECKING:

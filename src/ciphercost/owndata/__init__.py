@@ -12,10 +12,10 @@ from pathlib import Path
 
 import msgspec
 
-from ciphercost import csvfile, dialects
-from ciphercost.columns import Gauge, names
-from ciphercost.dialects import KEY, Dialect, Typed
 from ciphercost.errors import RunError, UsageError, nearest
+from ciphercost.owndata import csvfile, dialects
+from ciphercost.owndata.columns import Gauge, names
+from ciphercost.owndata.dialects import KEY, Dialect, Typed
 from ciphercost.script import Script, Statement, Variable
 from ciphercost.workloads import Program, Step
 

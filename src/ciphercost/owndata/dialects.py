@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
-from ciphercost.columns import Column, Gauge, Kind, names, shown
 from ciphercost.errors import UsageError
+from ciphercost.owndata.columns import Column, Gauge, Kind, names, shown
 
 KEY = "ciphercost_id"
 """The primary key that we add: 1, 2, 3 … in the file's order."""

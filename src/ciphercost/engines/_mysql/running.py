@@ -1,4 +1,4 @@
-"""mysql_running: a MySQL or MariaDB of the user's: its URL, where its password is looked for. Never started, stopped or configured."""
+"""running: a MySQL or MariaDB of the user's: its URL, where its password is looked for. Never started, stopped or configured."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
 from ciphercost.engines import Server
+from ciphercost.engines._mysql.greeting import greeting
 from ciphercost.errors import UsageError, nearest
 from ciphercost.listening import address_of, crypto_library, listener
-from ciphercost.mysql_greeting import greeting
 from ciphercost.passwords import with_password
 
 PARAMETERS = ("ssl-mode", "ssl-ca")

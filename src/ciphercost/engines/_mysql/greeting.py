@@ -1,4 +1,4 @@
-"""mysql_greeting: what a MySQL or MariaDB says before anybody has logged in: its version, or why it won't have us."""
+"""greeting: what a MySQL or MariaDB says before anybody has logged in: its version, or why it won't have us."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""_mysql: what MySQL and MariaDB have in common. No engine itself."""
