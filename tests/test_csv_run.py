@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ciphercost import guard
+from ciphercost import guard, record
 from test_real import SHORT, ciphercost, result_of
 
 ORDERS = "Order ID;select;Größe;price;day;paid;note\n" + "".join(
@@ -76,8 +76,8 @@ def test_a_row_that_the_server_refuses_is_named_by_its_lines(tmp_path: Path, req
     # 1,500 long texts are 1,500 pointers, and those are more than a page of PostgreSQL holds.
     wide = ",".join(f"t{n}" for n in range(1500)) + "\n" + ",".join(os.urandom(30).hex() for _ in range(1500)) + "\n"
     (tmp_path / "wide.csv").write_text(wide)
-    done = ciphercost("run", "postgresql:tls", "--csv", "wide.csv", *SHORT, cwd=tmp_path)
+    done = ciphercost("run", "postgresql:tls", "--csv", "wide.csv", *SHORT, "-o", "run", cwd=tmp_path)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "row is too big" in done.stdout
     assert "lines 2 to 2" in " ".join(done.stdout.split())
-    assert not list(guard.scratch_base().glob("*/cell-*"))
+    assert not (guard.scratch_base() / record.read_facts(tmp_path / "run").id).exists()

@@ -212,13 +212,15 @@ def test_a_run_that_is_killed_with_its_guardian_leaves_its_marked_schema_alone_a
         for pid in guardians:
             os.kill(pid, signal.SIGKILL)
     wait_for("the guardian to end", lambda: not any(guard.start_time(pid) for pid in guardians))
-    assert schemas.read_mark(server.mark(named) or "").run == one.run_id
-    done = ciphercost("clean", "--url", server.url, cwd=tmp_path, **server.environment)
-    assert (done.returncode, done.stdout.splitlines()[0]) == (0, f"removed schema {named} of run {one.run_id}")
-    assert server.state() == before
-    again = ciphercost("clean", "--url", server.url, cwd=tmp_path, **server.environment)
-    assert again.stdout.startswith("Nothing of ours is on that")
-    clean.remove([left for left in clean.leftovers() if one.run_id in str(left)])
+    try:
+        assert schemas.read_mark(server.mark(named) or "").run == one.run_id
+        done = ciphercost("clean", "--url", server.url, cwd=tmp_path, **server.environment)
+        assert (done.returncode, done.stdout.splitlines()[0]) == (0, f"removed schema {named} of run {one.run_id}")
+        assert server.state() == before
+        again = ciphercost("clean", "--url", server.url, cwd=tmp_path, **server.environment)
+        assert again.stdout.startswith("Nothing of ours is on that")
+    finally:
+        clean.remove([left for left in clean.leftovers() if one.run_id in str(left)])
 
 
 @pytest.mark.usefixtures("unchanged")
