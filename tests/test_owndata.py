@@ -76,7 +76,7 @@ def loader(engine_name: str, directory: Path) -> Iterator[tuple[Agent, dict[str,
 Own = tuple[str, Agent, dict[str, object]]
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql", "mysql", "mariadb"])
+@pytest.fixture(scope="module", params=["sqlite", "postgresql", "mysql", "mariadb", "firebird"])
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, require: Require) -> Iterator[Own]:
     require(
         list(engines.get(request.param).available()), f"no {request.param} here: `ciphercost install {request.param}`"

@@ -12,7 +12,7 @@ from ciphercost import engines, guard, mechanisms, pki, record
 from ciphercost.agent import Agent
 from ciphercost.engines import Installation, Server
 
-ENGINES = ["postgresql", "mysql", "mariadb"]
+ENGINES = ["postgresql", "mysql", "mariadb", "firebird"]
 """Servers that the tests of a user's own server run on. Adding one is adding its name here, and what follows of it below."""
 
 CATALOGUE: dict[str, list[str]] = {

@@ -84,9 +84,9 @@ class Shared:
     @contextmanager
     def session(self) -> Iterator[None]:
         """Servers live to the end of a session, though several cells use them."""
+        self.servers = {}
         with ExitStack() as self._stack:
             yield
-        self.servers = {}
 
     def enter(self, what: AbstractContextManager[T]) -> T:
         """Something that is there to the end of the session."""

@@ -5,14 +5,13 @@ pub mod decimal;
 pub mod link;
 
 use super::{Connection, Interest, Opened, Outcome, Pool, Rows, Step};
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 use crate::message::{self, Connected, Tls};
 use crate::program::{Operation, Script};
-use crate::transport::socket::{Mode, Socket, Traffic};
+use crate::transport::socket::{Mode, Socket, Traffic, resolve};
 use crate::transport::tls::{self, TlsClient};
 use buffer::Buffer;
 use link::{Link, Target};
-use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 
 /// A server's wire protocol.
@@ -77,7 +76,7 @@ pub enum Turn {
 /// Opens the connections of an arm, one after the other.
 pub fn connect<P: Protocol>(pool: &message::Pool, asked: &message::Server) -> Result<Opened> {
     let tls = TlsClient::new(asked)?;
-    let target = Arc::new(Target { address: address(asked)?, asked: asked.clone(), tls });
+    let target = Arc::new(Target { address: resolve(&asked.host, asked.port)?, asked: asked.clone(), tls });
     let polled = pool.connections > pool.threads;
     let mut connections = Vec::with_capacity(pool.connections);
     let mut connected = Connected { encrypted: asked.tls != Tls::Off, ..Connected::default() };
@@ -102,18 +101,6 @@ pub fn connect<P: Protocol>(pool: &message::Pool, asked: &message::Server) -> Re
         connections.push(connection);
     }
     Ok((Box::new(Pool { connections, threads: pool.threads }), connected))
-}
-
-/// The server's address: of several, the first that can be reached.
-fn address(asked: &message::Server) -> Result<SocketAddr> {
-    let unknown = |why: String| Failure::connect(format!("host {:?}: {why}", asked.host));
-    let addresses = (asked.host.as_str(), asked.port).to_socket_addrs().map_err(|error| unknown(error.to_string()))?;
-    let addresses: Vec<SocketAddr> = addresses.collect();
-    let reached = |address: &&SocketAddr| addresses.len() == 1 || Socket::open(**address, Mode::Blocking).is_ok();
-    match addresses.iter().find(reached).or(addresses.last()) {
-        Some(address) => Ok(*address),
-        None => Err(unknown("has no address".into())),
-    }
 }
 
 /// A connection to a server, whatever its protocol.
