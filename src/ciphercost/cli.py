@@ -117,7 +117,9 @@ MEASURE = (
     ),
     click.option("--no-latency", is_flag=True, help="Spend all time on capacity."),
     click.option(
-        "--url", help="A server of yours: postgresql://user@host:port/db. Password from PGPASSWORD or ~/.pgpass."
+        "--url",
+        help="A server of yours: mysql://user@host:port/db. The password is never in it: PGPASSWORD, MYSQL_PWD, ISC_PASSWORD, "
+        "~/.pgpass, ~/.my.cnf, or it is asked for.",
     ),
     click.option("--ca", metavar="FILE", help="Certificate authority of that server, PEM."),
     click.option("--bindir", metavar="DIR", help="Binaries of the server to start."),
@@ -144,6 +146,8 @@ def _cell(target: str, given: dict[str, Any]) -> Any:
         if not equals or not name:
             raise UsageError(f"--set {each}: write NAME=VALUE, e.g. --set version=1.2")
         factors[name] = value
+    if given["pooled"] and given["workload"] == "connect":
+        raise UsageError("workload connect opens a connection for each operation: leave --pooled out")
     if given["sql"] and given["workload"]:
         raise UsageError("--workload and --sql both say what an operation is: leave one of them out")
     if given["csv"] and not given.get("no_progress"):
@@ -199,7 +203,9 @@ def _length(given: dict[str, Any]) -> tuple[int, float]:
 
     time = spec.duration(given["time_"]) if given["time_"] else 0.0
     if given["quick_mode"]:
-        return given["sessions"] or 1, time or 90.0
+        if (given["sessions"] or 1) > 1:
+            raise UsageError(f"--quick is one session: leave it out, or --sessions {given['sessions']}")
+        return 1, time or 90.0
     if given["precision"]:
         sessions = given["sessions"] or min(
             MOST_SESSIONS, max(8, round(time / SECONDS_A_SESSION)) if time else MOST_SESSIONS
@@ -325,11 +331,14 @@ def run(targets: tuple[str, ...], print_spec: bool, **given: Any) -> None:
     else:
         if given["split_"] and given["matrix"]:
             raise UsageError("--split and --matrix are two experiments: run one after the other")
-        if given["split_"] and (given["workload"] or given["sql"]):
-            raise UsageError("--split brings its own workloads: leave --workload and --sql out")
+        if given["split_"] and (wrong := [each for each in ("workload", "sql", "csv", "rows") if given[each]]):
+            raise UsageError(f"--split brings its own workloads: leave --{wrong[0]} out")
         cells = [_cell(target, given) for target in targets]
-        several = spec.split if given["split_"] else lambda cell: spec.matrix(cell, given["matrix"])
-        made = _spec([each for cell in cells for each in several(cell)], given)
+        grouped = [
+            spec.split(cell, number) if given["split_"] else spec.matrix(cell, given["matrix"], number)
+            for number, cell in enumerate(cells)
+        ]
+        made = _spec([each for cells in grouped for each in cells], given)
     if print_spec:
         click.echo(spec.dump(made), nl=False)
         return

@@ -145,7 +145,7 @@ def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[
         blocks=found.blocks if found else 0,
         overhead=overhead(known, found) if found else {},
         arms=found.arms if found else {},
-        warnings=[*known.warnings, *(found.warnings if found else [])],
+        warnings=[*known.warnings, *(found.warnings if found else []), *not_resumed(known, found)],
         smallest_effect=found.smallest_effect if found else None,
         sessions_needed=found.sessions_needed if found else None,
         carryover=found.carryover if found else {},
@@ -164,6 +164,15 @@ def predicted(known: CellFacts, found: CellEstimate) -> dict[str, float]:
     resumed = encrypted["resumed"] / encrypted["connects"] if encrypted["connects"] else 0.0
     trips = predict.round_trips(known.encryption, known.factors.get("group", ""), negotiation, resumed)
     return predict.predict(known.spec, trips, known.clients, found.arms)
+
+
+def not_resumed(known: CellFacts, found: CellEstimate | None) -> list[Warning_]:
+    """Where connections may resume a session and none did. Pure."""
+    arm = found.arms.get("encrypted", {}) if found else {}
+    if known.factors.get("resumption") != "on" or not arm.get("connects") or arm.get("resumed"):
+        return []
+    text = "resumption is on, and yet no connection resumed a session: the server keeps or issues none"
+    return [Warning_("not-resumed", text)]
 
 
 def overhead(known: CellFacts, found: CellEstimate) -> dict[str, Estimate]:
@@ -185,7 +194,9 @@ def describe(facts: CellFacts, bench: Bench) -> None:
     facts.clients = bench.clients
     facts.workload = bench.program.name
     facts.rows = int(bench.program.parameters.get("rows", 0))
-    facts.factors = {**bench.factors, **{name: str(value) for name, value in bench.program.parameters.items()}}
+    # On a server of the user's only what was given is pinned; the rest is in `encryption`, as it came.
+    own = {name: value for name, value in bench.factors.items() if not bench.cell.url or name in bench.cell.factors}
+    facts.factors = {**own, **{name: str(value) for name, value in bench.program.parameters.items()}}
     if (
         bench.mask
         and bench.mechanism.layer != "control"
@@ -206,6 +217,10 @@ def describe(facts: CellFacts, bench: Bench) -> None:
                 "not-controlled", "this server is not ours: it was not started, stopped or configured for the run"
             ),
         ]
+        if bench.cell.regime == "one-core":
+            facts.warnings.append(
+                Warning_("not-pinned", "one core is the agent's alone: where a server of yours runs is not ours to say")
+            )
 
 
 def describe_version(facts: CellFacts, version: str) -> None:

@@ -56,7 +56,8 @@ def experiment(numbers: list[int], run: Run) -> None:
     What goes wrong with one is written into its facts; the others go on.
     """
     cells = run.record.facts.cells
-    shared = provision.Shared(run.scratch / "secrets" / f"group-{numbers[0]}")
+    together = provision.clients_together([cells[number].spec for number in numbers]) if len(numbers) > 1 else 0
+    shared = provision.Shared(run.scratch / "secrets" / f"group-{numbers[0]}", together)
     with contextlib.ExitStack() as stack:
         units: list[Unit] = []
         for number in numbers:
@@ -118,11 +119,15 @@ def one_session(session: int, units: list[Unit], shared: provision.Shared, run: 
     try:
         with contextlib.ExitStack() as stack:
             stack.enter_context(shared.session())
+            # Of all cells at once: once the controller is out of the way, it sees only what is left to it.
+            regimes = {unit.drive.cell.regime for unit in units}
+            cores = {regime: plan.cores(session, available_cpus(), regime) for regime in regimes}
+            stack.enter_context(out_of_the_way({cpu for both in cores.values() for side in both for cpu in side}))
             ready: list[tuple[Unit, tuple[Iterator[None], ...]]] = []
             for unit in units:
                 unit.session = session
                 with telling(unit.drive.facts, run, alone=alone):
-                    ready.append((unit, open_unit(session, unit, stack, run.record)))
+                    ready.append((unit, open_unit(session, unit, cores[unit.drive.cell.regime], stack, run.record)))
             rounds = plan.turns(run.record.facts.seed, session, len(ready))
             for phase in zip(*(phases for _, phases in ready), strict=True):
                 by_turns(
@@ -155,14 +160,23 @@ def by_turns(
                 del going[number]
 
 
-def open_unit(session: int, unit: Unit, stack: contextlib.ExitStack, record: Record) -> tuple[Iterator[None], ...]:
-    """Fresh twins, proven and connected; what is opened is closed with `stack`. Returns the session's phases."""
+def open_unit(
+    session: int,
+    unit: Unit,
+    cores: tuple[tuple[int, ...], tuple[int, ...]],
+    stack: contextlib.ExitStack,
+    record: Record,
+) -> tuple[Iterator[None], ...]:
+    """Fresh twins, proven and connected; what is opened is closed with `stack`. Returns the session's phases.
+
+    `cores`: CPUs of the server and of the agent.
+    """
     bench, drive = unit.bench, unit.drive
     facts, seed = drive.facts, record.facts.seed
     drive.watcher.phase(drive.number, session, "starting and proving")
-    server_cpus, agent_cpus = (set(cpus) for cpus in plan.cores(session, available_cpus(), facts.spec.regime))
+    # Where a server of the user's runs is not ours to say.
+    server_cpus, agent_cpus = set(() if facts.spec.url else cores[0]), set(cores[1])
     twins = bench.twins(session, server_cpus, agent_cpus)
-    stack.enter_context(out_of_the_way(agent_cpus | server_cpus))
     agent = stack.enter_context(
         Agent(cpus=agent_cpus, log=record.logs / "agent.log", env=bench.mask, netns=twins.netns)
     )

@@ -10,15 +10,18 @@ that open connections, cells that ask little on open ones, and cells that read m
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
 
+from ciphercost import mechanisms
 from ciphercost.model import Cell, Part, Parts
 from ciphercost.statistics import t_quantile
 
 ENDS: tuple[tuple[Literal["server", "client"], str], ...] = (("server", "server_cpu"), ("client", "client_cpu"))
+CIPHERS = ("aes128-gcm", "aes256-gcm", "chacha20")
 LEAST_SHARE = 0.02
 """Of a cell's own value, the least standard error that it is given: the model itself is no more exact than that, and one
 very precise cell must not decide alone."""
@@ -41,7 +44,14 @@ def split(cells: Sequence[Cell]) -> list[Parts]:
 
 def _like(cell: Cell) -> str:
     """What cells must have in common to be fitted together: all but the workload and its parameters."""
-    return repr((cell.engine, cell.version, cell.mechanism, cell.regime, cell.cores, cell.encryption))
+    own = {name: value for name, value in cell.factors.items() if name in _factors(cell.mechanism)}
+    return repr(
+        (cell.engine, cell.version, cell.mechanism, own, cell.conditions, cell.regime, cell.cores, cell.encryption)
+    )
+
+
+def _factors(mechanism: str) -> set[str]:
+    return {factor.name for factor in mechanisms.get(mechanism).factors} if mechanism in mechanisms.names() else set()
 
 
 def fit(cells: Sequence[Cell], numbers: list[int], end: Literal["server", "client"], key: str) -> Parts | None:
@@ -84,5 +94,10 @@ def fit(cells: Sequence[Cell], numbers: list[int], end: Literal["server", "clien
 
 
 def _floor(cell: Cell, end: str) -> float | None:
-    """What the cell's cipher alone costs a byte, ns: nearly all bytes go from server to client, where one seals and one opens."""
-    return cell.floor.get(f"{cell.factors.get('cipher', '')}_{'seal' if end == 'server' else 'open'}")
+    """What the cipher that was negotiated costs alone, ns a byte: nearly all go from server to client; one seals, one opens.
+
+    It is the agent's library that was measured; the server's may be another, and the report says so.
+    """
+    used = re.sub("[^a-z0-9]", "", cell.encryption.get("cipher", "").lower())
+    cipher = next((name for name in CIPHERS if name.replace("-", "") in used), "")
+    return cell.floor.get(f"{cipher}_{'seal' if end == 'server' else 'open'}")

@@ -16,7 +16,7 @@ from ciphercost.errors import AgentError, Unproven
 from ciphercost.mechanisms import Mechanism, tls
 from ciphercost.model import ARMS, Arm, Proof, Witness
 from ciphercost.provision import CANARY_TABLE, Twins, arms_of
-from ciphercost.relay import Relay
+from ciphercost.relay import Relay, moved
 from ciphercost.workloads import Program
 
 NULL_SEEN = "no bytes seen: the witness looked at nothing"
@@ -220,11 +220,7 @@ def wire(probe: Probe, arm: Arm) -> tuple[bool, str]:
     fields = single(probe.twins.connect[arm])
     host, port = str(fields["host"]), int(str(fields["port"]))
     with Relay(host, port) as relay:
-        if "tls" in fields:
-            # The name that the certificate is checked against stays the server's, though the address is the relay's.
-            fields["tls_server_name"] = fields.get("tls_server_name", host)
-        fields |= {"host": "127.0.0.1", "port": relay.port}
-        probe.agent.connect(f"wire-{arm}", **fields)
+        probe.agent.connect(f"wire-{arm}", **moved(fields, "127.0.0.1", relay.port))
         rows = probe.agent.query(f"wire-{arm}", probe.engine.echo(probe.twins.canary))
         probe.agent.disconnect(f"wire-{arm}")
         sent, received = bytes(relay.to_server), bytes(relay.to_client)

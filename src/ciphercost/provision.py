@@ -63,8 +63,10 @@ class Twins(msgspec.Struct):
 class Shared:
     """What the cells of one experiment have in common: keys, canary, loaded data and, in a session, servers that would be alike."""
 
-    def __init__(self, secrets_: Path) -> None:
+    def __init__(self, secrets_: Path, clients: int = 0) -> None:
         self.secrets = secrets_
+        self.clients = clients
+        """Connections of an arm of all cells together, which may be those of one server."""
         secrets_.mkdir(mode=0o700)
         guard.hand_over(secrets_)
         self.canary = f"canary{secrets.token_hex(16)}"
@@ -234,7 +236,7 @@ class Bench(msgspec.Struct):
         """What the mechanism asks of a server of ours."""
         wanted = self.mechanism.server_settings(self.engine, self.factors, self.shared.secrets)
         masks = {f"env:{name}": value for name, value in self.mask.items()}
-        return wanted | self.engine.settings_for(self.clients) | masks
+        return wanted | self.engine.settings_for(self.shared.clients) | masks
 
     @property
     def mask(self) -> dict[str, str]:
@@ -321,7 +323,8 @@ def bench(
         program = msgspec.structs.replace(program, load=(), check="")
     directory = scratch / f"cell-{number}"
     directory.mkdir(mode=0o711)
-    clients = cell.clients or (1 if engine.embedded or cell.regime == "one-core" else program.clients)
+    clients = clients_of(cell, engine, program)
+    shared.clients = max(shared.clients, clients)
     installation = engine.find(cell.version, url=cell.url, bindir=cell.bindir)
     engine.check_factors(mechanism.name, factors, installation.version)
     made = Bench(
@@ -346,6 +349,17 @@ def bench(
         else:
             made.load()
         yield made
+
+
+def clients_of(cell: CellSpec, engine: Engine, program: workloads.Program) -> int:
+    """Connections of an arm: as asked for, or the regime's or the workload's own number. Pure."""
+    return cell.clients or (1 if engine.embedded or cell.regime == "one-core" else program.clients)
+
+
+def clients_together(cells: list[CellSpec]) -> int:
+    """Connections of an arm of cells that share their sessions. Raises UsageError."""
+    programs = [(cell, engines.get(cell.engine), spec.split_factors(cell)[1]) for cell in cells]
+    return sum(clients_of(cell, engine, spec.program_of(cell, given)) for cell, engine, given in programs)
 
 
 def ask_password(made: Bench) -> None:

@@ -9,10 +9,17 @@ import contextlib
 import re
 import socket
 import threading
+from collections.abc import Mapping
 from typing import Self
 
 KEEP = 8 << 20
 """Bytes kept of each direction; what comes later is passed on but not kept (a witness looks at a handful of rows)."""
+
+
+def moved(fields: Mapping[str, object], host: str, port: int) -> dict[str, object]:
+    """Fields of a `connect` that lead to a relay. What a certificate is checked against stays the server's name. Pure."""
+    name = {"tls_server_name": fields.get("tls_server_name", fields["host"])} if "tls" in fields else {}
+    return {**fields, **name, "host": host, "port": port}
 
 
 class Relay:

@@ -109,8 +109,11 @@ MATRIX_FIELDS = ("clients", "rows", "workload", "cpu_crypto", "bandwidth", "dela
 """What of a cell, beside factors and parameters, a matrix may vary."""
 
 
-def matrix(cell: CellSpec, given: Sequence[str]) -> list[CellSpec]:
-    """`cipher=a,b` and `certificate=c,d` -> the cell with (a, c), the reference, then one change at a time. Raises UsageError."""
+def matrix(cell: CellSpec, given: Sequence[str], number: int = 0) -> list[CellSpec]:
+    """`cipher=a,b` and `certificate=c,d` -> the cell with (a, c), the reference, then one change at a time. Raises UsageError.
+
+    `number`: of the target on the command line, so that two experiments stay two.
+    """
     axes: dict[str, list[str]] = {}
     for text in given:
         name, equals, values = text.partition("=")
@@ -128,7 +131,7 @@ def matrix(cell: CellSpec, given: Sequence[str]) -> list[CellSpec]:
         return [cell]
     first = {name: values[0] for name, values in axes.items()}
     changes = [first, *({**first, name: value} for name, values in axes.items() for value in values[1:])]
-    group = f"{cell.engine}:{cell.mechanism} {', '.join(axes)}"
+    group = f"{_target(cell, number)} {', '.join(axes)}"
     return [
         _changed(cell, change, group, " ".join(f"{n}={v}" for n, v in change.items() if number == 0 or v != first[n]))
         for number, change in enumerate(changes)
@@ -151,9 +154,14 @@ def _changed(cell: CellSpec, change: Mapping[str, str], group: str, variant: str
     return msgspec.structs.replace(cell, factors=factors, **fields)
 
 
-def split(cell: CellSpec) -> list[CellSpec]:
+def _target(cell: CellSpec, number: int) -> str:
+    version = f"@{cell.version}" if cell.version else ""
+    return f"{number + 1}. {cell.engine}{version}:{cell.mechanism}"
+
+
+def split(cell: CellSpec, number: int = 0) -> list[CellSpec]:
     """The cell's server and mechanism under the workloads of SPLIT, as one experiment. Pure."""
-    group = f"{cell.engine}:{cell.mechanism} where the cost comes from"
+    group = f"{_target(cell, number)} where the cost comes from"
     return [
         msgspec.structs.replace(
             cell,
@@ -212,6 +220,10 @@ def _check_cell(cell: CellSpec) -> None:
         raise UsageError(
             f"{cell.engine} is embedded: it has no connections to open, so workload '{program.name}' does not fit"
         )
+    if cell.ca and "tls" not in engine.mechanisms:
+        raise UsageError(f"--ca {cell.ca}: {cell.engine} has no TLS, so there is no certificate to check")
+    if cell.url and "certificate" in cell.factors:
+        raise UsageError("certificate: a server of yours shows the one that it has; leave it out")
     if cell.url and not engine.embedded:
         engine.check_url(cell.url)
     conditions.check(cell, engine)
@@ -251,7 +263,8 @@ def dump(spec: Spec) -> str:
     data: dict[str, Any] = msgspec.to_builtins(spec)
     cells = data.pop("cells")
     lines = [f"{key} = {_toml(value)}" for key, value in data.items()]
-    for cell in cells:
+    for made, cell in zip(spec.cells, cells, strict=True):
+        cell["workload"] = made.workload  # its default depends on what else there is
         lines += ["", "[[cells]]", *(f"{key} = {_toml(value)}" for key, value in cell.items())]
     return "\n".join(lines) + "\n"
 

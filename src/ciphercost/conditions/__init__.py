@@ -71,6 +71,8 @@ def shaped(cell: CellSpec) -> bool:
 
 def check(cell: CellSpec, engine: Engine) -> None:
     """Refuse conditions that can't be met for this cell, before anything is started. Raises UsageError."""
+    if cell.cpu_crypto not in ("on", "off"):
+        raise UsageError(f"cpu-crypto is on or off, not '{cell.cpu_crypto}'")
     if cell.bandwidth:
         bits_per_second(cell.bandwidth)
     if cell.delay:

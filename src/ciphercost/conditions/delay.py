@@ -11,6 +11,7 @@ from ciphercost.agent import find
 from ciphercost.errors import RunError
 from ciphercost.guard import Guard, Process
 from ciphercost.model import Arm
+from ciphercost.relay import moved
 
 START_SECONDS = 20.0
 Address = tuple[str, int]
@@ -63,13 +64,9 @@ def address_of(fields: Mapping[str, object]) -> Address:
 
 
 def through(fields: Mapping[str, object], ports: Mapping[Address, int]) -> dict[str, object]:
-    """The fields of a `connect` that reach the same server through the relay. Pure.
-
-    The name that the certificate is checked against stays the server's, though the address is the relay's.
-    """
+    """The fields of a `connect` that reach the same server through the relay. Pure."""
     host, port = address_of(fields)
-    moved = {"host": "127.0.0.1", "port": ports[host, port]}
-    return {**fields, **moved, "tls_server_name": fields.get("tls_server_name", host)}
+    return moved(fields, "127.0.0.1", ports[host, port])
 
 
 @contextmanager

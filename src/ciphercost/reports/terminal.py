@@ -51,24 +51,29 @@ def table(cells: list[Cell]) -> str:
 def _rows(cells: list[Cell]) -> Iterator[str]:
     reference = cells[0]
     several = len({cell.workload for cell in cells}) > 1
-    yield heading(reference, without=("workload",) if several else ())
+    words = [heading_words(cell) for cell in cells]
+    yield heading(reference, without=tuple(name for name in words[0] if len({each[name] for each in words}) > 1))
     sessions = f"{reference.sessions} session{'s' * (reference.sessions != 1)}"
     yield from wrap(f"one experiment: {len(cells)} cells share {sessions}; cheapest first", "  ")
     names = {id(cell): cell.variant if several or cell is not reference else "the reference" for cell in cells}
     if not several:
         yield from wrap(f"the reference: {reference.variant}", "  ")
-    yield f"  {'':<22}{'operations/s':>13}  {'95 % interval':<18}{'server CPU/op':>14}{'p (Holm)':>9}"
-    shown = sorted(
-        (cell for cell in cells if "throughput" in cell.overhead), key=lambda cell: -cell.overhead["throughput"].ratio
+    closed = any("throughput" in cell.overhead for cell in cells)
+    metric, more, less = ("throughput", "more", "fewer") if closed else ("latency_p50", "longer", "shorter")
+    yield (
+        f"  {'':<22}{'operations/s' if closed else 'latency p50':>13}  {'95 % interval':<18}{'server CPU/op':>14}{'p (Holm)':>9}"
     )
-    for cell in shown:
-        estimate = cell.overhead["throughput"]
+    shown = sorted((cell for cell in cells if metric in cell.overhead), key=lambda cell: cell.overhead[metric].ratio)
+    for cell in shown[::-1] if closed else shown:
+        estimate = cell.overhead[metric]
         cpu = cell.overhead.get("server_cpu_per_op")
         p = "" if estimate.p_value is None else "<0.001" if estimate.p_value < 0.001 else f"{estimate.p_value:.3f}"
         server = worded(cpu) if cpu else ""
-        yield f"  {names[id(cell)]:<22.22}{worded(estimate, 'more', 'fewer'):>13}  {interval(estimate):<18}{server:>14}{p:>9}"
+        yield f"  {names[id(cell)]:<22.22}{worded(estimate, more, less):>13}  {interval(estimate):<18}{server:>14}{p:>9}"
         if cell.against_reference is not None and not several:
-            yield from wrap(f"against the reference {beside(cell.against_reference)}", "    ")
+            yield from wrap(f"against the reference {beside(cell.against_reference)}", "    ", "      ")
+        if cell.predicted:
+            yield from wrap(prediction(cell), "    ", "      ")
     for cell in cells:
         if cell not in shown:
             yield from wrap(f"{names[id(cell)]}: {cell.status.upper().replace('-', ' ')}: {cell.reason}", "  ")
@@ -102,7 +107,7 @@ def parts(result: Result) -> Iterator[str]:
         name = f"{each.engine} {each.mechanism}, {each.end}"
         yield f"  {name:<26}{plus(each.handshake_us, 'µs'):<18}{plus(each.request_us, 'µs'):<18}{plus(each.byte_ns, 'ns'):<18}".rstrip()
         if each.floor_ns is not None:
-            yield f"  {'  the cipher alone':<26}{'':<36}{number(each.floor_ns)} ns"
+            yield f"  {'  the cipher alone, in the agent’s library':<62}{number(each.floor_ns)} ns"
     worst = max(each.worst for each in result.parts)
     if worst > DOUBTFUL:
         yield from wrap(
@@ -151,7 +156,12 @@ def _lines(cell: Cell) -> Iterator[str]:
 
 def heading(cell: Cell, without: tuple[str, ...] = ()) -> str:
     """`postgresql 18.4 · tls · point-select · 4 clients · capacity`; `without`: what the cells under it differ in."""
-    words = {
+    return " · ".join(word for name, word in heading_words(cell).items() if word and name not in without)
+
+
+def heading_words(cell: Cell) -> dict[str, str]:
+    """What a heading is made of, by name."""
+    return {
         "engine": f"{cell.engine} {cell.version}".strip(),
         "mechanism": cell.mechanism,
         "workload": cell.workload,
@@ -159,7 +169,6 @@ def heading(cell: Cell, without: tuple[str, ...] = ()) -> str:
         "regime": cell.regime,
         "conditions": conditions.worded(cell.conditions),
     }
-    return " · ".join(word for name, word in words.items() if word and name not in without)
 
 
 def worded(estimate: Estimate, more: str = "more", less: str = "less") -> str:

@@ -42,11 +42,11 @@ the doublewrite buffer and MySQL's binary log stay on."""
 
 
 def accounts(identified: str) -> str:
-    """SQL, one statement a line, that makes our own user, good from loopback alone, and its database. Pure."""
+    """SQL, one statement a line, that makes our own user, good from loopback alone (all of it: `conditions.link`), and its database. Pure."""
     return (
         f"CREATE DATABASE {DATABASE} CHARACTER SET utf8mb4;\n"
-        f"CREATE USER {USER}@'127.0.0.1' IDENTIFIED {identified};\n"
-        f"GRANT ALL PRIVILEGES ON *.* TO {USER}@'127.0.0.1' WITH GRANT OPTION;\n"
+        f"CREATE USER {USER}@'127.%' IDENTIFIED {identified};\n"
+        f"GRANT ALL PRIVILEGES ON *.* TO {USER}@'127.%' WITH GRANT OPTION;\n"
     )
 
 
