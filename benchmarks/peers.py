@@ -125,8 +125,12 @@ class Sysbench:
         libraries = next(self.root.glob("usr/lib/*/libmariadb3/plugin"))
         environment = {"LUA_PATH": f"{share}/?.lua", "MARIADB_PLUGIN_DIR": str(libraries)}
         argv = [str(self.root / "usr" / "bin" / "sysbench"), str(share / "oltp_point_select.lua")]
-        argv += [f"--mysql-host={fields['host']}", f"--mysql-port={fields['port']}", f"--mysql-user={fields['user']}"]
-        argv += [f"--mysql-password={fields['password']}", f"--mysql-db={fields['database']}"]
+        # The password in a file: an argument could be read by everybody.
+        config = self.directory / "sysbench.conf"
+        config.touch(0o600)
+        config.write_text(f"mysql-password={fields['password']}\n")
+        argv += [f"--config-file={config}", f"--mysql-host={fields['host']}", f"--mysql-port={fields['port']}"]
+        argv += [f"--mysql-user={fields['user']}", f"--mysql-db={fields['database']}"]
         argv += [f"--threads={clients}", "--tables=1", f"--table-size={ROWS}", "--rand-type=uniform"]
         argv += [f"--time={seconds}", "--events=0"] if seconds else ["--time=0", f"--events={clients}"]
         if encrypted(fields):

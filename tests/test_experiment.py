@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from ciphercost import pipeline, record, reports, spec
+from ciphercost import pipeline, plan, record, reports, spec
 from ciphercost.errors import UsageError
 from ciphercost.model import CellSpec, Result, Spec
 from test_pipeline import Fake, fake
@@ -64,6 +65,33 @@ def test_the_table_begins_with_the_cheapest_and_keeps_the_failed(tmp_path: Path,
     assert places == sorted(places), text
     assert "4 cells share 8 sessions" in text
     assert all(len(line) <= 80 for line in text.splitlines()), text
+
+
+def test_every_cell_of_an_experiment_runs_on_the_cores_of_its_regime(tmp_path: Path, fake: Fake) -> None:
+    fake("--busy 50000")
+    facts = [cell.cores for cell in measure(tmp_path, "2%", "10%", "20%").cells]
+    assert facts[0]["server"] == facts[0]["agent"]
+    assert facts == [facts[0]] * 3
+
+
+def test_in_an_open_loop_the_table_is_of_latency(tmp_path: Path, fake: Fake) -> None:
+    fake("--busy 50000 --sd 0.001")
+    cells = spec.matrix(msgspec.structs.replace(REFERENCE, regime="latency", rate=2000.0), ["effect=2%,10%"])
+    text = reports.get("terminal")(
+        pipeline.run(Spec(cells=cells, seed=7, mode="quick", sessions=1, time=60.0), tmp_path / "run")
+    )
+    assert "latency p50" in text
+    assert "% longer" in text
+    assert ": OK" not in text
+
+
+def test_two_targets_are_two_experiments() -> None:
+    cells = [
+        each
+        for number, version in enumerate(("10.11", "11.8"))
+        for each in spec.matrix(CellSpec("mariadb", "tls", version=version), ["cipher=aes256-gcm,chacha20"], number)
+    ]
+    assert plan.groups(Spec(cells=cells)) == [[0, 1], [2, 3]]
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,14 @@ def test_cells_of_another_mechanism_are_not_mixed_in() -> None:
     assert mixed[0].handshake_us.value == pytest.approx(900, rel=1e-3)
 
 
+def test_cells_under_other_conditions_are_not_mixed_in() -> None:
+    import msgspec
+
+    slow = [msgspec.structs.replace(each, conditions={"cpu_crypto": "off"}) for each in cells(900, 4, 4)]
+    mixed = parts.split([*cells(900, 4, 0.4, share=1e-9), *slow])
+    assert mixed[0].byte_ns.value == pytest.approx(0.4, rel=1e-3)
+
+
 def test_a_cell_far_from_the_fit_widens_the_intervals_and_is_told() -> None:
     straight = parts.split(cells(900, 4, 0.4))[0]
     bent = cells(900, 4, 0.4)

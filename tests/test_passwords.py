@@ -19,17 +19,18 @@ from mysql_servers import OFF
 CLI = str(Path(sys.executable).parent / "ciphercost")
 
 
-@pytest.fixture(params=["postgresql", "mysql", "mariadb"])
+@pytest.fixture(params=["postgresql", "mysql", "mariadb", "firebird"])
 def server(
     request: pytest.FixtureRequest, require_server: RequireServer, tmp_path: Path
 ) -> Iterator[tuple[Server, str]]:
-    """A server without TLS, and its URL."""
+    """A server without encryption, and its URL."""
     name = request.param
     installation, engine = require_server(name), engines.get(name)
+    without = {**OFF, "firebird": {"WireCrypt": "Disabled"}}
     with guard.Guard(record.new_id()) as run_guard:
         scratch = guard.scratch(run_guard.run_id, run_guard)
         engine.initialise(installation, scratch / "data", run_guard)
-        started = engine.start(installation, scratch / "data", run_guard, settings=OFF.get(name), logs=tmp_path)
+        started = engine.start(installation, scratch / "data", run_guard, settings=without.get(name), logs=tmp_path)
         fields = started.connection()
         yield started, f"{name}://{fields['user']}@localhost:{fields['port']}/{fields['database']}"
         started.stop()
@@ -39,7 +40,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
     ours = {
         name: value
         for name, value in os.environ.items()
-        if name not in ("PGPASSWORD", "PGPASSFILE", "MYSQL_PWD", "MYSQL_HOME")
+        if name not in ("PGPASSWORD", "PGPASSFILE", "MYSQL_PWD", "MYSQL_HOME", "ISC_PASSWORD")
     }
     return {**ours, "HOME": str(tmp_path)}
 
@@ -73,7 +74,7 @@ def test_on_a_terminal_the_password_is_asked_for_once_and_never_shown(
     status, shown = on_a_terminal([CLI, "prove", url], password, environment(tmp_path))
     assert shown.count("Password of ciphercost at 127.0.0.1:") == 1
     assert password not in shown
-    # This server has no TLS: it is the log-in in clear that shows that the password served.
+    # This server has no encryption: it is the log-in in clear that shows that the password served.
     assert "the server says: not encrypted" in shown
     assert "asks for a password" not in shown
     assert "Access denied" not in shown

@@ -12,7 +12,7 @@ import pytest
 from ciphercost import clean, record
 from ciphercost.conditions import link
 from ciphercost.errors import UsageError
-from conftest import Require
+from conftest import Require, RequireServer
 from processes import marked, wait_for
 from test_real import CLI, SHORT, Start, ciphercost, own_server, result_of
 
@@ -50,6 +50,18 @@ def test_a_cell_over_a_slow_link_says_what_its_bytes_predict(tmp_path: Path) -> 
     assert cell["conditions"] == {"bandwidth": "100mbit", "mtu": "1400"}
     assert cell["predicted"]["round_trips"] == 0
     assert 0 < cell["predicted"]["throughput"] < 1.1
+
+
+@pytest.mark.usefixtures("rights")
+@pytest.mark.parametrize("target", ["mysql:tls", "mariadb:tls", "firebird:wire-crypt"])
+def test_every_server_is_reached_over_a_link_and_through_a_relay(
+    tmp_path: Path, target: str, require_server: RequireServer
+) -> None:
+    require_server(target.partition(":")[0])
+    for condition in (("--bandwidth", "1gbit"), ("--delay", "1ms")):
+        done = ciphercost("run", target, *condition, *SHORT, "--json", "out.json", cwd=tmp_path)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert result_of(tmp_path)["cells"][0]["conditions"] == {condition[0].removeprefix("--"): condition[1]}
 
 
 def test_a_server_of_the_users_can_be_delayed(tmp_path: Path, own_server: Start) -> None:

@@ -89,6 +89,28 @@ cells = st.builds(
 )
 
 
+def test_what_a_cell_works_on_survives_being_printed(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("name\nanna\n")
+    cell = CellSpec("postgresql", "tls", workload="point-select", csv=str(tmp_path / "rows.csv"))
+    (tmp_path / "grid.toml").write_text(spec.dump(Spec(cells=[cell])))
+    assert spec.load(tmp_path / "grid.toml").cells == [cell]
+
+
+@pytest.mark.parametrize(
+    ("cell", "words"),
+    [
+        (CellSpec("mysql", "tls", cpu_crypto="Off"), "on or off"),  # type: ignore[arg-type]
+        (
+            CellSpec("mysql", "tls", url="mysql://me@localhost/", factors={"certificate": "rsa4096"}),
+            "the one that it has",
+        ),
+    ],
+)
+def test_what_can_not_be_had_is_refused_before_anything_starts(cell: CellSpec, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        spec.check(Spec(cells=[cell]))
+
+
 @given(
     st.lists(cells, min_size=1, max_size=4),
     st.integers(0, 2**31),

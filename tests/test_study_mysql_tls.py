@@ -148,7 +148,7 @@ def test_the_table_is_eighty_wide_and_prints_times_cpu_and_memory_side_by_side()
     text = table.render(compared())
     assert all(len(each) <= 80 for each in text.splitlines()), [each for each in text.splitlines() if len(each) > 80]
     lines = [" ".join(each.split()) for each in text.splitlines()]
-    assert "plain → TLS MySQL 8.0.33 postgresql 17.5 (95 % interval)" in lines
+    assert "plain → encrypted MySQL 8.0.33 postgresql 17.5 (95 % interval)" in lines
     assert "time, s 61.16 → 68.14 10.00 → 12.00 2.00 → 2.04" in lines
     assert "encryption costs +11.4 % +20.0 % +2.0 % (+1.5 to +2.6)" in lines
     assert "server's CPU, µs not published - 100.0 → 103.0" in lines
@@ -173,6 +173,26 @@ def test_findings_say_what_was_counted() -> None:
         "During DELETE %user falls from 26 to 5",
     ):
         assert words in text, words
+
+
+@pytest.mark.parametrize(
+    ("engine", "words", "others"),
+    [
+        ("postgresql", "our method's connections check chain and name", "verifies nobody"),
+        ("mysql", "our method's connections check chain and name", "verifies nobody"),
+        ("firebird", "by wire-crypt in TLS's place, which verifies nobody either", "check chain and name"),
+    ],
+)
+def test_what_our_connections_verify_is_said_of_the_mechanism_that_was_measured(
+    engine: str, words: str, others: str
+) -> None:
+    text = " ".join(STUDY.compare(STUDY.begin(engine), []).findings)
+    assert words in text
+    assert others not in text
+
+
+def test_whatever_encrypts_on_a_server_has_a_sentence() -> None:
+    assert {STUDY.begin(engine).mechanism for engine in STUDY.engines} == findings.VERIFIED.keys()
 
 
 def test_agreement_is_not_called_a_difference() -> None:

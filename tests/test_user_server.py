@@ -15,9 +15,11 @@ import pytest
 import ciphercost as api
 import processes
 from ciphercost import agent, clean, engines, guard, model, pipeline, record, schemas
+from ciphercost.errors import AgentError
 from ciphercost.relay import Relay
 from ciphercost.sample import tree
 from conftest import Require
+from test_passwords import environment, on_a_terminal
 from test_real import CLI, SHORT, ciphercost, result_of
 from userservers import ENGINES, LIMITED, UNMARKED, UserServer, user_server
 
@@ -247,6 +249,49 @@ def test_a_run_of_another_machine_is_shown_and_taken_only_by_name(tmp_path: Path
             server.drop(name)
 
 
+@pytest.mark.parametrize("by", ["in clear", "with TLS"])
+def test_clean_asks_on_a_terminal_for_the_password_that_the_run_was_given_there(
+    tmp_path: Path, server: UserServer, by: str
+) -> None:
+    if not server.engine.refuses_anonymous:
+        pytest.skip("what it says where there is no password is not known")
+    mark = schemas.Mark("20200101-000000-abcd", "elsewhere", "1:1:another-boot")
+    name, password = schemas.name_for(mark.run), server.environment[server.engine.password_from]
+    argv = [str(CLI), "clean", "--url", server.url, "--schema", name, *(server.by_ca if by == "with TLS" else ())]
+    server.make(name, str(mark))
+    try:
+        status, shown = on_a_terminal(argv, "wrong", environment(tmp_path))
+        assert (status, shown.count("Password of")) == (1, 1), shown
+        assert server.mark(name) == str(mark)
+        status, shown = on_a_terminal(argv, password, environment(tmp_path))
+        assert (status, shown.count("Password of")) == (0, 1), shown
+        assert password not in shown
+        assert f"removed schema {name}" in shown
+        assert server.mark(name) is None
+    finally:
+        if server.mark(name) is not None:
+            server.drop(name)
+
+
+@pytest.mark.usefixtures("unchanged")
+def test_a_schema_that_can_not_be_dropped_is_told_to_whom_it_concerns(
+    tmp_path: Path, server: UserServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object) -> None:
+        raise AgentError("not today", "42")
+
+    name, told = schemas.name_for("20200101-000000-dead"), list[str]()
+    for left in ({"left": told.append}, {}):
+        with monkeypatch.context() as patch:
+            patch.setattr(type(server.engine), "drop_schema", fail)
+            with schemas.own(server.engine, server.fields, name, "20200101-000000-dead", tmp_path / "log", **left):
+                pass
+        server.drop(name)
+    sentence = f"the schema {name} could not be dropped (not today); `ciphercost clean --url` removes it"
+    assert told == [sentence]
+    assert capsys.readouterr().err == f"ciphercost: {sentence}\n"
+
+
 def test_what_bears_no_mark_is_never_touched(tmp_path: Path, server: UserServer) -> None:
     if server.engine.name not in UNMARKED:
         pytest.skip("a schema without a mark can't be made there by SQL alone")
@@ -352,6 +397,7 @@ def test_a_server_that_can_not_be_reached_or_entered_is_said_so(
         (("clean", "--url", "postgresql://u:secret@h/d"), "holds a password"),
         (("clean", "--url", "postgresql://u@h/d", "--engine", "sqlite"), "not reached by a URL"),
         (("clean", "--url", "postgresql://u@h/d", "--ca", "none.pem"), "no such file"),
+        (("clean", "--url", "firebird://u@h/d", "--ca", "none.pem"), "Firebird has no TLS (it has: wire-crypt, none)"),
         (("calibrate", "sqlite", "--url", "postgresql://u@h/d"), "embedded"),
     ],
 )

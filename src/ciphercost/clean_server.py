@@ -10,9 +10,9 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ciphercost import engines, examine, guard
+from ciphercost import engines, examine, guard, passwords
 from ciphercost.agent import Agent
-from ciphercost.engines import Engine
+from ciphercost.engines import Engine, Server
 from ciphercost.errors import AgentError, CiphercostError, RunError, UsageError, nearest
 from ciphercost.record import new_id
 from ciphercost.schemas import PREFIX, Fate, Mark, read_mark
@@ -34,6 +34,8 @@ def sweep(url: str, engine_name: str = "", ca: str = "", wanted: Sequence[str] =
     """
     engine = engines.get(engine_name or examine.target_of_url(url).partition(":")[0])
     engine.check_url(url)
+    if ca and "tls" not in engine.mechanisms:
+        raise UsageError(f"--ca {ca}: {engine.title} has no TLS (it has: {', '.join(engine.mechanisms)}); leave --ca out")
     if ca and not Path(ca).is_file():
         raise UsageError(f"--ca {ca}: there is no such file")
     with (
@@ -42,16 +44,18 @@ def sweep(url: str, engine_name: str = "", ca: str = "", wanted: Sequence[str] =
         Agent(log=Path(logs) / "agent.log") as agent,
     ):
         server = engine.start(engine.find(url=url), Path(logs), run_guard)
-        fields = server.connection()
-        if ca:
-            fields |= {"tls": "verify-full", "tls_ca": str(Path(ca).absolute())}
+        fields = reached(server, ca)
+        if passwords.may_ask(fields) and passwords.ask_where_wanted(agent, [fields], engine.refuses_anonymous):
+            fields = reached(server, ca)
         try:
             marks = engine.schemas(agent, fields)
             for name in wanted:
                 if name not in marks and (there := engine.schema(agent, fields, name)) is not None:
                     marks[name] = there
         except AgentError as error:
-            how = "with TLS" if ca else "in clear, as a run's plain arm does; --ca asks with TLS"
+            how = "with TLS" if ca else "in clear, as a run's plain arm does"
+            if not ca and "tls" in engine.mechanisms:
+                how += "; --ca asks with TLS"
             raise RunError(f"can't log in at your {engine.title} ({how}): {error} [{error.code}]") from None
         found = {name: read_mark(mark) for name, mark in marks.items()}
         for name in wanted:
@@ -71,6 +75,12 @@ def sweep(url: str, engine_name: str = "", ca: str = "", wanted: Sequence[str] =
     if engine.unlisted and not wanted:
         lines.append(f"({engine.unlisted}. Another is taken by its name: --schema NAME)")
     return "\n".join(lines), worked
+
+
+def reached(server: Server, ca: str) -> dict[str, object]:
+    """Fields of the agent's `connect`: by TLS where its authority was given, else in clear."""
+    tls = {"tls": "verify-full", "tls_ca": str(Path(ca).absolute())} if ca else {}
+    return server.connection() | tls
 
 
 def drop(engine: Engine, agent: Agent, fields: Mapping[str, object], name: str) -> None:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import getpass
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from ciphercost.errors import AgentError
@@ -36,10 +37,16 @@ def may_ask(fields: Mapping[str, object]) -> bool:
     return not fields.get("password") and sys.stdin.isatty()
 
 
-def ask_where_wanted(agent: Agent, arms: Iterable[Mapping[str, object]], wants: str) -> bool:
+def ask_where_wanted(
+    agent: Agent,
+    arms: Iterable[Mapping[str, object]],
+    wants: str,
+    paused: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> bool:
     """Try each arm's connection until one gets in; where one is refused with the words `wants`, ask for the password.
 
     Returns whether it asked: then `with_password` knows the answer. Every other refusal is left to who comes later to report.
+    `paused`: in which nothing else is drawn on the terminal.
     """
     for fields in arms:
         try:
@@ -48,7 +55,8 @@ def ask_where_wanted(agent: Agent, arms: Iterable[Mapping[str, object]], wants: 
             if not wants or wants not in str(error):
                 continue
             host, port, user = key_of(fields)
-            _known[host, port, user] = getpass.getpass(f"Password of {user} at {host}:{port}: ")
+            with paused():
+                _known[host, port, user] = getpass.getpass(f"Password of {user} at {host}:{port}: ")
             return True
         agent.disconnect("password")
         return False

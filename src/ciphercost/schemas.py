@@ -12,7 +12,7 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
@@ -22,7 +22,7 @@ import msgspec
 from ciphercost import guard
 from ciphercost.agent import Agent
 from ciphercost.engines import Engine
-from ciphercost.errors import AgentError, RunError
+from ciphercost.errors import AgentError, CiphercostError, RunError
 
 PREFIX = "ciphercost_"
 Fate = Literal["living", "dead", "unseen", "unmarked"]
@@ -74,11 +74,22 @@ def name_for(run_id: str, number: int = 0) -> str:
     return PREFIX + run_id.replace("-", "_") + (f"_{number}" if number else "")
 
 
+def say_left(sentence: str) -> None:
+    print(f"ciphercost: {sentence}", file=sys.stderr)
+
+
 @contextmanager
-def own(engine: Engine, fields: Mapping[str, object], name: str, run_id: str, log: Path) -> Iterator[None]:
+def own(
+    engine: Engine,
+    fields: Mapping[str, object],
+    name: str,
+    run_id: str,
+    log: Path,
+    left: Callable[[str], None] = say_left,
+) -> Iterator[None]:
     """A schema of our own on the user's server, dropped at the end however that comes. Raises RunError where it can't be made.
 
-    `fields`: of the agent's `connect`, as the user's server is reached.
+    `fields`: of the agent's `connect`, as the user's server is reached. `left`: is told, in a sentence, that dropping it failed.
     """
     mark = mark_of(run_id)
     with Agent(log=log) as agent:
@@ -99,12 +110,11 @@ def own(engine: Engine, fields: Mapping[str, object], name: str, run_id: str, lo
             # By a connection of its own: another may be what went wrong.
             try:
                 with Agent(log=log) as agent:
-                    left = engine.schema(agent, fields, name)
-                    if left is not None and read_mark(left).run in ours:
+                    still = engine.schema(agent, fields, name)
+                    if still is not None and read_mark(still).run in ours:
                         engine.drop_schema(agent, fields, name)
-            except RunError as error:
-                told = f"the schema {name} could not be dropped ({error}); `ciphercost clean --url` removes it"
-                print(f"ciphercost: {told}", file=sys.stderr)
+            except (CiphercostError, OSError) as error:
+                left(f"the schema {name} could not be dropped ({error}); `ciphercost clean --url` removes it")
 
 
 def _make(engine: Engine, agent: Agent, fields: Mapping[str, object], name: str, mark: Mark) -> None:

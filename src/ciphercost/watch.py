@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Self
 
 from rich.console import Console
@@ -23,6 +25,11 @@ class Watcher:
 
     def __exit__(self, *_: object) -> None:
         return
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Nothing is drawn in here, so that a person can be asked."""
+        yield
 
     def start(self, titles: list[str], load_seconds: list[float], wall_seconds: float) -> None:
         """`load_seconds`: planned load of each cell; `wall_seconds`: estimate of the whole run's time."""
@@ -69,9 +76,9 @@ class Lines(Watcher):
 class Bar(Watcher):
     """A live bar: time left, current operations a second of both arms, the interval as it narrows."""
 
-    def __init__(self) -> None:
-        self._console = Console(stderr=True)
-        self._live = Live(console=self._console, refresh_per_second=4, transient=True)
+    def __init__(self, console: Console | None = None) -> None:
+        self._console = console or Console(stderr=True)
+        self._live = self._new_live()
         self._titles: list[str] = []
         self._planned: list[float] = []
         self._spent: dict[int, float] = {}
@@ -87,6 +94,22 @@ class Bar(Watcher):
 
     def __exit__(self, *_: object) -> None:
         self._live.__exit__(None, None, None)
+
+    def _new_live(self) -> Live:
+        return Live(console=self._console, refresh_per_second=4, transient=True)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        if not self._live.is_started:
+            yield
+            return
+        self._live.stop()
+        try:
+            yield
+        finally:
+            # A new one: the old would first go back over the lines that it drew, which others stand on by now.
+            self._live = self._new_live()
+            self._live.start()
 
     def start(self, titles: list[str], load_seconds: list[float], wall_seconds: float) -> None:
         self._titles, self._planned = titles, load_seconds

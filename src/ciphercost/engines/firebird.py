@@ -14,8 +14,8 @@ import re
 import secrets
 import shutil
 import socket
+import struct
 import subprocess
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
@@ -25,8 +25,11 @@ from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 from ciphercost import sources
 from ciphercost.engines import Engine, Installation, Server
 from ciphercost.errors import AgentError, MissingServer, RunError, UsageError, nearest
-from ciphercost.guard import cgroup_for, hand_over, scratch_base, server_user
-from ciphercost.listening import address_of, free_port, listener
+from ciphercost.guard import hand_over, scratch_base, server_user
+from ciphercost.launch import LAST_LINES, launch
+from ciphercost.listening import address_of, listener
+from ciphercost.passwords import with_password
+from ciphercost.schemas import PREFIX
 from ciphercost.sources import Receipt, Work
 
 if TYPE_CHECKING:
@@ -37,12 +40,15 @@ USER, DATABASE, FILE, SECURITY = "ciphercost", "ciphercost", "database.fdb", "se
 PASSWORD_FILE = "ciphercost.password"  # noqa: S105 - a file name
 MARK = "made by ciphercost, run "
 """Comment of a database of ours on a server that is not."""
-PREFIX = "ciphercost_"
 EXISTS = ("exists already", "is in use", "File exists")
 """Of a server's refusal to make a database over a file that is there, closed or open."""
 PORT = 3050
 OLDEST = 4
-START_SECONDS, STOP_SECONDS, LINGER_SECONDS = 60.0, 60.0, 60
+STOP_SECONDS, LINGER_SECONDS = 60.0, 60
+OWN_LOGS = "firebird*.log"
+"""What a server writes in its root, and not on its output."""
+REPLIES = (3, 4, 9, 92, 94, 98)
+"""op_accept, op_reject, op_response, op_cont_auth, op_accept_data, op_cond_accept: what a client may hear first."""
 
 SETTINGS = {
     "Providers": "Engine13",
@@ -115,16 +121,6 @@ def home_of(bindir: Path) -> Path | None:
     """Where plugins and messages lie that belong to programs: beside them, or where Debian has them."""
     places = [bindir.parent, *bindir.parent.parent.parent.glob(f"*/firebird/{bindir.parent.name}")]
     return next((place for place in places if any((place / "plugins").glob("libEngine*.so"))), None)
-
-
-def matches(version: str, wanted: str) -> bool:
-    """Whether `4.0.5` is what `4`, `4.0`, `4.0.5` or '' asks for. Pure."""
-    return not wanted or version == wanted or version.startswith(f"{wanted}.")
-
-
-def reachable(directory: Path) -> bool:
-    """Whether the user that servers run as can get there."""
-    return server_user() is None or all(each.stat().st_mode & 0o001 for each in (directory, *directory.parents))
 
 
 def crypto_library(pid: int) -> str:
@@ -204,9 +200,7 @@ class RunningServer(Server):
             "user": self.user,
             "database": self.database,
         }
-        if "ISC_PASSWORD" in os.environ:
-            fields["password"] = os.environ["ISC_PASSWORD"]
-        return fields
+        return with_password(fields, os.environ.get("ISC_PASSWORD", ""))
 
     def stop(self) -> None:
         """It isn't ours to stop."""
@@ -241,6 +235,18 @@ def database_in(parts: SplitResult) -> str:
     return unquote(parts.path.removeprefix("/"))
 
 
+def answers(port: int) -> bool:
+    """Whether a Firebird on loopback talks to clients: it replies to a greeting, whatever it thinks of it."""
+    # op_connect, op_attach, version 3, generic; no database; one protocol: 13, generic, types 0 to 5, weight 1; no user.
+    greeting = struct.pack("!12i", 1, 19, 3, 1, 0, 1, 0, 13 - 0x8000, 1, 0, 5, 1)
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
+            connection.sendall(greeting)
+            return int.from_bytes(connection.recv(4), "big") in REPLIES
+    except OSError:
+        return False
+
+
 # ── the engine ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -252,6 +258,7 @@ class Firebird(Engine):
     mechanisms = ("wire-crypt", "none")
     schemes = MappingProxyType({"firebird": "wire-crypt"})
     refuses_clear = ("28000",)  # WireCrypt = Required
+    refuses_anonymous = "the server asks for a password and none was given"
     password_from = "ISC_PASSWORD"  # noqa: S105 - where it is, not what it is
     tls_witness = (
         "SELECT MON$WIRE_ENCRYPTED, TRIM(IIF(MON$WIRE_ENCRYPTED, 'wire-crypt', '')), TRIM(COALESCE(MON$WIRE_CRYPT_PLUGIN, '')) "
@@ -279,7 +286,7 @@ class Firebird(Engine):
         if bindir:
             return self._in(Path(bindir).absolute(), version)
         for each in self.available():
-            if matches(each.version, version) and reachable(Path(each.location)):
+            if sources.matches(each.version, version) and sources.reachable(Path(each.location)):
                 return each
         return self.install(version)
 
@@ -292,13 +299,13 @@ class Firebird(Engine):
             raise MissingServer(
                 f"--bindir {bindir}: no 'firebird' and 'isql' (or 'isql-fb') there that run on this machine, with plugins beside them"
             )
-        if not matches(found, version):
+        if not sources.matches(found, version):
             raise MissingServer(f"--bindir {bindir}: that is Firebird {found}, not {version}")
         if sources.version_key(found) < (OLDEST,):
             raise MissingServer(
                 f"--bindir {bindir}: that is Firebird {found}; {OLDEST}.0 is the oldest that is started"
             )
-        if not reachable(bindir):
+        if not sources.reachable(bindir):
             raise UsageError(
                 f"--bindir {bindir}: servers run as 'nobody' when you are root, and nobody can't reach it. Move it, or use another user."
             )
@@ -307,7 +314,7 @@ class Firebird(Engine):
     def install(self, version: str = "", source: str = "") -> Installation:
         if source not in ("", "debian"):
             raise UsageError(f"firebird can't be fetched from '{source}': {nearest(source, ['debian'])}")
-        series = next((each for each in SUITES if matches(each, version) or version.startswith(f"{each}.")), "")
+        series = next((each for each in SUITES if sources.matches(each, version) or sources.matches(version, each)), "")
         if not series:
             raise MissingServer(
                 f"no Firebird {version} was found, and Debian has none (known: {', '.join(SUITES)}). "
@@ -330,7 +337,7 @@ class Firebird(Engine):
             ) from None
         if not (found := version_of(Path(installation.location))):
             raise MissingServer(f"the unpacked server in {installation.location} doesn't run on this machine")
-        if not matches(found, version):
+        if not sources.matches(found, version):
             raise MissingServer(f"Debian {SUITES[series]} has Firebird {found}, not {version}")
         return installation
 
@@ -381,44 +388,26 @@ class Firebird(Engine):
         bindir = Path(installation.location)
         given = dict(settings or {})
         env = {name.removeprefix("env:"): given.pop(name) for name in list(given) if name.startswith("env:")}
-        log = (logs or directory.parent) / f"firebird-{directory.name}.log"
-        cgroups = cgroup_for(guard.run_id, f"firebird-{secrets.token_hex(4)}")
-        cores = sorted(cpus) if cpus is not None else None
-        for _ in range(5):  # somebody may take the port before the server does
-            port = free_port()
-            _configure(bindir, directory, {**given, "RemoteServicePort": str(port)})
-            process = guard.spawn(
-                [bindir / "firebird"],
-                env={**_environment(bindir, directory), **env},
-                cwd=directory,
-                user=server_user(),
-                cpus=cores,
-                cgroups=cgroups,
-                log=log,
-            )
-            try:
-                if self._wait(process, port):
-                    return FirebirdServer(process, directory, port, cgroups, _library_of(bindir))
-            except BaseException:
-                process.stop(5.0)
-                raise
-            said = _said(directory, log)
-            if "Address already in use" not in said:
-                break
-        lines = "\n".join(said.strip().splitlines()[-12:])
-        raise RunError(f"Firebird {installation.version} did not start (log: {log}):\n{lines}")
 
-    def _wait(self, process: Process, port: int) -> bool:
-        """True when the server listens, False when it has ended."""
-        deadline = time.monotonic() + START_SECONDS
-        while process.poll() is None:
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
-                return process.poll() is None
-            if time.monotonic() >= deadline:
-                raise RunError(f"Firebird did not listen on port {port} within {START_SECONDS:g} seconds")
-            time.sleep(0.01)
-        process.stop()
-        return False
+        def command(port: int) -> list[str | Path]:
+            _configure(bindir, directory, {**given, "RemoteServicePort": str(port)})
+            return [bindir / "firebird"]
+
+        lengths = {log: log.stat().st_size for log in directory.glob(OWN_LOGS)}
+        try:
+            started = launch(
+                guard,
+                f"{self.title} {installation.version}",
+                command,
+                answers,
+                directory=directory,
+                logs=logs,
+                env={**_environment(bindir, directory), **env},
+                cpus=cpus,
+            )
+        except RunError as error:
+            raise RunError("\n".join([str(error).rstrip(), *_said_since(lengths, directory)])) from None
+        return FirebirdServer(started.process, directory, started.port, started.cgroups, _library_of(bindir))
 
     # ── a database of our own on a server that is the user's ──────────────────────────────────────────────────────────
 
@@ -548,13 +537,10 @@ def _secret(path: Path, text: str) -> None:
         file.write(text)
 
 
-def _said(directory: Path, log: Path) -> str:
-    """What a server that ended has written, on its output and in its own log."""
-    text = ""
-    for path in (*directory.glob("firebird*.log"), log):
-        with contextlib.suppress(OSError):
-            text += path.read_text(errors="replace")
-    return text
+def _said_since(lengths: Mapping[Path, int], directory: Path) -> list[str]:
+    """The last lines that a server has written in its own logs since they had these lengths."""
+    said = [log.read_bytes()[lengths.get(log, 0) :].decode(errors="replace") for log in directory.glob(OWN_LOGS)]
+    return "".join(said).strip().splitlines()[-LAST_LINES:]
 
 
 ENGINE = Firebird()

@@ -20,7 +20,7 @@ def _lines(study: StudyResult) -> Iterator[str]:
     yield from wrap(study.title)
     yield ""
     yield line("", "as published", "the same here", "our method here")
-    yield line("  plain → TLS", study.published_server, study.server, "(95 % interval)")
+    yield line("  plain → encrypted", study.published_server, study.server, "(95 % interval)")
     for operation in dict.fromkeys(each.operation for each in study.figures):
         yield operation.upper()
         own = [each for each in study.figures if each.operation == operation]

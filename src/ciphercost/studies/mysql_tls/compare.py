@@ -46,7 +46,7 @@ def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult
         complete=record.complete and not unproven,
         procedure=words(record, here, unproven),
         figures=figures,
-        findings=findings.findings(study, here, ours),
+        findings=findings.findings(study, here, ours, record.mechanism),
     )
 
 

@@ -16,8 +16,13 @@ Here = Mapping[tuple[str, str], StudyRun]
 FEWEST_ITERATIONS = 2
 UNPROVEN = (
     "REQUIRED encrypts and never checks the certificate, and nothing showed that either arm was what its name says. "
-    "Here both arms are proven before each load, and our method's connections check chain and name."
+    "Here both arms are proven before each load, and "
 )
+VERIFIED = {
+    "tls": "our method's connections check chain and name.",
+    "wire-crypt": "encrypted by wire-crypt in TLS's place, which verifies nobody either.",
+}
+"""By what encrypted the connections here."""
 IN_TURNS = (
     "One arm was run wholly before the other: whatever changes on the machine meanwhile looks like TLS. Our method "
     "takes both arms in turns, in mirrored order."
@@ -28,14 +33,14 @@ CHANGED = (
 )
 
 
-def findings(study: Study, here: Here, ours: Mapping[str, Cell]) -> list[str]:
-    """Each a sentence or two; figures in them are computed."""
+def findings(study: Study, here: Here, ours: Mapping[str, Cell], mechanism: str) -> list[str]:
+    """Each a sentence or two; figures in them are computed. `mechanism`: what encrypted the connections here."""
     operations = study.operations
     times, cpu = published.times(study), published.cpu(study)
     found = [
         *intervals(times, here, operations),
         *order(here, ours, operations),
-        UNPROVEN,
+        UNPROVEN + VERIFIED[mechanism],
         one_pass(times, cpu, here, operations),
         averages(cpu, operations),
         edges(cpu, operations),

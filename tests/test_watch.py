@@ -1,0 +1,67 @@
+"""watch: while a person is asked on the terminal, nothing else is drawn there."""
+
+from __future__ import annotations
+
+import io
+import time
+
+import pytest
+from rich.console import Console
+
+from ciphercost import watch
+
+UP = "\x1b[1A"
+HIDDEN, SHOWN = "\x1b[?25l", "\x1b[?25h"
+"""The cursor."""
+
+
+@pytest.fixture
+def screen() -> io.StringIO:
+    return io.StringIO()
+
+
+@pytest.fixture
+def bar(screen: io.StringIO) -> watch.Bar:
+    return watch.Bar(Console(file=screen, force_terminal=True, width=80, height=20))
+
+
+def cursor(shown: str) -> str:
+    return SHOWN if shown.rindex(SHOWN) > shown.rindex(HIDDEN) else HIDDEN
+
+
+def test_a_bar_that_is_paused_draws_nothing_and_then_goes_on_below(bar: watch.Bar, screen: io.StringIO) -> None:
+    with bar:
+        bar.start(["one"], [10.0], 12.0)
+        bar.phase(0, 1, "before")
+        time.sleep(0.6)
+        assert "before" in screen.getvalue()
+        with bar.paused():
+            at = len(screen.getvalue())
+            assert cursor(screen.getvalue()) == SHOWN
+            bar.phase(0, 1, "asking")
+            time.sleep(0.6)
+            assert len(screen.getvalue()) == at
+        bar.phase(0, 1, "after")
+        time.sleep(0.6)
+        first, _, rest = screen.getvalue()[at:].partition("after")
+        assert rest
+        assert UP not in first, "it went back over what was asked"
+    assert cursor(screen.getvalue()) == SHOWN
+
+
+def test_it_goes_on_after_a_question_that_was_broken_off(bar: watch.Bar, screen: io.StringIO) -> None:
+    with bar:
+        with pytest.raises(KeyboardInterrupt), bar.paused():
+            raise KeyboardInterrupt
+        assert cursor(screen.getvalue()) == HIDDEN
+    assert cursor(screen.getvalue()) == SHOWN
+
+
+def test_what_does_not_draw_has_nothing_to_pause(
+    bar: watch.Bar, screen: io.StringIO, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for watcher in (bar, watch.Lines(), watch.Watcher()):
+        with watcher.paused():
+            pass
+    assert not screen.getvalue()
+    assert capsys.readouterr() == ("", "")
