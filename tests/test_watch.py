@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import io
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from rich.console import Console
 
-from ciphercost import watch
+from ciphercost import passwords, watch
+from ciphercost.agent import Agent
+from ciphercost.errors import AgentError
 
 UP = "\x1b[1A"
 HIDDEN, SHOWN = "\x1b[?25l", "\x1b[?25h"
@@ -65,3 +69,33 @@ def test_what_does_not_draw_has_nothing_to_pause(
             pass
     assert not screen.getvalue()
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_password_is_asked_for_while_the_bar_is_paused(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+
+    class Wanting(Agent):
+        def __init__(self) -> None:
+            pass
+
+        def connect(self, arm: str, **fields: object) -> dict[str, object]:
+            seen.append("refused")
+            raise AgentError("no password was given")
+
+    class Noting(watch.Watcher):
+        @contextmanager
+        def paused(self) -> Iterator[None]:
+            seen.append("paused")
+            yield
+            seen.append("goes on")
+
+    def answer(_: str) -> str:
+        seen.append("asked")
+        return "secret"
+
+    monkeypatch.setattr("getpass.getpass", answer)
+    monkeypatch.setattr(passwords, "_known", {})
+    fields = {"host": "127.0.0.1", "port": 1, "user": "u"}
+    assert passwords.ask_where_wanted(Wanting(), [fields], "no password", Noting().paused)
+    assert seen == ["refused", "paused", "asked", "goes on"]
+    assert passwords.with_password(fields, "")["password"] == "secret"

@@ -35,7 +35,9 @@ def sweep(url: str, engine_name: str = "", ca: str = "", wanted: Sequence[str] =
     engine = engines.get(engine_name or examine.target_of_url(url).partition(":")[0])
     engine.check_url(url)
     if ca and "tls" not in engine.mechanisms:
-        raise UsageError(f"--ca {ca}: {engine.title} has no TLS (it has: {', '.join(engine.mechanisms)}); leave --ca out")
+        raise UsageError(
+            f"--ca {ca}: {engine.title} has no TLS (it has: {', '.join(engine.mechanisms)}); leave --ca out"
+        )
     if ca and not Path(ca).is_file():
         raise UsageError(f"--ca {ca}: there is no such file")
     with (
