@@ -237,7 +237,7 @@ def database_in(parts: SplitResult) -> str:
 
 def answers(port: int) -> bool:
     """Whether a Firebird on loopback talks to clients: it replies to a greeting, whatever it thinks of it."""
-    # op_connect, op_attach, version 3, generic; no database; one protocol: 13, generic, types 0 to 5, weight 1; no user.
+    # op_connect, op_attach, version 3, generic; no database; one protocol; no user; it is 13, generic, types 0 to 5, weight 1.
     greeting = struct.pack("!12i", 1, 19, 3, 1, 0, 1, 0, 13 - 0x8000, 1, 0, 5, 1)
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
@@ -383,6 +383,7 @@ class Firebird(Engine):
         settings: Mapping[str, str] | None = None,
         logs: Path | None = None,
     ) -> Server:
+        """A port that somebody took before it did, it tries itself again, for 50 seconds."""
         if installation.source == "running":
             return RunningServer(installation.location)
         bindir = Path(installation.location)
