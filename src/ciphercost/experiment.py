@@ -7,13 +7,14 @@ they are compared under the same weather, one with another and not only each wit
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
-from ciphercost import conclude, guard, plan, prove, provision, sample
+from ciphercost import conclude, guard, plan, prove, provision, sample, schemas
 from ciphercost.agent import Agent
 from ciphercost.conditions import masked
 from ciphercost.drive import Drive, NoSteadyState
@@ -63,7 +64,16 @@ def experiment(numbers: list[int], run: Run) -> None:
         for number in numbers:
             with telling(cells[number], run, alone=len(cells) == 1):
                 bench = stack.enter_context(
-                    provision.bench(cells[number].spec, run.guard, run.scratch, run.record.logs, number, shared)
+                    provision.bench(
+                        cells[number].spec,
+                        run.guard,
+                        run.scratch,
+                        run.record.logs,
+                        number,
+                        shared,
+                        left=functools.partial(schema_left, cells[number]),
+                        paused=run.watcher.paused,
+                    )
                 )
                 conclude.describe(cells[number], bench)
                 facts = run.record.facts
@@ -91,6 +101,12 @@ def experiment(numbers: list[int], run: Run) -> None:
         status, reason = cells[number].status, cells[number].reason
         run.watcher.done(number, f"{status}{': ' + reason if reason else ''}")
     run.record.save_facts()
+
+
+def schema_left(facts: CellFacts, sentence: str) -> None:
+    """A schema of ours is still on the user's server: said at once, and in the result."""
+    facts.warnings = [*facts.warnings, Warning_("schema-left", sentence)]
+    schemas.say_left(sentence)
 
 
 @contextlib.contextmanager

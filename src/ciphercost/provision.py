@@ -9,8 +9,8 @@ import os
 import secrets
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TypeVar
 
@@ -117,6 +117,8 @@ class Bench(msgspec.Struct):
     clients: int
     schema: str = ""
     """On a server that is the user's: the schema of our own that everything is made in."""
+    left: Callable[[str], None] = schemas.say_left
+    """Told of a schema of ours that could not be dropped."""
     entered: bool = False
     at_end: ExitStack = msgspec.field(default_factory=ExitStack)
 
@@ -301,13 +303,22 @@ class Bench(msgspec.Struct):
 
 @contextmanager
 def bench(
-    cell: CellSpec, run_guard: guard.Guard, scratch: Path, logs: Path, number: int, shared: Shared, *, data: bool = True
+    cell: CellSpec,
+    run_guard: guard.Guard,
+    scratch: Path,
+    logs: Path,
+    number: int,
+    shared: Shared,
+    *,
+    data: bool = True,
+    left: Callable[[str], None] = schemas.say_left,
+    paused: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Iterator[Bench]:
     """Find the server, make and load the data of one cell. Everything made is gone afterwards.
 
     `shared`: what it has in common with the other cells of its experiment, all of which live to the end of it. `data` false:
-    the workload's tables are not needed. On a server that is the user's nothing is made before `ready`. Raises RunError,
-    MissingServer.
+    the workload's tables are not needed. `paused`: within it a terminal is free for a question. On a server that is the
+    user's nothing is made before `ready`. Raises RunError, MissingServer.
     """
     engine = engines.get(cell.engine)
     mechanism = mechanisms.get(cell.mechanism)
@@ -339,13 +350,14 @@ def bench(
         guard=run_guard,
         logs=logs,
         clients=clients,
+        left=left,
     )
     if cell.url and program.load:
         made.schema = shared.schema_for(made.data, run_guard.run_id)
     with made.at_end:
         made.at_end.callback(shutil.rmtree, directory, ignore_errors=True)
         if cell.url:
-            ask_password(made)
+            ask_password(made, paused)
         else:
             made.load()
         yield made
@@ -362,7 +374,7 @@ def clients_together(cells: list[CellSpec]) -> int:
     return sum(clients_of(cell, engine, spec.program_of(cell, given)) for cell, engine, given in programs)
 
 
-def ask_password(made: Bench) -> None:
+def ask_password(made: Bench, paused: Callable[[], AbstractContextManager[None]]) -> None:
     """Where a server of the user's wants a password that was found nowhere: ask for it, if there is a terminal."""
     server = made.engine.start(made.installation, made.directory, made.guard)
     if not passwords.may_ask(server.connection()):
@@ -371,7 +383,7 @@ def ask_password(made: Bench) -> None:
     arms = [made.connection(arm, dict.fromkeys((*ARMS, "both"), server)) for arm in ARMS[::-1]]
     with Agent(log=made.logs / "agent.log") as agent:
         one = {"connections": 1, "threads": 1, "per_request": False}
-        passwords.ask_where_wanted(agent, [fields | one for fields in arms], made.engine.refuses_anonymous)
+        passwords.ask_where_wanted(agent, [fields | one for fields in arms], made.engine.refuses_anonymous, paused)
 
 
 @contextmanager
@@ -381,7 +393,7 @@ def running_schema(made: Bench) -> Iterator[None]:
     # Into the schema only once it is there: the first connection is made as the user's own is.
     fields = made.connection("plain", {"both": server}) | {"connections": 1, "per_request": False}
     log = made.logs / "agent.log"
-    with schemas.own(made.engine, fields, made.schema, made.guard.run_id, log):
+    with schemas.own(made.engine, fields, made.schema, made.guard.run_id, log, made.left):
         with Agent(log=log) as agent:
             agent.connect("loader", **(fields | made.engine.in_schema(made.schema)))
             made.fill(agent)
