@@ -24,7 +24,7 @@ from peers import ROWS, Mysqlslap, Peer, Pgbench, Sysbench
 from run import Row
 
 SECONDS = 2
-BLOCKS = 5
+BLOCKS = 4
 AIM = 1.0
 
 
