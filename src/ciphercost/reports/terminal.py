@@ -252,14 +252,19 @@ def prediction(cell: Cell) -> str:
     """`the link alone predicts: 3 round trips = 30 ms more an operation, 34.2 % fewer operations per second; measured: 37.4 ms more, …`."""
     link = cell.predicted
     trips = f"{number(link['round_trips'])} round trips, " if link["round_trips"] else ""
-    words = f"the link alone predicts: {trips}{number(link['added_ms'])} ms more an operation"
+    words = f"the link alone predicts: {trips}{longer(link['added_ms'])} an operation"
     if "throughput" not in link:
         return words
     each = [cell.clients / cell.arms[arm]["throughput"] * 1e3 for arm in ARMS]
     return (
         f"{words}, {share(link['throughput'])} operations per second; "
-        f"measured: {number(each[1] - each[0])} ms more, {share(cell.overhead['throughput'].ratio)}"
+        f"measured: {longer(each[1] - each[0])}, {share(cell.overhead['throughput'].ratio)}"
     )
+
+
+def longer(milliseconds: float) -> str:
+    """`20 ms more` or `0.6 ms less`."""
+    return f"{number(abs(milliseconds))} ms {'more' if milliseconds >= 0 else 'less'}"
 
 
 def share(ratio: float) -> str:
