@@ -161,8 +161,11 @@ def test_the_relay_dies_with_the_run() -> None:
 
 def test_the_certificates_name_stays_the_servers() -> None:
     ports = {("192.0.2.7", 5432): 40001}
-    fields = delay.through({"host": "192.0.2.7", "port": 5432, "user": "me"}, ports)
-    assert fields == {"host": "127.0.0.1", "port": 40001, "user": "me", "tls_server_name": "192.0.2.7"}
-    named = delay.through({"host": "192.0.2.7", "port": 5432, "tls_server_name": "db"}, ports)
+    # In clear too: by this name the agent knows that a password would leave the machine.
+    fields = delay.through({"host": "192.0.2.7", "port": 5432, "tls": "off"}, ports)
+    assert fields == {"host": "127.0.0.1", "port": 40001, "tls": "off", "tls_server_name": "192.0.2.7"}
+    named = delay.through({"host": "192.0.2.7", "port": 5432, "tls": "require", "tls_server_name": "db"}, ports)
     assert named["tls_server_name"] == "db"
+    # Firebird has no certificate, and its driver takes no name.
+    assert "tls_server_name" not in delay.through({"host": "192.0.2.7", "port": 5432, "wire_crypt": "off"}, ports)
     assert delay.spelled(("::1", 5432)) == "[::1]:5432"
