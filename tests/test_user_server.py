@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -44,6 +45,10 @@ def unchanged(server: UserServer) -> Iterator[None]:
     """The server is after the test as it was before it, to the last setting."""
     before = server.state()
     yield
+    # A killed run's guardian may still be ending its agent's connection, and a server may take a moment to drop what it was told to.
+    deadline = time.monotonic() + PATIENCE
+    while server.state() != before and time.monotonic() < deadline:
+        time.sleep(0.2)
     assert server.state() == before
 
 
