@@ -16,10 +16,10 @@ import firebird
 from ciphercost import engines, guard, mechanisms, record
 from ciphercost.agent import Agent
 from ciphercost.engines import Installation
+from ciphercost.engines._network import PASSWORD_FILE
 from ciphercost.engines.firebird import (
     ENGINE,
     FILE,
-    PASSWORD_FILE,
     FirebirdServer,
     RunningServer,
     answers,

@@ -15,9 +15,10 @@ import pytest
 from ciphercost import engines, guard, workloads
 from ciphercost.agent import Agent
 from ciphercost.engines import Server
-from ciphercost.engines._mysql.family import DEFAULT_CONNECTIONS, PASSWORD_FILE, USER
+from ciphercost.engines._mysql.family import DEFAULT_CONNECTIONS, USER
 from ciphercost.engines._mysql.greeting import greeting, parse
 from ciphercost.engines._mysql.running import RunningServer, client_options, parse_options, password_found
+from ciphercost.engines._network import PASSWORD_FILE
 from ciphercost.errors import MissingServer, RunError, UsageError
 from ciphercost.listening import listener
 from ciphercost.mechanisms.tls import SUITES_12, suite

@@ -17,10 +17,10 @@ import pytest
 from ciphercost import engines, guard, mechanisms, record
 from ciphercost.agent import Agent
 from ciphercost.engines import Installation, Server
+from ciphercost.engines._network import PASSWORD_FILE
 from ciphercost.engines.postgresql import (
     ENGINE,
     HBA,
-    PASSWORD_FILE,
     RunningServer,
     major,
     options,

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,28 +17,9 @@ from ciphercost.engines.firebird import ENGINE, FirebirdServer
 from ciphercost.mechanisms.wire_crypt import MECHANISM, OP_CRYPT
 from ciphercost.model import Arm
 from ciphercost.provision import Twins
+from test_real import SHORT, ciphercost
 
-CLI = Path(sys.executable).parent / "ciphercost"
-SHORT = ("--quick", "--time", "4s", "--no-latency", "--no-progress", "--regime", "one-core")
 CANARY = "canary0123456789"
-
-
-def ciphercost(*argv: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """The command as a user runs it. No traceback may ever be seen."""
-    for _ in range(3):
-        done = subprocess.run(
-            [CLI, *argv],
-            cwd=cwd,
-            capture_output=True,
-            text=True,
-            check=False,
-            env={**os.environ, **environment},
-            timeout=250,
-        )
-        assert "Traceback" not in done.stderr, done.stderr
-        if "NO STEADY STATE" not in done.stdout:
-            break
-    return done
 
 
 @pytest.fixture(scope="module")

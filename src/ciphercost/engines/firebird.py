@@ -20,31 +20,29 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING
-from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
+from urllib.parse import SplitResult, unquote
 
 from ciphercost import sources
-from ciphercost.engines import Engine, Installation, Server
+from ciphercost.engines import Engine, Installation, Server, _network
+from ciphercost.engines._network import PASSWORD_FILE, StartedServer, own_file, parse_url
 from ciphercost.errors import AgentError, MissingServer, RunError, UsageError, nearest
 from ciphercost.guard import hand_over, scratch_base, server_user
 from ciphercost.launch import LAST_LINES, launch
-from ciphercost.listening import address_of, listener
-from ciphercost.passwords import with_password
 from ciphercost.schemas import PREFIX
 from ciphercost.sources import Receipt, Work
 
 if TYPE_CHECKING:
     from ciphercost.agent import Agent
-    from ciphercost.guard import Guard, Process
+    from ciphercost.guard import Guard
 
 USER, DATABASE, FILE, SECURITY = "ciphercost", "ciphercost", "database.fdb", "security4.fdb"
-PASSWORD_FILE = "ciphercost.password"  # noqa: S105 - a file name
 MARK = "made by ciphercost, run "
 """Comment of a database of ours on a server that is not."""
 EXISTS = ("exists already", "is in use", "File exists")
 """Of a server's refusal to make a database over a file that is there, closed or open."""
 PORT = 3050
 OLDEST = 4
-STOP_SECONDS, LINGER_SECONDS = 60.0, 60
+LINGER_SECONDS = 60
 OWN_LOGS = "firebird*.log"
 """What a server writes in its root, and not on its output."""
 REPLIES = (3, 4, 9, 92, 94, 98)
@@ -150,81 +148,33 @@ def _library_of(bindir: Path) -> str:
 # ── the servers ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class FirebirdServer(Server):
-    """One that we started."""
+class FirebirdServer(StartedServer):
+    """One that we started; it closes its databases before it ends."""
 
-    def __init__(
-        self, process: Process, directory: Path, port: int, cgroups: tuple[Path, ...], library: str = ""
-    ) -> None:
-        self.process = process
-        self.pid = process.pid
-        self.directory = directory
-        self.port = port
-        self.cgroups = cgroups
-        self.library = library
-
-    def connection(self) -> dict[str, object]:
-        assert self.directory is not None
-        return {
-            "driver": "firebird",
-            "host": "127.0.0.1",
-            "port": self.port,
-            "user": USER,
-            "database": DATABASE,
-            "password": (self.directory / PASSWORD_FILE).read_text(),
-        }
-
-    def stop(self) -> None:
-        """In order: databases are closed."""
-        self.process.stop(STOP_SECONDS)
+    driver, user, database = "firebird", USER, DATABASE
 
 
-class RunningServer(Server):
-    """The user's own: never started, stopped or configured by us."""
+class RunningServer(_network.RunningServer):
+    """The user's own."""
+
+    driver = "firebird"
+    certified = False
 
     def __init__(self, url: str) -> None:
         parts = _parse(url)
-        self.host = parts.hostname or "127.0.0.1"
-        self.port = parts.port or PORT
-        self.user = unquote(parts.username or os.environ.get("ISC_USER", "") or getpass.getuser())
-        self.database = database_in(parts)
-        self.address = address_of(self.host, self.port)
-        self.pid = listener(self.address, self.port, ("firebird", "fbserver"))
+        user = unquote(parts.username or os.environ.get("ISC_USER", "") or getpass.getuser())
+        super().__init__(
+            parts.hostname or "127.0.0.1", parts.port or PORT, user, database_in(parts), ("firebird", "fbserver")
+        )
         self.library = crypto_library(self.pid) if self.pid else ""
 
-    def connection(self) -> dict[str, object]:
-        fields: dict[str, object] = {
-            "driver": "firebird",
-            "host": self.address,
-            "port": self.port,
-            "user": self.user,
-            "database": self.database,
-        }
-        return with_password(fields, os.environ.get("ISC_PASSWORD", ""))
-
-    def stop(self) -> None:
-        """It isn't ours to stop."""
+    def password(self) -> str:
+        return os.environ.get("ISC_PASSWORD", "")
 
 
 def _parse(url: str) -> SplitResult:
-    """A connection URL. Raises UsageError for a password in it and for what we would otherwise ignore."""
-    try:
-        parts = urlsplit(url)
-        _ = parts.port
-    except ValueError as error:
-        raise UsageError(f"--url can't be read: {error}") from None
-    if parts.scheme != "firebird":
-        raise UsageError(f"--url must begin with firebird://, not '{parts.scheme}://'")
-    parameters = parse_qs(parts.query, keep_blank_values=True)
-    if parts.password is not None or "password" in parameters:
-        raise UsageError(
-            "--url holds a password, and command lines can be read by every user of this machine. Leave it out of the URL and "
-            "set ISC_PASSWORD."
-        )
-    if parameters:
-        raise UsageError(
-            f"--url has a parameter '{next(iter(parameters))}' that ciphercost doesn't know: {nearest('', [])}"
-        )
+    """A connection URL. Raises UsageError also where it names no database."""
+    parts, _ = parse_url(url, ("firebird",), (), "set ISC_PASSWORD")
     if not database_in(parts):
         raise UsageError("--url names no database: firebird://USER@HOST:PORT/ALIAS, or //PATH for a file's path")
     return parts
@@ -349,10 +299,10 @@ class Firebird(Engine):
             (directory / name).mkdir(mode=0o700)
         password = secrets.token_hex(16)
         _configure(bindir, directory, {})
-        _secret(directory / PASSWORD_FILE, password)
+        own_file(directory / PASSWORD_FILE, password)
         # By standard input it couldn't be run under the guard; and an argument could be read by everybody.
         script = directory / "initialise.sql"
-        _secret(
+        own_file(
             script,
             f"CREATE DATABASE '{directory / SECURITY}' USER 'SYSDBA';\n"
             f"CREATE USER {USER} PASSWORD '{password}' USING PLUGIN Srp;\nCOMMIT;\n"
@@ -408,7 +358,7 @@ class Firebird(Engine):
             )
         except RunError as error:
             raise RunError("\n".join([str(error).rstrip(), *_said_since(lengths, directory)])) from None
-        return FirebirdServer(started.process, directory, started.port, started.cgroups, _library_of(bindir))
+        return FirebirdServer(started, directory, _library_of(bindir))
 
     # ── a database of our own on a server that is the user's ──────────────────────────────────────────────────────────
 
@@ -531,11 +481,6 @@ def _configure(bindir: Path, directory: Path, settings: Mapping[str, str]) -> No
         (directory / "intl").symlink_to(home / "intl")
     for name in ("firebird.conf", "databases.conf", "plugins.conf", "intl"):
         hand_over(directory / name)
-
-
-def _secret(path: Path, text: str) -> None:
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        file.write(text)
 
 
 def _said_since(lengths: Mapping[Path, int], directory: Path) -> list[str]:

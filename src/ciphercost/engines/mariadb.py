@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from ciphercost import sources
 from ciphercost.engines import Installation, Server
-from ciphercost.engines._mysql.family import Family, accounts, own_file, share
+from ciphercost.engines._mysql.family import Family, accounts, share
+from ciphercost.engines._network import own_file
 from ciphercost.errors import MissingServer, UsageError
 from ciphercost.guard import hand_over, server_user
 from ciphercost.mechanisms import tls

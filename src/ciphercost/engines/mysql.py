@@ -8,7 +8,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ciphercost.engines import Installation
-from ciphercost.engines._mysql.family import Family, accounts, own_file
+from ciphercost.engines._mysql.family import Family, accounts
+from ciphercost.engines._network import own_file
 from ciphercost.errors import UsageError
 from ciphercost.guard import server_user
 

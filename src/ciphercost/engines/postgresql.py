@@ -17,27 +17,25 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
-from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
+from urllib.parse import SplitResult, unquote
 
 from ciphercost import sources
-from ciphercost.engines import Engine, Installation, Server
+from ciphercost.engines import Engine, Installation, Server, _network
+from ciphercost.engines._network import PASSWORD_FILE, StartedServer, own_file, parse_url
 from ciphercost.errors import MissingServer, RunError, UsageError, nearest
 from ciphercost.guard import hand_over, server_user
 from ciphercost.launch import launch
-from ciphercost.listening import address_of, crypto_library, listener
 from ciphercost.mechanisms import tls
-from ciphercost.passwords import with_password
 from ciphercost.sources import Artifact, Receipt, Work
 
 if TYPE_CHECKING:
     from ciphercost.agent import Agent
-    from ciphercost.guard import Guard, Process
+    from ciphercost.guard import Guard
     from ciphercost.pki import Pki
 
-USER, DATABASE, PASSWORD_FILE = "ciphercost", "postgres", "ciphercost.password"
+USER, DATABASE = "ciphercost", "postgres"
 MARK = "made by ciphercost, run "
 """Comment of a schema of ours on a server that is not."""
-STOP_SECONDS = 60.0
 
 SETTINGS = {
     "listen_addresses": "127.0.0.1",
@@ -125,84 +123,39 @@ def major(version: str) -> int:
 # ── the servers ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class PostgresqlServer(Server):
-    """One that we started."""
+class PostgresqlServer(StartedServer):
+    """One that we started; it ends by a fast shutdown, with its checkpoint."""
 
-    def __init__(self, process: Process, directory: Path, port: int, cgroups: tuple[Path, ...]) -> None:
-        self.process = process
-        self.pid = process.pid
-        self.directory = directory
-        self.port = port
-        self.cgroups = cgroups
-        self.library = crypto_library(process.pid)
-
-    def connection(self) -> dict[str, object]:
-        assert self.directory is not None
-        return {
-            "driver": "postgres",
-            "host": "127.0.0.1",
-            "port": self.port,
-            "user": USER,
-            "database": DATABASE,
-            "password": (self.directory / PASSWORD_FILE).read_text(),
-        }
-
-    def stop(self) -> None:
-        """A fast shutdown, with its checkpoint."""
-        self.process.stop(STOP_SECONDS)
+    driver, user, database = "postgres", USER, DATABASE
 
 
-class RunningServer(Server):
-    """The user's own: never started, stopped or configured by us."""
+class RunningServer(_network.RunningServer):
+    """The user's own."""
+
+    driver = "postgres"
 
     def __init__(self, url: str) -> None:
         parts, parameters = _parse(url)
-        self.host = parts.hostname or "127.0.0.1"
-        self.port = parts.port or 5432
-        self.user = unquote(parts.username or os.environ.get("PGUSER", "") or getpass.getuser())
-        self.database = unquote(parts.path.lstrip("/")) or os.environ.get("PGDATABASE", "") or self.user
-        self.ca = parameters.get("sslrootcert", "")
-        """CA file that the URL names; empty: none."""
-        self.address = address_of(self.host, self.port)
-        self.pid = listener(self.address, self.port, ("postgres", "postmaster"))
-        self.library = crypto_library(self.pid) if self.pid else ""
+        user = unquote(parts.username or os.environ.get("PGUSER", "") or getpass.getuser())
+        database = unquote(parts.path.lstrip("/")) or os.environ.get("PGDATABASE", "") or user
+        super().__init__(
+            parts.hostname or "127.0.0.1",
+            parts.port or 5432,
+            user,
+            database,
+            ("postgres", "postmaster"),
+            ca=parameters.get("sslrootcert", ""),
+        )
 
-    def connection(self) -> dict[str, object]:
-        fields: dict[str, object] = {
-            "driver": "postgres",
-            "host": self.address,
-            "port": self.port,
-            "user": self.user,
-            "database": self.database,
-        }
-        if self.address != self.host:
-            fields["tls_server_name"] = self.host
-        return with_password(fields, password_for(self.host, self.port, self.database, self.user))
-
-    def stop(self) -> None:
-        """It isn't ours to stop."""
+    def password(self) -> str:
+        return password_for(self.host, self.port, self.database, self.user)
 
 
 def _parse(url: str) -> tuple[SplitResult, dict[str, str]]:
-    """A connection URL and its parameters. Raises UsageError for a password in it and for what we would otherwise ignore."""
-    try:
-        parts = urlsplit(url)
-        _ = parts.port
-    except ValueError as error:
-        raise UsageError(f"--url can't be read: {error}") from None
-    if parts.scheme not in ("postgresql", "postgres"):
-        raise UsageError(f"--url must begin with postgresql://, not '{parts.scheme}://'")
-    parameters = {name: values[-1] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
-    if parts.password is not None or "password" in parameters:
-        raise UsageError(
-            "--url holds a password, and command lines can be read by every user of this machine. Leave it out of the URL and "
-            "set PGPASSWORD, or put it into ~/.pgpass."
-        )
-    known = ("sslmode", "sslrootcert")  # sslmode is read over: each arm has its own
-    for name in parameters:
-        if name not in known:
-            raise UsageError(f"--url has a parameter '{name}' that ciphercost doesn't know: {nearest(name, known)}")
-    return parts, parameters
+    # sslmode is read over: each arm has its own
+    return parse_url(
+        url, ("postgresql", "postgres"), ("sslmode", "sslrootcert"), "set PGPASSWORD, or put it into ~/.pgpass"
+    )
 
 
 def password_for(host: str, port: int, database: str, user: str) -> str:
@@ -367,10 +320,7 @@ class Postgresql(Engine):
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         hand_over(directory)
         # Not in the cluster yet: initdb wants it empty.
-        password = directory.with_name(directory.name + ".password")
-        with os.fdopen(os.open(password, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-            file.write(secrets.token_hex(16))
-        hand_over(password)
+        password = own_file(directory.with_name(directory.name + ".password"), secrets.token_hex(16))
         initdb = Path(installation.location) / "initdb"
         fixed = ["--auth-host=scram-sha-256", "--auth-local=reject", "--encoding=UTF8", "--locale=C", "--no-sync"]
         command: list[str | Path] = [initdb, "-D", directory, "-U", USER, f"--pwfile={password}", *fixed]
@@ -416,7 +366,7 @@ class Postgresql(Engine):
             cpus=cpus,
             stop_signal=signal.SIGINT,
         )
-        return PostgresqlServer(started.process, directory, started.port, started.cgroups)
+        return PostgresqlServer(started, directory)
 
     def make_schema(self, agent: Agent, fields: Mapping[str, object], name: str, run_id: str) -> None:
         agent.connect("schema", **fields)

@@ -103,10 +103,20 @@ impl Socket {
         if result < 0 { Err(io::Error::last_os_error().into()) } else { Ok(()) }
     }
 
-    /// Closing sends a reset: no port of this host stays in TIME_WAIT. Only for connections whose peer has closed.
-    pub fn forget_on_close(&self) {
+    /// Takes what the peer still sends until it closes, and closes: all that this connection ever moved.
+    pub fn finish(self) -> Traffic {
+        let mut rest = [0; 1024];
+        loop {
+            match self.receive(&mut rest) {
+                Ok(1..) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && self.wait(libc::POLLIN).is_ok() => {}
+                _ => break,
+            }
+        }
+        // Closing then sends a reset: no port of this host stays in TIME_WAIT.
         let linger = libc::linger { l_onoff: 1, l_linger: 0 };
         let _ = self.set(libc::SOL_SOCKET, libc::SO_LINGER, &linger);
+        self.traffic()
     }
 
     #[inline]

@@ -16,23 +16,22 @@ from typing import TYPE_CHECKING
 from ciphercost import sources
 from ciphercost.engines import Engine, Installation, Server
 from ciphercost.engines._mysql.greeting import greeting
-from ciphercost.engines._mysql.running import RunningServer, check_url
+from ciphercost.engines._mysql.running import RunningServer, parse
+from ciphercost.engines._network import PASSWORD_FILE, StartedServer, own_file
 from ciphercost.errors import AgentError, MissingServer, RunError, UsageError, nearest
 from ciphercost.guard import hand_over
 from ciphercost.launch import launch
-from ciphercost.listening import crypto_library
 from ciphercost.mechanisms import tls
 from ciphercost.sources import Receipt, Work
 
 if TYPE_CHECKING:
     from ciphercost.agent import Agent
-    from ciphercost.guard import Guard, Process
+    from ciphercost.guard import Guard
     from ciphercost.pki import Pki
 
-USER, DATABASE, PASSWORD_FILE = "ciphercost", "ciphercost", "ciphercost.password"
+USER, DATABASE = "ciphercost", "ciphercost"
 MARK_TABLE = "ciphercost_made_by"
 """In a database of ours on a server that is not: holds the run's id. MySQL has no comments on databases."""
-STOP_SECONDS = 60.0
 DEFAULT_CONNECTIONS = 151
 """`max_connections` of both."""
 
@@ -48,14 +47,6 @@ def accounts(identified: str) -> str:
         f"CREATE USER {USER}@'127.%' IDENTIFIED {identified};\n"
         f"GRANT ALL PRIVILEGES ON *.* TO {USER}@'127.%' WITH GRANT OPTION;\n"
     )
-
-
-def own_file(path: Path, text: str) -> Path:
-    """Write a file that only the user whom servers run as can read."""
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        file.write(text)
-    hand_over(path)
-    return path
 
 
 def share(bindir: Path, file: str) -> Path | None:
@@ -88,31 +79,10 @@ def version_of(program: Path, mariadb: bool) -> str:
     return match[1] if match and ("MariaDB" in done.stdout) == mariadb else ""
 
 
-class FamilyServer(Server):
+class FamilyServer(StartedServer):
     """One that we started."""
 
-    def __init__(self, process: Process, directory: Path, port: int, cgroups: tuple[Path, ...]) -> None:
-        self.process = process
-        self.pid = process.pid
-        self.directory = directory
-        self.port = port
-        self.cgroups = cgroups
-        self.library = crypto_library(process.pid)
-
-    def connection(self) -> dict[str, object]:
-        assert self.directory is not None
-        return {
-            "driver": "mysql",
-            "host": "127.0.0.1",
-            "port": self.port,
-            "user": USER,
-            "database": DATABASE,
-            "password": (self.directory / PASSWORD_FILE).read_text(),
-        }
-
-    def stop(self) -> None:
-        """An orderly shutdown."""
-        self.process.stop(STOP_SECONDS)
+    driver, user, database = "mysql", USER, DATABASE
 
 
 def answers(port: int) -> bool:
@@ -296,10 +266,10 @@ class Family(Engine):
             env=env,
             cpus=cpus,
         )
-        return FamilyServer(started.process, directory, started.port, started.cgroups)
+        return FamilyServer(started, directory)
 
     def check_url(self, url: str) -> None:
-        check_url(url, self.name)
+        parse(url, self.name)
 
     def settings_for(self, clients: int) -> dict[str, str]:
         """Both arms' connections are open together, and a few of the witnesses'."""

@@ -5,34 +5,34 @@ from __future__ import annotations
 import getpass
 import os
 from pathlib import Path
-from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
+from urllib.parse import SplitResult, unquote
 
-from ciphercost.engines import Server
+from ciphercost.engines import _network
 from ciphercost.engines._mysql.greeting import greeting
-from ciphercost.errors import UsageError, nearest
-from ciphercost.listening import address_of, crypto_library, listener
-from ciphercost.passwords import with_password
+from ciphercost.engines._network import parse_url
+from ciphercost.errors import UsageError
 
 PARAMETERS = ("ssl-mode", "ssl-ca")
 """`ssl-mode` is read over: each arm has its own."""
 ESCAPES = {"b": "\b", "t": "\t", "n": "\n", "r": "\r", "s": " ", "\\": "\\"}
 
 
-class RunningServer(Server):
+class RunningServer(_network.RunningServer):
     """One that runs already."""
 
+    driver = "mysql"
+
     def __init__(self, engine: str, url: str, programs: tuple[str, ...]) -> None:
-        parts, parameters = parse_url(url, engine)
+        parts, parameters = parse(url, engine)
         options = client_options()
-        self.host = parts.hostname or options.get("host") or "127.0.0.1"
-        self.port = parts.port or _number(options.get("port", "")) or 3306
-        self.user = unquote(parts.username or "") or options.get("user") or getpass.getuser()
-        self.database = unquote(parts.path.lstrip("/"))
-        self.ca = parameters.get("ssl-ca", "")
-        """CA file that the URL names; empty: none."""
-        self.address = address_of(self.host, self.port)
-        self.pid = listener(self.address, self.port, programs)
-        self.library = crypto_library(self.pid) if self.pid else ""
+        super().__init__(
+            parts.hostname or options.get("host") or "127.0.0.1",
+            parts.port or _number(options.get("port", "")) or 3306,
+            unquote(parts.username or "") or options.get("user") or getpass.getuser(),
+            unquote(parts.path.lstrip("/")),
+            programs,
+            ca=parameters.get("ssl-ca", ""),
+        )
         said = greeting(self.address, self.port)
         if said.version and said.mariadb != (engine == "mariadb"):
             other, right = ("MariaDB", "mariadb") if said.mariadb else ("MySQL", "mysql")
@@ -41,47 +41,13 @@ class RunningServer(Server):
                 f"Write {right}:// for {engine}:// and name the engine {right}."
             )
 
-    def connection(self) -> dict[str, object]:
-        fields: dict[str, object] = {
-            "driver": "mysql",
-            "host": self.address,
-            "port": self.port,
-            "user": self.user,
-            "database": self.database,
-        }
-        if self.address != self.host:
-            fields["tls_server_name"] = self.host
-        return with_password(fields, password_found())
-
-    def stop(self) -> None:
-        """It isn't ours to stop."""
+    def password(self) -> str:
+        return password_found()
 
 
-def check_url(url: str, engine: str) -> None:
-    parse_url(url, engine)
-
-
-def parse_url(url: str, engine: str) -> tuple[SplitResult, dict[str, str]]:
-    """A connection URL and its parameters. Raises UsageError for a password in it and for what we would otherwise ignore."""
-    try:
-        parts = urlsplit(url)
-        _ = parts.port
-    except ValueError as error:
-        raise UsageError(f"--url can't be read: {error}") from None
-    if parts.scheme != engine:
-        raise UsageError(f"--url must begin with {engine}://, not '{parts.scheme}://'")
-    parameters = {name: values[-1] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
-    if parts.password is not None or "password" in parameters:
-        raise UsageError(
-            "--url holds a password, and command lines can be read by every user of this machine. Leave it out of the URL and "
-            "set MYSQL_PWD, or put it into the [client] group of ~/.my.cnf."
-        )
-    for name in parameters:
-        if name not in PARAMETERS:
-            raise UsageError(
-                f"--url has a parameter '{name}' that ciphercost doesn't know: {nearest(name, PARAMETERS)}"
-            )
-    return parts, parameters
+def parse(url: str, engine: str) -> tuple[SplitResult, dict[str, str]]:
+    """A connection URL and its parameters. Raises UsageError as `parse_url` does."""
+    return parse_url(url, (engine,), PARAMETERS, "set MYSQL_PWD, or put it into the [client] group of ~/.my.cnf")
 
 
 def password_found() -> str:

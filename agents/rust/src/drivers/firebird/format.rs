@@ -1,6 +1,7 @@
 //! format: what a prepared statement says of its columns and parameters -> how their values lie on the wire.
 
 use super::xdr::{Outbox, Reader, padding};
+use crate::drivers::network::decimal::{DIGITS, decimal};
 use crate::failure::{Failure, Result};
 use crate::program::Parameter;
 
@@ -199,20 +200,7 @@ fn text_of_value() -> (Vec<u8>, Kind, usize) {
 /// A number's decimal digits as text.
 #[inline]
 fn digits(outbox: &mut Outbox, value: i64) {
-    let (mut digits, mut at, mut left) = ([0u8; 20], 20, value.unsigned_abs());
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (left % 10) as u8;
-        left /= 10;
-        if left == 0 {
-            break;
-        }
-    }
-    if value < 0 {
-        at -= 1;
-        digits[at] = b'-';
-    }
-    outbox.bytes(&digits[at..]);
+    outbox.bytes(decimal(value, &mut [0; DIGITS]));
 }
 
 /// What to ask for when a statement is prepared.

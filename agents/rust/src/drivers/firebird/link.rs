@@ -175,9 +175,7 @@ impl Link {
     /// Closes once the database is detached. The peer's own close is awaited at the next one.
     pub fn close(&mut self) {
         if let Some(leaving) = self.leaving.take() {
-            while matches!(wait_and_receive(&leaving), Ok(1..)) {}
-            self.past.add(leaving.traffic());
-            leaving.forget_on_close();
+            self.past.add(leaving.finish());
         }
         if let Phase::Open(mut transport) = std::mem::replace(&mut self.phase, Phase::Closed) {
             let _ = transport.send(&OP_DISCONNECT.to_be_bytes());
@@ -254,16 +252,5 @@ impl Drop for Link {
         if let Phase::Open(transport) = &mut self.phase {
             let _ = transport.send(&outbox.0);
         }
-    }
-}
-
-fn wait_and_receive(socket: &Socket) -> io::Result<usize> {
-    let mut rest = [0; 1024];
-    match socket.receive(&mut rest) {
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-            socket.wait(libc::POLLIN)?;
-            socket.receive(&mut rest)
-        }
-        other => other,
     }
 }

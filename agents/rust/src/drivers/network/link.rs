@@ -162,9 +162,7 @@ impl<P: Protocol> Link<P> {
     /// Closes as a driver does: the protocol's goodbye, close_notify. The peer's own close is awaited at the next one.
     pub fn close(&mut self) {
         if let Some(leaving) = self.leaving.take() {
-            while matches!(wait_and_receive(&leaving), Ok(1..)) {}
-            self.past.add(leaving.traffic());
-            leaving.forget_on_close();
+            self.past.add(leaving.finish());
         }
         if let Phase::Open(mut transport) = std::mem::replace(&mut self.phase, Phase::Closed) {
             let _ = transport.send(P::GOODBYE);
@@ -245,16 +243,5 @@ impl<P: Protocol> Drop for Link<P> {
             let _ = transport.send(P::GOODBYE);
             transport.say_goodbye();
         }
-    }
-}
-
-fn wait_and_receive(socket: &Socket) -> io::Result<usize> {
-    let mut rest = [0; 1024];
-    match socket.receive(&mut rest) {
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-            socket.wait(libc::POLLIN)?;
-            socket.receive(&mut rest)
-        }
-        other => other,
     }
 }
