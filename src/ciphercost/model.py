@@ -18,6 +18,8 @@ Mode = Literal["full", "quick"]
 Verdict = Literal["differs", "equivalent", "unresolved"]
 Status = Literal["ok", "failed", "unproven", "no-steady-state"]
 Layer = Literal["transit", "rest", "column", "control"]
+Cache = Literal["warm", "cold", "small"]
+Severity = Literal["high", "medium", "low", "info"]
 Witness = Literal["server", "wire", "disk", "client"]
 
 
@@ -62,6 +64,8 @@ class CellSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_def
     """Added to each round trip between agent and server: "10ms"."""
     mtu: int = 0
     """Of the link, bytes; 0: loopback's."""
+    cache: Cache = "warm"
+    """How much of the data the server's own cache holds: all, all but nothing at a session's start, a tenth."""
 
 
 class Spec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True):
@@ -111,6 +115,17 @@ class Proof(msgspec.Struct, frozen=True):
     passed: bool
     detail: str
     session: int = 0
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """Something that encryption does not cover, and what would close it. Seen, not supposed."""
+
+    code: str
+    """`temporary-data-in-clear`, …"""
+    severity: Severity
+    text: str
+    closes: str = ""
+    """The setting or the step that closes it; empty: none is known."""
 
 
 # ── slice: the record ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -411,6 +426,8 @@ class Cell(msgspec.Struct, frozen=True):
     added: dict[str, Added] = {}
     group: str = ""
     variant: str = ""
+    findings: list[Finding] = []
+    """What the encryption leaves open, the worst first."""
     against_reference: Estimate | None = None
     """Of a cell that shares its sessions with others: its throughput ratio ÷ that of the first of them."""
 
@@ -435,6 +452,14 @@ class Result(msgspec.Struct, frozen=True):
 
 
 # ── what is known of a run while it goes on: plan.json ────────────────────────────────────────────────────────────────
+
+
+class Opening(msgspec.Struct, frozen=True):
+    """How long one arm's server took from its start to its first answer, its keys fetched and unwrapped."""
+
+    session: int
+    arm: Arm
+    seconds: float
 
 
 class CellFacts(msgspec.Struct, omit_defaults=True):
@@ -463,6 +488,8 @@ class CellFacts(msgspec.Struct, omit_defaults=True):
     cores: dict[str, str] = {}
     floor: dict[str, float] = {}
     warnings: list[Warning_] = []
+    findings: list[Finding] = []
+    openings: list[Opening] = []
     capacity: dict[str, float] = {}
 
 

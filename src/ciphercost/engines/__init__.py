@@ -35,6 +35,17 @@ class Installation(msgspec.Struct, frozen=True):
     """Directory of the binaries, or the URL without its password."""
 
 
+class Spill(msgspec.Struct, frozen=True):
+    """Temporary data that a server is made to write, for the proof to look for."""
+
+    name: str
+    """`temporary table`, `sort`, …"""
+    statements: tuple[str, ...]
+    """One after the other, on a connection of their own that stays open while the files are searched."""
+    during: bool = False
+    """The last statement takes its time, and the data is there only while it runs."""
+
+
 class Server(ABC):
     """A running server, or for an embedded engine the directory that stands for one."""
 
@@ -62,7 +73,6 @@ class Engine(ABC):
     title: str
     driver: str
     """The agent's driver."""
-    mechanisms: tuple[str, ...]
     embedded: bool = False
     """True: no server process; the database lives in the agent (SQLite)."""
     stores: bool = True
@@ -71,6 +81,20 @@ class Engine(ABC):
     """Name under which workloads keep their lines for this server."""
     schemes: Mapping[str, str] = MappingProxyType({})
     """URL schemes of a running server of this kind, each with the mechanism that `ciphercost prove URL` looks for."""
+
+    @property
+    def mechanisms(self) -> tuple[str, ...]:
+        """Names of the ways to encrypt that it has."""
+        from ciphercost import mechanisms
+
+        return mechanisms.of(self)
+
+    def in_clear(self) -> dict[str, object]:
+        """Fields of the agent's `connect` that keep a connection in clear, said and not left to a default.
+
+        A relay then also keeps the server's name, by which the agent knows what leaves the machine.
+        """
+        return {"tls": "off"} if self.has_tls else {}
 
     @abstractmethod
     def available(self) -> Iterable[Installation]:
@@ -93,8 +117,14 @@ class Engine(ABC):
         """Fetch this version into a private root (`debian`, `maven`); nothing is installed on the host. Raises MissingServer."""
 
     @abstractmethod
-    def initialise(self, installation: Installation, directory: Path, guard: Guard) -> None:
-        """Make an empty database cluster in `directory`, with the user and database that `connection` names."""
+    def initialise(
+        self, installation: Installation, directory: Path, guard: Guard, settings: Mapping[str, str] | None = None
+    ) -> None:
+        """Make an empty database cluster in `directory`, with the user and database that `connection` names.
+
+        `settings`: as for `start`, of those that must be there from the beginning; `initdb:NAME` is an option of the program that
+        makes a cluster alone (its value may be empty).
+        """
 
     @abstractmethod
     def start(
@@ -176,12 +206,36 @@ class Engine(ABC):
             f"{self.name} has no transfer of known size, so that --cpu-crypto off is in force could not be proven; leave it out"
         )
 
+    has_tls: bool = False
+    """Whether it encrypts connections by TLS."""
     tls_resumption: bool = False
     """Whether this server resumes TLS sessions."""
     tls_round_trips: int = 0
     """Round trips that the protocol needs to agree on TLS before TLS's own handshake begins."""
     tls_witness: str = ""
-    """SQL that answers `encrypted(t/f)<TAB>protocol<TAB>cipher` for the session it runs in."""
+    """Where the connection can be encrypted, by TLS or otherwise: SQL that answers `encrypted(t/f)<TAB>protocol<TAB>cipher` for the session it runs in."""
+
+    # ── at rest ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    home: str = ""
+    """SQL that answers the directory (or file) that the server keeps its data in; empty: it can't be asked."""
+    variables: str = ""
+    """SQL that answers (name, value) of every setting in force; empty: it can't be asked."""
+    unlike: tuple[str, ...] = ()
+    """Settings that differ between any two servers (ports, paths, identifiers): patterns of fnmatch, left out when arms are compared."""
+    temporary: tuple[str, ...] = ()
+    """Files of temporary data: patterns of fnmatch, relative to the directory that `initialise` made."""
+
+    def spills(self, word: str) -> tuple[Spill, ...]:  # noqa: ARG002
+        """Ways to make the server write temporary data that holds this word; none: nothing is known of any."""
+        return ()
+
+    def cache_settings(self, size: int, *, direct: bool) -> dict[str, str]:  # noqa: ARG002
+        """Settings for a buffer pool of `size` bytes (0: the server's own default), with direct I/O or without any.
+
+        Raises UsageError where this server's cache can't be sized.
+        """
+        return {}
 
     def echo(self, text: str) -> str:
         """SQL that answers this text, which has no quotes in it. Pure."""

@@ -205,7 +205,6 @@ class Firebird(Engine):
     title = "Firebird"
     driver = "firebird"
     dialect = "firebird"
-    mechanisms = ("wire-crypt", "none")
     schemes = MappingProxyType({"firebird": "wire-crypt"})
     refuses_clear = ("28000",)  # WireCrypt = Required
     refuses_anonymous = "the server asks for a password and none was given"
@@ -291,7 +290,13 @@ class Firebird(Engine):
             raise MissingServer(f"Debian {SUITES[series]} has Firebird {found}, not {version}")
         return installation
 
-    def initialise(self, installation: Installation, directory: Path, guard: Guard) -> None:
+    def initialise(
+        self,
+        installation: Installation,
+        directory: Path,
+        guard: Guard,
+        settings: Mapping[str, str] | None = None,  # noqa: ARG002
+    ) -> None:
         """A root with an empty database, and a user with a random password who owns it; the password lies in the root, 0600."""
         bindir = Path(installation.location)
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -361,6 +366,9 @@ class Firebird(Engine):
         return FirebirdServer(started, directory, _library_of(bindir))
 
     # ── a database of our own on a server that is the user's ──────────────────────────────────────────────────────────
+
+    def in_clear(self) -> dict[str, object]:
+        return {"wire_crypt": "off"}
 
     def make_schema(self, agent: Agent, fields: Mapping[str, object], name: str, run_id: str) -> None:
         """Firebird 4 has no schemas: a database file beside the user's own, with a comment that names the run."""

@@ -58,7 +58,9 @@ class Mariadb(Family):
         "ON c.VARIABLE_NAME = 'SSL_CIPHER' AND v.VARIABLE_NAME = 'SSL_VERSION'"
     )
 
-    def make(self, installation: Installation, directory: Path, password: str, guard: Guard) -> None:
+    def make(
+        self, base: list[str | Path], installation: Installation, directory: Path, password: str, guard: Guard
+    ) -> None:
         """As mariadb-install-db does, which is a shell script that runs only where it was installed."""
         scripts = share(Path(installation.location), "charsets/Index.xml")
         parts = [BEFORE]
@@ -76,7 +78,6 @@ class Mariadb(Family):
         # login, which both arms pay, and so dilute what a handshake costs.
         parts += [AFTER, accounts(f"VIA mysql_native_password USING PASSWORD('{password}')")]
         script = own_file(directory / "system.sql", "\n".join(parts))
-        base = self.base_command(installation, directory)
         try:
             guard.run([*base, "--bootstrap"], user=server_user(), cwd=directory, stdin=script)
         finally:

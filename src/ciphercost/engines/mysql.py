@@ -43,11 +43,17 @@ class Mysql(Family):
                 "Use one of them, or leave group out."
             )
 
-    def make(self, installation: Installation, directory: Path, password: str, guard: Guard) -> None:
+    def make(
+        self,
+        base: list[str | Path],
+        installation: Installation,  # noqa: ARG002
+        directory: Path,
+        password: str,
+        guard: Guard,
+    ) -> None:
         # The default since 8.0; since 9.0 there is no mysql_native_password.
         ours = accounts(f"WITH caching_sha2_password BY '{password}'")
         script = own_file(directory / "accounts.sql", f"{ours}ALTER USER root@localhost ACCOUNT LOCK;\n")
-        base = self.base_command(installation, directory)
         try:
             guard.run([*base, "--initialize-insecure", f"--init-file={script}"], user=server_user(), cwd=directory)
         finally:

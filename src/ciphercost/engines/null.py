@@ -29,7 +29,6 @@ class Null(Engine):
     title = "no server: the agent's own floor"
     driver = "null"
     dialect = "null"
-    mechanisms = ("busy", "none")
     embedded = True
     stores = False
 
@@ -44,7 +43,13 @@ class Null(Engine):
     def install(self, version: str = "", source: str = "") -> Installation:  # noqa: ARG002
         return self.find(version)
 
-    def initialise(self, installation: Installation, directory: Path, guard: Guard) -> None:
+    def initialise(
+        self,
+        installation: Installation,
+        directory: Path,
+        guard: Guard,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
         """Nothing is kept."""
 
     def start(

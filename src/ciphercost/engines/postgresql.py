@@ -211,6 +211,12 @@ def options(version: str, settings: Mapping[str, str]) -> dict[str, str]:
     return chosen
 
 
+def _split(settings: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """(settings, variables of the environment) of what `start` is given. Pure."""
+    environment = {name.removeprefix("env:"): value for name, value in settings.items() if name.startswith("env:")}
+    return {name: value for name, value in settings.items() if not name.startswith("env:")}, environment
+
+
 # ── the engine ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -219,11 +225,11 @@ class Postgresql(Engine):
     title = "PostgreSQL"
     driver = "postgres"
     dialect = "postgresql"
-    mechanisms = ("tls", "none")
     schemes = MappingProxyType({"postgresql": "tls", "postgres": "tls"})
     refuses_clear = ("28000",)  # pg_hba.conf has no line for a connection in clear
     refuses_anonymous = "the server asks for a password and none was given"
     password_from = "PGPASSWORD"  # noqa: S105 - where it is, not what it is
+    has_tls = True
     tls_round_trips = 1  # SSLRequest, and the server's one letter
     tls_resumption = False  # it sends no session ticket and keeps no session cache
     tls_witness = "SELECT ssl, version, cipher FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
@@ -315,17 +321,29 @@ class Postgresql(Engine):
             raise MissingServer(f"the unpacked server in {installation.location} doesn't run on this machine")
         return installation
 
-    def initialise(self, installation: Installation, directory: Path, guard: Guard) -> None:
+    def initialise(
+        self,
+        installation: Installation,
+        directory: Path,
+        guard: Guard,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
         """A cluster with C collation in UTF-8, user and random password of its own; the password lies in the cluster, 0600."""
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         hand_over(directory)
         # Not in the cluster yet: initdb wants it empty.
         password = own_file(directory.with_name(directory.name + ".password"), secrets.token_hex(16))
         initdb = Path(installation.location) / "initdb"
+        given, environment = _split(settings or {})
+        extra = [
+            f"--{name.removeprefix('initdb:')}" + (f"={value}" if value else "")
+            for name, value in given.items()
+            if name.startswith("initdb:")
+        ]
         fixed = ["--auth-host=scram-sha-256", "--auth-local=reject", "--encoding=UTF8", "--locale=C", "--no-sync"]
-        command: list[str | Path] = [initdb, "-D", directory, "-U", USER, f"--pwfile={password}", *fixed]
+        command: list[str | Path] = [initdb, "-D", directory, "-U", USER, f"--pwfile={password}", *fixed, *extra]
         try:
-            guard.run(command, user=server_user(), cwd=directory)
+            guard.run(command, user=server_user(), cwd=directory, env=environment)
         except RunError as error:
             raise RunError(
                 f"PostgreSQL {installation.version} could not make a cluster in {directory}: {error}"
@@ -346,8 +364,8 @@ class Postgresql(Engine):
         """`settings`: names of version 18, which earlier versions are given in their own words; `env:NAME` sets a variable."""
         if installation.source == "running":
             return RunningServer(installation.location)
-        given = dict(settings or {})
-        env = {name.removeprefix("env:"): given.pop(name) for name in list(given) if name.startswith("env:")}
+        given, env = _split(settings or {})
+        given = {name: value for name, value in given.items() if not name.startswith("initdb:")}
         chosen = options(installation.version, SETTINGS | given)
 
         def command(port: int) -> list[str | Path]:

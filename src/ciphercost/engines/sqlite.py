@@ -34,7 +34,6 @@ class Sqlite(Engine):
     title = "SQLite / SQLCipher (embedded)"
     driver = "sqlite"
     dialect = "sqlite"
-    mechanisms = ("sqlcipher", "none")
     embedded = True
 
     def available(self) -> Iterable[Installation]:
@@ -54,7 +53,13 @@ class Sqlite(Engine):
         """Nothing to fetch: it comes with the agent."""
         return self.find(version)
 
-    def initialise(self, installation: Installation, directory: Path, guard: Guard) -> None:  # noqa: ARG002
+    def initialise(
+        self,
+        installation: Installation,  # noqa: ARG002
+        directory: Path,
+        guard: Guard,  # noqa: ARG002
+        settings: Mapping[str, str] | None = None,  # noqa: ARG002
+    ) -> None:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def start(

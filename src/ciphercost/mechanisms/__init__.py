@@ -37,11 +37,17 @@ class Mechanism(ABC):
     name: str
     title: str
     layer: Layer
+    engines: tuple[str, ...] = ()
+    """Names of the engines that it is for, where `serves` does not say otherwise."""
     factors: tuple[Factor, ...] = ()
     witnesses: tuple[Witness, ...] = ()
     """Which witnesses must speak for each arm; none for the control."""
     protects: str = ""
     """What it protects against, in one line."""
+
+    def serves(self, engine: Engine) -> bool:
+        """Whether this engine has it."""
+        return engine.name in self.engines
 
     def check(self, factors: Mapping[str, str]) -> dict[str, str]:
         """The factors with defaults filled in. Raises UsageError naming the nearest factor or value."""
@@ -75,9 +81,20 @@ class Mechanism(ABC):
         """Fields of the agent's `connect` that this arm adds to the server's own."""
 
 
+LAYERS: tuple[Layer, ...] = ("transit", "rest", "column", "control")
+
+
 def names() -> list[str]:
-    """Names of all mechanisms, by file ('_' in a file name is '-' in the name)."""
-    return sorted(module.name.replace("_", "-") for module in pkgutil.iter_modules(__path__))
+    """Names of all mechanisms, by file ('_' in a file name is '-' in the name; what begins with `_` is shared by several)."""
+    found = (module.name for module in pkgutil.iter_modules(__path__))
+    return sorted(name.replace("_", "-") for name in found if not name.startswith("_"))
+
+
+def of(engine: Engine) -> tuple[str, ...]:
+    """Names of the mechanisms that this engine has, layer by layer; of each layer those first that are its own."""
+    own = [each for each in map(get, names()) if each.serves(engine)]
+    own.sort(key=lambda each: (LAYERS.index(each.layer), engine.name not in each.engines))
+    return tuple(each.name for each in own)
 
 
 def get(name: str) -> Mechanism:

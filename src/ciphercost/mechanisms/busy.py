@@ -19,6 +19,7 @@ class Busy(Mechanism):
     name = "busy"
     title = "a known busy wait (control)"
     layer = "control"
+    engines = ("null",)
     factors = (Factor("effect", (), "share by which the encrypted arm's operation is longer, e.g. 2%"),)
     protects = "nothing: it shows that an effect of known size is found"
 

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ciphercost.engines import Engine
-from ciphercost.errors import UsageError
-from ciphercost.mechanisms import Factor, Mechanism
+from ciphercost.errors import AgentError
+from ciphercost.mechanisms import Factor
+from ciphercost.mechanisms._rest import AtRest, Look
 from ciphercost.model import Arm
 
 RESERVE = 80
@@ -19,10 +20,10 @@ COMMON = "PRAGMA journal_mode=WAL;PRAGMA synchronous=NORMAL;PRAGMA temp_store=2"
 """temp_store=2: sorts stay in memory. Files of temporary data are written in clear by SQLCipher."""
 
 
-class SqlCipher(Mechanism):
+class SqlCipher(AtRest):
     name = "sqlcipher"
     title = "SQLCipher: encrypted database file"
-    layer = "rest"
+    engines = ("sqlite",)
     witnesses = ("server", "disk", "client")
     protects = "a stolen or copied database file; not a process that reads the application's memory"
     factors = (
@@ -32,10 +33,8 @@ class SqlCipher(Mechanism):
         Factor("hmac", (*HMAC, "off"), "authentication of each page"),
     )
 
-    def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:
+    def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:  # noqa: ARG002
         """The key is random, 256 bits, the same for the whole run, and lives in `secrets`."""
-        if engine.driver != "sqlite":
-            raise UsageError(f"sqlcipher encrypts SQLite files, not {engine.name}. Use sqlite:sqlcipher.")
         factors = self.check(factors)
         if arm == "plain":
             return {"reserve": RESERVE, "pragmas": f"PRAGMA page_size={factors['page_size']};{COMMON}"}
@@ -44,6 +43,20 @@ class SqlCipher(Mechanism):
             hmac = f"PRAGMA cipher_use_hmac=ON;PRAGMA cipher_hmac_algorithm={HMAC[factors['hmac']]}"
         pragmas = f"PRAGMA cipher_page_size={factors['page_size']};{hmac};{COMMON}"
         return {"key": _key(secrets / "sqlcipher.key"), "pragmas": pragmas}
+
+    def status(self, look: Look) -> tuple[bool, str]:
+        """The library itself: the plain file opens without a key, the encrypted one with its key alone."""
+        if look.arm == "plain" and look.connect.get("key"):
+            return False, "the plain arm has a key"
+        name = f"bare-{look.arm}"
+        bare = {field: value for field, value in look.connect.items() if field not in ("key", "pragmas")}
+        try:
+            look.agent.connect(name, **bare)
+            look.agent.query(name, "SELECT count(*) FROM sqlite_master")
+            look.agent.disconnect(name)
+        except AgentError as error:
+            return look.arm == "encrypted", f"without a key: {error}"
+        return look.arm == "plain", "opens without a key"
 
 
 def _key(path: Path) -> str:

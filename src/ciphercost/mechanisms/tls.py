@@ -57,6 +57,9 @@ class Tls(Mechanism):
         Factor("resumption", ("off", "on"), "whether new connections may resume an earlier session"),
     )
 
+    def serves(self, engine: Engine) -> bool:
+        return engine.has_tls
+
     def fits(self, engine: Engine, factors: Mapping[str, str]) -> None:
         if factors["resumption"] == "on" and not engine.tls_resumption:
             raise UsageError(

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ciphercost.engines import Engine
-from ciphercost.errors import UsageError
 from ciphercost.mechanisms import Factor, Mechanism
 from ciphercost.model import Arm
 
@@ -19,15 +18,12 @@ class WireCrypt(Mechanism):
     name = "wire-crypt"
     title = "Firebird's wire encryption"
     layer = "transit"
+    engines = ("firebird",)
     witnesses = ("server", "wire", "client")
     protects = (
         "data on the network: reading it between client and server; not changing it, and the server is not verified"
     )
     factors = (Factor("cipher", tuple(PLUGINS), "wire encryption plugin, the only one asked for"),)
-
-    def fits(self, engine: Engine, factors: Mapping[str, str]) -> None:  # noqa: ARG002
-        if engine.driver != "firebird":
-            raise UsageError(f"wire-crypt is Firebird's, not {engine.name}'s. Use firebird:wire-crypt.")
 
     def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:  # noqa: ARG002
         """Only a cipher that is given is pinned, so that a server of the user's own may have any."""

@@ -98,12 +98,12 @@ class Family(Engine):
 
     driver = "mysql"
     dialect = "mysql"
-    mechanisms = ("tls", "none")
     # require_secure_transport, in the words of MySQL and of MariaDB 11; MariaDB 10, and an account with REQUIRE SSL, deny as
     # if the password were wrong.
     refuses_clear = ("3159 (HY000)", "3159 (08004)", "1045 (28000)")
     refuses_anonymous = "(using password: NO)"
     password_from = "MYSQL_PWD"  # noqa: S105 - where it is, not what it is
+    has_tls = True
     tls_resumption = True
 
     programs: tuple[str, ...]
@@ -115,8 +115,13 @@ class Family(Engine):
     """Settings beside the common ones."""
 
     @abstractmethod
-    def make(self, installation: Installation, directory: Path, password: str, guard: Guard) -> None:
-        """Make the system tables in `directory / "data"`, which isn't there yet, and our own user; nobody else can log in."""
+    def make(
+        self, base: list[str | Path], installation: Installation, directory: Path, password: str, guard: Guard
+    ) -> None:
+        """Make the system tables in `directory / "data"`, which isn't there yet, and our own user; nobody else can log in.
+
+        `base`: the server's program with all its options.
+        """
 
     @abstractmethod
     def suite_settings(self, suites_12: str, suites_13: str) -> dict[str, str]:
@@ -227,7 +232,13 @@ class Family(Engine):
         }
         return [*command, *_options(settings)]
 
-    def initialise(self, installation: Installation, directory: Path, guard: Guard) -> None:
+    def initialise(
+        self,
+        installation: Installation,
+        directory: Path,
+        guard: Guard,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
         """`data/`, `tmp/` and the random password of our own user, 0600, side by side in `directory`."""
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         (directory / "tmp").mkdir(mode=0o700)
@@ -235,7 +246,8 @@ class Family(Engine):
         password = secrets.token_hex(16)
         own_file(directory / PASSWORD_FILE, password)
         try:
-            self.make(installation, directory, password, guard)
+            base = [*self.base_command(installation, directory), *_options(settings or {})]
+            self.make(base, installation, directory, password, guard)
         except RunError as error:
             raise RunError(
                 f"{self.title} {installation.version} could not make its tables in {directory}: {error}"
