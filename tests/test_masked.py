@@ -70,8 +70,10 @@ def test_with_the_mask_a_cell_is_proven(tmp_path: Path) -> None:
 def test_a_server_that_the_mask_does_not_reach_is_unproven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = provision.Bench.settings
 
-    def without(bench: provision.Bench) -> dict[str, str]:
-        return {name: value for name, value in whole(bench).items() if not name.startswith("env:OPENSSL_ia32cap")}
+    def without(bench: provision.Bench, place: str) -> dict[str, str]:
+        return {
+            name: value for name, value in whole(bench, place).items() if not name.startswith("env:OPENSSL_ia32cap")
+        }
 
     monkeypatch.setattr(provision.Bench, "settings", without)
     cell = measured(tmp_path)

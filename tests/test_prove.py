@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,16 +10,21 @@ import pytest
 
 from ciphercost import engines, mechanisms, prove
 from ciphercost.agent import Agent
+from ciphercost.engines import Server
+from ciphercost.engines.sqlite import SqliteDirectory
 from ciphercost.errors import Unproven
-from ciphercost.model import Arm, Proof
+from ciphercost.guard import Guard
+from ciphercost.mechanisms._rest import Rest, Volume
+from ciphercost.model import ARMS, Arm, Proof
 from ciphercost.provision import CANARY_TABLE, Twins
+from ciphercost.scan import Seen
 
 CANARY = "canary0123456789"
 KEY = "ab" * 32
 
 
 @pytest.fixture
-def twins(tmp_path: Path) -> Twins:
+def twins(tmp_path: Path) -> Iterator[Twins]:
     """A plain and an encrypted SQLite file that hold the canary."""
     connect: dict[Arm, dict[str, object]] = {
         "plain": {"driver": "sqlite", "path": str(tmp_path / "plain" / "db"), "reserve": 80},
@@ -30,8 +36,20 @@ def twins(tmp_path: Path) -> Twins:
             agent.connect("loader", **fields)
             agent.query("loader", f"CREATE TABLE {CANARY_TABLE} (word text)")
             agent.query("loader", f"INSERT INTO {CANARY_TABLE} VALUES ('{CANARY}')")
-    places: dict[Arm, list[Path]] = {"plain": [tmp_path / "plain"], "encrypted": [tmp_path / "encrypted"]}
-    return Twins(connect=connect, servers=[], directories=places, canary=CANARY, embedded=True)
+    by_arm: dict[Arm, Server] = {}
+    for arm in ARMS:
+        by_arm[arm] = SqliteDirectory(tmp_path / arm)
+        by_arm[arm].volume = Volume(tmp_path / arm, (tmp_path / arm,))
+    engine = engines.get("sqlite")
+    with Guard("test-prove") as guard:
+        rest = Rest(engine, engine.find(), mechanisms.get("sqlcipher").check({}), tmp_path, guard)
+        yield Twins(connect=connect, servers=[], canary=CANARY, embedded=True, by_arm=by_arm, rest=rest)
+
+
+def place(twins: Twins, arm: Arm) -> Path:
+    volume = twins.by_arm[arm].volume
+    assert volume is not None
+    return volume.path
 
 
 def hear(twins: Twins) -> list[Proof]:
@@ -50,30 +68,40 @@ def test_all_three_witnesses_pass_where_all_is_as_it_should_be(twins: Twins) -> 
 
 
 def test_a_canary_in_clear_beside_the_encrypted_file_fails_the_disk_witness(twins: Twins) -> None:
-    (twins.directories["encrypted"][0] / "leak.tmp").write_text(f"sorted: {CANARY}")
+    (place(twins, "encrypted") / "leak.tmp").write_text(f"sorted: {CANARY}")
     assert failed(hear(twins)) == {("encrypted", "disk")}
 
 
-def test_a_disk_witness_that_can_not_see_the_plain_canary_proves_nothing(twins: Twins) -> None:
-    twins.directories["plain"] = [twins.directories["encrypted"][0]]
-    assert ("plain", "disk") in failed(hear(twins))
+def test_a_disk_witness_that_can_not_see_the_plain_canary_proves_nothing() -> None:
+    assert prove.judge_disk(Seen(files=3, size=100), "plain")[0] is False
+    assert prove.judge_disk(Seen(files=3, size=100), "encrypted")[0] is True
+
+
+def test_a_disk_witness_that_looked_at_nothing_proves_nothing() -> None:
+    for arm in ARMS:
+        assert prove.judge_disk(Seen(), arm) == (False, prove.NULL_SEEN)
+
+
+def test_temporary_files_are_not_the_disk_witness_to_judge() -> None:
+    seen = Seen(files=3, size=100, hits={"tmp/sort": 7})
+    assert prove.judge_disk(seen, "encrypted", lambda name: name.startswith("tmp/"))[0] is True
+    assert prove.judge_disk(seen, "plain", lambda name: name.startswith("tmp/"))[0] is False
 
 
 def test_an_encrypted_arm_that_is_a_plain_file_fails_every_witness_that_looks(twins: Twins) -> None:
     twins.connect["encrypted"] = twins.connect["plain"]
-    twins.directories["encrypted"] = twins.directories["plain"]
+    twins.by_arm["encrypted"] = twins.by_arm["plain"]
     proofs = hear(twins)
     assert ("encrypted", "client") in failed(proofs)
     with pytest.raises(Unproven, match="client witness, encrypted arm"):
         prove.require(proofs, mechanisms.get("sqlcipher"))
 
 
-def test_a_file_that_opens_without_its_key_fails_the_server_witness(twins: Twins, tmp_path: Path) -> None:
-    probe = prove.Probe(engines.get("sqlite"), mechanisms.get("sqlcipher"), twins, Agent(), 1)
-    with probe.agent:
+def test_a_file_that_opens_without_its_key_fails_the_server_witness(twins: Twins) -> None:
+    with Agent() as agent:
+        probe = prove.Probe(engines.get("sqlite"), mechanisms.get("sqlcipher"), twins, agent, 1)
         twins.connect["encrypted"] = twins.connect["plain"]
-        probe.agent.connect("prove-encrypted", **prove.single(twins.connect["plain"]))
-        assert prove.opens_only_with_key(probe, "encrypted") == (False, "opens without a key")
+        assert prove.server_at_rest(probe, "encrypted") == (False, "opens without a key")
 
 
 ANSWER: dict[str, Any] = {"encrypted": True, "protocol": "TLSv1.3", "cipher": "A", "per_request": True}

@@ -185,6 +185,7 @@ def _end(each: Leftover) -> None:
             for number in numbers:
                 with contextlib.suppress(ProcessLookupError):
                     signal.pidfd_send_signal(descriptor, number)
+                    signal.pidfd_send_signal(descriptor, signal.SIGCONT)  # it may have been stopped
             if poll.poll(patience):
                 return
         raise OSError("it does not end, not even when killed")

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import numpy as np
 
 import ciphercost
 from ciphercost import conditions, engines, estimate, mechanisms, parts, plan, prove, statistics
 from ciphercost.conditions import predict
 from ciphercost.errors import UsageError
+from ciphercost.mechanisms._rest import AtRest, Look
 from ciphercost.model import (
+    ARMS,
     FORMAT,
     Cell,
     CellEstimate,
     CellFacts,
     Estimate,
+    Opening,
     Proof,
     Result,
     RunFacts,
@@ -27,6 +33,7 @@ from ciphercost.model import (
 from ciphercost.record import read_facts, read_proofs, read_slices, read_study
 
 if TYPE_CHECKING:
+    from ciphercost.agent import Agent
     from ciphercost.provision import Bench, Twins
 
 
@@ -144,7 +151,8 @@ def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[
         sessions=found.sessions if found else 0,
         blocks=found.blocks if found else 0,
         overhead=overhead(known, found) if found else {},
-        arms=found.arms if found else {},
+        arms=arms(known, found) if found else {},
+        findings=known.findings,
         warnings=[*known.warnings, *(found.warnings if found else []), *not_resumed(known, found)],
         smallest_effect=found.smallest_effect if found else None,
         sessions_needed=found.sessions_needed if found else None,
@@ -177,7 +185,18 @@ def not_resumed(known: CellFacts, found: CellEstimate | None) -> list[Warning_]:
 
 def overhead(known: CellFacts, found: CellEstimate) -> dict[str, Estimate]:
     """The cell's ratios. Where one process serves both arms, its memory is no arm's own, so there is no ratio of it. Pure."""
-    return {name: each for name, each in found.overhead.items() if name != "memory" or known.separate_processes}
+    ratios = {name: each for name, each in found.overhead.items() if name != "memory" or known.separate_processes}
+    start = opening(known)
+    return ratios | ({"start_time": start} if start else {})
+
+
+def arms(known: CellFacts, found: CellEstimate) -> dict[str, dict[str, Any]]:
+    """What each arm did, and how long its server took to start. Pure."""
+    starts = {arm: [each.seconds for each in known.openings if each.arm == arm] for arm in ARMS}
+    return {
+        arm: figures | ({"start_s": sum(own) / len(own)} if (own := starts[arm]) else {})  # type: ignore[index]
+        for arm, figures in found.arms.items()
+    }
 
 
 def first_and_failed(proofs: list[Any]) -> list[Any]:
@@ -255,8 +274,65 @@ def describe_session(facts: CellFacts, twins: Twins, connected: dict[str, Any]) 
     facts.encryption = prove.negotiated(connected)
     if twins.server is not None and twins.server.library:
         facts.encryption["server_library"] = twins.server.library
-    facts.separate_processes = len(twins.servers) > 1 and not twins.embedded
+    facts.separate_processes = len({each.pid for each in twins.servers}) > 1 and not twins.embedded
     facts.cores = {"server": spell(twins.server_cpus), "agent": spell(twins.agent_cpus)}
+
+
+def describe_at_rest(facts: CellFacts, twins: Twins, agent: Agent) -> None:
+    """What only the servers can tell of a session's twins: their settings, who does the encrypting, how long a start took.
+
+    The agent is connected to both arms.
+    """
+    assert twins.rest is not None
+    mechanism = mechanisms.get(facts.spec.mechanism)
+    assert isinstance(mechanism, AtRest)
+    looks = {arm: twins.look(arm, agent, arm, twins.connect[arm]) for arm in ARMS}
+    if query := twins.rest.engine.variables:
+        said = {arm: settings_in_force(look.query(query), look) for arm, look in looks.items()}
+        facts.config_diff += [
+            f"{name}: {said['plain'].get(name, 'not there')} | {said['encrypted'].get(name, 'not there')}"
+            for name in sorted({*said["plain"], *said["encrypted"]})
+            if said["plain"].get(name) != said["encrypted"].get(name)
+        ]
+    known = mechanism.implementation(looks["encrypted"])
+    if warning := known.pop("warning", ""):
+        kept = [each for each in facts.warnings if each.code != "implementation"]
+        facts.warnings = [*kept, Warning_("implementation", warning)]
+    facts.encryption |= known
+    if not twins.embedded:
+        session = len({each.session for each in facts.openings}) + 1
+        facts.openings += [Opening(session, arm, seconds) for arm, seconds in twins.openings.items()]
+
+
+def settings_in_force(rows: list[list[str | None]], look: Look) -> dict[str, str]:
+    """Of a server's (name, value) rows those that can be compared with another's: no ports, no identifiers, paths within its own place."""
+    found = {}
+    place = str(look.volume.path)
+    for name, value in rows:
+        if name and not any(fnmatch(name, each) for each in look.rest.engine.unlike):
+            found[name] = (value or "").replace(place, "DIR").replace(str(look.rest.secrets), "SECRETS")
+    return found
+
+
+def opening(known: CellFacts) -> Estimate | None:
+    """What encryption does to the time from a server's start to its first answer. Pure; one value a session."""
+    by_session: dict[int, dict[str, float]] = {}
+    for each in known.openings:
+        by_session.setdefault(each.session, {})[each.arm] = each.seconds
+    values = np.array(
+        [
+            math.log(both["encrypted"] / both["plain"])
+            for both in by_session.values()
+            if len(both) == 2 and min(both.values()) > 0
+        ]
+    )
+    if len(values) < 2:
+        return None
+    interval = statistics.session_interval(values)
+    low, high = interval.bounds()
+    return Estimate(
+        math.exp(interval.centre), math.exp(low), math.exp(high), n=len(values), method=interval.method(), unit="start"
+    )
 
 
 def spell(cpus: set[int]) -> str:

@@ -23,6 +23,7 @@ from ciphercost.errors import AgentError, RunError
 from ciphercost.estimate import CellEstimator
 from ciphercost.model import ARMS, AgentSlice, Arm, Block, CellFacts, CellSpec, Phase, SliceRecord, Spec, Warning_
 from ciphercost.provision import Twins
+from ciphercost.quiet import Quiet
 from ciphercost.record import Record
 from ciphercost.sample import Sampler
 from ciphercost.watch import Watcher
@@ -73,21 +74,29 @@ class Drive:
         self._last_answer = 0.0
         self._twins: Twins
         self._agent: Agent
-        self._sampler: Sampler
+        self._samplers: dict[Arm, Sampler]
+        self._quiet: Quiet
 
     @property
     def cell(self) -> CellSpec:
         return self.facts.spec
 
     def begin(
-        self, number: int, twins: Twins, agent: Agent, sampler: Sampler, open_arm: Callable[[Arm], None]
+        self,
+        number: int,
+        twins: Twins,
+        agent: Agent,
+        samplers: dict[Arm, Sampler],
+        open_arm: Callable[[Arm], None],
+        quiet: Quiet,
     ) -> tuple[Iterator[None], ...]:
         """A session's phases, in order; each is to be run to its end and pauses after every block, so that cells can take turns.
 
-        `open_arm` connects an arm and sees to it that it is what was proven. A phase raises RunError where it can't go on,
-        NoSteadyState where there is no level to measure at.
+        `open_arm` connects an arm and sees to it that it is what was proven; `quiet` keeps still whose turn it isn't. A phase
+        raises RunError where it can't go on, NoSteadyState where there is no level to measure at.
         """
-        self._twins, self._agent, self._sampler, self._open_arm = twins, agent, sampler, open_arm
+        self._twins, self._agent, self._samplers, self._open_arm = twins, agent, samplers, open_arm
+        self._quiet = quiet
         self._last_answer = 0.0
         blocks = plan.blocks(self.seed, self.number, number)
         return self._settle(number), self._capacity(number, blocks), self._latency(number, blocks)
@@ -95,6 +104,10 @@ class Drive:
     def pause(self) -> None:
         """Another cell's turn: the time until the next slice is not the controller's own."""
         self._last_answer = 0.0
+
+    def rest(self) -> None:
+        """This cell's turn is over: neither of its servers does anything until the next."""
+        self._quiet.none()
 
     def precise_enough(self) -> bool:
         """Stopping is on precision, never on significance."""
@@ -213,7 +226,8 @@ class Drive:
             self.watcher.phase(self.number, session, phase)
             for position, arm in enumerate(block.arms):
                 if position == 1:
-                    self._sampler.refresh(every=REFRESH)
+                    for sampler in set(self._samplers.values()):
+                        sampler.refresh(every=REFRESH)
                 asked = plan.lead_in_seconds(length) if position == 0 else length
                 began = time.monotonic()
                 self._slice(session, phase, block.number, block.order, position, arm, asked, rate=rate)
@@ -270,6 +284,8 @@ class Drive:
         seed = plan.slice_seed(
             self.seed, self.number, session, block, position + (1000 if phase in ("pilot", "warmup") else 0)
         )
+        self._quiet.only(arm)
+        sampler = self._samplers[arm]
         try:
             answer = self._agent.slice(
                 arm,
@@ -277,15 +293,15 @@ class Drive:
                 discard=discard,
                 seed=seed,
                 rate=rate,
-                on_counting=self._sampler.begin,
-                on_counted=self._sampler.stop,
+                on_counting=sampler.begin,
+                on_counted=sampler.stop,
             )
         except AgentError as error:
             self._fail(draft, str(error))
             return None
         self._last_answer = time.monotonic()
         self.record.facts.load_seconds += self._last_answer - began
-        counters = self._sampler.end(answer.cpu_user_ns + answer.cpu_system_ns)
+        counters = sampler.end(answer.cpu_user_ns + answer.cpu_system_ns)
         if answer.errors and not answer.operations:
             self._fail(msgspec.structs.replace(draft, agent=answer), answer.first_error)
             return None
@@ -307,6 +323,7 @@ class Drive:
         self._last_answer = time.monotonic()
         if self._failures >= MAX_FAILURES or draft.phase == "pilot":
             raise RunError(f"{draft.arm} arm: {record.error}")
+        self._quiet.close()
         for arm in ARMS:
             # A lost connection is opened again, so that one broken slice costs one block and not the session.
             self._open_arm(arm)

@@ -6,12 +6,13 @@ import tempfile
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from ciphercost import engines, guard, prove, provision, spec
+from ciphercost import engines, guard, ordeal, prove, provision, spec
 from ciphercost.agent import Agent
 from ciphercost.errors import UsageError, nearest
+from ciphercost.mechanisms._rest import AtRest
 from ciphercost.model import CellSpec, Proof, Spec
 from ciphercost.record import new_id
-from ciphercost.reports.terminal import wrap
+from ciphercost.reports.terminal import findings_lines, wrap
 
 
 def schemes() -> dict[str, str]:
@@ -41,9 +42,11 @@ def examine(cell: CellSpec) -> tuple[bool, str]:
             shared.session(),
             Agent(log=Path(logs) / "agent.log") as agent,
         ):
+            closely, findings = ordeal.ordeal(bench) if isinstance(bench.mechanism, AtRest) else ([], [])
             twins = bench.twins(1, set(), set())
             proofs, _ = prove.prove(bench.engine, bench.mechanism, twins, agent, 1)
-            return judge(proofs, bench)
+            proven, text = judge([*proofs, *closely], bench)
+            return proven, "\n".join([text, *findings_lines(findings)])
 
 
 def judge(proofs: list[Proof], bench: provision.Bench) -> tuple[bool, str]:

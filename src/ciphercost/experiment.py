@@ -14,13 +14,15 @@ from pathlib import Path
 
 import msgspec
 
-from ciphercost import conclude, guard, plan, prove, provision, sample, schemas
+from ciphercost import conclude, guard, ordeal, plan, prove, provision, sample, schemas
 from ciphercost.agent import Agent
 from ciphercost.conditions import masked
 from ciphercost.drive import Drive, NoSteadyState
 from ciphercost.errors import AgentError, CiphercostError, RunError, Unproven, UsageError
 from ciphercost.mechanisms import tls
-from ciphercost.model import Arm, CellFacts, Warning_
+from ciphercost.mechanisms._rest import AtRest
+from ciphercost.model import ARMS, Arm, CellFacts, Warning_
+from ciphercost.quiet import Quiet
 from ciphercost.record import Record
 from ciphercost.watch import Watcher
 
@@ -76,6 +78,8 @@ def experiment(numbers: list[int], run: Run) -> None:
                     )
                 )
                 conclude.describe(cells[number], bench)
+                if isinstance(bench.mechanism, AtRest):
+                    look_closely(number, bench, cells[number], run)
                 facts = run.record.facts
                 drive = Drive(number, facts.spec, cells[number], facts.seed, run.record, run.watcher)
                 units.append(Unit(bench, drive))
@@ -101,6 +105,15 @@ def experiment(numbers: list[int], run: Run) -> None:
         status, reason = cells[number].status, cells[number].reason
         run.watcher.done(number, f"{status}{': ' + reason if reason else ''}")
     run.record.save_facts()
+
+
+def look_closely(number: int, bench: provision.Bench, facts: CellFacts, run: Run) -> None:
+    """What only a pair of twins that nobody needs can show. Raises Unproven."""
+    run.watcher.phase(number, 1, "looking closely")
+    proofs, facts.findings = ordeal.ordeal(bench)
+    run.record.prove(number, proofs)
+    if reason := prove.failed(proofs):
+        raise Unproven(reason)
 
 
 def schema_left(facts: CellFacts, sentence: str) -> None:
@@ -172,6 +185,8 @@ def by_turns(
             ended = True
             with telling(unit.drive.facts, run, alone=alone):
                 ended = next(steps, DONE) is DONE
+            if len(going) > 1:
+                unit.drive.rest()
             if ended:
                 del going[number]
 
@@ -218,18 +233,27 @@ def open_unit(
         open_arm(arm)
     if reason := prove.same_rows(twins, agent, bench.program, plan.slice_seed(seed, drive.number, session, 0, 0)):
         raise AgentError(f"the arms do not return the same rows: {reason}")
-    server = twins.server
-    sampler = stack.enter_context(
-        contextlib.closing(
-            sample.Sampler(agent.pid, embedded=True)
-            if twins.embedded
-            else sample.Sampler(server.pid if server else 0, server.cgroups if server else (), relay=twins.relay)
-        )
-    )
-    if not twins.embedded and server is None:
+    if twins.rest is not None:
+        conclude.describe_at_rest(facts, twins, agent)
+    samplers = samplers_of(twins, agent, stack)
+    if not twins.embedded and twins.server is None:
         unseen = Warning_("server-not-seen", "the server's processes can't be seen from here: client-side figures only")
         facts.warnings = [*(each for each in facts.warnings if each != unseen), unseen]
-    return drive.begin(session, twins, agent, sampler, open_arm)
+    quiet = stack.enter_context(contextlib.closing(Quiet(twins.by_arm)))
+    return drive.begin(session, twins, agent, samplers, open_arm, quiet)
+
+
+def samplers_of(twins: provision.Twins, agent: Agent, stack: contextlib.ExitStack) -> dict[Arm, sample.Sampler]:
+    """What counts each arm's CPU time and bytes: one sampler for both where one process serves both."""
+    if twins.embedded:
+        one = stack.enter_context(contextlib.closing(sample.Sampler(agent.pid, embedded=True)))
+        return dict.fromkeys(ARMS, one)
+    made: dict[int, sample.Sampler] = {}
+    for server in twins.by_arm.values():
+        if server.pid not in made:
+            sampler = sample.Sampler(server.pid, server.cgroups, relay=twins.relay)
+            made[server.pid] = stack.enter_context(contextlib.closing(sampler))
+    return {arm: made[server.pid] for arm, server in twins.by_arm.items()}
 
 
 def floor(agent: Agent) -> dict[str, float]:

@@ -231,6 +231,8 @@ class Guardian:
         before = processes()
         family = {member: before[member][1] for member in subtree(pid, before)}
         if pid not in self.ended:
+            for member in (pid, *family):
+                kill(member, signal.SIGCONT)  # a twin whose turn it wasn't stands still
             kill(pid, self.stop_signals[pid])
             if not self.wait(pid, seconds):
                 kill(pid, signal.SIGQUIT)

@@ -6,17 +6,21 @@ Both directions are asserted: a probe that can't see the canary on the plain twi
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
+from ciphercost import scan
 from ciphercost.agent import Agent
 from ciphercost.engines import Engine
 from ciphercost.errors import AgentError, Unproven
 from ciphercost.mechanisms import Mechanism, tls
+from ciphercost.mechanisms._rest import AtRest, Look
 from ciphercost.model import ARMS, Arm, Proof, Witness
 from ciphercost.provision import CANARY_TABLE, Twins, arms_of
 from ciphercost.relay import Relay, moved
+from ciphercost.sample import tree
 from ciphercost.workloads import Program
 
 NULL_SEEN = "no bytes seen: the witness looked at nothing"
@@ -32,6 +36,13 @@ class Probe:
         self.agent = agent
         self.session = session
         self.connected: dict[Arm, dict[str, Any]] = {}
+
+    def look(self, arm: Arm) -> Look:
+        """The arm as a mechanism at rest sees it, by the connection that the client's witness, or the first at rest, has opened."""
+        name, fields = f"prove-{arm}", single(self.twins.connect[arm])
+        if arm not in self.connected:
+            self.connected[arm] = self.agent.connect(name, **fields)
+        return self.twins.look(arm, self.agent, name, fields)
 
     def proof(self, arm: Arm, witness: Witness, passed: bool, detail: str) -> Proof:
         return Proof(arm=arm, witness=witness, passed=passed, detail=" ".join(detail.split()), session=self.session)
@@ -74,9 +85,8 @@ def prime(engine: Engine, twins: Twins, agent: Agent) -> None:
 
 def unproven(proofs: list[Proof], mechanism: Mechanism, arms: tuple[Arm, ...] = ARMS) -> str:
     """Why these proofs don't prove the arms (both, unless told otherwise); empty when they do. Pure."""
-    failed = [f"{proof.witness} witness, {proof.arm} arm: {proof.detail}" for proof in proofs if not proof.passed]
-    if failed:
-        return "; ".join(failed)
+    if reason := failed(proofs):
+        return reason
     heard = {(proof.arm, proof.witness) for proof in proofs}
     missing = [
         f"{witness} witness, {arm} arm"
@@ -87,6 +97,13 @@ def unproven(proofs: list[Proof], mechanism: Mechanism, arms: tuple[Arm, ...] = 
     return f"not heard: {', '.join(missing)}" if missing else ""
 
 
+def failed(proofs: list[Proof]) -> str:
+    """Which witnesses said no, and what they said; empty where none did. Pure."""
+    return "; ".join(
+        f"{proof.witness} witness, {proof.arm} arm: {proof.detail}" for proof in proofs if not proof.passed
+    )
+
+
 def load_connections(
     engine: Engine, mechanism: Mechanism, agent: Agent, arm: Arm, answer: Mapping[str, Any], proven: Mapping[str, Any]
 ) -> None:
@@ -95,6 +112,12 @@ def load_connections(
     `answer`: of the load's `connect`; `proven`: of the encrypted arm's proof. Where connections stay open the server is asked of each.
     """
     if not mechanism.witnesses:
+        return
+    if "client" not in mechanism.witnesses:
+        if answer["encrypted"]:
+            raise Unproven(
+                f"client witness, {arm} arm: the connection is encrypted, and only what rests on the disk was to be"
+            )
         return
     if bool(answer["encrypted"]) != (arm == "encrypted"):
         state = "encrypted" if answer["encrypted"] else "in clear"
@@ -257,48 +280,63 @@ def judge_wire(
 # ── at rest ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def disk(probe: Probe, arm: Arm) -> tuple[bool, str]:
-    """Every file of the arm's directories: the canary is in one on the plain twin, in none on the encrypted."""
-    files = scanned = hits = 0
-    where = ""
-    for path in _files(probe.twins.directories[arm]):
-        content = path.read_bytes()
-        files, scanned = files + 1, scanned + len(content)
-        if count := content.count(probe.twins.canary.encode()):
-            hits, where = hits + count, path.name
-    size = f"{files} files, {scanned} bytes"
-    if not scanned:
-        return False, NULL_SEEN
-    if arm == "plain":
-        return hits > 0, f"the canary is in {where} ({size})" if hits else f"the canary is in none of {size}"
-    return not hits, f"the canary is in {where}" if hits else f"the canary is in none of {size}"
-
-
-def _files(directories: list[Path]) -> Iterator[Path]:
-    for directory in directories:
-        yield from (path for path in directory.rglob("*") if path.is_file() and not path.is_symlink())
-
-
-def opens_only_with_key(probe: Probe, arm: Arm) -> tuple[bool, str]:
-    """The library itself: the plain file opens without a key, the encrypted one with its key alone."""
-    with_key = probe.agent.query(f"prove-{arm}", f"SELECT word FROM {CANARY_TABLE}")
-    if with_key != [[probe.twins.canary]]:
+def server_at_rest(probe: Probe, arm: Arm) -> tuple[bool, str]:
+    """The server gives the canary back, and says of its own files what the arm's name says."""
+    assert isinstance(probe.mechanism, AtRest)
+    look = probe.look(arm)
+    if look.query(f"SELECT word FROM {CANARY_TABLE}") != [[probe.twins.canary]]:
         return False, "the canary row is not there"
-    fields = single(probe.twins.connect[arm])
-    if arm == "plain" and fields.get("key"):
-        return False, "the plain arm has a key"
-    bare = {name: value for name, value in fields.items() if name not in ("key", "pragmas")}
-    name = f"bare-{arm}"
-    try:
-        probe.agent.connect(name, **bare)
-        rows = probe.agent.query(name, f"SELECT word FROM {CANARY_TABLE}")
-        probe.agent.disconnect(name)
-    except AgentError as error:
-        return arm == "encrypted", f"without a key: {error}"
-    opened = rows == [[probe.twins.canary]]
-    if arm == "plain":
-        return opened, "opens without a key"
-    return False, "opens without a key"
+    return probe.mechanism.status(look)
+
+
+def disk(probe: Probe, arm: Arm) -> tuple[bool, str]:
+    """Every file of the arm, unlinked ones included: the canary is in one on the plain twin, in none on the encrypted.
+
+    Temporary files are the ordeal's to judge: what leaks there is a finding.
+    """
+    assert isinstance(probe.mechanism, AtRest)
+    look = probe.look(arm)
+    others = [path for each in probe.twins.by_arm.values() if each.volume for path in each.volume.backing]
+    found = at_rest(look, probe.mechanism, probe.twins.canary, others)
+    passed, detail = judge_disk(found, arm, lambda name: is_temporary(name, look))
+    if not passed:
+        return passed, detail
+    shown, words = probe.mechanism.structure(look)
+    return shown, f"{detail}; {words}" if words else detail
+
+
+def at_rest(look: Look, mechanism: AtRest, word: str, others: Iterable[Path] = ()) -> scan.Seen:
+    """Search everything that the arm's server has written: what its data rests in, and files only it still holds.
+
+    `others`: places that are another arm's, which an agent with both arms' files open has too.
+    """
+    mechanism.flush(look.volume)
+    pids = tree(look.server.pid or look.agent.pid)
+    # Below the mount of a file system that encrypts everything is in clear; what it rests in is searched instead.
+    device = look.volume.path.stat().st_dev if mechanism.loaded_once else None
+    open_files = [
+        (name, path)
+        for name, path in scan.held_open(pids, (*look.volume.backing, look.volume.path, *others))
+        if device is None or path.stat().st_dev != device
+    ]
+    return scan.search((*scan.below(look.volume.backing), *open_files), word)
+
+
+def is_temporary(name: str, look: Look) -> bool:
+    """Whether a file of an arm holds temporary data: by its name, or because nobody else could open it. Pure but for its volume."""
+    relative = name.removeprefix(f"{look.volume.path}/")
+    return name.endswith(" (deleted)") or any(fnmatch(relative, each) for each in look.rest.engine.temporary)
+
+
+def judge_disk(seen: scan.Seen, arm: Arm, temporary: Callable[[str], bool] = lambda _: False) -> tuple[bool, str]:
+    """Whether what lies on the disk is what the arm's name says. Pure."""
+    if not seen.size:
+        return False, NULL_SEEN
+    lasting = [name for name in seen.hits if not temporary(name)]
+    where = f"{', '.join(lasting[:3])}{', …' if len(lasting) > 3 else ''}"
+    if lasting:
+        return arm == "plain", f"the canary is in {where} ({seen})"
+    return arm == "encrypted", f"the canary is in none of {seen}"
 
 
 WITNESSES: dict[tuple[str, Witness], Callable[[Probe, Arm], tuple[bool, str]]] = {
@@ -306,7 +344,7 @@ WITNESSES: dict[tuple[str, Witness], Callable[[Probe, Arm], tuple[bool, str]]] =
     ("transit", "server"): server_of_session,
     ("transit", "wire"): wire,
     ("rest", "client"): client,
-    ("rest", "server"): opens_only_with_key,
+    ("rest", "server"): server_at_rest,
     ("rest", "disk"): disk,
 }
 

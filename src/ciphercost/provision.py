@@ -9,6 +9,7 @@ import os
 import secrets
 import shutil
 import subprocess
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
@@ -23,6 +24,7 @@ from ciphercost.conditions.link import Link, check_rights, linked
 from ciphercost.engines import Engine, Installation, Server
 from ciphercost.errors import AgentError, RunError
 from ciphercost.mechanisms import Mechanism
+from ciphercost.mechanisms._rest import AtRest, Look, Rest, Volume
 from ciphercost.model import ARMS, Arm, CellSpec
 
 SECRET_FIELDS = frozenset({"password", "key"})
@@ -41,9 +43,13 @@ class Twins(msgspec.Struct):
     connect: dict[Arm, dict[str, object]]
     """Fields of the agent's `connect` for the load, without the arm's name."""
     servers: list[Server]
-    directories: dict[Arm, list[Path]]
-    """Where the arm's bytes rest; empty where we can't see them."""
     canary: str
+    rest: Rest | None = None
+    """Of a mechanism at rest."""
+    by_arm: dict[Arm, Server] = {}
+    """The server of each arm: one and the same, but at rest."""
+    openings: dict[Arm, float] = {}
+    """Seconds that each arm's own server took to its first answer."""
     server_cpus: set[int] = set()
     agent_cpus: set[int] = set()
     embedded: bool = False
@@ -56,8 +62,15 @@ class Twins(msgspec.Struct):
 
     @property
     def server(self) -> Server | None:
-        """The server whose processes are sampled: one serves both arms, or none can be seen."""
+        """A server whose processes can be seen; where one serves both arms it is that."""
         return next((each for each in self.servers if each.pid), None)
+
+    def look(self, arm: Arm, agent: Agent, name: str, connect: Mapping[str, object]) -> Look:
+        """One arm at rest, for a witness. `name`: the agent's arm that is connected with the fields `connect`."""
+        assert self.rest is not None
+        server = self.by_arm[arm]
+        assert server.volume is not None
+        return Look(arm, self.rest, server.volume, server, agent, name, connect)
 
 
 class Shared:
@@ -125,7 +138,12 @@ class Bench(msgspec.Struct):
     @property
     def separate(self) -> bool:
         """Whether each arm has data of its own."""
-        return self.mechanism.layer == "rest" or self.engine.embedded
+        return isinstance(self.mechanism, AtRest) or self.engine.embedded
+
+    @property
+    def rest(self) -> Rest:
+        """What a mechanism at rest may know of this cell."""
+        return Rest(self.engine, self.installation, self.factors, self.shared.secrets, self.guard)
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -151,13 +169,16 @@ class Bench(msgspec.Struct):
             seconds, others = conditions.round_trip(self.cell.delay), usable_cpus() - server_cpus - agent_cpus
             connect, relay = self.shared.enter(delayed(self.guard, direct, seconds, others))
         way = self.shared.enter(self._link()) if conditions.shaped(self.cell) else None
+        by_arm: dict[Arm, Server] = {arm: servers[self._place(arm)] for arm in ARMS}
         return Twins(
             connect=connect,
+            by_arm=by_arm,
+            rest=self.rest if isinstance(self.mechanism, AtRest) else None,
+            openings={arm: each.opening for arm, each in by_arm.items()} if self.separate else {},
             relay=relay,
             netns=way.path if way else None,
             direct=direct,
             servers=list(servers.values()),
-            directories={arm: [path] if (path := servers[self._place(arm)].directory) else [] for arm in ARMS},
             canary=self.shared.canary,
             server_cpus=server_cpus,
             agent_cpus=agent_cpus,
@@ -175,8 +196,9 @@ class Bench(msgspec.Struct):
 
     def _like(self, place: str) -> str:
         """What a server of this cell is made of: two cells of which this is the same can have one between them."""
-        settings = "" if self.cell.url else sorted(self.settings().items())
-        return repr((self.installation, self.cell.url, str(self._template(place)), settings))
+        settings = "" if self.cell.url else sorted(self.settings(place).items())
+        own = (place, self.mechanism.name, sorted(self.factors.items())) if isinstance(self.mechanism, AtRest) else ()
+        return repr((self.installation, self.cell.url, str(self._template(place)), settings, own))
 
     def connection(self, arm: Arm, servers: Mapping[str, Server], threads: int = 1) -> dict[str, object]:
         """The server's own fields, what the mechanism adds for this arm, and the load level. `threads`: cores of the agent."""
@@ -217,26 +239,53 @@ class Bench(msgspec.Struct):
 
     @contextmanager
     def _server(self, place: str, directory: Path, cpus: set[int] | None) -> Iterator[Server]:
-        if not self.cell.url:
-            copy(self._template(place), directory)
+        if self.cell.url:
+            yield self.engine.start(self.installation, directory, self.guard, logs=self.logs)
+            return
+        with self.volume(place, directory) as volume:
+            self.fetch(place, volume)
+            server = self.start(place, volume, cpus)
+            try:
+                yield server
+            finally:
+                server.stop()
+                shutil.rmtree(volume.path, ignore_errors=True)
+
+    @contextmanager
+    def volume(self, place: str, directory: Path) -> Iterator[Volume]:
+        """Where a session's copy of the data lies."""
+        directory.parent.mkdir(parents=True, exist_ok=True, mode=0o711)
+        if isinstance(self.mechanism, AtRest):
+            with self.mechanism.volume(arm_at(place), directory, self.rest, size_of(self._template(place))) as volume:
+                yield volume
+        else:
+            yield Volume(directory, (directory,))
+
+    def fetch(self, place: str, volume: Volume) -> None:
+        """A copy of the loaded data, made where the volume says. Raises RunError."""
+        copy(self._template(place), volume.path)
+
+    def start(self, place: str, volume: Volume, cpus: set[int] | None = None) -> Server:
+        """The server of what lies there; how long it took to answer is in its `opening`."""
+        began = time.monotonic()
         server = self.engine.start(
             self.installation,
-            directory,
+            volume.path,
             self.guard,
             cpus=sorted(cpus) if cpus else None,
-            settings={} if self.cell.url else self.settings(),
+            settings=self.settings(place),
             logs=self.logs,
         )
-        try:
-            yield server
-        finally:
-            server.stop()
-            if not self.cell.url:
-                shutil.rmtree(directory, ignore_errors=True)
+        server.opening = time.monotonic() - began
+        server.volume = volume
+        return server
 
-    def settings(self) -> dict[str, str]:
+    def settings(self, place: str) -> dict[str, str]:
         """What the mechanism asks of a server of ours."""
-        wanted = self.mechanism.server_settings(self.engine, self.factors, self.shared.secrets)
+        if isinstance(self.mechanism, AtRest):
+            wanted = self.mechanism.settings(arm_at(place), self.rest)
+        else:
+            wanted = self.mechanism.server_settings(self.engine, self.factors, self.shared.secrets)
         masks = {f"env:{name}": value for name, value in self.mask.items()}
         return wanted | self.engine.settings_for(self.shared.clients) | masks
 
@@ -249,35 +298,49 @@ class Bench(msgspec.Struct):
         """Fill the template, once for each place, unless another cell has. Raises RunError with the statement that failed."""
         if self.data in self.shared.templates:
             return
-        for place in self.places:
+        for place in dict.fromkeys(self._origin(place) for place in self.places):
             template = self.directory / "template" / place
-            arm: Arm = "encrypted" if place == "encrypted" else "plain"
             template.mkdir(parents=True, mode=0o700)
             guard.hand_over(template)
-            self.engine.initialise(self.installation, template, self.guard)
-            server = self.engine.start(
-                self.installation, template, self.guard, settings=self.settings(), logs=self.logs
-            )
-            try:
-                fields = self.connection(arm, dict.fromkeys((*ARMS, "both"), server)) | {
-                    "connections": 1,
-                    "per_request": False,
-                }
-                with Agent(log=self.logs / "agent.log") as agent:
-                    agent.connect("loader", **fields)
-                    self.fill(agent)
-            finally:
-                server.stop()
+            volume = Volume(template, (template,))
+            if isinstance(self.mechanism, AtRest):
+                self.engine.initialise(self.installation, template, self.guard, self.settings(place))
+                self.mechanism.furnish(arm_at(place), template, self.rest)
+                if self.mechanism.encrypts:
+                    self._first_start(place, volume, self.mechanism.encrypt)
+            else:
+                self.engine.initialise(self.installation, template, self.guard)
+            self._first_start(place, volume, lambda look: self.fill(look.agent))
         self.shared.templates[self.data] = self.directory / "template"
+
+    def _first_start(self, place: str, volume: Volume, do: Callable[[Look], None]) -> None:
+        """A template's server, up for one thing to be done."""
+        server = self.start(place, volume)
+        try:
+            arm = arm_at(place)
+            alone = {"connections": 1, "per_request": False}
+            fields = self.connection(arm, dict.fromkeys((*ARMS, "both"), server)) | alone
+            with Agent(log=self.logs / "agent.log", env=self.mask) as agent:
+                agent.connect("loader", **fields)
+                look = Look(arm, self.rest, volume, server, agent, "loader", fields)
+                do(look)
+                if isinstance(self.mechanism, AtRest):
+                    self.mechanism.settled(look)
+        finally:
+            server.stop()
 
     @property
     def data(self) -> str:
         """What the loaded data depends on."""
-        own = (self.mechanism.name, self.factors) if self.separate else ()
+        own = (self.mechanism.name, self.factors) if self._origin("encrypted") == "encrypted" and self.separate else ()
         return repr((self.installation, self.program.name, sorted(self.program.parameters.items()), self.cell.csv, own))
 
+    def _origin(self, place: str) -> str:
+        """The template that a place's data is copied from."""
+        return "plain" if isinstance(self.mechanism, AtRest) and self.mechanism.loaded_once else place
+
     def _template(self, place: str) -> Path:
-        return self.shared.templates[self.data] / place if not self.cell.url else self.directory
+        return self.shared.templates[self.data] / self._origin(place) if not self.cell.url else self.directory
 
     def ready(self, twins: Twins) -> None:
         """Once the arms are proven: what a server of the user's still lacks. Only the first call makes anything."""
@@ -291,7 +354,7 @@ class Bench(msgspec.Struct):
 
     def fill(self, agent: Agent) -> None:
         """Make and fill the tables through the agent's arm `loader`. Raises RunError with the statement that failed."""
-        if self.mechanism.layer == "rest":
+        if isinstance(self.mechanism, AtRest):
             agent.query("loader", f"CREATE TABLE {CANARY_TABLE} (word varchar(100))")
             agent.query("loader", f"INSERT INTO {CANARY_TABLE} VALUES ('{self.shared.canary}')")
         for step in self.program.load:
@@ -336,7 +399,7 @@ def bench(
     directory.mkdir(mode=0o711)
     clients = clients_of(cell, engine, program)
     shared.clients = max(shared.clients, clients)
-    installation = engine.find(cell.version, url=cell.url, bindir=cell.bindir)
+    installation = engine.find(cell.version, url=cell.url, bindir=cell.bindir or mechanism.bindir())
     engine.check_factors(mechanism.name, factors, installation.version)
     made = Bench(
         cell=cell,
@@ -352,6 +415,8 @@ def bench(
         clients=clients,
         left=left,
     )
+    if isinstance(mechanism, AtRest):
+        made.installation = mechanism.prepare(made.rest)
     if cell.url and program.load:
         made.schema = shared.schema_for(made.data, run_guard.run_id)
     with made.at_end:
@@ -361,6 +426,16 @@ def bench(
         else:
             made.load()
         yield made
+
+
+def arm_at(place: str) -> Arm:
+    """The arm that a place's data is made for. Pure."""
+    return "encrypted" if place == "encrypted" else "plain"
+
+
+def size_of(directory: Path) -> int:
+    """Bytes of the files below it."""
+    return sum(path.lstat().st_size for path in directory.rglob("*") if path.is_file())
 
 
 def clients_of(cell: CellSpec, engine: Engine, program: workloads.Program) -> int:

@@ -20,6 +20,7 @@ from ciphercost.errors import UsageError, nearest
 if TYPE_CHECKING:
     from ciphercost.agent import Agent
     from ciphercost.guard import Guard
+    from ciphercost.mechanisms._rest import Volume
     from ciphercost.pki import Pki
 
 
@@ -56,6 +57,10 @@ class Server(ABC):
     """The cryptographic library that it has loaded, with its version, where we can see it."""
     cgroups: tuple[Path, ...] = ()
     """Control groups that hold exactly this server's processes, where we may make any."""
+    volume: Volume | None = None
+    """Where its data lies; None: on a server of the user's."""
+    opening: float = 0.0
+    """Seconds from its start to its first answer."""
 
     @abstractmethod
     def connection(self) -> dict[str, object]:

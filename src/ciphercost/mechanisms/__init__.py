@@ -45,6 +45,10 @@ class Mechanism(ABC):
     protects: str = ""
     """What it protects against, in one line."""
 
+    def bindir(self) -> str:
+        """Where the binaries are that this mechanism alone has, if the user has said so elsewhere; empty: any will do."""
+        return ""
+
     def serves(self, engine: Engine) -> bool:
         """Whether this engine has it."""
         return engine.name in self.engines

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from ciphercost.mechanisms import Mechanism
-from ciphercost.model import Arm, Witness
+from ciphercost.model import Arm, Finding, Witness
 
 if TYPE_CHECKING:
     from ciphercost.agent import Agent
@@ -102,9 +102,13 @@ class AtRest(Mechanism):
     def furnish(self, arm: Arm, directory: Path, rest: Rest) -> None:
         """Files that the arm's cluster needs between being made and its first start. `directory`: as `Engine.initialise` made it."""
 
-    def encrypt(self, look: Look) -> bool:  # noqa: ARG002
-        """Switch encryption on in the arm's first server, which holds nothing yet. Returns whether it must be started again for it."""
-        return False
+    @property
+    def encrypts(self) -> bool:
+        """Whether `encrypt` does anything."""
+        return type(self).encrypt is not AtRest.encrypt
+
+    def encrypt(self, look: Look) -> None:
+        """Switch encryption on in the arm's first server, which holds nothing yet, in either arm; it is started anew before data is loaded."""
 
     def settled(self, look: Look) -> None:
         """After loading: wait until nothing is converted any more. Raises RunError when that takes too long."""
@@ -117,6 +121,13 @@ class AtRest(Mechanism):
         """
         yield Volume(place, (place,))
 
+    def flush(self, volume: Volume) -> None:
+        """Bring all that was written to the volume into what `backing` names, before that is searched."""
+
+    def refuses(self, look: Look) -> tuple[bool, str] | None:  # noqa: ARG002
+        """Where no server has to be started with the key: whether the data opens without it, or with another. None: not so here."""
+        return None
+
     def status(self, look: Look) -> tuple[bool, str]:
         """What the server says of this very arm: (as the arm's name promises, in words)."""
         raise NotImplementedError
@@ -128,6 +139,10 @@ class AtRest(Mechanism):
     def implementation(self, look: Look) -> dict[str, str]:  # noqa: ARG002
         """What did the encrypting, for the result's `encryption`: `cipher`, `implementation`, …; `warning` is printed."""
         return {}
+
+    def findings(self, rest: Rest) -> list[Finding]:  # noqa: ARG002
+        """What this mechanism never covers, beside what the proof itself sees."""
+        return []
 
     def advice(self, place: str) -> str:  # noqa: ARG002
         """The setting that closes a leak of temporary data into this file, for people; empty: none is known."""

@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ciphercost import conditions, engines
-from ciphercost.model import ARMS, Cell, Estimate, Part, Result
+from ciphercost.model import ARMS, Cell, Estimate, Finding, Part, Result, Severity
 
 WIDTH = 80
+SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low", "info")
 DOUBTFUL = 3.0
 """Standard errors between a cell and the fit of the parts above which the fit is doubted aloud."""
 
@@ -25,6 +26,7 @@ METRICS: tuple[tuple[str, str, str, str], ...] = (
     ("wire_bytes_per_op", "bytes on the wire", "more", "fewer"),
     ("disk_bytes_per_op", "bytes from and to disk", "more", "fewer"),
     ("memory", "memory", "more", "less"),
+    ("start_time", "time to start", "longer", "shorter"),
 )
 
 
@@ -150,8 +152,18 @@ def _lines(cell: Cell) -> Iterator[str]:
         yield from wrap(prediction(cell), "  ", "    ")
     yield from wrap(f"verdict: {verdict(cell)}", "  ", "           ")
     yield from wrap(proof_line(cell), "  ", "          ")
+    yield from findings_lines(cell.findings)
     for warning in cell.warnings:
         yield from wrap(f"! {warning.text}", "  ", "    ")
+
+
+def findings_lines(findings: list[Finding]) -> Iterator[str]:
+    """What the encryption leaves open, the worst first, each with what closes it."""
+    if findings:
+        yield "  what it leaves open"
+    for each in sorted(findings, key=lambda one: SEVERITIES.index(one.severity)):
+        closes = f" Closed by: {each.closes}." if each.closes else ""
+        yield from wrap(f"{each.severity}: {each.text}.{closes}", "    ", "      ")
 
 
 def heading(cell: Cell, without: tuple[str, ...] = ()) -> str:
@@ -211,6 +223,7 @@ LEVELS: dict[str, tuple[Callable[[dict[str, Any]], float | None], str]] = {
     "wire_bytes_per_op": (lambda arm: arm.get("wire_bytes_per_op"), "B"),
     "disk_bytes_per_op": (lambda arm: arm.get("read_bytes_per_op", 0.0) + arm.get("write_bytes_per_op", 0.0), "B"),
     "memory": (lambda arm: arm.get("memory_bytes", 0.0) / 1e6 or None, "MB"),
+    "start_time": (lambda arm: arm.get("start_s"), "s"),
 }
 """How an arm's level of a metric is read from its facts."""
 
@@ -276,7 +289,11 @@ def proof_line(cell: Cell) -> str:
     """`proven: TLSv1.3 TLS_AES_256_GCM_SHA384 …; plain arm in clear; witnesses: client, server, wire; OpenSSL …`."""
     if cell.layer == "control":
         return "control: both arms are in clear; nothing to prove"
-    said = [cell.encryption[name] for name in ("protocol", "cipher", "group", "peer_key") if cell.encryption.get(name)]
+    said = [
+        cell.encryption[name]
+        for name in ("protocol", "cipher", "group", "peer_key", "implementation")
+        if cell.encryption.get(name)
+    ]
     if cell.encryption.get("verified"):
         said.append("peer verified" if cell.encryption["verified"] == "yes" else "peer NOT verified")
     libraries = [

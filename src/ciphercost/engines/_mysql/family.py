@@ -246,7 +246,10 @@ class Family(Engine):
         password = secrets.token_hex(16)
         own_file(directory / PASSWORD_FILE, password)
         try:
-            base = [*self.base_command(installation, directory), *_options(settings or {})]
+            base = [
+                *self.base_command(installation, directory),
+                *_options({name: value for name, value in (settings or {}).items() if not name.startswith("env:")}),
+            ]
             self.make(base, installation, directory, password, guard)
         except RunError as error:
             raise RunError(

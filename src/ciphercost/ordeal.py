@@ -1,0 +1,198 @@
+"""ordeal: one more pair of twins, for nothing but looking -> proofs and findings that no living session could give. I/O, no load.
+
+Each arm's server is made to write temporary data, then killed by force; what lies on the disk is searched both times. Then its
+key is taken away, and it must not start. Nothing of this touches the twins that are measured.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+from ciphercost import prove, scan
+from ciphercost.agent import Agent
+from ciphercost.engines import Server, Spill
+from ciphercost.errors import AgentError, RunError
+from ciphercost.guard import start_time
+from ciphercost.mechanisms._rest import AtRest, KeyState, Look, Volume
+from ciphercost.model import ARMS, Arm, Finding, Proof, Witness
+from ciphercost.provision import CANARY_TABLE, Bench
+from ciphercost.sample import tree
+
+SESSION = 1
+"""The proofs are of the first session: without them nothing is measured."""
+LAST_WISH_SECONDS = 10.0
+LOOKS, BETWEEN_SECONDS = 40, 0.1
+"""At a statement that runs, for the data that is there only meanwhile."""
+
+
+def ordeal(bench: Bench) -> tuple[list[Proof], list[Finding]]:
+    """Put both arms of a cell at rest through it. Raises RunError where a server can't even be started."""
+    mechanism = bench.mechanism
+    assert isinstance(mechanism, AtRest)
+    proofs: list[Proof] = []
+    leaks: dict[Arm, dict[str, scan.Seen]] = {}
+    work = bench.directory / "ordeal"
+    for arm in ARMS:
+        with bench.volume(arm, work / arm) as volume:
+            bench.fetch(arm, volume)
+            try:
+                heard, leaks[arm] = _arm(bench, mechanism, arm, volume)
+                proofs += heard
+            finally:
+                shutil.rmtree(volume.path, ignore_errors=True)
+    logs = scan.search(scan.below([bench.logs]), bench.shared.canary)
+    return proofs, [*_findings(mechanism, leaks), *_of_logs(logs), *mechanism.findings(bench.rest)]
+
+
+def _arm(bench: Bench, mechanism: AtRest, arm: Arm, volume: Volume) -> tuple[list[Proof], dict[str, scan.Seen]]:
+    proofs: list[Proof] = []
+
+    def say(witness: Witness, passed: bool, detail: str) -> None:
+        proofs.append(Proof(arm=arm, witness=witness, passed=passed, detail=" ".join(detail.split()), session=SESSION))
+
+    server = bench.start(arm, volume)
+    try:
+        agent = Agent(log=bench.logs / "agent.log", env=bench.mask)
+        try:
+            fields = prove.single(bench.connection(arm, dict.fromkeys(ARMS, server)))
+            agent.connect("ordeal", **fields)
+            look = Look(arm, bench.rest, volume, server, agent, "ordeal", fields)
+            word = _word()
+            spilt = {each.name: _spill(look, mechanism, each, word) for each in bench.engine.spills(word)}
+            last = _word()
+            look.query(f"INSERT INTO {CANARY_TABLE} VALUES ('{last}')")
+            if arm == "encrypted" and (refused := mechanism.refuses(look)) is not None:
+                say("server", *refused)
+            _kill(server.pid or agent.pid)
+        finally:
+            with contextlib.suppress(RunError, AgentError):
+                agent.close()
+        # The server is dead: nothing is held open by anyone.
+        mechanism.flush(volume)
+        for name, wanted in (("killed", last), ("killed, the first row", bench.shared.canary)):
+            seen = scan.search(scan.below(volume.backing), wanted)
+            passed, detail = prove.judge_disk(seen, arm, lambda each: prove.is_temporary(each, look))
+            say("disk", passed, f"{name}: {detail}")
+    finally:
+        server.stop()
+    if arm == "encrypted" and not bench.engine.embedded:
+        for state in mechanism.key_states:
+            say("server", *_without_key(bench, mechanism, volume, state))
+    return proofs, spilt
+
+
+def _word() -> str:
+    return f"canary{secrets.token_hex(16)}"
+
+
+def _spill(look: Look, mechanism: AtRest, spill: Spill, word: str) -> scan.Seen:
+    """Make the server write temporary data, and search for it while it is there."""
+    name = f"spill-{look.arm}"
+    look.agent.connect(name, **look.connect)
+
+    def seen() -> scan.Seen:
+        return prove.at_rest(look, mechanism, word)
+
+    try:
+        *first, last = spill.statements
+        for statement in first:
+            look.agent.query(name, statement)
+        if not spill.during:
+            look.agent.query(name, last)
+            return seen()
+        with ThreadPoolExecutor(1) as other:
+            running = other.submit(look.agent.query, name, last)
+            found = _watch(seen, lambda: running.done(), look)
+            running.result()
+        return found
+    finally:
+        with contextlib.suppress(AgentError):
+            look.agent.disconnect(name)
+
+
+def _watch(seen: Callable[[], scan.Seen], over: Callable[[], bool], look: Look) -> scan.Seen:
+    """Look again and again until temporary data is found or the statement has ended."""
+    found = scan.Seen()
+    for _ in range(LOOKS):
+        found = seen()
+        if over() or any(prove.is_temporary(name, look) for name in found.hits):
+            break
+        time.sleep(BETWEEN_SECONDS)
+    return found
+
+
+def _kill(root: int) -> None:
+    """By force, with all that it has started, and wait until none is left. Raises RunError."""
+    pids = {pid: start_time(pid) for pid in tree(root)}
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    deadline = time.monotonic() + LAST_WISH_SECONDS
+    while left := [pid for pid, began in pids.items() if began and start_time(pid) == began]:
+        if time.monotonic() >= deadline:
+            raise RunError(f"process {left[0]} does not end, not even when killed")
+        time.sleep(0.01)
+
+
+def _without_key(bench: Bench, mechanism: AtRest, volume: Volume, state: KeyState) -> tuple[bool, str]:
+    """Whether the server refuses to start, or to give its data back, with its key gone or another in its place."""
+    words = "without its key" if state == "missing" else "with another key"
+    with mechanism.key_taken(state, bench.rest, volume.path):
+        try:
+            server = bench.start("encrypted", volume)
+        except (RunError, OSError) as error:
+            return True, f"{words} it does not start: {_reason(str(error))}"
+        with stopped(server), Agent(log=bench.logs / "agent.log") as agent:
+            try:
+                fields = prove.single(bench.connection("encrypted", dict.fromkeys(ARMS, server)))
+                agent.connect("keyless", **fields)
+                rows = agent.query("keyless", f"SELECT word FROM {CANARY_TABLE}")
+            except AgentError as error:
+                return True, f"{words} it starts, and gives no data back: {error}"
+    if [bench.shared.canary] in rows:
+        return False, f"{words} it starts and gives the canary back"
+    return True, f"{words} it starts, and gives no data back"
+
+
+@contextlib.contextmanager
+def stopped(server: Server) -> Iterator[Server]:
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+def _reason(text: str) -> str:
+    """Of a server's last words the line that tells."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    telling = [line for line in lines[1:] if any(word in line.lower() for word in ("key", "fatal", "crypt", "error"))]
+    return (telling or lines or ["it ended"])[0][:200]
+
+
+def _findings(mechanism: AtRest, leaks: dict[Arm, dict[str, scan.Seen]]) -> list[Finding]:
+    """Temporary data that lies in clear although the data proper does not. Seen in the plain arm, or it proves nothing. Pure."""
+    found = []
+    for name, plain in leaks["plain"].items():
+        encrypted = leaks["encrypted"].get(name, scan.Seen())
+        if not plain.hits:
+            text = f"{name}: not seen on the disk even in clear, so that nothing is known of it"
+            found.append(Finding("temporary-data-not-seen", "info", text))
+        elif encrypted.hits:
+            where, count = max(encrypted.hits.items(), key=lambda each: each[1])
+            text = f"{name}: in clear on the disk, {count} times in {where}"
+            found.append(Finding("temporary-data-in-clear", "medium", text, mechanism.advice(where)))
+    return found
+
+
+def _of_logs(seen: scan.Seen) -> list[Finding]:
+    return [
+        Finding("log-in-clear", "high", f"the server's log {name} holds data in clear, {count} times")
+        for name, count in seen.hits.items()
+    ]

@@ -1,0 +1,126 @@
+"""scan: files as they rest on the disk -> where a word lies in them in clear. I/O, no verdict."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+
+CHUNK = 4 << 20
+
+
+class Seen(msgspec.Struct):
+    """What a search looked at and found."""
+
+    files: int = 0
+    size: int = 0
+    """Bytes that were read; holes of sparse files are none."""
+    hits: dict[str, int] = {}
+    """How often the word lies in each file that has it, by its name as people know it."""
+
+    def __str__(self) -> str:
+        return f"{self.files} files, {self.size} bytes"
+
+
+def search(files: Iterable[tuple[str, Path]], word: str) -> Seen:
+    """Look for the word in every file, (name, path) each. A file that is gone before it is read counts for nothing."""
+    seen = Seen()
+    wanted = word.encode()
+    for name, path in files:
+        try:
+            read, found = _count(path, wanted)
+        except OSError as error:
+            if error.errno in (errno.ENOENT, errno.ESRCH, errno.ESTALE):
+                continue
+            raise
+        seen.files += 1
+        seen.size += read
+        if found:
+            seen.hits[name] = seen.hits.get(name, 0) + found
+    return seen
+
+
+def below(places: Iterable[Path]) -> Iterator[tuple[str, Path]]:
+    """(name relative to its place, path) of every regular file: the places that are files themselves, and all below the others."""
+    for place in places:
+        if place.is_file():
+            yield place.name, place
+            continue
+        for directory, _, names in os.walk(place):
+            for name in sorted(names):
+                path = Path(directory) / name
+                if not path.is_symlink() and path.is_file():
+                    yield str(path.relative_to(place)), path
+
+
+def held_open(pids: Iterable[int], without: Iterable[Path] = ()) -> Iterator[tuple[str, Path]]:
+    """(name, path below /proc) of every regular file that these processes can write to and no directory search would find.
+
+    That is: files that were unlinked, and files that lie outside the places `without`. A file is named once.
+    """
+    known = set()
+    inside = [str(place) + "/" for place in without]
+    for pid in pids:
+        try:
+            descriptors = os.listdir(f"/proc/{pid}/fd")  # noqa: PTH208
+        except OSError:
+            continue
+        for number in descriptors:
+            path = Path(f"/proc/{pid}/fd/{number}")
+            try:
+                target, status = os.readlink(path), path.stat()  # noqa: PTH115 - may be no path: "/x (deleted)"
+                flags = int(Path(f"/proc/{pid}/fdinfo/{number}").read_text().split("flags:")[1].split()[0], 8)
+            except (OSError, IndexError, ValueError):
+                continue
+            this = status.st_dev, status.st_ino
+            unlinked = target.endswith(" (deleted)")
+            if (
+                not stat.S_ISREG(status.st_mode)
+                or this in known
+                or flags & os.O_ACCMODE == os.O_RDONLY
+                or (not unlinked and any(target.startswith(each) for each in inside))
+            ):
+                continue
+            known.add(this)
+            yield target, path
+
+
+def _count(path: Path, word: bytes) -> tuple[int, int]:
+    """(bytes read, occurrences of the word) of one file; holes are passed over."""
+    read = found = 0
+    with path.open("rb", buffering=0) as file:
+        descriptor = file.fileno()
+        for start, end in _data(descriptor):
+            at, tail = start, b""
+            while at < end:
+                piece = os.pread(descriptor, min(CHUNK, end - at), at)
+                if not piece:
+                    break
+                found += (tail + piece).count(word)
+                # What the next piece may complete; too short to hold the word itself.
+                tail = (tail + piece)[-(len(word) - 1) :] if len(word) > 1 else b""
+                at += len(piece)
+            read += at - start
+    return read, found
+
+
+def _data(descriptor: int) -> Iterator[tuple[int, int]]:
+    """Where a file has data, as (begin, end)."""
+    end = 0
+    size = os.fstat(descriptor).st_size
+    while end < size:
+        try:
+            start = os.lseek(descriptor, end, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno == errno.ENXIO:
+                return  # nothing but a hole is left
+            if error.errno in (errno.EINVAL, errno.EOPNOTSUPP):
+                yield end, size  # this file system doesn't tell
+                return
+            raise
+        end = os.lseek(descriptor, start, os.SEEK_HOLE)
+        yield start, end
