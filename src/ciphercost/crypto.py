@@ -67,9 +67,9 @@ class KernelCipher(msgspec.Struct, frozen=True):
         if self.accelerated is not False:
             return ""
         if "aes" in cpu_flags():
-            cause = "though this CPU has AES instructions, the kernel was built without a driver for them"
+            cause = "this CPU has AES instructions, but the kernel has no driver for them"
         else:
-            cause = "and this CPU has no AES instructions"
+            cause = "this CPU has no AES instructions"
         return f"the kernel encrypts with {self.driver}, in software: {cause}, {UNUSUAL}"
 
 
@@ -96,7 +96,8 @@ def kernel(name: str, text: str | None = None) -> KernelCipher:
 def parse(text: str) -> Iterable[dict[str, str]]:
     """The entries of /proc/crypto. Pure."""
     for entry in text.split("\n\n"):
-        fields = dict((part.strip() for part in line.split(":", 1)) for line in entry.splitlines() if ":" in line)
+        pairs = (line.partition(":") for line in entry.splitlines())
+        fields = {name.strip(): value.strip() for name, colon, value in pairs if colon}
         if {"name", "driver", "priority"} <= fields.keys():
             yield fields
 
