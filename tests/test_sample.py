@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
 
 from ciphercost import sample
 
@@ -84,3 +87,140 @@ def test_the_machine_is_named() -> None:
     assert machine["cpu"]
     assert machine["cores"] == len(os.sched_getaffinity(0))
     assert isinstance(machine["aes"], bool)
+
+
+BURNER = """
+import hashlib, os, sys, threading, time
+print(1, flush=True)
+sys.stdin.readline()
+def burn(block=bytearray(1 << 20)):
+    started = time.thread_time()
+    while time.thread_time() - started < 0.25: hashlib.sha256(block)
+threads = [threading.Thread(target=burn) for _ in range(2)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+with open(sys.argv[1], "wb") as file:
+    file.write(bytes(1 << 20))
+    os.fsync(file.fileno())
+print(time.process_time_ns(), flush=True)
+sys.stdin.readline()
+"""
+"""Two threads of a quarter of a second each, which end; a megabyte written. Says its own CPU time."""
+
+
+@contextmanager
+def burner(path: Path) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-c", BURNER, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdout.readline() == "1\n"
+        yield process
+        process.stdin.write("end\n")
+
+
+def burn(process: subprocess.Popen[str]) -> int:
+    """Let it do its work; its CPU time since it began, as it says."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write("go\n")
+    process.stdin.flush()
+    return int(process.stdout.readline())
+
+
+def test_every_thread_of_a_server_without_a_control_group_is_counted_also_those_that_ended(tmp_path: Path) -> None:
+    with burner(tmp_path / "f") as process, closing(sample.Sampler(process.pid)) as sampler:
+        sampler.refresh()
+        sampler.begin()
+        burn(process)
+        found = sampler.end()
+    assert found.server_cpu_ns >= 500_000_000
+    assert found.server_user_ns >= 300_000_000
+
+
+def test_a_child_that_came_and_went_is_counted_by_whichever_process_waited_for_it() -> None:
+    inner = "import time; n = 0\nwhile time.process_time() < 0.3: n += 1"
+    outer = f"import subprocess, sys; sys.stdin.readline(); subprocess.run([sys.executable, '-c', {inner!r}]); print(1, flush=True); sys.stdin.readline()"
+    command = ["sh", "-c", '"$0" -c "$1"; true', sys.executable, outer]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        while len(sample.tree(process.pid)) < 2:
+            time.sleep(0.01)
+        with closing(sample.Sampler(process.pid)) as sampler:
+            sampler.begin()
+            process.stdin.write("go\n")
+            process.stdin.flush()
+            process.stdout.readline()
+            found = sampler.end()
+        process.stdin.write("end\n")
+    assert found.server_cpu_ns >= 250_000_000
+
+
+def test_what_helpers_do_is_the_servers_and_not_foreign(tmp_path: Path) -> None:
+    # In the working directory: what is written to a file system in memory goes to no storage.
+    path = Path(f".sample-{os.getpid()}")
+    try:
+        with (
+            burner(path) as process,
+            closing(sample.Sampler(helpers=[process.pid])) as sampler,
+            closing(sample.Sampler()) as stranger,
+        ):
+            stranger.begin()
+            sampler.begin()
+            spent = burn(process)
+            found = sampler.end()
+            foreign = stranger.end()
+    finally:
+        path.unlink(missing_ok=True)
+    assert found.server_cpu_ns >= 500_000_000
+    assert found.server_write_bytes >= 1 << 20
+    assert found.server_memory_bytes > 1_000_000
+    assert foreign.server_cpu_ns == foreign.server_write_bytes == foreign.server_memory_bytes == 0
+    # The stranger, whose window is around the other's, has seen it as foreign on top of all that was foreign to both.
+    theirs, ours = foreign.foreign_cpu * foreign.window_ns, found.foreign_cpu * found.window_ns
+    assert theirs - ours >= 0.8 * 500_000_000
+    assert spent >= 500_000_000
+
+
+def test_an_embedded_databases_helpers_are_counted_though_the_agent_is_not(tmp_path: Path) -> None:
+    with burner(tmp_path / "f") as process:
+        with closing(sample.Sampler(process.pid, embedded=True)) as sampler:
+            sampler.begin()
+            assert sampler.end().server_cpu_ns == 0
+        with closing(sample.Sampler(os.getpid(), embedded=True, helpers=[process.pid])) as sampler:
+            sampler.begin()
+            burn(process)
+            assert sampler.end().server_cpu_ns >= 500_000_000
+
+
+def test_foreign_work_in_user_mode_is_told_from_work_of_the_kernel(tmp_path: Path) -> None:
+    with burner(tmp_path / "f") as process, closing(sample.Sampler()) as sampler:
+        sampler.begin()
+        burn(process)
+        user = sampler.end()
+    assert user.foreign_user_cpu * user.window_ns > 250_000_000
+    assert user.foreign_user_cpu <= user.foreign_cpu
+    with closing(sample.Sampler()) as sampler:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_stime
+        sampler.begin()
+        command = ["dd", "if=/dev/zero", "of=/dev/null", "bs=4M", "count=2000"]
+        subprocess.run(command, stderr=subprocess.DEVNULL, check=True)
+        kernel = sampler.end()
+        spent = resource.getrusage(resource.RUSAGE_CHILDREN).ru_stime - before
+    assert spent > 0.1
+    assert (kernel.foreign_cpu - kernel.foreign_user_cpu) * kernel.window_ns >= 0.5 * spent * 1e9
+
+
+def test_what_the_agent_used_in_user_mode_is_not_foreign(tmp_path: Path) -> None:
+    with burner(tmp_path / "f") as process, closing(sample.Sampler()) as told, closing(sample.Sampler()) as untold:
+        told.begin()
+        untold.begin()
+        spent = burn(process)
+        for each in (told, untold):
+            each.stop()
+        known, unknown = told.end(spent, spent), untold.end()
+        told.begin()
+        none = told.end(10**12, 10**12)
+    assert unknown.foreign_user_cpu * unknown.window_ns - known.foreign_user_cpu * known.window_ns > 0.5 * spent
+    assert none.foreign_cpu == none.foreign_user_cpu == 0

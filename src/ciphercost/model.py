@@ -183,6 +183,8 @@ class Counters(msgspec.Struct, frozen=True, omit_defaults=True):
     host_idle: float = 0.0
     foreign_cpu: float = 0.0
     """CPU of everything but the server, the agent and the controller, in cores."""
+    foreign_user_cpu: float = 0.0
+    """The part of it in user mode, from clock ticks: kernel threads, which do the server's I/O and a kernel's encryption, have none."""
     memory_available_bytes: int = 0
     """A level."""
     network_bytes: int = 0

@@ -1,13 +1,16 @@
 """sample: what the server's processes and the host did in a slice's counted part. I/O by /proc and control groups, no statistics.
 
 CPU time of the server comes, in this order, from its control group (cpuacct.usage or cpu.stat: nanoseconds or microseconds,
-processes that came and went included) or from /proc/PID/schedstat summed over the tree (nanoseconds) plus the ended children
-in /proc/PID/stat (clock ticks).
+processes that came and went included) or from the CPU clock of each process of the tree (nanoseconds, all its threads) plus the
+ended children in /proc/PID/stat (clock ticks).
+
+User mode apart from kernel mode is counted by the kernel in clock ticks of 10 ms: of little worth in windows below a second.
 """
 
 from __future__ import annotations
 
 import os
+import resource
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,6 +20,8 @@ import msgspec
 from ciphercost.model import Counters
 
 _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+_SCHED_CLOCK = 2
+"""CPUCLOCK_SCHED: of a process's three clocks the one that counts what the scheduler gave it."""
 
 
 class Level(msgspec.Struct, frozen=True):
@@ -33,6 +38,8 @@ class Level(msgspec.Struct, frozen=True):
     """CPU of every process of the machine, or -1 where no control group tells."""
     own_cpu_ns: int
     """CPU of this process, the controller, and of the relay where there is one."""
+    own_user_ns: int
+    """The part of it in user mode."""
     network_bytes: int
     disk_weighted_ms: int
     memory_available: int
@@ -98,6 +105,17 @@ def _children(pid: int) -> list[int]:
     return found
 
 
+def cpu_clock_ns(pid: int) -> int:
+    """CPU time of a process, of all its threads that are and were: its POSIX CPU clock, which anybody may read. OSError: it is gone."""
+    return time.clock_gettime_ns(~pid << 3 | _SCHED_CLOCK)
+
+
+def _ticks(pid: int) -> tuple[int, int, int, int]:
+    """utime, stime, cutime and cstime of a process. OSError: it is gone."""
+    user, system, ended_user, ended_system = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[11:15]
+    return int(user), int(system), int(ended_user), int(ended_system)
+
+
 def memory_pss(pids: Iterable[int]) -> int:
     """Proportional set size of these processes together, bytes; processes that are gone or not ours count nothing."""
     total = 0
@@ -117,13 +135,22 @@ class Sampler:
 
     `relay`: a process of ours, of one thread, whose CPU is neither the server's nor foreign (0: none).
     `embedded`: the database lives in that process together with the load, so its CPU is the agent's to tell, not ours.
+    `helpers`: processes of ours that work for the server (FUSE daemons), with what is below them: their CPU, their bytes and their
+    memory are the server's. They are in none of its control groups.
     """
 
     def __init__(
-        self, server: int = 0, cgroups: Iterable[Path] = (), *, embedded: bool = False, relay: int = 0
+        self,
+        server: int = 0,
+        cgroups: Iterable[Path] = (),
+        *,
+        embedded: bool = False,
+        relay: int = 0,
+        helpers: Iterable[int] = (),
     ) -> None:
         self._server = server
         self._embedded = embedded
+        self._helpers = tuple(helpers)
         self._groups: dict[str, ProcFile] = {}
         for group in cgroups:
             for name in ("cpuacct.usage", "cpuacct.usage_user", "cpuacct.usage_sys", "cpu.stat"):
@@ -133,11 +160,12 @@ class Sampler:
         self._meminfo = ProcFile("/proc/meminfo")
         self._network = _open("/proc/self/net/dev")
         self._disks = _open("/proc/diskstats")
-        self._relay = _open(f"/proc/{relay}/schedstat") if relay else None
+        self._relay = relay
         self._all = _open("/sys/fs/cgroup/cpuacct/cpuacct.usage")
         self._all_v2 = None if self._all else _open("/sys/fs/cgroup/cpu.stat")
         self._io: dict[int, ProcFile] = {}
-        self._schedstat: dict[int, ProcFile] = {}
+        self._counted: set[int] = set()
+        """Processes whose own CPU clocks are summed: the helpers', and the server's where no control group holds them."""
         self._started = self._level()
         self._stopped: Level | None = None
         self.memory = 0
@@ -146,8 +174,8 @@ class Sampler:
 
     def close(self) -> None:
         """Close every file that was kept open."""
-        single = (self._relay, self._stat, self._meminfo, self._network, self._disks, self._all, self._all_v2)
-        for file in (*self._groups.values(), *self._io.values(), *self._schedstat.values(), *single):
+        single = (self._stat, self._meminfo, self._network, self._disks, self._all, self._all_v2)
+        for file in (*self._groups.values(), *self._io.values(), *single):
             if file is not None:
                 file.close()
 
@@ -159,13 +187,14 @@ class Sampler:
         if self._refreshed and time.monotonic() - self._refreshed < every:
             return
         self._refreshed = time.monotonic()
-        pids = tree(self._server)
-        for files, name in ((self._io, "io"), (self._schedstat, "schedstat")):
-            for pid in [pid for pid in files if pid not in pids]:
-                files.pop(pid).close()
-            for pid in pids:
-                if pid not in files and (file := _open(f"/proc/{pid}/{name}")):
-                    files[pid] = file
+        helping = {pid for helper in self._helpers for pid in tree(helper)}
+        pids = helping.union(tree(self._server))
+        self._counted = helping if self._embedded or self._groups else pids
+        for pid in self._io.keys() - pids:
+            self._io.pop(pid).close()
+        for pid in pids - self._io.keys():
+            if file := _open(f"/proc/{pid}/io"):
+                self._io[pid] = file
         self.memory = memory_pss(pids)
 
     def begin(self) -> None:
@@ -175,21 +204,29 @@ class Sampler:
         """The counted part is over: what comes until `end` is not counted."""
         self._stopped = self._level()
 
-    def end(self, agent_cpu_ns: int = 0) -> Counters:
-        """What happened from `begin` to `stop` (or to now). `agent_cpu_ns`: CPU that the agent says it used, so that it isn't taken for foreign."""
+    def end(self, agent_cpu_ns: int = 0, agent_user_ns: int = 0) -> Counters:
+        """What happened from `begin` to `stop` (or to now).
+
+        `agent_cpu_ns`: CPU that the agent says it used, so that it isn't taken for foreign; `agent_user_ns`: the part in user mode.
+        """
         a, b = self._started, self._stopped or self._level()
         self._stopped = None
         window = max(1, b.at_ns - a.at_ns)
         host = [after - before for before, after in zip(a.host, b.host, strict=True)]
         total = max(1, sum(host))
         user, nice, system, idle, iowait, irq, softirq, steal = host[:8]
-        server = b.server_cpu_ns - a.server_cpu_ns
+        server = max(0, b.server_cpu_ns - a.server_cpu_ns)
         known = server + agent_cpu_ns + b.own_cpu_ns - a.own_cpu_ns
         everything = b.all_cpu_ns - a.all_cpu_ns if b.all_cpu_ns >= 0 else (total - idle - iowait - steal) * _TICK_NS
+        foreign = max(0, everything - known)
+        server_user = b.server_user_ns - a.server_user_ns
+        known_user = server_user + agent_user_ns + b.own_user_ns - a.own_user_ns
+        # Counted in ticks, so it may come out as more than there was: the whole is known better.
+        foreign_user = min(foreign, max(0, (user + nice) * _TICK_NS - known_user))
         return Counters(
             window_ns=window,
             server_cpu_ns=server,
-            server_user_ns=b.server_user_ns - a.server_user_ns,
+            server_user_ns=server_user,
             server_system_ns=b.server_system_ns - a.server_system_ns,
             server_read_bytes=max(0, b.read_bytes - a.read_bytes),
             server_write_bytes=max(0, b.write_bytes - a.write_bytes),
@@ -200,7 +237,8 @@ class Sampler:
             host_iowait=iowait / total,
             host_steal=steal / total,
             host_idle=idle / total,
-            foreign_cpu=max(0.0, (everything - known) / window),
+            foreign_cpu=foreign / window,
+            foreign_user_cpu=foreign_user / window,
             memory_available_bytes=b.memory_available,
             network_bytes=b.network_bytes - a.network_bytes,
             disk_queue=max(0.0, (b.disk_weighted_ms - a.disk_weighted_ms) * 1e6 / window),
@@ -209,7 +247,8 @@ class Sampler:
     # ── one moment ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _level(self) -> Level:
-        cpu, user, system = self._server_cpu()
+        cpu, user, system = (sum(each) for each in zip(self._grouped_cpu(), self._counted_cpu(), strict=True))
+        relay, relay_user = self._relay_cpu()
         read = write = 0
         for pid, file in list(self._io.items()):
             try:
@@ -231,14 +270,19 @@ class Sampler:
             write_bytes=write,
             host=tuple(int(value) for value in first),
             all_cpu_ns=self._machine_cpu(),
-            own_cpu_ns=time.process_time_ns() + self._relay_cpu(),
+            own_cpu_ns=time.process_time_ns() + relay,
+            own_user_ns=int(resource.getrusage(resource.RUSAGE_SELF).ru_utime * 1e9) + relay_user,
             network_bytes=self._network_bytes(),
             disk_weighted_ms=self._disk_weighted(),
             memory_available=int(meminfo[at + 13 :].split(None, 1)[0]) * 1024 if at >= 0 else 0,
         )
 
-    def _relay_cpu(self) -> int:
-        return int(self._relay.read().split()[0]) if self._relay else 0
+    def _relay_cpu(self) -> tuple[int, int]:
+        """All of it, and the part in user mode."""
+        try:
+            return (cpu_clock_ns(self._relay), _ticks(self._relay)[0] * _TICK_NS) if self._relay else (0, 0)
+        except OSError:
+            return 0, 0
 
     def _machine_cpu(self) -> int:
         if self._all:
@@ -248,7 +292,8 @@ class Sampler:
             return int(fields[b"usage_usec"]) * 1000
         return -1
 
-    def _server_cpu(self) -> tuple[int, int, int]:
+    def _grouped_cpu(self) -> tuple[int, int, int]:
+        """Of the server's control group: all, in user mode, in kernel mode."""
         if self._embedded:
             return 0, 0, 0
         if file := self._groups.get("cpuacct.usage"):
@@ -257,25 +302,21 @@ class Sampler:
         if file := self._groups.get("cpu.stat"):
             fields = dict(line.split() for line in file.read().splitlines())
             return tuple(int(fields[name]) * 1000 for name in (b"usage_usec", b"user_usec", b"system_usec"))  # type: ignore[return-value]
-        total = 0
-        for pid, stat in list(self._schedstat.items()):
+        return 0, 0, 0
+
+    def _counted_cpu(self) -> tuple[int, int, int]:
+        """Of the processes that no control group holds, their ended children included: all, in user mode, in kernel mode."""
+        total = user = system = 0
+        for pid in list(self._counted):
             try:
-                total += int(stat.read().split()[0])
+                own, ticks = cpu_clock_ns(pid), _ticks(pid)
             except OSError:
-                self._schedstat.pop(pid).close()
-        user_ticks = system_ticks = ended = 0
-        for pid in self._schedstat:
-            try:
-                times = [
-                    int(each) for each in Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[11:15]
-                ]
-            except OSError:
+                self._counted.discard(pid)
                 continue
-            user_ticks, system_ticks = user_ticks + times[0], system_ticks + times[1]
-            if pid == self._server:  # the children that have ended, known by their clock ticks only
-                ended += times[2] + times[3]
-                user_ticks, system_ticks = user_ticks + times[2], system_ticks + times[3]
-        return total + ended * _TICK_NS, user_ticks * _TICK_NS, system_ticks * _TICK_NS
+            total += own + (ticks[2] + ticks[3]) * _TICK_NS
+            user += (ticks[0] + ticks[2]) * _TICK_NS
+            system += (ticks[1] + ticks[3]) * _TICK_NS
+        return total, user, system
 
     def _network_bytes(self) -> int:
         if self._network is None:
