@@ -89,6 +89,15 @@ def test_stop_ends_the_whole_subtree_even_what_left_the_group(run_guard: Guard, 
     wait_for("the grandchild to end", lambda: not alive(grandchild))
 
 
+def test_a_process_that_stands_still_still_ends_in_order(run_guard: Guard, tmp_path: Path) -> None:
+    done = tmp_path / "done"
+    process = run_guard.spawn(["sh", "-c", f"trap 'echo in order > {done}; exit 0' TERM; sleep 100 & wait"])
+    time.sleep(0.2)
+    os.kill(process.pid, signal.SIGSTOP)
+    process.stop(timeout=PATIENCE)
+    assert done.read_text() == "in order\n"
+
+
 def test_a_process_that_ignores_its_stop_signal_is_killed(run_guard: Guard, tmp_path: Path) -> None:
     script = "trap '' TERM QUIT; echo ready > ready; while :; do sleep 0.1; done"
     process = run_guard.spawn(["sh", "-c", script], cwd=tmp_path)

@@ -21,7 +21,19 @@ from ciphercost import plan
 from ciphercost.agent import Agent
 from ciphercost.errors import AgentError, RunError
 from ciphercost.estimate import CellEstimator
-from ciphercost.model import ARMS, AgentSlice, Arm, Block, CellFacts, CellSpec, Phase, SliceRecord, Spec, Warning_
+from ciphercost.model import (
+    ARMS,
+    AgentSlice,
+    Arm,
+    Block,
+    CellFacts,
+    CellSpec,
+    Counters,
+    Phase,
+    SliceRecord,
+    Spec,
+    Warning_,
+)
 from ciphercost.provision import Twins
 from ciphercost.quiet import Quiet
 from ciphercost.record import Record
@@ -301,14 +313,12 @@ class Drive:
             return None
         self._last_answer = time.monotonic()
         self.record.facts.load_seconds += self._last_answer - began
-        counters = sampler.end(answer.cpu_user_ns + answer.cpu_system_ns)
+        counters = sampler.end(answer.cpu_user_ns + answer.cpu_system_ns, answer.cpu_user_ns)
         if answer.errors and not answer.operations:
             self._fail(msgspec.structs.replace(draft, agent=answer), answer.first_error)
             return None
         self._failures = 0
-        record = msgspec.structs.replace(
-            draft, agent=answer, counters=counters, marks=self._marks(answer, counters.foreign_cpu, counters.host_steal)
-        )
+        record = msgspec.structs.replace(draft, agent=answer, counters=counters, marks=self._marks(answer, counters))
         self.record.append(record)
         self.estimator.add(record)
         self.watcher.slice(self.number, length, answer.done / answer.seconds if answer.seconds else 0.0, arm)
@@ -328,8 +338,11 @@ class Drive:
             # A lost connection is opened again, so that one broken slice costs one block and not the session.
             self._open_arm(arm)
 
-    def _marks(self, answer: AgentSlice, foreign: float, steal: float) -> list[str]:
+    def _marks(self, answer: AgentSlice, counters: Counters) -> list[str]:
         marks = []
+        steal = counters.host_steal
+        # At rest the kernel's own threads do part of the work; they have no user time.
+        foreign = counters.foreign_user_cpu if self._twins.rest is not None else counters.foreign_cpu
         # Steal is known in clock ticks: one tick in a short slice is no finding, two are.
         if steal > STEAL and steal * answer.seconds * CORES >= 2 * TICK:
             marks.append("steal")

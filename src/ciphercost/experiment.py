@@ -21,7 +21,7 @@ from ciphercost.drive import Drive, NoSteadyState
 from ciphercost.errors import AgentError, CiphercostError, RunError, Unproven, UsageError
 from ciphercost.mechanisms import tls
 from ciphercost.mechanisms._rest import AtRest
-from ciphercost.model import ARMS, Arm, CellFacts, Warning_
+from ciphercost.model import Arm, CellFacts, Warning_
 from ciphercost.quiet import Quiet
 from ciphercost.record import Record
 from ciphercost.watch import Watcher
@@ -245,15 +245,15 @@ def open_unit(
 
 def samplers_of(twins: provision.Twins, agent: Agent, stack: contextlib.ExitStack) -> dict[Arm, sample.Sampler]:
     """What counts each arm's CPU time and bytes: one sampler for both where one process serves both."""
-    if twins.embedded:
-        one = stack.enter_context(contextlib.closing(sample.Sampler(agent.pid, embedded=True)))
-        return dict.fromkeys(ARMS, one)
-    made: dict[int, sample.Sampler] = {}
-    for server in twins.by_arm.values():
-        if server.pid not in made:
-            sampler = sample.Sampler(server.pid, server.cgroups, relay=twins.relay)
-            made[server.pid] = stack.enter_context(contextlib.closing(sampler))
-    return {arm: made[server.pid] for arm, server in twins.by_arm.items()}
+    made: dict[tuple[int, tuple[int, ...]], sample.Sampler] = {}
+    found: dict[Arm, sample.Sampler] = {}
+    for arm, server in twins.by_arm.items():
+        root, helpers = agent.pid if twins.embedded else server.pid, server.volume.pids if server.volume else ()
+        if (root, helpers) not in made:
+            sampler = sample.Sampler(root, server.cgroups, embedded=twins.embedded, relay=twins.relay, helpers=helpers)
+            made[root, helpers] = stack.enter_context(contextlib.closing(sampler))
+        found[arm] = made[root, helpers]
+    return found
 
 
 def floor(agent: Agent) -> dict[str, float]:

@@ -1,0 +1,70 @@
+"""scan: a word is found wherever it rests, across the pieces that a file is read in, behind holes, and in files that nobody else can open."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ciphercost import scan
+
+WORD = "canary0123456789"
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(gaps=st.lists(st.integers(0, 90), min_size=0, max_size=6), piece=st.integers(1, 64))
+def test_every_occurrence_is_counted_however_the_pieces_fall(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gaps: list[int], piece: int
+) -> None:
+    monkeypatch.setattr(scan, "CHUNK", piece)
+    content = b"".join(b"x" * gap + WORD.encode() for gap in gaps) + b"tail"
+    (tmp_path / "file").write_bytes(content)
+    seen = scan.search(scan.below([tmp_path]), WORD)
+    assert seen.hits == ({"file": len(gaps)} if gaps else {})
+    assert (seen.files, seen.size) == (1, len(content))
+
+
+def test_holes_are_passed_over_and_what_lies_behind_them_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "image"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+        file.seek(1 << 39)
+        file.write(WORD.encode())
+    seen = scan.search([("image", path)], WORD)
+    assert seen.hits == {"image": 1}
+    assert seen.size < 1 << 24
+
+
+def test_places_may_be_files_or_directories_and_links_are_not_followed(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.write_text(WORD)
+    (tmp_path / "data" / "base").mkdir(parents=True)
+    (tmp_path / "data" / "base" / "1").write_text(WORD)
+    (tmp_path / "data" / "link").symlink_to(outside)
+    names = [name for name, _ in scan.below([tmp_path / "data", outside])]
+    assert names == ["base/1", "outside"]
+
+
+def test_a_file_that_is_gone_counts_for_nothing(tmp_path: Path) -> None:
+    assert scan.search([("gone", tmp_path / "gone")], WORD) == scan.Seen()
+
+
+def test_an_unlinked_file_and_one_elsewhere_are_seen_through_the_process(tmp_path: Path) -> None:
+    inside, elsewhere, unlinked = tmp_path / "data", tmp_path / "elsewhere", tmp_path / "data" / "sort"
+    inside.mkdir()
+    (tmp_path / "library").write_text(WORD)
+    with contextlib.ExitStack() as stack:
+        for path in (inside / "table", elsewhere, unlinked):
+            file = stack.enter_context(path.open("w"))
+            file.write(WORD)
+            file.flush()
+        unlinked.unlink()
+        stack.enter_context((tmp_path / "library").open())  # only read: not what a server has written
+        found = dict(scan.held_open([os.getpid()], [inside]))
+        mine = {name for name in found if name.startswith(str(tmp_path))}
+        assert mine == {str(elsewhere), f"{unlinked} (deleted)"}
+        assert scan.search(((name, found[name]) for name in mine), WORD).hits == dict.fromkeys(mine, 1)
