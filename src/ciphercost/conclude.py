@@ -153,6 +153,7 @@ def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[
         overhead=overhead(known, found) if found else {},
         arms=arms(known, found) if found else {},
         findings=known.findings,
+        key_life=known.key_life,
         warnings=[*known.warnings, *(found.warnings if found else []), *not_resumed(known, found)],
         smallest_effect=found.smallest_effect if found else None,
         sessions_needed=found.sessions_needed if found else None,

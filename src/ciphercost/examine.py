@@ -42,11 +42,11 @@ def examine(cell: CellSpec) -> tuple[bool, str]:
             shared.session(),
             Agent(log=Path(logs) / "agent.log") as agent,
         ):
-            closely, findings = ordeal.ordeal(bench) if isinstance(bench.mechanism, AtRest) else ([], [])
+            closely = ordeal.ordeal(bench) if isinstance(bench.mechanism, AtRest) else ordeal.Ordeal()
             twins = bench.twins(1, set(), set())
             proofs, _ = prove.prove(bench.engine, bench.mechanism, twins, agent, 1)
-            proven, text = judge([*proofs, *closely], bench)
-            return proven, "\n".join([text, *findings_lines(findings)])
+            proven, text = judge([*proofs, *closely.proofs], bench)
+            return proven, "\n".join([text, *findings_lines(closely.findings)])
 
 
 def judge(proofs: list[Proof], bench: provision.Bench) -> tuple[bool, str]:

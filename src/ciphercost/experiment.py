@@ -110,9 +110,12 @@ def experiment(numbers: list[int], run: Run) -> None:
 def look_closely(number: int, bench: provision.Bench, facts: CellFacts, run: Run) -> None:
     """What only a pair of twins that nobody needs can show. Raises Unproven."""
     run.watcher.phase(number, 1, "looking closely")
-    proofs, facts.findings = ordeal.ordeal(bench)
-    run.record.prove(number, proofs)
-    if reason := prove.failed(proofs):
+    found = ordeal.ordeal(bench)
+    facts.findings = found.findings
+    if found.rotation_s is not None:
+        facts.key_life["rotation_s"] = found.rotation_s
+    run.record.prove(number, found.proofs)
+    if reason := prove.failed(found.proofs):
         raise Unproven(reason)
 
 

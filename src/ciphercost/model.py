@@ -430,6 +430,8 @@ class Cell(msgspec.Struct, frozen=True):
     variant: str = ""
     findings: list[Finding] = []
     """What the encryption leaves open, the worst first."""
+    key_life: dict[str, float] = {}
+    """rotation_s: how long the server took to give its data a new key. What opening costs is `overhead.start_time`."""
     against_reference: Estimate | None = None
     """Of a cell that shares its sessions with others: its throughput ratio ÷ that of the first of them."""
 
@@ -492,6 +494,7 @@ class CellFacts(msgspec.Struct, omit_defaults=True):
     warnings: list[Warning_] = []
     findings: list[Finding] = []
     openings: list[Opening] = []
+    key_life: dict[str, float] = {}
     capacity: dict[str, float] = {}
 
 

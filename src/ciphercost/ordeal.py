@@ -15,6 +15,8 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
+import msgspec
+
 from ciphercost import prove, scan
 from ciphercost.agent import Agent
 from ciphercost.engines import Server, Spill
@@ -32,30 +34,41 @@ LOOKS, BETWEEN_SECONDS = 40, 0.1
 """At a statement that runs, for the data that is there only meanwhile."""
 
 
-def ordeal(bench: Bench) -> tuple[list[Proof], list[Finding]]:
+class Ordeal(msgspec.Struct):
+    """What came of it."""
+
+    proofs: list[Proof] = []
+    findings: list[Finding] = []
+    rotation_s: float | None = None
+    """How long the server took to give its data a new key; None: it has no such thing."""
+
+
+def ordeal(bench: Bench) -> Ordeal:
     """Put both arms of a cell at rest through it. Raises RunError where a server can't even be started."""
     mechanism = bench.mechanism
     assert isinstance(mechanism, AtRest)
-    proofs: list[Proof] = []
+    found = Ordeal()
     leaks: dict[Arm, dict[str, scan.Seen]] = {}
     work = bench.directory / "ordeal"
     for arm in ARMS:
         with bench.volume(arm, work / arm) as volume:
             bench.fetch(arm, volume)
             try:
-                heard, leaks[arm] = _arm(bench, mechanism, arm, volume)
-                proofs += heard
+                leaks[arm] = _arm(bench, mechanism, arm, volume, found)
             finally:
                 shutil.rmtree(volume.path, ignore_errors=True)
     logs = scan.search(scan.below([bench.logs]), bench.shared.canary)
-    return proofs, [*_findings(mechanism, leaks), *_of_logs(logs), *mechanism.findings(bench.rest)]
+    found.findings += [*_findings(mechanism, leaks), *_of_logs(logs), *mechanism.findings(bench.rest)]
+    return found
 
 
-def _arm(bench: Bench, mechanism: AtRest, arm: Arm, volume: Volume) -> tuple[list[Proof], dict[str, scan.Seen]]:
-    proofs: list[Proof] = []
+def _arm(bench: Bench, mechanism: AtRest, arm: Arm, volume: Volume, found: Ordeal) -> dict[str, scan.Seen]:
+    """One arm; what was seen of its temporary data, by the name of the spill."""
 
     def say(witness: Witness, passed: bool, detail: str) -> None:
-        proofs.append(Proof(arm=arm, witness=witness, passed=passed, detail=" ".join(detail.split()), session=SESSION))
+        found.proofs.append(
+            Proof(arm=arm, witness=witness, passed=passed, detail=" ".join(detail.split()), session=SESSION)
+        )
 
     server = bench.start(arm, volume)
     try:
@@ -66,6 +79,11 @@ def _arm(bench: Bench, mechanism: AtRest, arm: Arm, volume: Volume) -> tuple[lis
             look = Look(arm, bench.rest, volume, server, agent, "ordeal", fields)
             word = _word()
             spilt = {each.name: _spill(look, mechanism, each, word) for each in bench.engine.spills(word)}
+            if arm == "encrypted" and (statements := mechanism.rotate(look)):
+                began = time.monotonic()
+                for statement in statements:
+                    look.query(statement)
+                found.rotation_s = time.monotonic() - began
             last = _word()
             look.query(f"INSERT INTO {CANARY_TABLE} VALUES ('{last}')")
             if arm == "encrypted" and (refused := mechanism.refuses(look)) is not None:
@@ -85,7 +103,7 @@ def _arm(bench: Bench, mechanism: AtRest, arm: Arm, volume: Volume) -> tuple[lis
     if arm == "encrypted" and not bench.engine.embedded:
         for state in mechanism.key_states:
             say("server", *_without_key(bench, mechanism, volume, state))
-    return proofs, spilt
+    return spilt
 
 
 def _word() -> str:

@@ -140,6 +140,10 @@ class AtRest(Mechanism):
         """What did the encrypting, for the result's `encryption`: `cipher`, `implementation`, …; `warning` is printed."""
         return {}
 
+    def rotate(self, look: Look) -> tuple[str, ...]:  # noqa: ARG002
+        """Statements that give the data, or the keys that it is encrypted with, a new key; none: this server has no such thing."""
+        return ()
+
     def findings(self, rest: Rest) -> list[Finding]:  # noqa: ARG002
         """What this mechanism never covers, beside what the proof itself sees."""
         return []

@@ -152,6 +152,8 @@ def _lines(cell: Cell) -> Iterator[str]:
         yield from wrap(prediction(cell), "  ", "    ")
     yield from wrap(f"verdict: {verdict(cell)}", "  ", "           ")
     yield from wrap(proof_line(cell), "  ", "          ")
+    if "rotation_s" in cell.key_life:
+        yield f"  a new key for the encrypted data: {number(cell.key_life['rotation_s'])} s"
     yield from findings_lines(cell.findings)
     for warning in cell.warnings:
         yield from wrap(f"! {warning.text}", "  ", "    ")
