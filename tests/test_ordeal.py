@@ -1,0 +1,63 @@
+"""ordeal: a mechanism that only says that it encrypts is found out, on a real server, before any load."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import pytest
+
+import ciphercost
+from ciphercost import mechanisms
+from ciphercost.mechanisms import Mechanism
+from ciphercost.mechanisms._rest import AtRest, KeyState, Look, Rest
+from ciphercost.model import Cell, CellSpec, Spec
+
+
+class Sham(AtRest):
+    """It says that it encrypts."""
+
+    name = "none"  # in whose place it is put
+    title = "sham"
+    engines = ("postgresql",)
+    key_states = ("missing",)
+
+    def status(self, look: Look) -> tuple[bool, str]:
+        return True, f"as the {look.arm} arm should be"
+
+    def key_taken(self, state: KeyState, rest: Rest, directory: Path) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()
+
+    def settings(self, arm: str, rest: Rest) -> dict[str, str]:
+        return {"work_mem": "5MB"} if arm == "encrypted" else {}
+
+
+def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mechanism: Mechanism) -> Cell:
+    real = mechanisms.get
+    monkeypatch.setattr(mechanisms, "get", lambda name: mechanism if name == "none" else real(name))
+    cell = CellSpec("postgresql", "none", clients=1, rows=100)
+    spec = Spec(cells=[cell], mode="quick", sessions=1, time=2.0, latency=False)
+    return ciphercost.run(spec, tmp_path / "run").cells[0]
+
+
+@pytest.mark.usefixtures("require_postgresql")
+def test_encryption_that_is_only_said_is_found_on_the_disk_and_by_its_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cell = measured(tmp_path, monkeypatch, Sham())
+    assert cell.status == "unproven"
+    assert not cell.overhead
+    assert "disk witness, encrypted arm: killed: the canary is in " in cell.reason
+    assert "server witness, encrypted arm: without its key it starts and gives the canary back" in cell.reason
+    assert {(proof.arm, proof.witness) for proof in cell.proofs if not proof.passed} == {
+        ("encrypted", "disk"),
+        ("encrypted", "server"),
+    }
+
+
+def test_the_interface_has_no_default_that_would_pass() -> None:
+    class Silent(AtRest):
+        name = "silent"
+
+    with pytest.raises(NotImplementedError):
+        Silent().status(None)  # type: ignore[arg-type]
