@@ -1,4 +1,4 @@
-"""postgresql: get it, start it, ask it whether it speaks TLS. Versions 14 and later."""
+"""postgresql: get it, start it, ask it whether it speaks TLS. Versions 14 and later, and what vendors have made of it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, unquote
 
 from ciphercost import sources
-from ciphercost.engines import Engine, Installation, Server, _network
+from ciphercost.engines import Engine, Installation, Server, Spill, _network
 from ciphercost.engines._network import PASSWORD_FILE, StartedServer, own_file, parse_url
 from ciphercost.errors import MissingServer, RunError, UsageError, nearest
 from ciphercost.guard import hand_over, server_user
@@ -52,6 +52,16 @@ HBA = """\
 hostgssenc all all 127.0.0.0/8 reject
 host       all all 127.0.0.0/8 scram-sha-256
 """
+
+PROGRAMS = ("postgres", "edb-postgres")
+"""Names of the server's own binary, EDB's second."""
+PAGE = 8192
+LEAST_BUFFERS = 2 << 20
+"""Bytes: the server itself takes 128 kB, but then a few dozen connections find every page of it held by another."""
+NEWER = {"debug_io_direct": 16}
+"""Settings that versions before this one lack, where leaving them out means the same in both arms."""
+SPILT_ROWS = 60_000
+"""Rows of about 60 bytes: four times what the smallest room in memory holds."""
 
 SUITES = {"15": "bookworm", "17": "trixie", "18": "sid"}
 """Debian suites by the major version they carry."""
@@ -103,15 +113,26 @@ def _usual_places() -> Iterator[Path]:
 
 def version_of(bindir: Path, before: Iterable[str] = ()) -> str:
     """`17.5`, as `postgres -V` says; empty where there is no server (or one that doesn't run here). `before`: a program loader."""
-    program = bindir / "postgres"
+    program = program_in(bindir)
     if not (os.access(program, os.X_OK) and os.access(bindir / "initdb", os.X_OK)):
         return ""
     try:
         done = subprocess.run([*before, str(program), "-V"], capture_output=True, text=True, check=True, timeout=10)
     except (OSError, subprocess.SubprocessError):
         return ""
-    match = re.search(r"PostgreSQL\) (\d+(?:\.\d+)?\S*)", done.stdout)
+    return version_said(done.stdout)
+
+
+def version_said(text: str) -> str:
+    """Of what `postgres -V` prints: `postgres (PostgreSQL) 15.4_TDE_1.1.6` -> `15.4_TDE_1.1.6`; `(EnterpriseDB) 16.2.0` too. Pure."""
+    match = re.search(r"postgres \([^)]*\) (\d+(?:\.\d+)?[^\s,;]*)", text)
     return match[1] if match else ""
+
+
+def program_in(bindir: Path) -> Path:
+    """The server's binary in this directory; where there is none, the path that it would have."""
+    found = (bindir / name for name in PROGRAMS)
+    return next((path for path in found if path.exists()), bindir / PROGRAMS[0])
 
 
 def major(version: str) -> int:
@@ -143,7 +164,7 @@ class RunningServer(_network.RunningServer):
             parts.port or 5432,
             user,
             database,
-            ("postgres", "postmaster"),
+            (*PROGRAMS, "postmaster"),
             ca=parameters.get("sslrootcert", ""),
         )
 
@@ -203,9 +224,9 @@ def answers(port: int) -> bool:
 def options(version: str, settings: Mapping[str, str]) -> dict[str, str]:
     """Settings of this version that mean what the settings of version 18 mean. Pure.
 
-    Before version 18 a server chooses one elliptic curve, by OpenSSL's name of it.
+    Before version 18 a server chooses one elliptic curve, by OpenSSL's name of it; before 16 none does direct I/O.
     """
-    chosen = dict(settings)
+    chosen = {name: value for name, value in settings.items() if major(version) >= NEWER.get(name, 0)}
     if major(version) < 18 and (groups := chosen.pop("ssl_groups", "")):
         chosen["ssl_ecdh_curve"] = CURVES[groups]
     return chosen
@@ -233,6 +254,10 @@ class Postgresql(Engine):
     tls_round_trips = 1  # SSLRequest, and the server's one letter
     tls_resumption = False  # it sends no session ticket and keeps no session cache
     tls_witness = "SELECT ssl, version, cipher FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
+    home = "SHOW data_directory"
+    variables = "SELECT name, setting FROM pg_settings ORDER BY name"
+    unlike = ("port", "data_directory", "config_file", "hba_file", "ident_file", "external_pid_file")
+    temporary = ("base/pgsql_tmp/*", "pg_tblspc/*/pgsql_tmp/*", "base/*/t[0-9]*_[0-9]*", "pg_tblspc/*/t[0-9]*_[0-9]*")
 
     def available(self) -> Iterable[Installation]:
         found: dict[str, Installation] = {}
@@ -369,7 +394,7 @@ class Postgresql(Engine):
         chosen = options(installation.version, SETTINGS | given)
 
         def command(port: int) -> list[str | Path]:
-            fixed: list[str | Path] = [Path(installation.location) / "postgres", "-D", directory, "-c", f"port={port}"]
+            fixed: list[str | Path] = [program_in(Path(installation.location)), "-D", directory, "-c", f"port={port}"]
             return [*fixed, *(part for name, value in chosen.items() for part in ("-c", f"{name}={value}"))]
 
         title = f"{self.title} {installation.version}"
@@ -414,6 +439,27 @@ class Postgresql(Engine):
 
     def in_schema(self, name: str) -> dict[str, object]:
         return {"search_path": name}
+
+    def spills(self, word: str) -> tuple[Spill, ...]:
+        """A temporary table that outgrows its buffers, and a sort that outgrows its memory, held open by a cursor."""
+        rows = f"SELECT '{word}' || i AS word FROM generate_series(1, {SPILT_ROWS}) AS i"
+        return (
+            Spill("temporary table", ("SET temp_buffers = '800kB'", f"CREATE TEMPORARY TABLE spilt AS {rows}")),
+            Spill(
+                "sort",
+                (
+                    "SET work_mem = '64kB'",
+                    "BEGIN",
+                    f"DECLARE spilt NO SCROLL CURSOR FOR {rows} ORDER BY reverse(i::text)",
+                    "FETCH 1 FROM spilt",
+                ),
+            ),
+        )
+
+    def cache_settings(self, size: int, *, direct: bool) -> dict[str, str]:
+        """Direct I/O is of data alone and from version 16 on: the server calls it a developer's option, and drops it elsewhere."""
+        settings = {"shared_buffers": f"{max(size, LEAST_BUFFERS) // PAGE * PAGE // 1024}kB"} if size else {}
+        return settings | ({"debug_io_direct": "data"} if direct else {})
 
     def check_factors(self, mechanism: str, factors: Mapping[str, str], version: str) -> None:
         group = factors.get("group", "") if mechanism == "tls" else ""

@@ -1,0 +1,194 @@
+"""_postgresql: what vendors' PostgreSQL servers with encryption share: where they come from, their keys, their pages. No mechanism itself.
+
+No package registry has one, so the user names a directory of binaries: `--bindir`, or a variable of the environment. Both arms
+are clusters of these same binaries.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import secrets as randomness
+import subprocess
+import zlib
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ciphercost.engines.postgresql import PAGE
+from ciphercost.errors import MissingServer, UsageError
+from ciphercost.guard import hand_over
+from ciphercost.mechanisms._rest import AtRest, KeyState, Look, Rest
+
+if TYPE_CHECKING:
+    from ciphercost.engines import Installation
+
+PAGES = 64
+"""As many pages of the largest table are looked at."""
+LAYOUT = PAGE | 4
+"""Bytes 18 and 19 of each page in clear: its size and the version of its layout, the same in every version from 8.3 on."""
+SHRUNK = 0.95
+"""A page in clear has headers, padding and free space, and packs to less; what was well encrypted doesn't pack at all."""
+LARGEST = (
+    "SELECT pg_relation_filepath(c.oid) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+    "WHERE c.relkind = 'r' AND c.relpersistence = 'p' AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema' "
+    "ORDER BY pg_relation_size(c.oid) DESC, c.oid LIMIT 1"
+)
+
+
+class VendorTde(AtRest):
+    """Encryption in a server that is not PostgreSQL's own."""
+
+    engines = ("postgresql",)
+    vendor: str
+    """What the server is called."""
+    variable: str
+    """Of the environment: the directory of its binaries."""
+    key_states: tuple[KeyState, ...] = ("missing", "wrong")
+
+    def bindir(self) -> str:
+        """The directory that the variable names. Raises MissingServer where it is not set."""
+        named = os.environ.get(self.variable, "")
+        if not named:
+            raise MissingServer(
+                f"{self.name} needs {self.vendor}, and no package registry has it. Get it from its vendor, then name the directory "
+                f"of its 'postgres' and 'initdb' with --bindir, or set {self.variable} to it."
+            )
+        if not Path(named).is_dir():
+            raise MissingServer(f"{self.variable} names {named}, and there is no such directory")
+        return named
+
+    def prepare(self, rest: Rest) -> Installation:
+        """Nothing is copied, but a server that can't do it is refused here. Raises MissingServer, UsageError."""
+        if rest.installation.source == "running":
+            raise UsageError(
+                f"{self.name} makes two clusters of its own, so it takes no --url: name the binaries with --bindir"
+            )
+        bindir = Path(rest.installation.location)
+        if lack := self.lacks(bindir):
+            raise MissingServer(
+                f"{bindir} holds PostgreSQL {rest.installation.version}, which is not {self.vendor}: {lack}. "
+                f"Name the directory of its binaries with --bindir or {self.variable}."
+            )
+        self.check_rest(rest)
+        return rest.installation
+
+    @abstractmethod
+    def lacks(self, bindir: Path) -> str:
+        """What these binaries would have to have, for people; empty: it is there."""
+
+    def check_rest(self, rest: Rest) -> None:
+        """Refuse factors that this version has no way to honour, and places that it can't use. Raises UsageError."""
+
+    def structure(self, look: Look) -> tuple[bool, str]:
+        look.query("CHECKPOINT")
+        ((file,),) = look.query(LARGEST) or [[None]]
+        if file is None:
+            return True, ""
+        return judge_pages(look.arm, file, pages(look.volume.path / file))
+
+    @abstractmethod
+    def key_file(self, rest: Rest) -> Path:
+        """The file in `secrets` without which the encrypted arm has no key."""
+
+    def other_key(self, key: bytes) -> bytes:  # noqa: ARG002
+        """What a key file with another key holds, this one's content given."""
+        return f"{randomness.token_hex(32)}\n".encode()
+
+    @contextlib.contextmanager
+    def key_taken(self, state: KeyState, rest: Rest, directory: Path) -> Iterator[None]:  # noqa: ARG002
+        path = self.key_file(rest)
+        away = path.with_name(path.name + ".away")
+        path.rename(away)
+        try:
+            if state == "wrong":
+                write_secret(path, self.other_key(away.read_bytes()))
+            yield
+        finally:
+            away.replace(path)
+
+
+# ── binaries ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@functools.cache
+def initdb_help(bindir: Path) -> str:
+    """What this `initdb --help` prints; empty where it can't be run."""
+    try:
+        done = subprocess.run(
+            [bindir / "initdb", "--help"],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=10,
+            env={**os.environ, "LC_ALL": "C"},
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout
+
+
+def module(bindir: Path, name: str) -> Path | None:
+    """The loadable library of that name that goes with these binaries."""
+    return next((path for place in _library_places(bindir) for path in sorted(place.glob(f"{name}.so"))), None)
+
+
+def _library_places(bindir: Path) -> Iterator[Path]:
+    """`pg_config` knows, but it often comes in a package of its own; then the layouts that packages and builds have."""
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        command = [str(bindir / "pg_config"), "--pkglibdir"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)
+        yield Path(done.stdout.strip())
+    real = bindir.resolve().parent
+    for pattern in ("lib", "lib64", "lib/postgresql", "lib/pgsql", "lib64/pgsql", "lib/*/postgresql"):
+        yield from sorted(real.glob(pattern))
+
+
+# ── keys ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def write_secret(path: Path, content: bytes, mode: int = 0o600) -> Path:
+    """A new file for the server's user alone. Raises FileExistsError."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+        os.fchmod(file.fileno(), mode)  # whatever the umask is
+        file.write(content)
+    hand_over(path)
+    return path
+
+
+def kept_secret(path: Path, content: bytes, mode: int = 0o600) -> Path:
+    """As `write_secret`, at the first call alone: cells of one run share their keys."""
+    with contextlib.suppress(FileExistsError):
+        write_secret(path, content, mode)
+    return path
+
+
+# ── pages ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def pages(file: Path) -> list[bytes]:
+    """The first pages of a table's file that were ever written to."""
+    try:
+        with file.open("rb") as opened:
+            content = opened.read(PAGES * PAGE)
+    except FileNotFoundError:
+        return []
+    found = (content[at : at + PAGE] for at in range(0, len(content) - PAGE + 1, PAGE))
+    return [page for page in found if any(page)]
+
+
+def judge_pages(arm: str, name: str, found: Iterable[bytes]) -> tuple[bool, str]:
+    """Whether a table's pages look as the arm's name says. Pure.
+
+    In clear each bears the mark of its layout. Encrypted, none may pack: a page's header may stay in clear with some vendors, and
+    free space may not.
+    """
+    looked = list(found)
+    if not looked:
+        return False, f"{name} holds no page"
+    marked = sum(int.from_bytes(page[18:20], "little") == LAYOUT for page in looked)
+    packed = sum(len(zlib.compress(page)) < SHRUNK * len(page) for page in looked)
+    words = f"{marked} of {len(looked)} pages of {name} bear the mark of a page in clear, {packed} can be packed"
+    return (marked == len(looked) if arm == "plain" else packed == 0), words

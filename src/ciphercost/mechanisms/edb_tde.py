@@ -1,0 +1,93 @@
+"""edb-tde: EDB's Postgres encrypts a whole cluster: data, write-ahead log, temporary files. Chosen when it is made.
+
+`initdb --data-encryption` makes the data key and leaves it, wrapped by a command of the user's, in `pg_encryption/key.bin`; the
+server unwraps it by another command whenever it starts. Both are run by a shell in the data directory, with %p for that file.
+"""
+
+from __future__ import annotations
+
+import secrets as randomness
+import shlex
+import shutil
+from pathlib import Path
+
+from ciphercost.engines.postgresql import major
+from ciphercost.errors import AgentError, UsageError
+from ciphercost.mechanisms import Factor
+from ciphercost.mechanisms._postgresql import VendorTde, initdb_help, kept_secret
+from ciphercost.mechanisms._rest import Look, Rest
+from ciphercost.model import Arm
+
+OPTION = "data-encryption"
+KEY_FILE = "pg_encryption/key.bin"
+NO_ORACLE = "no-redwood-compat"
+"""EDB's Advanced Server speaks Oracle's dialect unless told not to, and the workloads speak PostgreSQL's."""
+FIRST_WITH_256 = 16
+
+
+class EdbTde(VendorTde):
+    name = "edb-tde"
+    title = "EDB TDE: encrypted cluster"
+    vendor = "EDB Postgres Advanced Server or Extended Server, version 15 or later"
+    variable = "CIPHERCOST_EDB_BINDIR"
+    protects = "stolen disks and copied files of the whole cluster; not who can log in, nor the server's memory"
+    factors = (Factor("bits", ("128", "256"), "length of the AES key"),)
+
+    def lacks(self, bindir: Path) -> str:
+        return "" if f"--{OPTION}" in initdb_help(bindir) else f"its initdb has no --{OPTION}"
+
+    def check_rest(self, rest: Rest) -> None:
+        if rest.factors["bits"] == "256" and major(rest.installation.version) < FIRST_WITH_256:
+            raise UsageError(
+                f"EDB's TDE has 256 bits from version {FIRST_WITH_256} on, and this is {rest.installation.version}: leave bits out"
+            )
+        if shutil.which("openssl") is None:
+            raise UsageError(
+                "edb-tde wraps the data key with the program 'openssl', which was not found (Debian: apt-get install openssl)"
+            )
+
+    def settings(self, arm: Arm, rest: Rest) -> dict[str, str]:
+        chosen = {}
+        if f"--{NO_ORACLE}" in initdb_help(Path(rest.installation.location)):
+            chosen[f"initdb:{NO_ORACLE}"] = ""
+        if arm == "plain":
+            return chosen
+        # 128 is the default of every version, and version 15 takes no number.
+        chosen[f"initdb:{OPTION}"] = "" if rest.factors["bits"] == "128" else rest.factors["bits"]
+        wrap, unwrap = wrapping(self.key_file(rest))
+        return chosen | {"initdb:key-wrap-command": wrap, "initdb:key-unwrap-command": unwrap}
+
+    def key_file(self, rest: Rest) -> Path:
+        return kept_secret(rest.secrets / "edb.pass", f"{randomness.token_hex(32)}\n".encode())
+
+    def status(self, look: Look) -> tuple[bool, str]:
+        """The version of the encryption in the control file; and the wrapped key lies where it should."""
+        try:
+            rows = look.query("SELECT data_encryption_version FROM pg_control_init()")
+        except AgentError as error:
+            return look.arm == "plain", f"the server knows no data_encryption_version: {error}"
+        said = (rows[0][0] if rows else None) or "0"
+        there = (look.volume.path / KEY_FILE).exists()
+        words = f"data_encryption_version is {said}; {KEY_FILE} is {'there' if there else 'not there'}"
+        on = said != "0"
+        return on is there is (look.arm == "encrypted"), words
+
+    def implementation(self, look: Look) -> dict[str, str]:
+        bits = look.rest.factors["bits"]
+        return {
+            "cipher": f"AES-{bits}-XTS (data), AES-{bits}-CTR (write-ahead log), AES-{bits}-CBC (other temporary files)",
+            "implementation": look.server.library,
+        }
+
+
+def wrapping(password: Path) -> tuple[str, str]:
+    """The commands that wrap and unwrap the data key with the password in this file, for a shell. Pure.
+
+    The server replaces %p, so a % of ours must be written twice.
+    """
+    source = shlex.quote(f"file:{password}").replace("%", "%%")
+    common = f"-aes-256-cbc -pbkdf2 -pass {source}"
+    return f'openssl enc -e {common} -out "%p"', f'openssl enc -d {common} -in "%p"'
+
+
+MECHANISM = EdbTde()

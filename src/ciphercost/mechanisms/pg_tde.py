@@ -1,0 +1,223 @@
+"""pg-tde: Percona's pg_tde encrypts tables, by a table access method, and the write-ahead log, by a setting that is off by default.
+
+Two clusters, not two tables of one: there is one write-ahead log for all. Written for version 2.2; what earlier versions call
+their functions is found out by asking the server which it has.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets as randomness
+from collections.abc import Mapping
+from pathlib import Path
+
+from ciphercost.errors import AgentError, RunError
+from ciphercost.mechanisms import Factor
+from ciphercost.mechanisms._postgresql import VendorTde, module
+from ciphercost.mechanisms._rest import Look, Rest
+from ciphercost.model import Arm, Finding
+
+LIBRARY = "pg_tde"
+PROVIDER = "ciphercost"
+NAME_BYTES = 256
+"""In a key file: a key's name, padded; the key comes next."""
+KEY_BYTES = 16
+"""Of the shortest key."""
+
+FUNCTIONS = (
+    "SELECT proname, string_agg(pg_get_function_identity_arguments(oid), ';') FROM pg_proc "
+    "WHERE proname LIKE 'pg\\_tde\\_%' GROUP BY proname"
+)
+SETTINGS = "SELECT name, setting FROM pg_settings WHERE name LIKE 'pg\\_tde.%'"
+"""Not SHOW: a server without the library repeats what its command line said; here it lists nothing of it."""
+RELATIONS = """\
+WITH own AS (
+  SELECT c.oid, c.reltoastrelid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+  WHERE c.relkind IN ('r', 'm') AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
+), tables AS (
+  SELECT oid FROM own UNION SELECT reltoastrelid FROM own WHERE reltoastrelid <> 0
+), relations AS (
+  SELECT oid FROM tables UNION SELECT indexrelid FROM pg_index WHERE indrelid IN (SELECT oid FROM tables)
+)
+SELECT count(*), count(*) FILTER (WHERE NOT said), min(name) FILTER (WHERE NOT said)
+FROM (SELECT oid::regclass::text AS name, coalesce(pg_tde_is_encrypted({argument}), false) AS said FROM relations) AS asked"""
+"""Every table outside the catalogs, what is too long for its rows, and its indexes: (how many, how many in clear, one of these)."""
+
+ADD_PROVIDER = ("pg_tde_add_global_key_provider_file",)
+CREATE_KEY = ("pg_tde_create_key_using_global_key_provider",)
+DEFAULT_KEY = ("pg_tde_set_default_key_using_global_key_provider", "pg_tde_set_default_principal_key")
+SERVER_KEY = ("pg_tde_set_server_key_using_global_key_provider", "pg_tde_set_server_principal_key")
+"""What does it in 2.2, then under earlier names. Before 1.0 the functions that set a key also made it."""
+DATABASE_PROVIDER = ("pg_tde_add_database_key_provider_file", "pg_tde_add_key_provider_file")
+DATABASE_KEY = ("pg_tde_set_key_using_database_key_provider", "pg_tde_set_principal_key")
+"""Versions that have no key for all databases."""
+VERIFY_DATA = ("pg_tde_verify_default_key", "pg_tde_verify_key", "pg_tde_verify_principal_key")
+VERIFY_LOG = ("pg_tde_verify_server_key", "pg_tde_verify_global_principal_key")
+
+
+class PgTde(VendorTde):
+    name = "pg-tde"
+    title = "pg_tde: encrypted tables and write-ahead log"
+    vendor = "Percona Server for PostgreSQL with pg_tde"
+    variable = "CIPHERCOST_PERCONA_BINDIR"
+    protects = "stolen disks and copied files; not temporary files of queries, nor the catalogs with their statistics"
+    factors = (
+        Factor("wal", ("on", "off"), "whether the write-ahead log is encrypted; off leaves every row in clear in it"),
+        Factor("cipher", ("aes_128", "aes_256"), "of tables and log", {"128": "aes_128", "256": "aes_256"}),
+        Factor(
+            "preload", ("both", "encrypted"), "arms that load the library: both, so that encryption alone is measured"
+        ),
+    )
+
+    def lacks(self, bindir: Path) -> str:
+        return (
+            ""
+            if module(bindir, LIBRARY)
+            else f"there is no {LIBRARY}.so beside it (from version 18 on a package of its own)"
+        )
+
+    def settings(self, arm: Arm, rest: Rest) -> dict[str, str]:
+        """The library lies between the server and its files even where nothing is encrypted: by default both arms bear that."""
+        if arm == "plain":
+            # Said where it is empty too: Percona's packages load their telemetry by postgresql.conf.
+            return {"shared_preload_libraries": LIBRARY if rest.factors["preload"] == "both" else ""}
+        return {
+            "shared_preload_libraries": LIBRARY,
+            "pg_tde.cipher": rest.factors["cipher"],
+            "pg_tde.enforce_encryption": "on",
+            "default_table_access_method": "tde_heap",
+        }
+
+    def encrypt(self, look: Look) -> None:
+        """Keys first: with wal_encrypt on and no key for it the server doesn't start."""
+        if look.arm == "plain":
+            return
+        look.query("CREATE EXTENSION pg_tde")
+        version = _version(look)
+        known = dict(map(_pair, look.query(SETTINGS)))
+        wanted = look.rest.factors["cipher"]
+        if known.get("pg_tde.cipher", "aes_128") != wanted:
+            raise RunError(f"pg_tde {version} can't encrypt with {wanted}: it has no pg_tde.cipher. Leave cipher out.")
+        functions = dict(map(_pair, look.query(FUNCTIONS)))
+        wal = look.rest.factors["wal"] == "on"
+        for statement in statements(functions, self.key_file(look.rest), wal=wal, version=version):
+            look.query(statement)
+        if wal:
+            look.query("ALTER SYSTEM SET pg_tde.wal_encrypt = on")
+
+    def key_file(self, rest: Rest) -> Path:
+        """The server makes it, 0600, and adds each key to it; all clusters of a run share it."""
+        return rest.secrets / "pg_tde.keys"
+
+    def other_key(self, key: bytes) -> bytes:
+        return altered(key)
+
+    def rotate(self, look: Look) -> tuple[str, ...]:
+        """Statements that put a new principal key in the old one's place; the data stays as it is. Raises RunError."""
+        functions = dict(map(_pair, look.query(FUNCTIONS)))
+        wal = look.rest.factors["wal"] == "on"
+        return keys(functions, wal=wal, version=_version(look))
+
+    def status(self, look: Look) -> tuple[bool, str]:
+        """The settings in force, every table, and whether the server reaches its keys."""
+        said = dict(map(_pair, look.query(SETTINGS)))
+        log = said.get("pg_tde.wal_encrypt", "not there")
+        functions = dict(map(_pair, look.query(FUNCTIONS)))
+        if look.arm == "plain":
+            words = f"pg_tde.wal_encrypt is {log}; the extension is {'there' if functions else 'not there'}"
+            return log != "on" and not functions, words
+        if "pg_tde_is_encrypted" not in functions:
+            return False, "the extension pg_tde is not there"
+        argument = "oid::regclass" if "regclass" in functions["pg_tde_is_encrypted"] else "oid::regclass::text"
+        ((count, clear, one),) = look.query(RELATIONS.format(argument=argument))
+        if clear != "0":
+            return False, f"{clear} of {count} tables and indexes are not encrypted, {one} among them"
+        wanted = look.rest.factors["wal"]
+        for candidates in (VERIFY_DATA, *([VERIFY_LOG] if wanted == "on" else [])):
+            if function := _first(candidates, functions):
+                try:
+                    look.query(f"SELECT {function}()")
+                except AgentError as error:
+                    return False, f"{function} fails: {error}"
+        words = f"{count} tables and indexes are encrypted, pg_tde.wal_encrypt is {log}"
+        if wanted == "on":
+            return log == "on", words
+        return log != "on", f"{words}, as asked: the write-ahead log is in clear"
+
+    def implementation(self, look: Look) -> dict[str, str]:
+        bits = look.rest.factors["cipher"].removeprefix("aes_")
+        log = f", AES-{bits}-CTR (write-ahead log)" if look.rest.factors["wal"] == "on" else ""
+        return {
+            "cipher": f"AES-{bits}-CBC (tables){log}",
+            "implementation": look.server.library,
+            "pg_tde": _version(look),
+            "library_in_plain_arm": "loaded" if look.rest.factors["preload"] == "both" else "not loaded",
+        }
+
+    def findings(self, rest: Rest) -> list[Finding]:  # noqa: ARG002
+        text = (
+            "catalogs are not encrypted: names of tables and columns, and in pg_statistic the most common values and the "
+            "histogram of every column that was analyzed, lie on the disk in clear"
+        )
+        return [
+            Finding("catalogs-in-clear", "medium", text, "ALTER TABLE … ALTER COLUMN … SET STATISTICS 0, then ANALYZE")
+        ]
+
+    def advice(self, place: str) -> str:
+        if "pg_wal" in place:
+            return "pg_tde.wal_encrypt = on"
+        return "a larger work_mem keeps sorts in memory; else temp_tablespaces on an encrypted file system"
+
+
+def statements(functions: Mapping[str, str], file: Path, *, wal: bool, version: str) -> tuple[str, ...]:
+    """SQL that makes keys in this file and puts them in force, for a server that has these functions. Pure. Raises RunError."""
+    place = str(file).replace("'", "''")
+    provider = (
+        _first(ADD_PROVIDER, functions) if _first(DEFAULT_KEY, functions) else _first(DATABASE_PROVIDER, functions)
+    )
+    if not provider:
+        raise RunError(
+            f"pg_tde {version} has no function that adds a key file; it has: {', '.join(sorted(functions)) or 'none'}"
+        )
+    return (f"SELECT {provider}('{PROVIDER}', '{place}'::text)", *keys(functions, wal=wal, version=version))
+
+
+def keys(functions: Mapping[str, str], *, wal: bool, version: str) -> tuple[str, ...]:
+    """SQL that makes new keys and puts them in force. Pure but for their names, which no key of the run has had. Raises RunError."""
+    make = _first(CREATE_KEY, functions)
+    default, server = _first(DEFAULT_KEY, functions), _first(SERVER_KEY, functions)
+    setters = {"data": default or _first(DATABASE_KEY, functions)} | ({"log": server} if wal else {})
+    said: list[str] = []
+    for what, setter in setters.items():
+        if not setter:
+            raise RunError(f"pg_tde {version} has no function that sets the key of the {what}: it is too old")
+        name = f"{PROVIDER}-{what}-{randomness.token_hex(8)}"
+        if make and default:
+            said.append(f"SELECT {make}('{name}', '{PROVIDER}')")
+        said.append(f"SELECT {setter}('{name}', '{PROVIDER}')")
+    return tuple(said)
+
+
+def altered(key_file: bytes) -> bytes:
+    """The same key file, each of its keys another one. Pure."""
+    content = bytearray(key_file)
+    for found in re.finditer(rb"%b-(?:data|log)-[0-9a-f]{16}\0" % PROVIDER.encode(), key_file):
+        begin = found.start() + NAME_BYTES
+        content[begin : begin + KEY_BYTES] = bytes(0xFF ^ byte for byte in content[begin : begin + KEY_BYTES])
+    return bytes(content)
+
+
+def _first(candidates: tuple[str, ...], functions: Mapping[str, str]) -> str:
+    return next((name for name in candidates if name in functions), "")
+
+
+def _pair(row: list[str | None]) -> tuple[str, str]:
+    return row[0] or "", row[1] or ""
+
+
+def _version(look: Look) -> str:
+    ((said,),) = look.query("SELECT pg_tde_version()")
+    return (said or "").removeprefix("pg_tde ")
+
+
+MECHANISM = PgTde()
