@@ -5,8 +5,8 @@ read_only              its operations change nothing, so both arms can run the s
 per_request            each operation opens a connection of its own
 clients                default number of connections (capacity regime)
 [parameters]           numbers that `--set NAME=VALUE` and `--rows` change; sizes may be written 64KB, 1MB
-[derived]              numbers computed from them, in order
-load                   SQL that makes and fills the tables
+[derived]              numbers computed from them, in order; --rows stands for `rows` among them, unless that is a parameter
+load                   SQL that makes and fills the tables; a statement in which :first and :last stand runs once for each BATCH of `rows`
 people                 a table that `load` made, to be filled with `rows` made-up people (people.py; parameter data_seed)
 check                  SQL that reads, and must answer the same on both arms
 [[transaction]]        name, weight, script
@@ -17,9 +17,10 @@ A published study keeps its own workload in `studies/`; STUDY/TRANSACTION names 
 
 from __future__ import annotations
 
+import functools
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,6 +32,9 @@ from ciphercost.errors import UsageError, nearest
 
 PEOPLE_BATCH = 250
 """People in one INSERT, where the server takes several rows."""
+BATCH = 100_000
+"""Rows that one statement of a load makes on the server: one transaction of 5,000,000 would fill logs and memory of some."""
+_BATCHED = re.compile(r":first\b")
 _UNITS = {"": 1, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "KIB": 1024, "MIB": 1024**2, "GIB": 1024**3}
 
 
@@ -63,6 +67,35 @@ class Step(NamedTuple):
 
     sql: str
     where: str
+
+
+class Load:
+    """The statements of a load, made anew each time they are gone through: of millions of rows a batch at a time is held."""
+
+    def __init__(
+        self, text: str, parameters: Mapping[str, int | str], where: str, more: Callable[[], Iterable[str]] = tuple
+    ) -> None:
+        """`more`: makes the statements that follow those of `text`. Raises UsageError for a name that is no parameter."""
+        self._parts = [part for each in text.split(";\n") if (part := each.strip())]
+        self._parameters = parameters
+        self._where = where
+        self._more = more
+        for part in self._parts:
+            self._fill(part, 1)
+
+    def __iter__(self) -> Iterator[Step]:
+        for part in self._parts:
+            rows = int(self._parameters.get("rows", 0)) if _BATCHED.search(part) else 1
+            for first in range(1, rows + 1, BATCH):
+                sql = self._fill(part, first)
+                yield Step(sql, sql[:120])
+        for sql in self._more():
+            yield Step(sql, sql[:120])
+
+    def _fill(self, part: str, first: int) -> str:
+        last = min(first + BATCH - 1, int(self._parameters.get("rows", 0)))
+        bounds = {"first": first, "last": last} if _BATCHED.search(part) else {}
+        return script.fill(part, {**self._parameters, **bounds}, self._where)
 
 
 class Program(msgspec.Struct, frozen=True):
@@ -146,14 +179,18 @@ def prepare(workload: Workload, dialect: str, given: Mapping[str, str], rows: in
     if rows:
         if "rows" in parameters:
             parameters["rows"] = rows
-        elif "scale" in parameters:
-            parameters["scale"] = max(1, round(rows / 100_000))
-        else:
+        elif "rows" not in workload.derived:
             raise UsageError(f"{where} has no table whose rows can be set; leave --rows out")
+        elif given:
+            raise UsageError(
+                f"{where}: --rows says how large it is, and so does --set {next(iter(given))}: leave one of them out"
+            )
     for name, expression in workload.derived.items():
+        if name == "rows" and rows and name not in workload.parameters:
+            parameters[name] = rows
+            continue
         parameters[name] = script.evaluate(expression, parameters, f"{where}, derived {name}")
     own = workload.dialect.get(dialect, {})
-    load = script.fill(str(own.get("load", workload.load)), parameters, f"{where}, load")
     transactions = tuple(
         (
             each.name,
@@ -162,15 +199,18 @@ def prepare(workload: Workload, dialect: str, given: Mapping[str, str], rows: in
         )
         for each in workload.transaction
     )
-    made_up: Iterable[str] = ()
+    made_up: Callable[[], Iterable[str]] = tuple
     if workload.people:
-        batch = int(own.get("batch", PEOPLE_BATCH))
-        made_up = people.inserts(workload.people, int(parameters["rows"]), int(parameters["data_seed"]), batch)
+        made_up = functools.partial(
+            people.inserts,
+            workload.people,
+            int(parameters["rows"]),
+            int(parameters["data_seed"]),
+            int(own.get("batch", PEOPLE_BATCH)),
+        )
     return Program(
         name=workload.name,
-        load=tuple(
-            Step(text, text[:120]) for text in (*(part.strip() for part in load.split(";\n") if part.strip()), *made_up)
-        ),
+        load=Load(str(own.get("load", workload.load)), parameters, f"{where}, load", made_up),
         check=script.fill(str(own.get("check", workload.check)), parameters, f"{where}, check"),
         transactions=transactions,
         read_only=workload.read_only or all(each.read_only for _, _, each in transactions),
