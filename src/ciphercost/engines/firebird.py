@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, unquote
 
 from ciphercost import sources
-from ciphercost.engines import Engine, Installation, Server, _network
+from ciphercost.engines import Engine, Installation, Server, Spill, _network
 from ciphercost.engines._network import PASSWORD_FILE, StartedServer, own_file, parse_url
 from ciphercost.errors import AgentError, MissingServer, RunError, UsageError, nearest
 from ciphercost.guard import hand_over, scratch_base, server_user
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from ciphercost.agent import Agent
     from ciphercost.guard import Guard
 
+PLUGIN_SETTING = "plugin:"
+"""Before a plugin's name, of a setting that makes it known to the server: its own settings, one a line."""
 USER, DATABASE, FILE, SECURITY = "ciphercost", "ciphercost", "database.fdb", "security4.fdb"
 MARK = "made by ciphercost, run "
 """Comment of a database of ours on a server that is not."""
@@ -65,6 +67,17 @@ SETTINGS = {
 
 `Enabled`: each connection says itself whether it is encrypted. 16384 pages are 128 MB.
 """
+
+DATABASE_SETTINGS = (
+    "MON$PAGE_SIZE",
+    "MON$PAGE_BUFFERS",
+    "MON$FORCED_WRITES",
+    "MON$RESERVE_SPACE",
+    "MON$SWEEP_INTERVAL",
+    "MON$SQL_DIALECT",
+    "MON$CRYPT_STATE",
+)
+"""What belongs to the database and not to the server."""
 
 PLUGINS = {
     "Engine13": "Engine13",
@@ -119,6 +132,13 @@ def home_of(bindir: Path) -> Path | None:
     """Where plugins and messages lie that belong to programs: beside them, or where Debian has them."""
     places = [bindir.parent, *bindir.parent.parent.parent.glob(f"*/firebird/{bindir.parent.name}")]
     return next((place for place in places if any((place / "plugins").glob("libEngine*.so"))), None)
+
+
+def plugin_of(bindir: Path, name: str) -> Path | None:
+    """The library of a plugin that comes with this server; None: it doesn't come with it. Its makers keep samples apart, Debian doesn't."""
+    home = home_of(bindir) or bindir.parent
+    places = (home / "plugins", home / "examples/prebuilt/plugins", home / "examples/prebuilt")
+    return next((path for place in places if (path := place / f"lib{name}.so").exists()), None)
 
 
 def crypto_library(pid: int) -> str:
@@ -213,6 +233,12 @@ class Firebird(Engine):
         "SELECT MON$WIRE_ENCRYPTED, TRIM(IIF(MON$WIRE_ENCRYPTED, 'wire-crypt', '')), TRIM(COALESCE(MON$WIRE_CRYPT_PLUGIN, '')) "
         "FROM MON$ATTACHMENTS WHERE MON$ATTACHMENT_ID = CURRENT_CONNECTION"
     )
+    home = "SELECT MON$DATABASE_NAME FROM MON$DATABASE"
+    variables = "SELECT RDB$CONFIG_NAME, RDB$CONFIG_VALUE FROM RDB$CONFIG" + "".join(
+        f" UNION ALL SELECT '{name}', CAST({name} AS VARCHAR(255)) FROM MON$DATABASE" for name in DATABASE_SETTINGS
+    )
+    unlike = ("RemoteServicePort", "DatabaseAccess", "TempDirectories", "SecurityDatabase")
+    temporary = ("temporary/*", "lock/*")
 
     def __init__(self) -> None:
         self._files: dict[str, str] = {}
@@ -220,6 +246,26 @@ class Firebird(Engine):
 
     def echo(self, text: str) -> str:
         return f"SELECT '{text}' FROM RDB$DATABASE"
+
+    def spills(self, word: str) -> tuple[Spill, ...]:
+        """Sorts and temporary tables have files of their own; unlinked at once, they are seen only through the server.
+
+        The word is no part of the sort's key, whose bytes are reversed four by four. 100 MB, where TempCacheLimit is 64.
+        """
+        rows = "RDB$TYPES A CROSS JOIN RDB$TYPES B CROSS JOIN (SELECT FIRST 5 RDB$TYPE FROM RDB$TYPES) C"
+        many = f"SELECT CAST('{word}' AS VARCHAR(200)) AS W, A.RDB$TYPE AS K FROM {rows}"
+        sort = f"SELECT FIRST 1 SKIP 400000 W, K FROM ({many} UNION ALL SELECT '', 0 FROM RDB$DATABASE) ORDER BY K"
+        table = f"{PREFIX}spill"
+        return (
+            Spill(
+                "global temporary table",
+                (
+                    f"RECREATE GLOBAL TEMPORARY TABLE {table} (WORD VARCHAR(200)) ON COMMIT PRESERVE ROWS",
+                    f"INSERT INTO {table} SELECT FIRST 100 '{word}' FROM RDB$TYPES",
+                ),
+            ),
+            Spill("sort", (sort,), during=True),
+        )
 
     def available(self) -> Iterable[Installation]:
         found: dict[str, Installation] = {}
@@ -338,7 +384,10 @@ class Firebird(Engine):
         settings: Mapping[str, str] | None = None,
         logs: Path | None = None,
     ) -> Server:
-        """A port that somebody took before it did, it tries itself again, for 50 seconds."""
+        """A port that somebody took before it did, it tries itself again, for 50 seconds.
+
+        `plugin:NAME` makes one of its plugins known that is not by itself; its value are the plugin's own settings, one a line.
+        """
         if installation.source == "running":
             return RunningServer(installation.location)
         bindir = Path(installation.location)
@@ -478,12 +527,22 @@ def _configure(bindir: Path, directory: Path, settings: Mapping[str, str]) -> No
     assert home is not None
     places = {"DatabaseAccess": f"Restrict {directory}", "TempDirectories": f"{directory}/temporary"}
     chosen = {**SETTINGS, **places, **settings}
+    plugins = {name: f"Module = {home / 'plugins' / file}" for name, file in PLUGINS.items()}
+    own = ""
+    for setting in [each for each in chosen if each.startswith(PLUGIN_SETTING)]:
+        name = setting.removeprefix(PLUGIN_SETTING)
+        library = plugin_of(bindir, name) or home / "plugins" / f"lib{name}.so"
+        plugins[name] = f"Module = {library.parent / name}\n\tConfig = {name}"
+        lines = "".join(f"\t{line}\n" for line in chosen.pop(setting).splitlines())
+        own += f"Config = {name}\n{{\n{lines}}}\n"
     (directory / "firebird.conf").write_text("".join(f"{name} = {value}\n" for name, value in chosen.items()))
     (directory / "databases.conf").write_text(
         f"{DATABASE} = {directory / FILE}\nsecurity.db = {directory / SECURITY}\n{{\n\tRemoteAccess = false\n}}\n"
     )
-    (directory / "plugins.conf").write_text(
-        "".join(f"Plugin = {name}\n{{\n\tModule = {home / 'plugins' / file}\n}}\n" for name, file in PLUGINS.items())
+    # A key may be in it.
+    own_file(
+        directory / "plugins.conf",
+        "".join(f"Plugin = {name}\n{{\n\t{lines}\n}}\n" for name, lines in plugins.items()) + own,
     )
     if not (directory / "intl").is_symlink():
         (directory / "intl").symlink_to(home / "intl")

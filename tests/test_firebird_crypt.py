@@ -1,0 +1,239 @@
+"""firebird-crypt: switched on, waited for, seen on the pages, refused without its key; and what it leaves in clear."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from fnmatch import fnmatch
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ciphercost import guard, record
+from ciphercost.agent import Agent
+from ciphercost.engines import Installation
+from ciphercost.engines.firebird import ENGINE, FILE
+from ciphercost.errors import AgentError, MissingServer
+from ciphercost.mechanisms._rest import Look, Rest, Volume
+from ciphercost.mechanisms.firebird_crypt import KEY_FILE, MECHANISM, Pages, judge, pages_of, state
+from ciphercost.model import ARMS, Arm
+from ciphercost.provision import CANARY_TABLE
+
+CANARY = "canary0123456789abcdef0123456789abcdef"
+
+
+class Arms(msgspec.Struct):
+    """Two roots that were made alike; one database is encrypted."""
+
+    rest: Rest
+    directories: dict[Arm, Path]
+
+    @contextmanager
+    def look(self, arm: Arm) -> Iterator[Look]:
+        """The arm's server, started as a run would, with one connection."""
+        rest, directory = self.rest, self.directories[arm]
+        server = ENGINE.start(
+            rest.installation, directory, rest.guard, settings=MECHANISM.settings(arm, rest), logs=directory.parent
+        )
+        try:
+            with Agent() as agent:
+                fields = server.connection()
+                agent.connect("look", **fields)
+                yield Look(arm, rest, Volume(directory, (directory,)), server, agent, "look", fields)
+        finally:
+            server.stop()
+
+
+@pytest.fixture(scope="module")
+def installation(require_server: Callable[[str], Installation]) -> Installation:
+    return require_server("firebird")
+
+
+@pytest.fixture(scope="module")
+def arms(installation: Installation) -> Iterator[Arms]:
+    with guard.Guard(record.new_id()) as run_guard:
+        scratch = guard.scratch(run_guard.run_id, run_guard)
+        secrets = scratch / "secrets"
+        rest = Rest(ENGINE, installation, MECHANISM.check({}), secrets, run_guard)
+        made = Arms(rest, {arm: scratch / arm for arm in ARMS})
+        for arm in ARMS:
+            ENGINE.initialise(MECHANISM.prepare(rest), made.directories[arm], run_guard, MECHANISM.settings(arm, rest))
+            MECHANISM.furnish(arm, made.directories[arm], rest)
+            with made.look(arm) as look:
+                MECHANISM.encrypt(look)
+                MECHANISM.settled(look)
+            with made.look(arm) as look:
+                look.query(f"CREATE TABLE {CANARY_TABLE} (word varchar(100))")
+                look.query(f"INSERT INTO {CANARY_TABLE} VALUES ('{CANARY}')")
+                look.query("CREATE TABLE filling (n INT, t VARCHAR(2000))")
+                look.query(
+                    "INSERT INTO filling SELECT FIRST 12000 A.RDB$TYPE, RPAD(A.RDB$TYPE_NAME, 2000, UUID_TO_CHAR(GEN_UUID())) "
+                    "FROM RDB$TYPES A CROSS JOIN RDB$TYPES B"
+                )
+                MECHANISM.settled(look)
+        yield made
+
+
+# ── the arms are what their names say ─────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("arm", ARMS)
+def test_server_and_pages_say_what_the_arms_name_says_and_refuse_the_others(arms: Arms, arm: Arm) -> None:
+    with arms.look(arm) as look:
+        assert MECHANISM.status(look)[0], MECHANISM.status(look)
+        assert MECHANISM.structure(look)[0], MECHANISM.structure(look)
+        other = msgspec.structs.replace(look, arm="plain" if arm == "encrypted" else "encrypted")
+        assert not MECHANISM.status(other)[0]
+        assert not MECHANISM.structure(other)[0]
+        assert look.query(f"SELECT word FROM {CANARY_TABLE}") == [[CANARY]]
+
+
+def test_the_canary_lies_in_clear_in_one_file_and_behind_xor_in_the_other(arms: Arms) -> None:
+    key = int((arms.rest.secrets / KEY_FILE).read_text())
+    plain, encrypted = ((arms.directories[arm] / FILE).read_bytes() for arm in ARMS)
+    hidden = bytes(byte ^ key for byte in CANARY.encode())
+    assert (plain.count(CANARY.encode()), plain.count(hidden)) == (1, 0)
+    assert (encrypted.count(CANARY.encode()), encrypted.count(hidden)) == (0, 1)
+    with arms.look("encrypted") as look:
+        assert f"gives the first row back {1} times" in MECHANISM.structure(look)[1]
+
+
+def test_the_arms_differ_in_nothing_but_the_databases_state(arms: Arms) -> None:
+    found: dict[Arm, dict[str, str | None]] = {}
+    for arm in ARMS:
+        with arms.look(arm) as look:
+            found[arm] = {str(name): value for name, value in look.query(ENGINE.variables)}
+            assert look.query(ENGINE.home) == [[str(arms.directories[arm] / FILE)]]
+    names = {name for name in found["plain"] if found["plain"][name] != found["encrypted"][name]}
+    names = {name for name in names if not any(fnmatch(name, pattern) for pattern in ENGINE.unlike)}
+    assert names == {"MON$CRYPT_STATE"}
+    assert found["plain"]["KeyHolderPlugin"] == "fbSampleKeyHolder"
+    assert found["plain"]["MON$FORCED_WRITES"] == "1"
+
+
+def test_both_files_are_of_the_same_size(arms: Arms) -> None:
+    plain, encrypted = (pages_of(arms.directories[arm] / FILE) for arm in ARMS)
+    assert abs(plain.clear - encrypted.encrypted) <= 0.02 * plain.clear
+
+
+def test_it_is_said_in_plain_words_that_this_is_no_cryptography(arms: Arms) -> None:
+    assert "XOR with one byte" in MECHANISM.title
+    assert MECHANISM.protects.startswith("nothing")
+    with arms.look("encrypted") as look:
+        said = MECHANISM.implementation(look)
+    assert said["cipher"] == "XOR with one byte"
+    assert "not of cryptography" in said["warning"]
+    (finding,) = MECHANISM.findings(arms.rest)
+    assert finding.severity == "high"
+
+
+# ── witnesses that must fail ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_conversion_that_is_still_running_is_refused_and_so_is_what_it_ends_in(arms: Arms) -> None:
+    """Switched off behind the tool's back, and on again where it should be off."""
+    with arms.look("plain") as look:
+        for statement, converting, ends_in in (
+            ('ALTER DATABASE ENCRYPT WITH "fbSampleDbCrypt"', 3, 1),
+            ("ALTER DATABASE DECRYPT", 2, 0),
+        ):
+            look.query(statement)
+            assert state(look)[0] == converting, "the data is too small: conversion was over at once"
+            for arm in ARMS:
+                passed, detail = MECHANISM.status(msgspec.structs.replace(look, arm=arm))
+                assert not passed
+                assert "being" in detail
+            MECHANISM.settled(look)
+            assert state(look)[0] == ends_in
+            assert MECHANISM.status(look)[0] == (ends_in == 0)
+
+
+def test_a_page_of_the_other_kind_is_seen() -> None:
+    assert judge(Pages(flagged=True, plugin=True, encrypted=9, clear=0), "encrypted")[0]
+    assert not judge(Pages(flagged=True, plugin=True, encrypted=9, clear=1), "encrypted")[0]
+    assert not judge(Pages(flagged=False, plugin=True, encrypted=9, clear=0), "encrypted")[0]
+    assert not judge(Pages(flagged=True, plugin=False, encrypted=9, clear=0), "encrypted")[0]
+    assert not judge(Pages(flagged=True, plugin=True, encrypted=0, clear=0), "encrypted")[0]
+    assert judge(Pages(flagged=False, plugin=False, encrypted=0, clear=9), "plain")[0]
+    assert not judge(Pages(flagged=False, plugin=False, encrypted=1, clear=9), "plain")[0]
+    assert not judge(Pages(flagged=False, plugin=False, encrypted=0, clear=0), "plain")[0]
+
+
+def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
+    path = tmp_path / FILE
+    path.write_bytes(bytes(9000))
+    with pytest.raises(ValueError, match="no header page"):
+        pages_of(path)
+
+
+def test_a_server_without_the_sample_plugins_is_named(arms: Arms, tmp_path: Path) -> None:
+    elsewhere = Installation("firebird", "4.0.9", "path", str(tmp_path / "bin"))
+    with pytest.raises(MissingServer, match="without its sample plugin fbSampleDbCrypt"):
+        MECHANISM.prepare(msgspec.structs.replace(arms.rest, installation=elsewhere))
+
+
+# ── its key ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("which", MECHANISM.key_states)
+def test_without_its_key_or_with_another_the_database_stays_shut_and_opens_again_with_its_own(
+    arms: Arms, which: str
+) -> None:
+    directory = arms.directories["encrypted"]
+    key = arms.rest.secrets / KEY_FILE
+    before = key.read_text()
+    assert key.stat().st_mode & 0o777 == 0o600
+    with MECHANISM.key_taken(which, arms.rest, directory):  # type: ignore[arg-type]
+        assert key.read_text() != before
+        with pytest.raises(AgentError), arms.look("encrypted") as look:
+            look.query(f"SELECT word FROM {CANARY_TABLE}")
+        with arms.look("plain") as look:
+            assert look.query(f"SELECT word FROM {CANARY_TABLE}") == [[CANARY]]
+    assert key.read_text() == before
+    assert (directory / "plugins.conf").stat().st_mode & 0o777 == 0o600
+    with arms.look("encrypted") as look:
+        assert look.query(f"SELECT word FROM {CANARY_TABLE}") == [[CANARY]]
+
+
+# ── temporary data ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("arm", ARMS)
+def test_sorts_and_temporary_tables_lie_in_clear_in_files_without_a_name(arms: Arms, arm: Arm) -> None:
+    word = "canaryfedcba9876543210fedcba9876543210"
+    with arms.look(arm) as look:
+        for spill in ENGINE.spills(word):
+            *first, last = spill.statements
+            for statement in first:
+                look.query(statement)
+            found = _seen_while(look, last, word)
+            assert found, spill.name
+            place = max(found, key=lambda each: found[each])
+            assert any(
+                fnmatch(place.removesuffix(" (deleted)").removeprefix(f"{look.volume.path}/"), each)
+                for each in ENGINE.temporary
+            )
+            assert MECHANISM.advice(place)
+
+
+def _seen_while(look: Look, statement: str, word: str) -> dict[str, int]:
+    """Files that only the server holds open and that hold the word, at any time until the statement ends and once more after it."""
+    found: dict[str, int] = {}
+    with ThreadPoolExecutor(1) as other:
+        running = other.submit(look.query, statement)
+        last = False
+        while not last:
+            last = running.done()
+            for link in Path(f"/proc/{look.server.pid}/fd").iterdir():
+                try:
+                    name = str(link.readlink())
+                    if name.endswith(" (deleted)") and (count := link.read_bytes().count(word.encode())):
+                        found[name] = count
+                except OSError:
+                    continue
+            time.sleep(0.05)
+        running.result()
+    return found
