@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import shutil
 import signal
 import time
@@ -77,14 +76,14 @@ def _arm(bench: Bench, mechanism: AtRest, arm: Arm, volume: Volume, found: Ordea
             fields = prove.single(bench.connection(arm, dict.fromkeys(ARMS, server)))
             agent.connect("ordeal", **fields)
             look = Look(arm, bench.rest, volume, server, agent, "ordeal", fields)
-            word = _word()
+            word = scan.canary()
             spilt = {each.name: _spill(look, mechanism, each, word) for each in bench.engine.spills(word)}
             if arm == "encrypted" and (statements := mechanism.rotate(look)):
                 began = time.monotonic()
                 for statement in statements:
                     look.query(statement)
                 found.rotation_s = time.monotonic() - began
-            last = _word()
+            last = scan.canary()
             look.query(f"INSERT INTO {CANARY_TABLE} VALUES ('{last}')")
             if arm == "encrypted" and (refused := mechanism.refuses(look)) is not None:
                 say("server", *refused)
@@ -104,10 +103,6 @@ def _arm(bench: Bench, mechanism: AtRest, arm: Arm, volume: Volume, found: Ordea
         for state in mechanism.key_states:
             say("server", *_without_key(bench, mechanism, volume, state))
     return spilt
-
-
-def _word() -> str:
-    return f"canary{secrets.token_hex(16)}"
 
 
 def _spill(look: Look, mechanism: AtRest, spill: Spill, word: str) -> scan.Seen:

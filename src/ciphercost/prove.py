@@ -319,13 +319,14 @@ def at_rest(look: Look, mechanism: AtRest, word: str, others: Iterable[Path] = (
         for name, path in scan.held_open(pids, (*look.volume.backing, look.volume.path, *others))
         if device is None or path.stat().st_dev != device
     ]
-    return scan.search((*scan.below(look.volume.backing), *open_files), word)
+    seen = scan.search((*scan.below(look.volume.backing), *open_files), word)
+    seen.hits = {name.removeprefix(f"{look.volume.path}/"): count for name, count in seen.hits.items()}
+    return seen
 
 
 def is_temporary(name: str, look: Look) -> bool:
-    """Whether a file of an arm holds temporary data: by its name, or because nobody else could open it. Pure but for its volume."""
-    relative = name.removeprefix(f"{look.volume.path}/")
-    return name.endswith(" (deleted)") or any(fnmatch(relative, each) for each in look.rest.engine.temporary)
+    """Whether a file of an arm, named relative to its data, holds temporary data: by its name, or because nobody else could open it."""
+    return name.endswith(" (deleted)") or any(fnmatch(name, each) for each in look.rest.engine.temporary)
 
 
 def judge_disk(seen: scan.Seen, arm: Arm, temporary: Callable[[str], bool] = lambda _: False) -> tuple[bool, str]:

@@ -6,7 +6,6 @@ In transit both arms use one server and differ in the connection alone; at rest 
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
 import subprocess
 import time
@@ -26,6 +25,7 @@ from ciphercost.errors import AgentError, RunError
 from ciphercost.mechanisms import Mechanism
 from ciphercost.mechanisms._rest import AtRest, Look, Rest, Volume
 from ciphercost.model import ARMS, Arm, CellSpec
+from ciphercost.scan import canary
 
 SECRET_FIELDS = frozenset({"password", "key"})
 CANARY_TABLE = "ciphercost_canary"
@@ -82,7 +82,7 @@ class Shared:
         """Connections of an arm of all cells together, which may be those of one server."""
         secrets_.mkdir(mode=0o700)
         guard.hand_over(secrets_)
-        self.canary = f"canary{secrets.token_hex(16)}"
+        self.canary = canary()
         self.templates: dict[str, Path] = {}
         self.servers: dict[str, Server] = {}
         self.schemas: set[str] = set()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import secrets
 import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -24,6 +25,15 @@ class Seen(msgspec.Struct):
 
     def __str__(self) -> str:
         return f"{self.files} files, {self.size} bytes"
+
+
+def canary() -> str:
+    """A word that nothing but us writes. No letter follows itself: Firebird stores runs of a letter in another form."""
+    letters = [secrets.choice("0123456789abcdef")]
+    while len(letters) < 32:
+        if (letter := secrets.choice("0123456789abcdef")) != letters[-1]:
+            letters.append(letter)
+    return f"canary{''.join(letters)}"
 
 
 def search(files: Iterable[tuple[str, Path]], word: str) -> Seen:

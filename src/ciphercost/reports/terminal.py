@@ -304,7 +304,8 @@ def proof_line(cell: Cell) -> str:
         if cell.encryption.get(f"{end}_library")
     ]
     witnesses = sorted({proof.witness for proof in cell.proofs if proof.passed})
-    return f"proven: {' '.join(said)}; plain arm in clear; witnesses: {', '.join(witnesses)}; {', '.join(libraries)}"
+    how = (", " if cell.layer == "rest" else " ").join(said)
+    return f"proven: {how}; plain arm in clear; witnesses: {', '.join(witnesses)}; {', '.join(libraries)}"
 
 
 def embedded(cell: Cell) -> bool:
