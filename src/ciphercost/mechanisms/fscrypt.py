@@ -1,0 +1,207 @@
+"""fscrypt: the kernel encrypts file contents and names of one directory of ext4. For any server that keeps files.
+
+Each arm has an ext4 file system of its own, made with the same options in a sparse image on a loop device. The encrypted arm's
+directory has a policy (version 2) with a key that only this process and the kernel have, and that ends with the run; the plain arm's
+has none. So the arms differ in the policy alone: the loop device, and that the image's pages are cached once more below it, both pay.
+
+The page cache holds plain text. Data is decrypted when it is read from the image, and encrypted when the kernel writes it back: by
+its own worker threads, or by who calls fsync. The former's CPU time is no server process's: it is in the host's figures alone.
+O_DIRECT falls back to the page cache in an encrypted directory, so neither arm uses it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ciphercost import crypto, guard, volumes
+from ciphercost.engines import Engine
+from ciphercost.errors import AgentError, RunError, Unproven
+from ciphercost.mechanisms import Factor
+from ciphercost.mechanisms._rest import AtRest, KeyState, Look, Rest, Volume
+from ciphercost.model import Arm
+from ciphercost.volumes import image, policy
+
+if TYPE_CHECKING:
+    from ciphercost.engines import Installation
+
+DATA, CLUSTER = "data", "cluster"
+"""Below the mount: the directory with or without a policy, and the data directory in it; so `lost+found` is in neither."""
+
+
+class Fscrypt(AtRest):
+    name = "fscrypt"
+    title = "fscrypt: encrypted directory of ext4"
+    protects = "a stolen disk or image, and a copy of it; not a process that may read the files while the key is there"
+    loaded_once = True
+    direct_io = False
+    key_states = ("missing", "wrong")
+    factors = (Factor("mode", tuple(policy.MODES), "cipher of file contents and names; not every kernel has all"),)
+
+    def __init__(self) -> None:
+        self._keys: dict[Path, bytes] = {}
+        """Of each mount that is there now."""
+        self._lock = threading.Lock()
+
+    def serves(self, engine: Engine) -> bool:
+        return engine.stores
+
+    def prepare(self, rest: Rest) -> Installation:
+        """Raises UsageError where no image can be mounted here."""
+        image.check_rights()
+        return rest.installation
+
+    @contextmanager
+    def volume(self, arm: Arm, place: Path, rest: Rest, size: int) -> Iterator[Volume]:
+        """Raises Unproven where no file can be made under the policy: the kernel takes one for ciphers that it lacks."""
+        with image.mounted(rest.guard, place, size) as file:
+            directory = place / DATA
+            directory.mkdir(mode=0o700)
+            if arm == "encrypted":
+                key = os.urandom(policy.KEY_BYTES)
+                with self._lock:
+                    self._keys[place] = key
+                mode = self._mode(rest)
+                policy.make(directory, mode, policy.add_key(place, key))
+                if reason := policy.why_no_file(directory):
+                    raise Unproven(
+                        f"disk witness, encrypted arm: under the fscrypt policy {mode.words} no file can be made: {reason}. "
+                        "Choose another mode with --set mode=…, or a kernel that has it"
+                    )
+            guard.hand_over(directory)
+            try:
+                yield Volume(directory / CLUSTER, (file,))
+            finally:
+                with self._lock:
+                    self._keys.pop(place, None)
+
+    def flush(self, volume: Volume) -> None:
+        volumes.sync(_mount(volume.path))
+
+    def status(self, look: Look) -> tuple[bool, str]:
+        """The server says where its data lies; that is on the image, and the kernel says of every file there what policy it has."""
+        home = data_of(look)
+        if reason := _not_on(home, look.volume):
+            return False, reason
+        mode = self._mode(look.rest)
+        files = policies = others = 0
+        for path in _below(home):
+            with suppress(FileNotFoundError):
+                found = policy.get(path)
+                files += 1
+                policies += found is not None
+                others += found is not None and (found.contents, found.names) != (mode.contents, mode.names)
+        if not files:
+            return False, f"there is no file in {home}"
+        if look.arm == "plain":
+            return not policies, f"{policies} of {files} files of the server's have an encryption policy"
+        if others:
+            return False, f"{others} of {files} files have another policy than {mode.words}"
+        return policies == files, f"{policies} of {files} files of the server's have the policy {mode.words}"
+
+    def implementation(self, look: Look) -> dict[str, str]:
+        """The kernel's driver; its list names a mode once a file was written under it."""
+        mode = self._mode(look.rest)
+        used = crypto.kernel(mode.kernel)
+        found = {"cipher": mode.words, "key": f"{8 * policy.KEY_BYTES} bits", "implementation": used.words()}
+        return found | ({"warning": used.warning()} if used.warning() else {})
+
+    def refuses(self, look: Look) -> tuple[bool, str] | None:
+        """Without a server to start: a copy of the image, mounted where the kernel has no key, and then another one."""
+        if not look.rest.engine.embedded:
+            return None
+        self.flush(look.volume)
+        copy = look.rest.secrets.parent / f"keyless-{os.urandom(4).hex()}.ext4"
+        place = copy.with_suffix("")
+        try:
+            command = ["cp", "--sparse=always", "--reflink=auto", str(look.volume.backing[0]), str(copy)]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise RunError(f"the image can't be copied: {done.stderr.strip()}; is the disk full?")
+            place.mkdir(mode=0o700)
+            with image.attached(look.rest.guard, copy, place):
+                for words in ("without its key", "with another key"):
+                    if opened := _readable(place / DATA, CLUSTER):
+                        return False, f"{words} {opened} can be read"
+                    policy.add_key(place, os.urandom(policy.KEY_BYTES))
+        finally:
+            copy.unlink(missing_ok=True)
+            shutil.rmtree(place, ignore_errors=True)
+        return True, "without its key and with another one no file has its name, and none opens"
+
+    @contextmanager
+    def key_taken(self, state: KeyState, rest: Rest, directory: Path) -> Iterator[None]:  # noqa: ARG002
+        place = _mount(directory)
+        with self._lock:
+            key = self._keys[place]
+        volumes.sync(place)
+        policy.remove_key(place, policy.add_key(place, key))
+        other = policy.add_key(place, os.urandom(policy.KEY_BYTES)) if state == "wrong" else b""
+        try:
+            yield
+        finally:
+            if other:
+                policy.remove_key(place, other)
+            policy.add_key(place, key)
+
+    def _mode(self, rest: Rest) -> policy.Mode:
+        return policy.MODES[self.check(dict(rest.factors))["mode"]]
+
+
+def data_of(look: Look) -> Path:
+    """Where the server says that its data lies; where it can't be asked, where we put it."""
+    if not look.rest.engine.home:
+        return look.volume.path
+    with suppress(AgentError):
+        rows = look.query(look.rest.engine.home)
+        if rows and rows[0][0]:
+            return Path(str(rows[0][0]))
+    return Path()  # nowhere: it does not say
+
+
+def _mount(directory: Path) -> Path:
+    """Where the image of a volume's path is mounted."""
+    return directory.parent.parent
+
+
+def _not_on(home: Path, volume: Volume) -> str:
+    """Why a server's data is not on the image of this volume; empty: it is."""
+    if not home.is_absolute():
+        return "the server does not say where its data lies"
+    if not home.is_relative_to(volume.path):
+        return f"the server says that its data lies in {home}, and not in {volume.path}"
+    file = image.backing(home.stat().st_dev)
+    return (
+        "" if file == str(volume.backing[0]) else f"{home} is on {file or 'no loop device'}, not on {volume.backing[0]}"
+    )
+
+
+def _below(home: Path) -> Iterator[Path]:
+    """Every regular file."""
+    if home.is_file():
+        yield home
+    for directory, _, names in os.walk(home):
+        for name in names:
+            path = Path(directory) / name
+            if path.is_file() and not path.is_symlink():
+                yield path
+
+
+def _readable(directory: Path, name: str) -> str:
+    """What of an encrypted directory can be read: the name of its entry, or a file of any name; empty: nothing."""
+    if (directory / name).exists():
+        return str(directory / name)
+    for path in _below(directory):
+        with suppress(OSError), path.open("rb") as file:
+            file.read(1)
+            return str(path)
+    return ""
+
+
+MECHANISM = Fscrypt()
