@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import subprocess
 from collections.abc import Iterator
@@ -17,7 +16,6 @@ from ciphercost.mechanisms import cybertec_tde
 from ciphercost.mechanisms._rest import KeyState, Rest
 from ciphercost.mechanisms.cybertec_tde import MECHANISM, unfit
 from ciphercost.model import Arm
-from conftest import Require
 from vendor_servers import House, house, mode, need, proven
 
 
@@ -76,12 +74,17 @@ def test_without_the_key_the_command_fails_and_with_another_prints_that(rest: Re
     assert printed(command).stdout == before
 
 
-def test_a_place_that_a_shell_would_read_otherwise_is_refused(tmp_path: Path, require: Require) -> None:
+def test_a_place_that_a_shell_would_read_otherwise_is_refused(tmp_path: Path) -> None:
     assert unfit(tmp_path) == ""
     for name in ("a b", "it's", "a;b", "a$b", "100%D"):
         assert "mean something to a shell" in unfit(tmp_path / name)
-    closed = [Path(path) for path in ("/proc", "/sys") if os.statvfs(path).f_flag & os.ST_NOEXEC]
-    require(closed, "a file system from which nothing may be run")
+
+
+def test_a_place_from_which_nothing_may_be_run_is_refused() -> None:
+    mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
+    closed = [Path(fields[1]) for fields in mounts if "noexec" in fields[3].split(",") and "\\" not in fields[1]]
+    if not closed:
+        pytest.skip("no file system here is mounted with noexec")
     assert "noexec" in unfit(closed[0])
 
 

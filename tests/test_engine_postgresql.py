@@ -557,5 +557,4 @@ def test_sqlcipher_arms_differ_in_the_key_alone(tmp_path: Path) -> None:
     ours = {each for each in str(plain["pragmas"]).split(";") if "page_size" not in each}
     theirs = {each for each in str(encrypted["pragmas"]).split(";") if "cipher" not in each}
     assert ours == theirs >= {"PRAGMA temp_store=2", "PRAGMA journal_mode=WAL"}
-    with pytest.raises(UsageError, match="Use sqlite:sqlcipher"):
-        mechanism.connection(ENGINE, "plain", {}, tmp_path)
+    assert not mechanism.serves(ENGINE)
