@@ -10,11 +10,12 @@ import struct
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
 
-from ciphercost import engines, guard, mechanisms, record
+from ciphercost import engines, guard, mechanisms, record, scan
 from ciphercost.agent import Agent
 from ciphercost.engines import Installation, Server
 from ciphercost.engines._network import PASSWORD_FILE
@@ -25,12 +26,15 @@ from ciphercost.engines.postgresql import (
     major,
     options,
     password_for,
+    version_of,
+    version_said,
 )
 from ciphercost.errors import MissingServer, RunError, UsageError
 from ciphercost.guard import Guard
 from ciphercost.listening import address_of, free_port, listener
 from ciphercost.mechanisms.tls import GROUPS, SUITES_13, suite
 from ciphercost.prove import other_than_asked
+from ciphercost.sample import tree
 from ciphercost.sources import matches
 from conftest import Require, RequireServer
 
@@ -389,6 +393,86 @@ def test_when_nothing_can_be_had_every_way_says_why(tmp_path: Path, monkeypatch:
         ENGINE.install("17", "debain")
 
 
+def test_versions_of_vendors_are_read() -> None:
+    assert version_said("postgres (PostgreSQL) 17.11 (Debian 17.11-1)\n") == "17.11"
+    assert version_said("postgres (PostgreSQL) 18beta1\n") == "18beta1"
+    assert version_said("postgres (PostgreSQL) 17.5 - Percona Server for PostgreSQL 17.5.2\n") == "17.5"
+    assert version_said("initdb (PostgreSQL) 17.5\n") == ""
+
+
+def test_a_server_under_a_vendors_own_name_is_found_and_started(
+    require_postgresql: Installation, run_guard: Guard, scratch: Path, cluster: Path, tmp_path: Path
+) -> None:
+    bindir = scratch / "edb"
+    bindir.mkdir(mode=0o755)
+    for name, program in (("edb-postgres", "postgres"), ("initdb", "initdb")):
+        (bindir / name).symlink_to(Path(require_postgresql.location) / program)
+    assert version_of(bindir) == require_postgresql.version
+    ENGINE.start(ENGINE.find(bindir=str(bindir)), cluster, run_guard, logs=tmp_path).stop()
+
+
+# ── at rest ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("version", ["15", "17", "18"])
+def test_what_is_asked_of_a_server_at_rest_on_every_version(
+    require_server: RequireServer, run_guard: Guard, scratch: Path, tmp_path: Path, version: str
+) -> None:
+    """One cluster: where it lies, its settings, its temporary files, its buffers and whether they are read past the page cache."""
+    installation = require_server("postgresql", version)
+    data = scratch / f"rest-{version}"
+    ENGINE.initialise(installation, data, run_guard)
+    settings = ENGINE.cache_settings(5 << 20, direct=True)
+    server = ENGINE.start(installation, data, run_guard, settings=settings, logs=tmp_path)
+    with Agent() as agent:
+        fields = server.connection() | ENGINE.in_clear() | {"connections": 1}
+        agent.connect("a", **fields)
+        assert agent.query("a", ENGINE.home) == [[str(data)]]
+        said = {str(name): value for name, value in agent.query("a", ENGINE.variables)}
+        assert said["shared_buffers"] == str((5 << 20) // 8192)
+        assert said["fsync"] == "on"
+        assert {name for name, value in said.items() if str(data) in str(value)} <= set(ENGINE.unlike)
+        direct = major(installation.version) >= 16
+        assert said.get("debug_io_direct") == ("data" if direct else None)
+        agent.query("a", "CREATE TABLE filled AS SELECT 1 FROM generate_series(1, 1000)")
+        assert opened_directly(server, "/base/") is direct
+        assert opened_directly(server, "/pg_wal/") is False
+        for spill in ENGINE.spills(word := f"canary{version}"):
+            agent.connect("spill", **fields)
+            for statement in spill.statements:
+                agent.query("spill", statement)
+            hits = scan.search(scan.below([data]), word).hits
+            assert hits, spill
+            assert [name for name in hits if not any(fnmatch(name, each) for each in ENGINE.temporary)] == []
+            agent.disconnect("spill")
+    server.stop()
+
+
+def opened_directly(server: Server, part: str) -> bool:
+    """Whether the server's processes have files open, whose path has this part, that bypass the page cache. There must be some."""
+    flags = []
+    for pid in tree(server.pid):
+        for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+            try:
+                if part in str(descriptor.readlink()):
+                    text = Path(f"/proc/{pid}/fdinfo/{descriptor.name}").read_text()
+                    flags.append(bool(int(text.split("flags:")[1].split()[0], 8) & os.O_DIRECT))
+            except OSError:
+                continue
+    assert flags
+    assert len(set(flags)) == 1
+    return flags[0]
+
+
+def test_a_cache_is_never_too_small_for_the_clients_and_may_be_the_servers_own() -> None:
+    assert ENGINE.cache_settings(0, direct=False) == {}
+    assert ENGINE.cache_settings(1, direct=False) == {"shared_buffers": "2048kB"}
+    assert ENGINE.cache_settings((100 << 20) + 1, direct=False) == {"shared_buffers": "102400kB"}
+    assert ENGINE.cache_settings(0, direct=True) == {"debug_io_direct": "data"}
+    assert options("15.18", {"debug_io_direct": "data"}) == {}
+    assert options("16.1", {"debug_io_direct": "data"}) == {"debug_io_direct": "data"}
+
+
 # ── a server of the user's own ────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -473,5 +557,4 @@ def test_sqlcipher_arms_differ_in_the_key_alone(tmp_path: Path) -> None:
     ours = {each for each in str(plain["pragmas"]).split(";") if "page_size" not in each}
     theirs = {each for each in str(encrypted["pragmas"]).split(";") if "cipher" not in each}
     assert ours == theirs >= {"PRAGMA temp_store=2", "PRAGMA journal_mode=WAL"}
-    with pytest.raises(UsageError, match="Use sqlite:sqlcipher"):
-        mechanism.connection(ENGINE, "plain", {}, tmp_path)
+    assert not mechanism.serves(ENGINE)

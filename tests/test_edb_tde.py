@@ -1,0 +1,120 @@
+"""edb-tde: the wrapping commands are really run by a shell; a stock server refused; real servers where one is named."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ciphercost.engines import Installation
+from ciphercost.engines.postgresql import version_said
+from ciphercost.errors import MissingServer, UsageError
+from ciphercost.mechanisms._rest import KeyState, Rest
+from ciphercost.mechanisms.edb_tde import MECHANISM, wrapping
+from ciphercost.model import Arm
+from conftest import Require
+from vendor_servers import House, house, mode, need, proven
+
+
+@pytest.fixture(scope="module")
+def home() -> Iterator[House]:
+    with house() as made:
+        yield made
+
+
+@pytest.fixture
+def rest(home: House, require_postgresql: Installation) -> Rest:
+    return home.rest("edb-tde", require_postgresql)
+
+
+def as_the_server_runs_it(
+    command: str, key_file: str, directory: Path, given: bytes = b""
+) -> subprocess.CompletedProcess[bytes]:
+    """%p is replaced, %% is a %; a shell runs it in the data directory."""
+    text = command.replace("%%", "\0").replace("%p", key_file).replace("\0", "%")
+    return subprocess.run(text, shell=True, cwd=directory, input=given, capture_output=True, check=False)
+
+
+@pytest.mark.parametrize("name", ["pass", "it's 100%p a pass"])
+def test_what_one_command_wraps_the_other_unwraps_and_nothing_of_it_is_in_clear(
+    tmp_path: Path, require: Require, name: str
+) -> None:
+    require(shutil.which("openssl"), "openssl (Debian: apt-get install openssl)")
+    password = tmp_path / name
+    password.write_text("0123456789abcdef\n")
+    wrap, unwrap = wrapping(password)
+    key = os.urandom(64)
+    assert as_the_server_runs_it(wrap, "key.bin", tmp_path, key).returncode == 0
+    assert key[:16] not in (tmp_path / "key.bin").read_bytes()
+    assert as_the_server_runs_it(unwrap, "key.bin", tmp_path).stdout == key
+
+
+@pytest.mark.parametrize("state", ["missing", "wrong"])
+def test_without_the_password_the_key_is_not_unwrapped(
+    rest: Rest, tmp_path: Path, require: Require, state: KeyState
+) -> None:
+    require(shutil.which("openssl"), "openssl (Debian: apt-get install openssl)")
+    wrap, unwrap = wrapping(MECHANISM.key_file(rest))
+    key = os.urandom(64)
+    as_the_server_runs_it(wrap, "key.bin", tmp_path, key)
+    with MECHANISM.key_taken(state, rest, tmp_path):
+        assert as_the_server_runs_it(unwrap, "key.bin", tmp_path).stdout != key
+    assert as_the_server_runs_it(unwrap, "key.bin", tmp_path).stdout == key
+
+
+def test_options_of_initdb_are_those_of_the_documentation(home: House, require_postgresql: Installation) -> None:
+    rest = home.rest("edb-tde", require_postgresql)
+    chosen = MECHANISM.settings("encrypted", rest)
+    assert chosen["initdb:data-encryption"] == "", "version 15 takes no number"
+    assert chosen["initdb:key-wrap-command"].endswith('-out "%p"')
+    assert chosen["initdb:key-unwrap-command"].endswith('-in "%p"')
+    assert mode(MECHANISM.key_file(rest)) == 0o600
+    assert MECHANISM.key_file(rest).read_text().strip() not in " ".join(chosen.values())
+    assert MECHANISM.settings("plain", rest) == {}
+    longer = home.rest("edb-tde", require_postgresql, bits="256")
+    assert MECHANISM.settings("encrypted", longer)["initdb:data-encryption"] == "256"
+
+
+def test_256_bits_are_refused_before_version_16(home: House) -> None:
+    for version in ("16.2.0", "17.1"):
+        MECHANISM.check_rest(home.rest("edb-tde", Installation("postgresql", version, "path", "/x"), bits="256"))
+    with pytest.raises(UsageError, match="from version 16 on"):
+        MECHANISM.check_rest(home.rest("edb-tde", Installation("postgresql", "15.4.0", "path", "/x"), bits="256"))
+
+
+def test_without_a_directory_it_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CIPHERCOST_EDB_BINDIR", raising=False)
+    with pytest.raises(MissingServer, match=r"EDB.*--bindir.*CIPHERCOST_EDB_BINDIR"):
+        MECHANISM.bindir()
+
+
+def test_a_stock_server_is_refused_with_clear_words(rest: Rest) -> None:
+    with pytest.raises(MissingServer, match=r"is not EDB.*no --data-encryption"):
+        MECHANISM.prepare(rest)
+
+
+@pytest.mark.parametrize(("arm", "passed"), [("plain", True), ("encrypted", False)])
+def test_a_stock_server_is_plain_and_nothing_else(home: House, rest: Rest, arm: Arm, passed: bool) -> None:
+    with home.up(rest, arm, {}) as look:
+        told, words = MECHANISM.status(look)
+        assert (told, "knows no data_encryption_version" in words) == (passed, True)
+
+
+def test_its_version_is_read() -> None:
+    assert version_said("postgres (EnterpriseDB) 16.2.0\n") == "16.2.0"
+    assert version_said("postgres (PostgreSQL) 15.3.1 (EDB Postgres Extended Server)\n").startswith("15.3")
+
+
+# ── EDB's own ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_real_pair_is_proven() -> None:
+    need("edb-tde")
+    passed, text = proven("edb-tde")
+    assert passed, text
+    assert "data_encryption_version is 1" in text
+    assert "without its key it does not start" in text

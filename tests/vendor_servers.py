@@ -1,0 +1,88 @@
+"""vendor_servers: what tests of vendors' PostgreSQL servers share: where a real one is, and clusters of one arm alone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from ciphercost import examine, guard, mechanisms, provision, record
+from ciphercost.agent import Agent
+from ciphercost.engines import Installation
+from ciphercost.engines.postgresql import ENGINE
+from ciphercost.errors import AgentError
+from ciphercost.guard import Guard
+from ciphercost.mechanisms._postgresql import VendorTde
+from ciphercost.mechanisms._rest import Look, Rest, Volume
+from ciphercost.model import Arm, CellSpec
+
+
+def vendor(name: str) -> VendorTde:
+    mechanism = mechanisms.get(name)
+    assert isinstance(mechanism, VendorTde)
+    return mechanism
+
+
+def need(name: str) -> None:
+    """Skip, also under CIPHERCOST_REQUIRE=all: no registry has this server, so no machine can be made to have it."""
+    variable = vendor(name).variable
+    if not os.environ.get(variable):
+        pytest.skip(f"no registry has this server: set {variable} to the directory of its binaries")
+
+
+def proven(name: str, **factors: str) -> tuple[bool, str]:
+    """Whether a pair of the vendor's servers is proven, and the witnesses' words on one line."""
+    passed, text = examine.examine(CellSpec(engine="postgresql", mechanism=name, factors=factors))
+    return passed, " ".join(text.split())
+
+
+class House:
+    """A run of its own: guard and scratch, in which clusters of one arm are made."""
+
+    def __init__(self, run_guard: Guard) -> None:
+        self.guard = run_guard
+        self.scratch = guard.scratch(run_guard.run_id, run_guard)
+        self.count = 0
+
+    def rest(self, name: str, installation: Installation, **factors: str) -> Rest:
+        """Each has keys of its own."""
+        self.count += 1
+        secrets = provision.Shared(self.scratch / "secrets" / f"group-{self.count}").secrets
+        return Rest(ENGINE, installation, vendor(name).check(factors), secrets, self.guard)
+
+    @contextmanager
+    def up(self, rest: Rest, arm: Arm, settings: Mapping[str, str]) -> Iterator[Look]:
+        """A new cluster of these settings, its server up, the agent connected."""
+        self.count += 1
+        directory = self.scratch / f"cluster-{self.count}"
+        ENGINE.initialise(rest.installation, directory, self.guard, settings)
+        server = ENGINE.start(rest.installation, directory, self.guard, settings=settings, logs=self.scratch)
+        try:
+            with Agent() as agent:
+                fields = server.connection() | ENGINE.in_clear() | {"connections": 1}
+                agent.connect("look", **fields)
+                yield Look(arm, rest, Volume(directory, (directory,)), server, agent, "look", fields)
+        finally:
+            server.stop()
+
+
+@contextmanager
+def house() -> Iterator[House]:
+    with Guard(record.new_id()) as made:
+        yield House(made)
+    assert made.problems == []
+
+
+def told(look: Look, sql: str) -> str:
+    """The one value that a statement answers; or the error."""
+    try:
+        return str(look.query(sql)[0][0])
+    except AgentError as error:
+        return str(error)
+
+
+def mode(path: Path) -> int:
+    return path.stat().st_mode & 0o777
