@@ -202,26 +202,29 @@ def test_without_its_key_or_with_another_the_database_stays_shut_and_opens_again
 
 
 @pytest.mark.parametrize("arm", ARMS)
-def test_sorts_and_temporary_tables_lie_in_clear_in_files_without_a_name(arms: Arms, arm: Arm) -> None:
+def test_temporary_tables_are_encrypted_too_and_sorts_are_not(arms: Arms, arm: Arm) -> None:
+    """Both lie in files that have lost their names."""
     word = "canaryfedcba9876543210fedcba9876543210"
+    key = int((arms.rest.secrets / KEY_FILE).read_text())
+    hidden = bytes(byte ^ key for byte in word.encode())
     with arms.look(arm) as look:
         for spill in ENGINE.spills(word):
             *first, last = spill.statements
             for statement in first:
                 look.query(statement)
-            found = _seen_while(look, last, word)
-            assert found, spill.name
-            place = max(found, key=lambda each: found[each])
-            assert any(
-                fnmatch(place.removesuffix(" (deleted)").removeprefix(f"{look.volume.path}/"), each)
-                for each in ENGINE.temporary
-            )
-            assert MECHANISM.advice(place)
+            found = _seen_while(look, last, [word.encode(), hidden])
+            in_clear, behind = ({name for name, each in found if each == wanted} for wanted in (word.encode(), hidden))
+            assert bool(in_clear) == (arm == "plain" or spill.name == "sort"), spill.name
+            assert bool(behind) == (arm == "encrypted" and spill.name != "sort"), spill.name
+            for place in in_clear | behind:
+                relative = place.removesuffix(" (deleted)").removeprefix(f"{look.volume.path}/")
+                assert any(fnmatch(relative, each) for each in ENGINE.temporary)
+                assert bool(MECHANISM.advice(place)) == (spill.name == "sort")
 
 
-def _seen_while(look: Look, statement: str, word: str) -> dict[str, int]:
-    """Files that only the server holds open and that hold the word, at any time until the statement ends and once more after it."""
-    found: dict[str, int] = {}
+def _seen_while(look: Look, statement: str, words: list[bytes]) -> set[tuple[str, bytes]]:
+    """Files that only the server holds open, with the word that they hold, at any time until the statement ends and once more."""
+    found: set[tuple[str, bytes]] = set()
     with ThreadPoolExecutor(1) as other:
         running = other.submit(look.query, statement)
         last = False
@@ -230,10 +233,10 @@ def _seen_while(look: Look, statement: str, word: str) -> dict[str, int]:
             for link in Path(f"/proc/{look.server.pid}/fd").iterdir():
                 try:
                     name = str(link.readlink())
-                    if name.endswith(" (deleted)") and (count := link.read_bytes().count(word.encode())):
-                        found[name] = count
+                    content = link.read_bytes() if name.endswith(" (deleted)") else b""
                 except OSError:
                     continue
+                found.update((name, word) for word in words if word in content)
             time.sleep(0.05)
         running.result()
     return found

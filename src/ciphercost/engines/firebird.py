@@ -257,6 +257,7 @@ class Firebird(Engine):
         sort = f"SELECT FIRST 1 SKIP 400000 W, K FROM ({many} UNION ALL SELECT '', 0 FROM RDB$DATABASE) ORDER BY K"
         table = f"{PREFIX}spill"
         return (
+            Spill("sort", (sort,), during=True),
             Spill(
                 "global temporary table",
                 (
@@ -264,7 +265,6 @@ class Firebird(Engine):
                     f"INSERT INTO {table} SELECT FIRST 100 '{word}' FROM RDB$TYPES",
                 ),
             ),
-            Spill("sort", (sort,), during=True),
         )
 
     def available(self) -> Iterable[Installation]:

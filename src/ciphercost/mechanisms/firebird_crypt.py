@@ -69,15 +69,13 @@ class FirebirdCrypt(AtRest):
 
     def settings(self, arm: Arm, rest: Rest) -> dict[str, str]:  # noqa: ARG002
         """The same for both arms. The database's plugin takes its key from the key holder, which has it from its settings."""
-        key = _key(rest.secrets / KEY_FILE)
-        return {
-            "KeyHolderPlugin": HOLDER,
-            f"{PLUGIN_SETTING}{CRYPT}": "Auto = no",
-            # Without `Auto` the client is asked, and ours has none.
-            f"{PLUGIN_SETTING}{HOLDER}": f"Auto = yes\nKey = {key}" if key else "Auto = no",
-        }
+        wanted = {f"{PLUGIN_SETTING}{CRYPT}": "Auto = no"}
+        if key := _key(rest.secrets / KEY_FILE):
+            wanted |= {"KeyHolderPlugin": HOLDER, f"{PLUGIN_SETTING}{HOLDER}": f"Auto = yes\nKey = {key}"}
+        return wanted
 
     def encrypt(self, look: Look) -> None:
+        """It goes on behind the statement: `settled` waits for its end."""
         if look.arm == "encrypted":
             look.query(f'ALTER DATABASE ENCRYPT WITH "{CRYPT}"')
 
@@ -121,11 +119,9 @@ class FirebirdCrypt(AtRest):
         return [Finding("no-cryptography", "high", text, "a plugin with a real cipher")]
 
     def advice(self, place: str) -> str:
-        if "fb_table_" in place:
-            return "TempTableDirectory in firebird.conf, on a file system that is encrypted"
-        if "fb_sort_" in place:
-            return "TempDirectories in firebird.conf, on a file system that is encrypted; a larger TempCacheLimit keeps sorts in memory"
-        return ""
+        if "fb_sort_" not in place:
+            return ""
+        return "TempDirectories in firebird.conf, on a file system that is encrypted; a larger TempCacheLimit keeps sorts in memory"
 
     @contextlib.contextmanager
     def key_taken(self, state: KeyState, rest: Rest, directory: Path) -> Iterator[None]:  # noqa: ARG002
