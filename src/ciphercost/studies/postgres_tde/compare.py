@@ -24,7 +24,7 @@ FIGURES = (
 OURS_ALONE = (
     # figure, unit, keys of an arm, divisor, key of the cost
     ("server's CPU", "µs", ("server_cpu_us_per_op",), 1.0, "server_cpu_per_op"),
-    ("from and to disk", "KB", ("read_bytes_per_op", "write_bytes_per_op"), 1e3, "disk_bytes_per_op"),
+    ("disk traffic", "KB", ("read_bytes_per_op", "write_bytes_per_op"), 1e3, "disk_bytes_per_op"),
 )
 """For each transaction, by our method."""
 

@@ -5,6 +5,7 @@ The program is the server's own version's where there is one, since it is a part
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import subprocess
 import time
@@ -17,6 +18,7 @@ from ciphercost.errors import MissingServer, RunError
 from ciphercost.guard import server_user
 from ciphercost.model import StudyRun
 from ciphercost.prove import single
+from ciphercost.quiet import Quiet
 from ciphercost.studies import Stage
 from ciphercost.studies.postgres_tde import pgbench
 
@@ -36,32 +38,27 @@ CHECKPOINTS = {
 
 def run(stage: Stage) -> None:
     """Load and run on the first arm, then on the second. Raises RunError, MissingServer."""
-    settings = stage.record.settings
-    program, found = find(stage.bench.installation)
-    stage.record.tools["pgbench"] = found
+    program, stage.record.tools["pgbench"] = find(stage.bench.installation)
     began = time.monotonic()
-    for arm in stage.record.arms:
-        started = time.monotonic() - began
-        stage.say(f"as published: {stage.bench.mechanism.name}, {arm}: pgbench -i -s {settings['scale']:.0f}")
-        scale = settings["scale"]
-        _run(stage, program, arm, "load", ["-i", "-s", f"{scale:.0f}"], LOAD_SECONDS * (1 + scale / 10))
-        asked, before = ask(stage, arm), checkpoints(stage, arm)
-        length = settings["duration_s"]
-        argv = [
-            "-c",
-            f"{settings['clients']:.0f}",
-            "-j",
-            f"{settings['threads']:.0f}",
-            "-P",
-            "1",
-            "-T",
-            f"{length:.0f}",
-        ]
-        stage.say(f"as published: {stage.bench.mechanism.name}, {arm}: pgbench {' '.join(argv)}")
-        report = pgbench.parse(_run(stage, program, arm, "run", argv, length + END_SECONDS))
-        made = series(report) | {"checkpoints": [checkpoints(stage, arm) - before]}
-        load = {**settings, **asked}
-        stage.keep(StudyRun(OPERATION, arm, round(started, 3), load, made, mechanism=stage.bench.mechanism.name))
+    # As published one server was up at a time: the other stands still.
+    with contextlib.closing(Quiet(stage.twins.by_arm)) as quiet:
+        for arm in stage.record.arms:
+            quiet.only(arm)  # type: ignore[arg-type]
+            stage.keep(one(stage, program, arm, time.monotonic() - began))
+
+
+def one(stage: Stage, program: Path, arm: str, started: float) -> StudyRun:
+    """One arm: loaded by pgbench, then under its load."""
+    settings, name = stage.record.settings, stage.bench.mechanism.name
+    scale, length = settings["scale"], settings["duration_s"]
+    load = ["-i", "-s", f"{scale:.0f}"]
+    under = ["-c", f"{settings['clients']:.0f}", "-j", f"{settings['threads']:.0f}", "-P", "1", "-T", f"{length:.0f}"]
+    stage.say(f"as published: {name}, {arm}: pgbench {' '.join(load)}, then {' '.join(under)}")
+    _run(stage, program, arm, "load", load, LOAD_SECONDS * (1 + scale / 10))
+    asked, before = ask(stage, arm), checkpoints(stage, arm)
+    report = pgbench.parse(_run(stage, program, arm, "run", under, length + END_SECONDS))
+    made = series(report) | {"checkpoints": [checkpoints(stage, arm) - before]}
+    return StudyRun(OPERATION, arm, round(started, 3), {**settings, **asked}, made, mechanism=name)
 
 
 def series(report: pgbench.Report) -> dict[str, list[float]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from ciphercost import engines, mechanisms
 from ciphercost.errors import UsageError
 
@@ -14,10 +16,13 @@ VENDORS = ("pg-tde", "cybertec-tde", "edb-tde")
 def mechanism_of(bindir: str) -> str:
     """What the binaries in `bindir` encrypt with. Raises UsageError where it is none of these, MissingServer where there is no server."""
     installation = engines.get("postgresql").find(bindir=bindir)
+    reasons = []
     for name in VENDORS:
-        if name in mechanisms.names() and mechanisms.get(name).has(installation):  # type: ignore[attr-defined]
+        lack: str = mechanisms.get(name).lacks(Path(installation.location))  # type: ignore[attr-defined]
+        if not lack:
             return name
+        reasons.append(f"{name}: {lack}")
     raise UsageError(
-        f"--bindir {bindir}: PostgreSQL {installation.version} there has no TDE that is known here ({', '.join(VENDORS)}); "
-        "leave --bindir out to measure encryption by the file system"
+        f"--bindir {bindir}: PostgreSQL {installation.version} there has no TDE that is known here ({'; '.join(reasons)}). "
+        "Leave --bindir out to measure encryption by the file system."
     )
