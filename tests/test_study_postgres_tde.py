@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from ciphercost import record, replicate, studies, workloads
@@ -453,8 +454,9 @@ def test_a_small_run_is_made_recorded_and_reported_again(
         procedure.find(require_postgresql)
     except MissingServer as error:
         require(None, str(error))
-    small = PostgresTde(scale=1, clients=3, duration=2.0, mechanisms=("none",), sessions=2)
-    result, directory = replicate.run_in(small, small.spec("postgresql", 4.0, 5), tmp_path / "run")
+    small = PostgresTde(scale=1, clients=3, duration=2.0, mechanisms=("none",))
+    spec = msgspec.structs.replace(small.spec("postgresql", 2.0, 5), mode="quick", sessions=1)
+    result, directory = replicate.run_in(small, spec, tmp_path / "run")
     kept = record.read_study(directory)
     assert kept is not None
     assert not kept.reason
@@ -493,8 +495,9 @@ def test_a_run_that_pgbench_gives_up_leaves_the_reason(
     """The published column is absent and says why, and our method goes on."""
     monkeypatch.setattr(procedure, "find", lambda _: (Path("/bin/false"), "17"))
     assert require_postgresql
-    small = PostgresTde(scale=1, clients=2, duration=1.0, mechanisms=("none",), sessions=2)
-    result, directory = replicate.run_in(small, small.spec("postgresql", 3.0, 5), tmp_path / "run")
+    small = PostgresTde(scale=1, clients=2, duration=1.0, mechanisms=("none",))
+    spec = msgspec.structs.replace(small.spec("postgresql", 2.0, 5), mode="quick", sessions=1)
+    result, directory = replicate.run_in(small, spec, tmp_path / "run")
     kept = record.read_study(directory)
     assert kept is not None
     assert "ended with status 1" in kept.reason

@@ -80,8 +80,8 @@ def unequal_work(printed: Mapping[tuple[str, str], published.Arm], claims: Mappi
 def two_pairs(other: published.Arm, claims: Mapping[str, float]) -> str:
     """One server, several results."""
     return (
-        f"{claims['edb_pairs_of_figures']:.0f} different pairs of figures are printed for EnterpriseDB; beside ours stands that of "
-        f"its table, {other.tps:,.1f} TPS and {other.latency_average_ms:.1f} ms."
+        f"For EnterpriseDB {claims['edb_pairs_of_figures']:.0f} different pairs of figures are printed; the one shown above is "
+        f"{other.tps:,.1f} TPS and {other.latency_average_ms:.1f} ms."
     )
 
 
@@ -166,12 +166,13 @@ def first_seconds(printed: Mapping[tuple[str, str], published.Arm], claims: Mapp
         f"{claims['fall_s']:.0f} s: a disk whose cache fills, or a checkpoint."
     )
     if plain.seconds < claims["fall_s"]:
-        text += " The arms without TDE were over by then."
+        text += " The arms without TDE were over by then, so by these figures it is the arm with TDE"
         if claims["tps_first_second"] >= plain.tps:
             text += (
-                f" In its first second this arm, {claims['tps_first_second']:,.0f} TPS, was no slower than the arm without TDE in all "
-                f"of its time, {plain.tps:,.0f}."
+                f": in its first second it was no slower than the arm without TDE in all of its time, {plain.tps:,.0f} TPS, and what "
+                "came after the first second was measured in one arm alone"
             )
+        text += "."
     said = [
         f"{name} {spell(arm)} {fmean(rates[:EDGE_SECONDS]):,.0f} and {fmean(rates[-EDGE_SECONDS:]):,.0f}"
         for (name, arm), run in here.items()
