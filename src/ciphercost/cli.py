@@ -349,28 +349,41 @@ def run(targets: tuple[str, ...], print_spec: bool, **given: Any) -> None:
     _run(made, given)
 
 
+STUDY_OPTIONS = ("scale", "duration", "clients", "bindir")
+"""Of `replicate`: what only some studies have."""
+
+
 @cli.command()
 @click.argument("study", metavar="STUDY|all")
 @options(
     click.option("--engine", metavar="ENGINE", help="Another server than the study's own. [default: the study's]"),
     click.option("--time", "time_", metavar="DURATION", help="Load of each operation by our method. [default: 60s]"),
+    click.option("--scale", type=int, metavar="N", help="Of the data, where the study has one. [default: the study's]"),
+    click.option(
+        "--duration", metavar="DURATION", help="Of a run as published, where it is timed. [default: the study's]"
+    ),
+    click.option("--clients", type=int, help="Connections, where the study has several. [default: the study's]"),
+    click.option("--bindir", metavar="DIR", help="postgres-tde: binaries of a server that has TDE."),
     *OUTPUT[1:],
 )
 def replicate(study: str, engine: str | None, **given: Any) -> None:
     """Run a published study again.
 
-    As it was published, and by our method; three columns side by side. The published procedure takes two thirds of --time beside it.
+    As it was published, and by our method; three columns side by side. The published procedure takes --duration for each of its
+    runs; where it is not timed, two thirds of --time beside it.
     """
     from ciphercost import replicate as replicate_
     from ciphercost import spec
 
-    chosen = replicate_.chosen(study)
+    if given["duration"]:
+        given["duration"] = spec.duration(given["duration"], "--duration")
+    chosen = replicate_.chosen(study, {name: given[name] for name in STUDY_OPTIONS if given[name] is not None})
     if study == "all" and (given["output"] or given["json_"]):
         raise UsageError(
             "replicate all makes a run for each study: -o and --json name one; replicate one study at a time"
         )
-    seconds = spec.duration(given["time_"]) if given["time_"] else replicate_.DEFAULT_SECONDS
-    specs = [(each, each.spec(engine or each.engine, seconds, given["seed"])) for each in chosen]
+    seconds = spec.duration(given["time_"]) if given["time_"] else 0.0
+    specs = [(each, each.spec(engine or each.engine, seconds or each.seconds, given["seed"])) for each in chosen]
     status = 0
     for each, made in specs:
         if _measure(given, partial(replicate_.run_in, each, made), replicate_.failed):

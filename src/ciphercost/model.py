@@ -332,6 +332,8 @@ class StudyRun(msgspec.Struct, frozen=True, omit_defaults=True):
     series: dict[str, list[float]]
     """What was measured, by name, in order, e.g. seconds of each iteration."""
     host: list[HostSample] = []
+    mechanism: str = ""
+    """What encrypts this pair of arms, where the procedure is run on several."""
 
 
 class StudyRecord(msgspec.Struct, omit_defaults=True):
@@ -344,8 +346,12 @@ class StudyRecord(msgspec.Struct, omit_defaults=True):
     version: str = ""
     arms: list[str] = []
     """In the order that they were run: the second begins when the first has ended."""
+    mechanisms: list[str] = []
+    """Where the procedure is run on several pairs of arms: what encrypts each. A pair's number, from 1, is its proofs' session."""
     settings: dict[str, float] = {}
     """Rows, iterations, queries of the published run, seconds between two host samples."""
+    tools: dict[str, str] = {}
+    """Programs that the procedure ran, and their versions."""
     encryption: dict[str, str] = {}
     proofs: list[Proof] = []
     runs: list[StudyRun] = []

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from ciphercost import pipeline, prove, provision, studies
 from ciphercost.agent import Agent
-from ciphercost.errors import CiphercostError, Unproven, UsageError
+from ciphercost.errors import CiphercostError, MissingServer, RunError, Unproven, UsageError
 from ciphercost.guard import Guard
-from ciphercost.model import Result, Spec, StudyRun
+from ciphercost.model import CellSpec, Result, Spec, StudyRecord, StudyRun
 from ciphercost.record import Record
 from ciphercost.studies import Stage, Study
 from ciphercost.watch import Watcher
 
-DEFAULT_SECONDS = 60.0
-"""Load of each operation by our method."""
 
-
-def chosen(name: str) -> list[Study]:
-    """The study of that name, or `all`. Raises UsageError with the nearest name."""
-    return [studies.get(each) for each in studies.names()] if name == "all" else [studies.get(name)]
+def chosen(name: str, given: Mapping[str, Any] | None = None) -> list[Study]:
+    """The study of that name with these of its options, or `all`, each with those it has. Raises UsageError with the nearest name."""
+    given = given or {}
+    if name != "all":
+        return [studies.get(name).configured(given)]
+    every = [studies.get(each) for each in studies.names()]
+    if unknown := [option for option in given if not any(option in each.options for each in every)]:
+        every[0].configured(dict.fromkeys(unknown))
+    return [each.configured({key: given[key] for key in given if key in each.options}) for each in every]
 
 
 def run_in(
@@ -35,41 +40,73 @@ def as_published(
     study: Study, seconds: float, record: Record, run_guard: Guard, scratch: Path, watcher: Watcher
 ) -> None:
     """The published procedure, on arms that are proven first, as the study's own were not. What went wrong is written into its record."""
-    cells = record.facts.cells
-    kept = study.begin(cells[0].spec.engine)
+    kept = study.begin(record.facts.cells[0].spec.engine)
     record.save_study(kept)
+
+    watcher.say(f"{study.name} as published: about {seconds:.0f} s; then by our own method")
+    cells = study.procedure_cells(kept.engine)
+    reasons = []
+    for number, cell in enumerate(cells, start=1):
+        place = _Place(record, run_guard, scratch, watcher, number, seconds / len(cells))
+        try:
+            _pair(study, cell, kept, place)
+        except UsageError as error:
+            if len(cells) == 1:
+                raise
+            reasons.append((cell.mechanism, str(error)))
+        except Unproven as error:
+            reasons.append((cell.mechanism, f"not proven: {error}"))
+        except OSError as error:
+            where = f": {error.filename}" if error.filename else ""
+            reasons.append((cell.mechanism, f"{error.strerror or error}{where}; is the disk full?"))
+        except CiphercostError as error:
+            reasons.append((cell.mechanism, str(error)))
+        kept.reason = "; ".join(f"{name}: {reason}" if len(cells) > 1 else reason for name, reason in reasons)
+        record.save_study(kept)
+    kept.complete = not reasons
+    record.save_study(kept)
+    if kept.reason:
+        watcher.say(f"{study.name} as published: {kept.reason}")
+
+
+class _Place(NamedTuple):
+    """Where one pair of arms is made, and how long it may take."""
+
+    record: Record
+    guard: Guard
+    scratch: Path
+    watcher: Watcher
+    number: int
+    seconds: float
+
+
+def _pair(study: Study, cell: CellSpec, kept: StudyRecord, place: _Place) -> None:
+    """The procedure on one pair of arms, proven first; the pair's number is its proofs' session. Raises RunError, UsageError."""
+    record, number = place.record, place.number
 
     def keep(run: StudyRun) -> None:
         kept.runs.append(run)
         record.save_study(kept)
 
-    watcher.say(f"{study.name} as published: about {seconds:.0f} s; then by our own method")
-    cell = study.procedure_cell(kept.engine)
-    shared = provision.Shared(scratch / "secrets" / "study")
-    try:
-        with (
-            provision.bench(cell, run_guard, scratch, record.logs, len(cells), shared) as bench,
-            shared.session(),
-            Agent(log=record.logs / "agent.log") as agent,
-        ):
-            twins = bench.twins(1, set(), set())
-            kept.version = bench.installation.version
-            kept.proofs, connected = prove.prove(bench.engine, bench.mechanism, twins, agent, 1)
-            kept.encryption = prove.negotiated(connected)
-            prove.require(kept.proofs, bench.mechanism)
-            study.procedure(Stage(bench, twins, agent, kept, seconds, watcher.say, keep))
-            kept.complete = True
-    except UsageError:
-        raise
-    except Unproven as error:
-        kept.reason = f"not proven: {error}"
-    except OSError as error:
-        kept.reason = f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}; is the disk full?"
-    except CiphercostError as error:
-        kept.reason = str(error)
-    record.save_study(kept)
-    if kept.reason:
-        watcher.say(f"{study.name} as published: {kept.reason}")
+    shared = provision.Shared(place.scratch / "secrets" / f"study-{number}")
+    directory_number = len(record.facts.cells) + number - 1
+    with (
+        provision.bench(cell, place.guard, place.scratch, record.logs, directory_number, shared) as bench,
+        shared.session(),
+        Agent(log=record.logs / "agent.log") as agent,
+    ):
+        twins = bench.twins(number, set(), set())
+        kept.version = kept.version or bench.installation.version
+        proofs, connected = prove.prove(bench.engine, bench.mechanism, twins, agent, number)
+        kept.proofs += proofs
+        kept.encryption = kept.encryption or prove.negotiated(connected)
+        record.save_study(kept)
+        prove.require(proofs, bench.mechanism)
+        try:
+            study.procedure(Stage(bench, twins, agent, kept, place.seconds, place.watcher.say, keep))
+        except MissingServer as error:
+            # A program of the procedure's own: our method needs none of it.
+            raise RunError(str(error)) from None
 
 
 def failed(result: Result) -> bool:

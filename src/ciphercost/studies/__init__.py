@@ -9,13 +9,13 @@ import csv
 import importlib
 import pkgutil
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from importlib import resources
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ciphercost import engines, mechanisms
+from ciphercost import engines, mechanisms, workloads
 from ciphercost.errors import UsageError, nearest
 from ciphercost.model import Cell, CellSpec, Spec, StudyRecord, StudyResult, StudyRun
 
@@ -51,14 +51,26 @@ class Study(ABC):
     engines: tuple[str, ...]
     operations: tuple[str, ...]
     """Each of them is a workload too: STUDY/OPERATION."""
+    options: tuple[str, ...] = ()
+    """What `configured` takes, by the names of the command line: `scale`, `duration`, …"""
+    seconds: float = 60.0
+    """Load of each operation by our method, where nothing else is asked for."""
+
+    def configured(self, given: Mapping[str, Any]) -> Study:
+        """This study, with these of its options in the place of its own. Raises UsageError."""
+        for name in given:
+            if name not in self.options:
+                having = [each for each in names() if name in get(each).options]
+                raise UsageError(f"study {self.name} has no --{name}; {', '.join(having) or 'no study'} has")
+        return self
 
     @abstractmethod
     def spec(self, engine: str, time: float, seed: int) -> Spec:
         """The study's operations as cells, to be measured by our method for `time` seconds each."""
 
     @abstractmethod
-    def procedure_cell(self, engine: str) -> CellSpec:
-        """What the procedure's server is, and what it holds."""
+    def procedure_cells(self, engine: str) -> list[CellSpec]:
+        """What the procedure's servers are, and what they hold: a cell for each pair of arms that it is run on."""
 
     @abstractmethod
     def procedure_seconds(self, time: float) -> float:
@@ -75,6 +87,14 @@ class Study(ABC):
     @abstractmethod
     def compare(self, record: StudyRecord, cells: list[Cell]) -> StudyResult:
         """Published, repeated, and measured by our method, side by side. Pure: reads the record only."""
+
+    def workload(self, operation: str) -> workloads.Workload:
+        """One operation by itself, as a workload. Raises UsageError with the nearest name."""
+        whole = workloads.read(self.file("workload.toml"), self.name)
+        known = {each.name: each for each in whole.transaction}
+        if operation not in known:
+            raise UsageError(f"study {self.name} has no workload '{operation}': {nearest(operation, known)}")
+        return msgspec.structs.replace(whole, transaction=[known[operation]], name=f"{self.name}/{operation}")
 
     def file(self, name: str) -> str:
         """Text of one of the study's own files."""

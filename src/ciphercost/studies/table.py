@@ -9,6 +9,8 @@ from ciphercost.reports.terminal import decimals_of_width, wrap
 
 LABEL, COLUMN, LAST = 20, 17, 26
 NOT_PUBLISHED = "not published"
+COUNT = "count"
+"""A unit that is none: whole numbers."""
 
 
 def render(study: StudyResult) -> str:
@@ -39,12 +41,13 @@ def rows(figures: list[StudyFigure]) -> Iterator[str]:
     by_arm = {each.arm: each for each in figures}
     levels = [by_arm[arm] for arm in ARMS]
     unit = levels[0].unit
-    label = f"  {levels[0].figure}" if levels[0].figure.startswith("%") else f"  {levels[0].figure}, {unit}"
+    bare = levels[0].figure.startswith("%") or unit in ("", COUNT)
+    label = f"  {levels[0].figure}" if bare else f"  {levels[0].figure}, {unit}"
     yield line(
         label,
-        pair([each.published for each in levels]) or NOT_PUBLISHED,
-        pair([each.here for each in levels]) or "-",
-        pair([each.ours for each in levels]) or "-",
+        pair([each.published for each in levels], unit) or NOT_PUBLISHED,
+        pair([each.here for each in levels], unit) or "-",
+        pair([each.ours for each in levels], unit) or "-",
     )
     if cost := by_arm.get("cost"):
         yield line("  encryption costs", percent(cost.published), percent(cost.here), with_interval(cost))
@@ -55,16 +58,16 @@ def line(*parts: str) -> str:
     return f"{label:<{LABEL}}{published:>{COLUMN}}{here:>{COLUMN}}{ours:>{LAST}}".rstrip()
 
 
-def pair(levels: list[float | None]) -> str:
+def pair(levels: list[float | None], unit: str = "") -> str:
     """`31.49 → 31.92`, or nothing where neither arm's level is known."""
     if all(each is None for each in levels):
         return ""
-    return " → ".join("-" if each is None else level(each) for each in levels)
+    return " → ".join("-" if each is None else level(each, unit) for each in levels)
 
 
-def level(value: float) -> str:
+def level(value: float, unit: str = "") -> str:
     """Four digits, as the published tables have them, and two after the point at most."""
-    if value >= 1000:
+    if value >= 1000 or unit == COUNT:
         return f"{value:,.0f}"
     return f"{value:.1f}" if value >= 100 else f"{value:.2f}"
 

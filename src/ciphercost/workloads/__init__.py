@@ -131,11 +131,7 @@ def of_study(study: str, transaction: str) -> Workload:
     """One transaction of a published study's workload, by itself. Raises UsageError with the nearest name."""
     from ciphercost import studies
 
-    whole = read(studies.get(study).file("workload.toml"), study)
-    known = {each.name: each for each in whole.transaction}
-    if transaction not in known:
-        raise UsageError(f"study {study} has no workload '{transaction}': {nearest(transaction, known)}")
-    return msgspec.structs.replace(whole, transaction=[known[transaction]], name=f"{study}/{transaction}")
+    return studies.get(study).workload(transaction)
 
 
 def read(text: str, name: str) -> Workload:

@@ -45,13 +45,15 @@ class MysqlTls(Study):
         ]
         return check(Spec(cells=cells, seed=seed, time=time, sessions=self.sessions, latency=False))
 
-    def procedure_cell(self, engine: str) -> CellSpec:
+    def procedure_cells(self, engine: str) -> list[CellSpec]:
         mechanism = transit(engine)
         # mysqlslap's REQUIRED encrypts and checks nothing.
         factors = {"verify": "require"} if mechanism == "tls" else {}
-        return CellSpec(
-            engine, mechanism, workload=f"{self.name}/select", clients=1, rows=self.table_rows, factors=factors
-        )
+        return [
+            CellSpec(
+                engine, mechanism, workload=f"{self.name}/select", clients=1, rows=self.table_rows, factors=factors
+            )
+        ]
 
     def procedure_seconds(self, time: float) -> float:
         return len(self.operations) * time * 2 / 3

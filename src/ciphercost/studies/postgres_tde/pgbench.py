@@ -1,0 +1,82 @@
+"""pgbench: what pgbench of PostgreSQL 14 to 18 prints -> figures. Pure."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from ciphercost.errors import RunError
+
+_NUMBER = r"(-?nan|-?[\d.]+)"
+_PROGRESS = re.compile(
+    rf"^progress: {_NUMBER} s, {_NUMBER} tps, lat {_NUMBER} ms stddev {_NUMBER}(?:, lag [^,]*)?(?:, (\d+) failed)?",
+    re.MULTILINE,
+)
+_VERSION = re.compile(r"pgbench \((?:PostgreSQL\) )?(\d+[\w.]*)")
+LAST_LINES = 8
+
+
+class Second(msgspec.Struct, frozen=True):
+    """One line of progress (`-P 1`)."""
+
+    at_s: float
+    tps: float
+    latency_ms: float
+    stddev_ms: float
+    failed: int
+
+
+class Report(msgspec.Struct, frozen=True):
+    """One run of pgbench, as it told of it."""
+
+    transactions: int
+    failed: int
+    """Version 14 tells of none: there a transaction that fails ends its client, and with it the run."""
+    latency_average_ms: float
+    latency_stddev_ms: float
+    initial_connection_ms: float
+    tps: float
+    """Without initial connection time."""
+    progress: tuple[Second, ...]
+
+
+def parse(text: str) -> Report:
+    """The figures in all that a run wrote. Raises RunError, with its last lines, where there are none or a client gave up."""
+    if "run was aborted" in text.lower():
+        raise RunError(f"pgbench lost a client, so its figures are of fewer than were asked for:\n{_end(text)}")
+    tps = r"^tps = {} \((?:without initial connection time|excluding connections establishing)\)"
+    return Report(
+        transactions=int(_one(r"^number of transactions actually processed: (\d+)", text)),
+        failed=int(_one(r"^number of failed transactions: (\d+)", text, "0")),
+        latency_average_ms=float(_one(rf"^latency average = {_NUMBER} ms", text)),
+        latency_stddev_ms=float(_one(rf"^latency stddev = {_NUMBER} ms", text)),
+        initial_connection_ms=float(_one(rf"^initial connection time = {_NUMBER} ms", text)),
+        tps=float(_one(tps.format(_NUMBER), text)),
+        progress=tuple(
+            Second(number(at), number(rate), number(latency), number(stddev), int(failed or 0))
+            for at, rate, latency, stddev, failed in _PROGRESS.findall(text)
+        ),
+    )
+
+
+def version(text: str) -> str:
+    """`17.11` of what `pgbench -V` prints; empty where it says something else."""
+    match = _VERSION.search(text)
+    return match[1] if match else ""
+
+
+def number(text: str) -> float:
+    """0 for `nan`: that is what a second without a transaction has for its latency."""
+    return 0.0 if "nan" in text else float(text)
+
+
+def _one(pattern: str, text: str, default: str = "") -> str:
+    match = re.search(pattern, text, re.MULTILINE)
+    if match is None and not default:
+        raise RunError(f"pgbench printed no figures:\n{_end(text)}")
+    return match[1] if match else default
+
+
+def _end(text: str) -> str:
+    return "\n".join(text.strip().splitlines()[-LAST_LINES:])

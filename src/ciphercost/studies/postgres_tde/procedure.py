@@ -1,0 +1,163 @@
+"""procedure: the study as it was run: `pgbench -i -s N`, then `pgbench -c 50 -j 50 -P 1 -T 600`, on one server and then on the other. I/O.
+
+The program is the server's own version's where there is one, since it is a part of what was measured.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+from ciphercost import engines
+from ciphercost.engines import Installation
+from ciphercost.engines.postgresql import major
+from ciphercost.errors import MissingServer, RunError
+from ciphercost.guard import server_user
+from ciphercost.model import StudyRun
+from ciphercost.prove import single
+from ciphercost.quiet import Quiet
+from ciphercost.studies import Stage
+from ciphercost.studies.postgres_tde import pgbench
+
+OPERATION = "tpcb"
+LOAD_SECONDS = 600.0
+"""That `pgbench -i` may take, and as long again for every ten of its scale."""
+END_SECONDS = 300.0
+"""That the last transactions of a run may take after its time is up."""
+ASKED = ("fsync", "synchronous_commit", "full_page_writes", "checkpoint_timeout", "max_wal_size", "shared_buffers")
+"""Settings that decide how much of a transaction reaches the disk, and when."""
+CHECKPOINTS = {
+    True: "SELECT num_timed + num_requested FROM pg_stat_checkpointer",
+    False: "SELECT checkpoints_timed + checkpoints_req FROM pg_stat_bgwriter",
+}
+"""Since the server's start; by whether it is of version 17 or later."""
+
+
+def run(stage: Stage) -> None:
+    """Load and run on the first arm, then on the second. Raises RunError, MissingServer."""
+    program, stage.record.tools["pgbench"] = find(stage.bench.installation)
+    began = time.monotonic()
+    # As published one server was up at a time: the other stands still.
+    with contextlib.closing(Quiet(stage.twins.by_arm)) as quiet:
+        for arm in stage.record.arms:
+            quiet.only(arm)  # type: ignore[arg-type]
+            stage.keep(one(stage, program, arm, time.monotonic() - began))
+
+
+def one(stage: Stage, program: Path, arm: str, started: float) -> StudyRun:
+    """One arm: loaded by pgbench, then under its load."""
+    settings, name = stage.record.settings, stage.bench.mechanism.name
+    scale, length = settings["scale"], settings["duration_s"]
+    load = ["-i", "-s", f"{scale:.0f}"]
+    under = ["-c", f"{settings['clients']:.0f}", "-j", f"{settings['threads']:.0f}", "-P", "1", "-T", f"{length:.0f}"]
+    stage.say(f"as published: {name}, {arm}: pgbench {' '.join(load)}, then {' '.join(under)}")
+    _run(stage, program, arm, "load", load, LOAD_SECONDS * (1 + scale / 10))
+    asked, before = ask(stage, arm), checkpoints(stage, arm)
+    report = pgbench.parse(_run(stage, program, arm, "run", under, length + END_SECONDS))
+    made = series(report) | {"checkpoints": [checkpoints(stage, arm) - before]}
+    return StudyRun(OPERATION, arm, round(started, 3), {**settings, **asked}, made, mechanism=name)
+
+
+def series(report: pgbench.Report) -> dict[str, list[float]]:
+    """What a run told, as the record keeps it. Pure."""
+    whole = {
+        "tps": report.tps,
+        "latency_average_ms": report.latency_average_ms,
+        "latency_stddev_ms": report.latency_stddev_ms,
+        "initial_connection_ms": report.initial_connection_ms,
+        "transactions": float(report.transactions),
+        "failed": float(report.failed),
+    }
+    return {
+        **{name: [value] for name, value in whole.items()},
+        "progress_at_s": [each.at_s for each in report.progress],
+        "progress_tps": [each.tps for each in report.progress],
+        "progress_latency_ms": [each.latency_ms for each in report.progress],
+        "progress_stddev_ms": [each.stddev_ms for each in report.progress],
+        "progress_failed": [float(each.failed) for each in report.progress],
+    }
+
+
+# ── pgbench ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def find(installation: Installation) -> tuple[Path, str]:
+    """(pgbench, its version): beside the server, else of a server of its version, else the PATH's, else any. Raises MissingServer."""
+    own = major(installation.version)
+    others = sorted(engines.get("postgresql").available(), key=lambda each: major(each.version) != own)
+    same = [Path(each.location) / "pgbench" for each in others if major(each.version) == own]
+    rest = [Path(each.location) / "pgbench" for each in others if major(each.version) != own]
+    on_path = [Path(path)] if (path := shutil.which("pgbench")) else []
+    for program in (Path(installation.location) / "pgbench", *same, *on_path, *rest):
+        if found := version_of(program):
+            return program, found
+    raise MissingServer(
+        f"no pgbench beside {installation.location} or on PATH: the published procedure is a run of it. Install it "
+        "(Debian: postgresql-contrib), or `ciphercost install postgresql@17 --source debian`, which brings one."
+    )
+
+
+def version_of(program: Path) -> str:
+    """As it says itself; empty where there is none, or one that does not run here."""
+    try:
+        done = subprocess.run([program, "-V"], capture_output=True, text=True, check=True, timeout=10)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return pgbench.version(done.stdout)
+
+
+def _run(stage: Stage, program: Path, arm: str, what: str, argv: list[str], seconds: float) -> str:
+    """All that one run of it wrote, which is kept in the logs. Raises RunError."""
+    fields = stage.twins.connect[arm]  # type: ignore[index]
+    log = stage.bench.logs / f"pgbench-{stage.bench.mechanism.name}-{arm}-{what}.log"
+    reach = ["-h", str(fields["host"]), "-p", str(fields["port"]), "-U", str(fields["user"])]
+    process = stage.bench.guard.spawn(
+        [program, *reach, *argv, str(fields["database"])],
+        # An argument could be read by everybody.
+        env={"PGPASSWORD": str(fields["password"]), "PGSSLMODE": "disable", "PGGSSENCMODE": "disable"},
+        user=server_user(),
+        log=log,
+    )
+    try:
+        status = process.wait(seconds)
+    finally:
+        process.stop(timeout=1.0)
+    text = log.read_text(errors="replace")
+    if status:
+        last = "\n".join(text.strip().splitlines()[-pgbench.LAST_LINES :])
+        raise RunError(f"{arm} arm: pgbench ended with status {status} (log: {log}):\n{last}")
+    return text
+
+
+# ── what the server says of itself ────────────────────────────────────────────────────────────────────────────────────
+
+
+def query(stage: Stage, arm: str, sql: str) -> list[list[str | None]]:
+    """Of a connection that is closed again, so that none but pgbench's are open under load."""
+    stage.agent.connect("asker", **single(stage.twins.connect[arm]))  # type: ignore[index]
+    rows = stage.agent.query("asker", sql)
+    stage.agent.disconnect("asker")
+    return rows
+
+
+def ask(stage: Stage, arm: str) -> dict[str, float]:
+    """The settings in ASKED: switches as 1 and 0, sizes in bytes, times in seconds."""
+    names = ", ".join(f"'{name}'" for name in ASKED)
+    rows = query(stage, arm, f"SELECT name, setting, coalesce(unit, '') FROM pg_settings WHERE name IN ({names})")
+    return {str(name): value_of(str(value), str(unit)) for name, value, unit in rows}
+
+
+def value_of(text: str, unit: str) -> float:
+    """`on` is 1, 16384 of 8kB is 134217728. Pure."""
+    if not text.lstrip("-").isdigit():
+        return 0.0 if text == "off" else 1.0
+    return float(text) * {"": 1, "s": 1, "kB": 1024, "8kB": 8192, "MB": 1024**2}[unit]
+
+
+def checkpoints(stage: Stage, arm: str) -> float:
+    """Since the server's start."""
+    rows = query(stage, arm, CHECKPOINTS[major(stage.bench.installation.version) >= 17])
+    return float(rows[0][0] or 0)
