@@ -296,7 +296,8 @@ def disk(probe: Probe, arm: Arm) -> tuple[bool, str]:
     """
     assert isinstance(probe.mechanism, AtRest)
     look = probe.look(arm)
-    others = [path for each in probe.twins.by_arm.values() if each.volume for path in each.volume.backing]
+    volumes = [each.volume for each in probe.twins.by_arm.values() if each.volume]
+    others = [path for each in volumes for path in (each.path, *each.backing)]
     found = at_rest(look, probe.mechanism, probe.twins.canary, others)
     passed, detail = judge_disk(found, arm, lambda name: is_temporary(name, look))
     if not passed:

@@ -28,6 +28,8 @@ from ciphercost.guard import Guard, server_user
 RECEIPT = "installation.json"
 MIRROR = "CIPHERCOST_DEBIAN_MIRROR"
 FETCH_SECONDS = 900
+ONLY = "only"
+"""In a root of tools: links to those that it was fetched for."""
 
 
 class Receipt(msgspec.Struct, frozen=True):
@@ -239,6 +241,59 @@ def debian(suite: str, packages: Iterable[str], work: Work) -> None:
         )
         _empty(work.path)
         work.run([*command, '--aptopt=Acquire::Check-Valid-Until "false"', *target], failure)
+
+
+# ── tools ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Tools(msgspec.Struct, frozen=True):
+    """Programs that aren't servers and are fetched together."""
+
+    packages: tuple[str, ...]
+    programs: tuple[str, ...]
+    suite: str
+
+
+TOOLS = {
+    "fuse": Tools(
+        ("gocryptfs", "fuse-overlayfs", "fuse3"),
+        ("usr/bin/gocryptfs", "usr/bin/fuse-overlayfs", "usr/bin/fusermount3"),
+        "trixie",
+    )
+}
+
+
+def tool(name: str, *, fetch: bool = True) -> Path:
+    """This program: in PATH, else fetched before, else (`fetch`) unpacked from Debian into the cache. Raises MissingServer."""
+    if found := shutil.which(name):
+        return Path(found)
+    for group, tools in TOOLS.items():
+        if any(Path(each).name == name for each in tools.programs):
+            kept = cache() / "tools" / f"{group}-debian"
+            if (kept / RECEIPT).exists():
+                return kept / ONLY / name
+            if not fetch:
+                break
+            try:
+                return Path(keep("tools", kept.name, lambda work: _unpack(tools, work)).location) / name
+            except MissingServer as error:
+                packages = " ".join(tools.packages)
+                raise MissingServer(
+                    f"'{name}' was not found, and {error}. Install it: Debian has it in {packages}"
+                ) from None
+    raise MissingServer(f"'{name}' was not found. Install it (Debian: apt-get install {name})")
+
+
+def _unpack(tools: Tools, work: Work) -> Receipt:
+    debian(tools.suite, tools.packages, work)
+    run_in_place(work, tools.programs)
+    # A directory to put into a PATH: the root's own would hide the system's programs behind those of another suite.
+    (work.path / ONLY).mkdir()
+    for program in tools.programs:
+        if not (work.path / program).is_file():
+            raise MissingServer(f"the packages {', '.join(tools.packages)} of {tools.suite} hold no {program}")
+        (work.path / ONLY / Path(program).name).symlink_to(f"../{program}")
+    return Receipt("tools", "", "debian", ONLY)
 
 
 def _empty(directory: Path) -> None:
