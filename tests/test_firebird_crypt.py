@@ -70,7 +70,7 @@ def arms(installation: Installation) -> Iterator[Arms]:
                 look.query(f"INSERT INTO {CANARY_TABLE} VALUES ('{CANARY}')")
                 look.query("CREATE TABLE filling (n INT, t VARCHAR(2000))")
                 look.query(
-                    "INSERT INTO filling SELECT FIRST 12000 A.RDB$TYPE, RPAD(A.RDB$TYPE_NAME, 2000, UUID_TO_CHAR(GEN_UUID())) "
+                    "INSERT INTO filling SELECT FIRST 6000 A.RDB$TYPE, RPAD(A.RDB$TYPE_NAME, 2000, UUID_TO_CHAR(GEN_UUID())) "
                     "FROM RDB$TYPES A CROSS JOIN RDB$TYPES B"
                 )
                 MECHANISM.settled(look)

@@ -155,6 +155,9 @@ pub struct Server {
 pub struct Sqlite {
     pub path: String,
     pub key: Option<String>,
+    /// The key is a passphrase, from which SQLCipher derives the key whenever a database is opened.
+    #[serde(default)]
+    pub passphrase: bool,
     pub reserve: Option<u8>,
     pub pragmas: Option<String>,
 }
@@ -258,15 +261,22 @@ impl Connect {
             Connect::Mysql(_, asked) if asked.search_path.is_some() => {
                 Err(Failure::bad_message("unknown field `search_path`: MySQL's schemas are its databases"))
             }
-            Connect::Sqlite(_, Sqlite { key: Some(key), reserve, .. }) => {
-                if key.len() != 64 || !key.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-                    return Err(Failure::bad_message("key: must be 64 hexadecimal digits"));
+            Connect::Sqlite(_, Sqlite { key: Some(key), passphrase, reserve, .. }) => {
+                let raw = key.len() == 64 && key.bytes().all(|byte| byte.is_ascii_hexdigit());
+                match passphrase {
+                    false if !raw => return Err(Failure::bad_message("key: must be 64 hexadecimal digits")),
+                    // SQLCipher would take it for a raw key.
+                    true if key.is_empty() || key.starts_with("x'") => {
+                        return Err(Failure::bad_message("key: must be a passphrase, and not begin with x'"));
+                    }
+                    _ => (),
                 }
                 match reserve {
                     Some(_) => Err(Failure::bad_message("reserve: only without key; SQLCipher reserves by itself")),
                     None => Ok(()),
                 }
             }
+            Connect::Sqlite(_, Sqlite { passphrase: true, .. }) => Err(Failure::bad_message("missing field `key`")),
             Connect::Firebird(_, asked) => match asked.plugins().find(|name| !wirecrypt::PLUGINS.contains(name)) {
                 None if asked.plugins().next().is_some() => Ok(()),
                 unknown => Err(Failure::bad_message(format!(

@@ -115,6 +115,40 @@ fn a_wrong_key_a_missing_key_and_a_needless_key_are_refused() {
 }
 
 #[test]
+fn a_passphrase_opens_what_it_made_and_no_other_does() {
+    let folder = Folder::new("passphrase");
+    let mut agent = greeted();
+    let fast = "PRAGMA kdf_iter=1000";
+    let given = |key: &str, pragmas: &str| json!({"key": key, "passphrase": true, "pragmas": pragmas});
+    let made = connect(&mut agent, "made", &folder, given("it's a \"phrase\"", fast));
+    assert_eq!(made["encrypted"], true, "{made}");
+    assert_eq!(query(&mut agent, "made", FILL)["type"], "rows");
+    assert!(!folder.sees_canary());
+    let again = connect(&mut agent, "again", &folder, given("it's a \"phrase\"", fast));
+    assert_eq!(again["type"], "connected", "{again}");
+    for (key, pragmas) in [("its a phrase", fast), ("it's a \"phrase\"", "PRAGMA kdf_iter=1001")] {
+        let refused = connect(&mut agent, "other", &folder, given(key, pragmas));
+        assert_eq!(refused["code"], "connect", "{refused}");
+    }
+    for wrong in [json!({"passphrase": true}), given("", fast), given("x'00'", fast)] {
+        assert_eq!(connect(&mut agent, "wrong", &folder, wrong)["code"], "bad-message");
+    }
+}
+
+#[test]
+fn the_cipher_names_what_authenticates_pages_and_nothing_where_nothing_does() {
+    let mut agent = greeted();
+    for (pragma, cipher) in [
+        ("PRAGMA cipher_use_hmac=OFF", "AES-256-CBC"),
+        ("PRAGMA cipher_hmac_algorithm=HMAC_SHA1", "AES-256-CBC HMAC_SHA1"),
+    ] {
+        let folder = Folder::new(if cipher.len() > 11 { "hmac" } else { "bare" });
+        let connected = connect(&mut agent, "arm", &folder, json!({"key": KEY, "pragmas": pragma}));
+        assert_eq!(connected["cipher"], cipher, "{connected}");
+    }
+}
+
+#[test]
 fn each_operation_opens_a_database_of_its_own_where_asked() {
     let (keyed, mut agent) = (Folder::new("per-request"), greeted());
     connect(&mut agent, "loader", &keyed, json!({"key": KEY}));

@@ -70,7 +70,8 @@ impl SqliteConnection {
         self.database = Some(database);
         let failed = |failure: Failure| Failure::connect(format!("{}: {}", asked.path, failure.text));
         if let Some(key) = &asked.key {
-            self.run(&format!("PRAGMA key = \"x'{key}'\"")).map_err(failed)?;
+            let key = if asked.passphrase { format!("'{}'", key.replace('\'', "''")) } else { format!("\"x'{key}'\"") };
+            self.run(&format!("PRAGMA key = {key}")).map_err(failed)?;
         }
         if let Some(pragmas) = &asked.pragmas {
             self.run(pragmas).map_err(failed)?;
@@ -115,7 +116,10 @@ impl SqliteConnection {
                 line.and_then(|line| line.split('=').nth(1)).unwrap_or("").trim_matches([' ', ';']).to_string()
             };
             connected.protocol = "sqlcipher".into();
-            connected.cipher = format!("AES-256-CBC {}", setting("cipher_hmac_algorithm"));
+            connected.cipher = match setting("cipher_use_hmac").as_str() {
+                "0" => "AES-256-CBC".into(),
+                _ => format!("AES-256-CBC {}", setting("cipher_hmac_algorithm")),
+            };
             connected.library += &format!(", {}", fact("PRAGMA cipher_provider_version")?);
         }
         Ok(connected)
