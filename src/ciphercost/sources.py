@@ -17,6 +17,7 @@ import sys
 import tarfile
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -275,7 +276,7 @@ def tool(name: str, *, fetch: bool = True) -> Path:
             if not fetch:
                 break
             try:
-                return Path(keep("tools", kept.name, lambda work: _unpack(tools, work)).location) / name
+                return Path(keep("tools", kept.name, partial(_unpack, tools)).location) / name
             except MissingServer as error:
                 packages = " ".join(tools.packages)
                 raise MissingServer(
