@@ -12,10 +12,10 @@ from ciphercost.engines import Installation
 from ciphercost.engines.postgresql import ENGINE, PAGE
 from ciphercost.errors import MissingServer, RunError, UsageError
 from ciphercost.mechanisms import pg_tde
-from ciphercost.mechanisms._postgresql import judge_pages, module, pages
+from ciphercost.mechanisms._postgresql import environment, judge_pages, module, pages
 from ciphercost.mechanisms._rest import KeyState, Look
 from ciphercost.mechanisms.pg_tde import MECHANISM, NAME_BYTES, altered, statements
-from vendor_servers import House, house, mode, need, proven, told
+from vendor_servers import House, house, mode, need, proven, told, vendor
 
 V2_2 = {
     "pg_tde_add_database_key_provider_file": "provider_name text, file_path text",
@@ -206,6 +206,16 @@ def stock(home: House, require_postgresql: Installation) -> Iterator[Look]:
 
 def test_the_plain_arm_is_plain(stock: Look) -> None:
     assert MECHANISM.status(stock) == (True, "pg_tde.wal_encrypt is not there; the extension is not there")
+
+
+def test_a_servers_own_environment_decides_which_instructions_it_uses(
+    home: House, require_postgresql: Installation
+) -> None:
+    rest = home.rest("cybertec-tde", require_postgresql)
+    with home.up(rest, "plain", {"env:OPENSSL_ia32cap": "~0x200000200000000:~0x60000000000"}) as look:
+        assert environment(look.server.pid)["OPENSSL_ia32cap"].startswith("~0x2")
+        assert vendor("cybertec-tde").implementation(look)["cipher"] == "AES-128"
+    assert environment(0) == {}
 
 
 def test_pages_in_clear_are_told_from_encrypted_ones(stock: Look) -> None:

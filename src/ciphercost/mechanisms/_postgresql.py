@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ciphercost import crypto
 from ciphercost.engines.postgresql import PAGE
 from ciphercost.errors import MissingServer, UsageError
 from ciphercost.guard import hand_over
@@ -90,6 +91,17 @@ class VendorTde(AtRest):
         return judge_pages(look.arm, file, pages(look.volume.path / file))
 
     @abstractmethod
+    def cipher(self, rest: Rest) -> str:
+        """What encrypts what, for people."""
+
+    def implementation(self, look: Look) -> dict[str, str]:
+        """All three do it with the OpenSSL that the server has loaded."""
+        return {
+            "cipher": self.cipher(look.rest),
+            **crypto.by_library(look.server.library, environment(look.server.pid)),
+        }
+
+    @abstractmethod
     def key_file(self, rest: Rest) -> Path:
         """The file in `secrets` without which the encrypted arm has no key."""
 
@@ -144,6 +156,15 @@ def _library_places(bindir: Path) -> Iterator[Path]:
     real = bindir.resolve().parent
     for pattern in ("lib", "lib64", "lib/postgresql", "lib/pgsql", "lib64/pgsql", "lib/*/postgresql"):
         yield from sorted(real.glob(pattern))
+
+
+def environment(pid: int) -> dict[str, str]:
+    """What a process was started with; nothing where that can't be read."""
+    try:
+        text = Path(f"/proc/{pid}/environ").read_text(errors="replace")
+    except OSError:
+        return {}
+    return dict(each.split("=", 1) for each in text.split("\0") if "=" in each)
 
 
 # ── keys ──────────────────────────────────────────────────────────────────────────────────────────────────────────────

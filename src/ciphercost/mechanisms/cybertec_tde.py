@@ -93,8 +93,8 @@ class CybertecTde(VendorTde):
         match = re.search(r"^Data encryption:\s*(.*?)\s*$", text, re.MULTILINE)
         return match[1] if match else ""
 
-    def implementation(self, look: Look) -> dict[str, str]:
-        return {"cipher": f"AES-{look.rest.factors['bits']}", "implementation": look.server.library}
+    def cipher(self, rest: Rest) -> str:
+        return f"AES-{rest.factors['bits']}"
 
 
 def unfit(directory: Path) -> str:

@@ -72,12 +72,9 @@ class EdbTde(VendorTde):
         on = said != "0"
         return on is there is (look.arm == "encrypted"), words
 
-    def implementation(self, look: Look) -> dict[str, str]:
-        bits = look.rest.factors["bits"]
-        return {
-            "cipher": f"AES-{bits}-XTS (data), AES-{bits}-CTR (write-ahead log), AES-{bits}-CBC (other temporary files)",
-            "implementation": look.server.library,
-        }
+    def cipher(self, rest: Rest) -> str:
+        bits = rest.factors["bits"]
+        return f"AES-{bits}-XTS (data), AES-{bits}-CTR (write-ahead log), AES-{bits}-CBC (other temporary files)"
 
 
 def wrapping(password: Path) -> tuple[str, str]:

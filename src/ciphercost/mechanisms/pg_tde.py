@@ -144,24 +144,22 @@ class PgTde(VendorTde):
             return log == "on", words
         return log != "on", f"{words}, as asked: the write-ahead log is in clear"
 
+    def cipher(self, rest: Rest) -> str:
+        bits = rest.factors["cipher"].removeprefix("aes_")
+        log = f", AES-{bits}-CTR (write-ahead log)" if rest.factors["wal"] == "on" else ""
+        return f"AES-{bits}-CBC (tables){log}"
+
     def implementation(self, look: Look) -> dict[str, str]:
-        bits = look.rest.factors["cipher"].removeprefix("aes_")
-        log = f", AES-{bits}-CTR (write-ahead log)" if look.rest.factors["wal"] == "on" else ""
-        return {
-            "cipher": f"AES-{bits}-CBC (tables){log}",
-            "implementation": look.server.library,
-            "pg_tde": _version(look),
-            "library_in_plain_arm": "loaded" if look.rest.factors["preload"] == "both" else "not loaded",
-        }
+        plain = "loaded" if look.rest.factors["preload"] == "both" else "not loaded"
+        return super().implementation(look) | {"pg_tde": _version(look), "pg_tde_in_plain_arm": plain}
 
     def findings(self, rest: Rest) -> list[Finding]:  # noqa: ARG002
         text = (
             "catalogs are not encrypted: names of tables and columns, and in pg_statistic the most common values and the "
             "histogram of every column that was analyzed, lie on the disk in clear"
         )
-        return [
-            Finding("catalogs-in-clear", "medium", text, "ALTER TABLE … ALTER COLUMN … SET STATISTICS 0, then ANALYZE")
-        ]
+        closes = "ALTER TABLE … ALTER COLUMN … SET STATISTICS 0 for such columns, before they are first analyzed"
+        return [Finding("catalogs-in-clear", "medium", text, closes)]
 
     def advice(self, place: str) -> str:
         if "pg_wal" in place:
