@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ciphercost import sources
 from ciphercost.engines import Installation, Server
+from ciphercost.engines._mysql import spills
 from ciphercost.engines._mysql.family import Family, accounts, share
 from ciphercost.engines._network import own_file
 from ciphercost.errors import MissingServer, UsageError
@@ -52,6 +53,9 @@ class Mariadb(Family):
     programs = ("mariadbd", "mysqld")
     suites = MappingProxyType({"10.11": "bookworm", "11.8": "trixie"})
     packages = ("mariadb-server", "mariadb-client-core")
+    # Nothing brings a temporary table to the disk but that the pool has no room for it.
+    to_disk = ("SET SESSION tmp_memory_table_size = 0", spills.beyond_the_pool())
+    variables = "SELECT LOWER(VARIABLE_NAME), VARIABLE_VALUE FROM information_schema.GLOBAL_VARIABLES"
     tls_witness = (
         "SELECT IF(c.VARIABLE_VALUE = '', 'f', 't'), v.VARIABLE_VALUE, c.VARIABLE_VALUE "
         "FROM information_schema.SESSION_STATUS c JOIN information_schema.SESSION_STATUS v "

@@ -18,6 +18,13 @@ if TYPE_CHECKING:
 
 GROUPS = ("p256", "p384")
 """The server names these itself, and takes no others, not even from OpenSSL's configuration."""
+WANT_A_KEY = (
+    "innodb-redo-log-encrypt",
+    "innodb-undo-log-encrypt",
+    "binlog-encryption",
+    "default-table-encryption",
+)
+"""Settings that can't hold while a cluster is made: the data directory must be empty then, and it is where the keyring is named."""
 
 
 class Mysql(Family):
@@ -29,6 +36,10 @@ class Mysql(Family):
     packages = ("mysql-server-core", "mysql-client-core")
     caches_logins = True  # caching_sha2_password: without TLS the first login after a start is an RSA exchange
     own_settings = MappingProxyType({"mysqlx": "OFF", "secure-file-priv": "NULL"})
+    temporary = (*Family.temporary, "data/#innodb_temp/*")
+    # An idle server brings all that is in its pool to the disk.
+    to_disk = ("SET SESSION big_tables = ON", "SELECT SLEEP(3)")
+    variables = "SELECT LOWER(VARIABLE_NAME), VARIABLE_VALUE FROM performance_schema.global_variables"
     tls_witness = (
         "SELECT IF(c.VARIABLE_VALUE = '', 'f', 't'), v.VARIABLE_VALUE, c.VARIABLE_VALUE "
         "FROM performance_schema.session_status c JOIN performance_schema.session_status v "
@@ -42,6 +53,16 @@ class Mysql(Family):
                 f"mysql can't agree on the group {group}: its server offers {' and '.join(GROUPS)} alone. "
                 "Use one of them, or leave group out."
             )
+
+    def initialise(
+        self,
+        installation: Installation,
+        directory: Path,
+        guard: Guard,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        given = {name: value for name, value in (settings or {}).items() if name not in WANT_A_KEY}
+        super().initialise(installation, directory, guard, given)
 
     def make(
         self,

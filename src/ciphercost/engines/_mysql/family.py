@@ -14,7 +14,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ciphercost import sources
-from ciphercost.engines import Engine, Installation, Server
+from ciphercost.engines import Engine, Installation, Server, Spill
+from ciphercost.engines._mysql import spills
 from ciphercost.engines._mysql.greeting import greeting
 from ciphercost.engines._mysql.running import RunningServer, parse
 from ciphercost.engines._network import PASSWORD_FILE, StartedServer, own_file
@@ -34,6 +35,9 @@ MARK_TABLE = "ciphercost_made_by"
 """In a database of ours on a server that is not: holds the run's id. MySQL has no comments on databases."""
 DEFAULT_CONNECTIONS = 151
 """`max_connections` of both."""
+
+SMALLEST_POOL = 5 << 20
+"""Bytes: the least that InnoDB takes."""
 
 SETTINGS = {"bind-address": "127.0.0.1", "socket": "", "skip-name-resolve": "ON"}
 """The same for both arms; an empty socket is none. Whatever isn't named has the server's own default: so flushing at commit,
@@ -105,6 +109,9 @@ class Family(Engine):
     password_from = "MYSQL_PWD"  # noqa: S105 - where it is, not what it is
     has_tls = True
     tls_resumption = True
+    home = "SELECT @@datadir"
+    unlike = ("port", "report_port", "server_uuid", "server_uid", "gtid_executed", "gtid_purged")
+    temporary: tuple[str, ...] = ("tmp/*", "data/ibtmp1")
 
     programs: tuple[str, ...]
     """Names of the server's program, best first."""
@@ -113,6 +120,8 @@ class Family(Engine):
     packages: tuple[str, ...]
     own_settings: Mapping[str, str] = MappingProxyType({})
     """Settings beside the common ones."""
+    to_disk: tuple[str, str]
+    """Two statements: one after which a session's internal temporary tables lie on the disk, one that brings `spills.TABLE` there."""
 
     @abstractmethod
     def make(
@@ -302,6 +311,18 @@ class Family(Engine):
             "tls-version": "TLSv1.2,TLSv1.3",
             **suites,
         }
+
+    # ── at rest ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def spills(self, word: str) -> tuple[Spill, ...]:
+        internal, flush = self.to_disk
+        # The temporary table comes last: what it wrote may outlive its session.
+        return (spills.sort(word), spills.internal_table(word, internal), spills.temporary_table(word, flush))
+
+    def cache_settings(self, size: int, *, direct: bool) -> dict[str, str]:
+        """Never less than InnoDB takes. Without direct I/O data goes through the page cache, whatever the server's default is."""
+        pool = {"innodb-buffer-pool-size": str(max(size, SMALLEST_POOL))} if size else {}
+        return {**pool, "innodb-flush-method": "O_DIRECT" if direct else "fsync"}
 
     # ── a database of our own on a server that is the user's ──────────────────────────────────────────────────────────
 

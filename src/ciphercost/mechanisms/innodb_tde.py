@@ -1,0 +1,237 @@
+"""innodb_tde: MySQL's own encryption: a keyring component, then every tablespace, the redo, undo and binary logs.
+
+Which keyring a server loads is read from files beside its program and its plugins, so both arms run a private copy of the program
+with such files, that send it on to its data directory: there the encrypted arm names a keyring, and the plain arm none.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets as randomness
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from ciphercost.engines import Installation
+from ciphercost.engines._mysql.family import plugins
+from ciphercost.engines._mysql.pages import heads
+from ciphercost.engines._network import own_file
+from ciphercost.errors import MissingServer, RunError
+from ciphercost.mechanisms import Factor
+from ciphercost.mechanisms._rest import AtRest, KeyState, Look, Rest
+from ciphercost.model import Arm, Finding
+
+COMPONENT = "component_keyring_file"
+MANIFEST = "mysqld.my"
+"""Beside the program, and in the data directory."""
+CONFIGURATION = f"{COMPONENT}.cnf"
+"""Beside the component, and in the data directory."""
+NEVER_ENCRYPTED = ("innodb_temporary",)
+"""Tablespaces that the server refuses to encrypt; what they leak is for the proof to find."""
+PAGE_TYPE = slice(24, 26)
+ENCRYPTED_TYPES = {15, 16, 17}
+"""FIL_PAGE_ENCRYPTED, FIL_PAGE_COMPRESSED_AND_ENCRYPTED, FIL_PAGE_ENCRYPTED_RTREE."""
+INDEX_TYPE = 17855
+BINLOG_MAGIC = {"plain": bytes.fromhex("fe62696e"), "encrypted": bytes.fromhex("fd62696e")}
+LOGS = ("innodb_redo_log_encrypt", "innodb_undo_log_encrypt", "binlog_encryption")
+
+
+class InnodbTde(AtRest):
+    name = "innodb-tde"
+    title = "MySQL's InnoDB encryption"
+    engines = ("mysql",)
+    protects = "a stolen disk or copied files; not a login, not temporary tables and sorts, which MySQL writes in clear"
+    factors = (
+        Factor(
+            "logs", ("on", "off"), "encrypt the redo, undo and binary logs too; off leaves the data in them in clear"
+        ),
+    )
+    key_states: tuple[KeyState, ...] = ("missing", "wrong")
+
+    def prepare(self, rest: Rest) -> Installation:
+        """A directory of links to the installation's own, but for a copy of the program and two files that say where to read on."""
+        bindir = Path(rest.installation.location)
+        base, place = bindir.parent, plugins(bindir)
+        if place is None or not (place / f"{COMPONENT}.so").exists():
+            raise MissingServer(
+                f"MySQL {rest.installation.version} in {bindir} has no {COMPONENT}.so, without which it has no keyring. "
+                "Use MySQL 8.0.24 or later, and install the whole server package."
+            )
+        root = rest.secrets.parent / f"mysql-{rest.installation.version}"
+        program, components = root / bindir.name, root / place.relative_to(base)
+        if not (program / MANIFEST).exists():  # another cell of this run may have made it
+            rest.guard.remove(root)
+            _mirror(base, root, [program.relative_to(root), components.relative_to(root)])
+            (program / "mysqld").unlink()
+            shutil.copy(bindir / "mysqld", program / "mysqld")
+            _open(components / CONFIGURATION, {"read_local_config": True})
+            _open(program / MANIFEST, {"read_local_manifest": True})
+        return msgspec.structs.replace(rest.installation, location=str(program))
+
+    def settings(self, arm: Arm, rest: Rest) -> dict[str, str]:
+        if arm == "plain":
+            return {}
+        logs = {name.replace("_", "-"): "ON" for name in LOGS} if rest.factors["logs"] == "on" else {}
+        return {"default-table-encryption": "ON", "table-encryption-privilege-check": "ON", **logs}
+
+    def furnish(self, arm: Arm, directory: Path, rest: Rest) -> None:
+        """Name the keyring where the server looks for it. Every cluster has its own, which the copies of its data share."""
+        if arm == "plain":
+            return
+        keyring = own_file(rest.secrets / f"keyring-{randomness.token_hex(8)}", "")
+        own_file(directory / "data" / CONFIGURATION, json.dumps({"path": str(keyring), "read_only": False}))
+        own_file(directory / "data" / MANIFEST, json.dumps({"components": f"file://{COMPONENT}"}))
+
+    def encrypt(self, look: Look) -> None:
+        """What the server has made before it had a key."""
+        if look.arm == "plain":
+            return
+        look.query("ALTER TABLESPACE mysql ENCRYPTION = 'Y'")
+        look.query("ALTER TABLE sys.sys_config ENCRYPTION = 'Y'")
+        look.query(f"ALTER DATABASE {look.connect['database']} ENCRYPTION = 'Y'")
+
+    def status(self, look: Look) -> tuple[bool, str]:
+        rows = look.query("SELECT STATUS_KEY, STATUS_VALUE FROM performance_schema.keyring_component_status")
+        keyring = {str(name): str(value) for name, value in rows}
+        spaces = {
+            str(name): (kind == "Undo", state == "Y")
+            for name, kind, state in look.query(
+                "SELECT NAME, SPACE_TYPE, ENCRYPTION FROM information_schema.INNODB_TABLESPACES"
+            )
+            if name not in NEVER_ENCRYPTED
+        }
+        switches = dict(zip(LOGS, look.query(f"SELECT {', '.join(f'@@{name}' for name in LOGS)}")[0], strict=True))
+        binlogs = {str(row[0]): row[2] == "Yes" for row in look.query("SHOW BINARY LOGS")}
+        encrypted = look.arm == "encrypted"
+        logs = encrypted and look.rest.factors["logs"] == "on"
+        wrong = [
+            f"the tablespace {name} is {'' if state else 'not '}encrypted"
+            for name, (undo, state) in spaces.items()
+            if state != (logs if undo else encrypted)
+        ]
+        wrong += [f"{name} is {value}" for name, value in switches.items() if (value == "1") != logs]
+        wrong += [
+            f"the {name} is {'' if state else 'not '}encrypted" for name, state in binlogs.items() if state != logs
+        ]
+        active = keyring.get("Component_status") == "Active"
+        if encrypted and not active:
+            wrong.insert(0, f"the keyring component is {keyring.get('Component_status', 'not loaded')}")
+        elif not encrypted and keyring:
+            wrong.insert(0, f"a keyring component is loaded ({keyring.get('Component_status')})")
+        if wrong:
+            return False, "; ".join(wrong[:5])
+        if not encrypted:
+            return (
+                True,
+                f"no keyring; none of {len(spaces)} tablespaces, of the redo, undo and binary logs is encrypted",
+            )
+        covered = "redo, undo and binary logs" if logs else "no logs"
+        whole = [name for name, (undo, _) in spaces.items() if logs or not undo]
+        return (
+            True,
+            f"keyring {keyring['Implementation_name']} is active; {len(whole)} tablespaces and {covered} encrypted",
+        )
+
+    def structure(self, look: Look) -> tuple[bool, str]:
+        """Types of the pages of our tables, and how the binary logs begin."""
+        size = int(str(look.query("SELECT @@innodb_page_size")[0][0]))
+        data = look.volume.path / "data"
+        types: Counter[int] = Counter()
+        for path in sorted((data / str(look.connect["database"])).glob("*.ibd")):
+            types.update(int.from_bytes(head[PAGE_TYPE], "big") for head in heads(path, size, 26) if any(head))
+        encrypted = sum(types[each] for each in ENCRYPTED_TYPES)
+        words = f"{encrypted} pages of type 15, {types[INDEX_TYPE]} of {INDEX_TYPE}"
+        if look.arm == "plain":
+            right = not encrypted and types[INDEX_TYPE] > 0
+        else:
+            right = encrypted > 0 and not types[INDEX_TYPE]
+        if not right:
+            return False, f"the {look.arm} arm's tables have {words}"
+        want: Arm = "encrypted" if look.arm == "encrypted" and look.rest.factors["logs"] == "on" else "plain"
+        magics = {path.name: path.open("rb").read(4) for path in sorted(data.glob("binlog.[0-9]*"))}
+        for name, magic in magics.items():
+            if magic != BINLOG_MAGIC[want]:
+                return False, f"{name} begins with {magic.hex()}, not with {BINLOG_MAGIC[want].hex()}"
+        return True, f"{words}, {len(magics)} binary logs that begin with {BINLOG_MAGIC[want].hex()}"
+
+    def implementation(self, look: Look) -> dict[str, str]:
+        """The ciphers as MySQL's manual has them; none can be chosen."""
+        logs = ", AES-256-CTR (binary log)" if look.rest.factors["logs"] == "on" else ""
+        return {
+            "cipher": f"AES-256-CBC (pages){logs}",
+            "key_wrapping": "AES-256-ECB",
+            "implementation": f"{look.server.library or 'OpenSSL'}, in the server",
+        }
+
+    def rotate(self, look: Look) -> tuple[str, ...]:
+        """New master keys; what they wrap stays as it is, so no page is written anew."""
+        logs = ("ALTER INSTANCE ROTATE BINLOG MASTER KEY",) if look.rest.factors["logs"] == "on" else ()
+        return ("ALTER INSTANCE ROTATE INNODB MASTER KEY", *logs)
+
+    def findings(self, rest: Rest) -> list[Finding]:
+        found = []
+        if rest.factors["logs"] != "on":
+            text = "logs=off: what is written to tables also goes to the redo, undo and binary logs, and there it lies in clear"
+            closes = "logs=on: innodb_redo_log_encrypt, innodb_undo_log_encrypt, binlog_encryption"
+            found.append(Finding("logs-in-clear", "high", text, closes))
+        return found
+
+    def advice(self, place: str) -> str:
+        if "#innodb_temp" in place:
+            return "MySQL encrypts no temporary tablespace: --innodb-temp-tablespaces-dir on an encrypted file system"
+        if "ibtmp" in place:
+            return "MySQL encrypts no temporary tablespace: --innodb-temp-data-file-path on an encrypted file system"
+        if place.endswith(" (deleted)") or "tmp/" in place:
+            return "MySQL encrypts no temporary file: --tmpdir on an encrypted file system, or a sort_buffer_size that sorts fit into"
+        return ""
+
+    @contextmanager
+    def key_taken(self, state: KeyState, rest: Rest, directory: Path) -> Iterator[None]:  # noqa: ARG002
+        keyring = Path(json.loads((directory / "data" / CONFIGURATION).read_text())["path"])
+        kept = keyring.read_text()
+        if not kept:
+            raise RunError(f"the keyring {keyring} is empty: the server keeps its keys elsewhere")
+        try:
+            if state == "missing":
+                keyring.unlink()
+            else:
+                own_file(keyring, _other(kept))
+            yield
+        finally:
+            own_file(keyring, kept)
+
+
+def _other(keyring: str) -> str:
+    """The same keyring with other keys of the same names and lengths."""
+    content = json.loads(keyring)
+    for each in content["elements"]:
+        if each["data_type"] == "AES":
+            each["data"] = randomness.token_hex(len(each["data"]) // 2).upper()
+    return json.dumps(content)
+
+
+def _mirror(base: Path, into: Path, own: list[Path]) -> None:
+    """A directory of links to what `base` holds; the directories `own` (relative), and those above them, are real ones."""
+    into.mkdir(mode=0o755)
+    into.chmod(0o755)  # whatever the umask: the server isn't run by who made it
+    for each in base.iterdir():
+        inner = [path.relative_to(each.name) for path in own if path.parts and path.parts[0] == each.name]
+        if inner:
+            _mirror(each, into / each.name, [path for path in inner if path.parts])
+        else:
+            (into / each.name).symlink_to(each)
+
+
+def _open(path: Path, content: dict[str, bool]) -> None:
+    """Written new, and for everybody to read."""
+    if path.is_symlink():
+        path.unlink()
+    path.write_text(json.dumps(content))
+    path.chmod(0o644)
+
+
+MECHANISM = InnodbTde()

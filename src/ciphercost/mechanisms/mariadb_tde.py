@@ -1,0 +1,210 @@
+"""mariadb_tde: MariaDB's own encryption: keys from a file, then InnoDB's tables and log, Aria's tables, temporary tables and files."""
+
+from __future__ import annotations
+
+import os
+import secrets as randomness
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from ciphercost.engines import Installation
+from ciphercost.engines._mysql.family import plugins
+from ciphercost.engines._mysql.pages import heads
+from ciphercost.engines._network import own_file
+from ciphercost.errors import MissingServer, RunError
+from ciphercost.guard import hand_over
+from ciphercost.mechanisms import Factor
+from ciphercost.mechanisms._rest import AtRest, KeyState, Look, Rest
+from ciphercost.model import Arm, Finding
+
+PLUGIN = "file_key_management"
+KEY_FILE = "mariadb.keys"
+CIPHERS = {"ctr": "AES_CTR", "cbc": "AES_CBC"}
+WORDS = {
+    "ctr": "AES-256-CTR (pages, redo log), AES-256-GCM (temporary files, binary log)",
+    "cbc": "AES-256-CBC",
+}
+"""What the plugin makes of `file_key_management_encryption_algorithm`, by MariaDB's manual."""
+SWITCHES = (
+    "innodb_encrypt_log",
+    "innodb_encrypt_temporary_tables",
+    "encrypt_binlog",
+    "aria_encrypt_tables",
+    "encrypt_tmp_disk_tables",
+    "encrypt_tmp_files",
+)
+THREADS = 2
+"""They convert what is not yet encrypted; where all is, they sleep."""
+TEMPORARY = "innodb_temporary"
+"""A tablespace that has a switch of its own, and isn't listed among the encrypted."""
+SETTLE_SECONDS = 900.0
+BETWEEN_SECONDS = 0.2
+SPACES = """\
+SELECT s.NAME, e.ENCRYPTION_SCHEME, e.MIN_KEY_VERSION, e.KEY_ROTATION_PAGE_NUMBER, e.ROTATING_OR_FLUSHING
+FROM information_schema.INNODB_SYS_TABLESPACES s
+LEFT JOIN information_schema.INNODB_TABLESPACES_ENCRYPTION e ON e.SPACE = s.SPACE"""
+
+
+class MariadbTde(AtRest):
+    name = "mariadb-tde"
+    title = "MariaDB's data-at-rest encryption"
+    engines = ("mariadb",)
+    protects = "a stolen disk or copied files, temporary ones too; not a login, not tables of other engines than InnoDB and Aria"
+    factors = (
+        Factor(
+            "cipher",
+            tuple(CIPHERS),
+            "mode of AES-256",
+            {value.lower().replace("_", "-"): key for key, value in CIPHERS.items()},
+        ),
+    )
+    key_states: tuple[KeyState, ...] = ("missing", "wrong")
+
+    def prepare(self, rest: Rest) -> Installation:
+        """Make the key; the installation can stay where it is, but must have the plugin."""
+        bindir = Path(rest.installation.location)
+        place = plugins(bindir)
+        if place is None or not (place / f"{PLUGIN}.so").exists():
+            raise MissingServer(
+                f"MariaDB {rest.installation.version} in {bindir} has no {PLUGIN}.so, from which it takes its keys. "
+                "Install the whole server package."
+            )
+        _make_keys(rest.secrets)
+        return rest.installation
+
+    def settings(self, arm: Arm, rest: Rest) -> dict[str, str]:
+        if arm == "plain":
+            return {}
+        return {
+            "plugin-load-add": PLUGIN,
+            "file-key-management-filename": str(rest.secrets / KEY_FILE),
+            "file-key-management-encryption-algorithm": CIPHERS[rest.factors["cipher"]],
+            "innodb-encrypt-tables": "FORCE",
+            "innodb-encryption-threads": str(THREADS),
+            **{name.replace("_", "-"): "ON" for name in SWITCHES},
+        }
+
+    def settled(self, look: Look) -> None:
+        if look.arm == "plain":
+            return
+        deadline = time.monotonic() + SETTLE_SECONDS
+        while left := unsettled(look.query(SPACES)):
+            if time.monotonic() >= deadline:
+                raise RunError(
+                    f"MariaDB still encrypts what it has after {SETTLE_SECONDS:g} seconds: {'; '.join(left[:3])}. "
+                    "Its log may say why; innodb_encryption_threads and innodb_encryption_rotation_iops set how fast it is."
+                )
+            time.sleep(BETWEEN_SECONDS)
+
+    def status(self, look: Look) -> tuple[bool, str]:
+        plugin = look.query(
+            "SELECT PLUGIN_NAME, PLUGIN_STATUS FROM information_schema.PLUGINS WHERE PLUGIN_TYPE = 'ENCRYPTION'"
+        )
+        spaces = look.query(SPACES)
+        tables, *values = look.query(f"SELECT @@innodb_encrypt_tables, {', '.join(f'@@{name}' for name in SWITCHES)}")[
+            0
+        ]
+        switches = dict(zip(SWITCHES, values, strict=True))
+        if look.arm == "plain":
+            wrong = [f"the plugin {name} is {state}" for name, state in plugin]
+            wrong += [f"the tablespace {row[0]} is encrypted" for row in spaces if row[1] not in (None, "0")]
+            wrong += [] if tables == "OFF" else [f"innodb_encrypt_tables is {tables}"]
+            wrong += [f"{name} is on" for name, value in switches.items() if value != "0"]
+            said = f"no plugin for keys; none of {len(spaces)} tablespaces and no log is encrypted"
+            return not wrong, "; ".join(wrong[:5]) or said
+        wrong = [] if [PLUGIN, "ACTIVE"] in plugin else [f"the plugin {PLUGIN} is not active"]
+        wrong += [] if tables == "FORCE" else [f"innodb_encrypt_tables is {tables}, not FORCE"]
+        wrong += [f"{name} is off" for name, value in switches.items() if value != "1"]
+        cipher = ""
+        if not wrong:
+            cipher = str(look.query("SELECT @@file_key_management_encryption_algorithm")[0][0])
+            if cipher.upper() != CIPHERS[look.rest.factors["cipher"]]:
+                wrong.append(f"file_key_management_encryption_algorithm is {cipher}")
+        wrong += unsettled(spaces)
+        count = sum(row[0] != TEMPORARY for row in spaces)
+        return not wrong, "; ".join(
+            wrong[:5]
+        ) or f"{PLUGIN} is active ({cipher}); {count} tablespaces encrypted, none in part"
+
+    def structure(self, look: Look) -> tuple[bool, str]:
+        """The version of the key that each page of our tables begins with; the first page of a file has none, empty ones neither."""
+        size = int(str(look.query("SELECT @@innodb_page_size")[0][0]))
+        encrypted = clear = 0
+        for path in sorted((look.volume.path / "data" / str(look.connect["database"])).glob("*.ibd")):
+            for number, head in enumerate(heads(path, size, 38)):
+                if number and any(head):
+                    versioned = any(head[:4])
+                    encrypted, clear = encrypted + versioned, clear + (not versioned)
+        words = f"{encrypted} pages with a key version, {clear} without"
+        passed = (clear > 0 and not encrypted) if look.arm == "plain" else (encrypted > 0 and not clear)
+        return passed, words if passed else f"the {look.arm} arm's tables have {words}"
+
+    def implementation(self, look: Look) -> dict[str, str]:
+        return {
+            "cipher": WORDS[look.rest.factors["cipher"]],
+            "implementation": f"{look.server.library or 'OpenSSL'}, in the server",
+        }
+
+    def findings(self, rest: Rest) -> list[Finding]:  # noqa: ARG002
+        return [
+            Finding(
+                "engine-never-encrypted",
+                "medium",
+                "tables of MyISAM, CSV and Archive are never encrypted, and no setting refuses them; ours are InnoDB's",
+                "ALTER TABLE … ENGINE=InnoDB for each that information_schema.TABLES shows with another; "
+                "enforce_storage_engine=InnoDB for those to come",
+            )
+        ]
+
+    def advice(self, place: str) -> str:
+        if "ibtmp" in place:
+            return "innodb_encrypt_temporary_tables=ON"
+        if "#sql-temptable" in place:
+            return "encrypt_tmp_disk_tables=ON; a table of CREATE TEMPORARY TABLE … ENGINE=MyISAM is never encrypted"
+        if place.endswith((".MYD", ".MYI")):
+            return "MyISAM is never encrypted: ALTER TABLE … ENGINE=InnoDB"
+        if place.endswith(" (deleted)") or "tmp/" in place:
+            return "encrypt_tmp_files=ON"
+        return ""
+
+    @contextmanager
+    def key_taken(self, state: KeyState, rest: Rest, directory: Path) -> Iterator[None]:  # noqa: ARG002
+        path = rest.secrets / KEY_FILE
+        kept = path.read_text()
+        try:
+            if state == "missing":
+                path.unlink()
+            else:
+                own_file(path, _new_key())
+            yield
+        finally:
+            own_file(path, kept)
+
+
+def unsettled(spaces: list[list[str | None]]) -> list[str]:
+    """What of the rows of SPACES isn't encrypted, or not to its end, in words. Pure."""
+    left = []
+    for name, scheme, oldest, rotating, busy in spaces:
+        if name == TEMPORARY:
+            continue
+        if scheme != "1" or oldest in (None, "0") or rotating is not None or busy not in (None, "0"):
+            state = "not encrypted" if scheme != "1" else "still being encrypted"
+            left.append(f"the tablespace {name} is {state}")
+    return left
+
+
+def _make_keys(secrets: Path) -> None:
+    """The file of the run's only key, 256 bits, unless another cell of the run has made it."""
+    with suppress(FileExistsError):
+        with os.fdopen(os.open(secrets / KEY_FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(_new_key())
+        hand_over(secrets / KEY_FILE)
+
+
+def _new_key() -> str:
+    return f"1;{randomness.token_hex(32)}\n"
+
+
+MECHANISM = MariadbTde()
