@@ -201,7 +201,12 @@ def intervals(record: StudyRecord, here: Here, ours: Mapping[str, Cell]) -> str:
         ratio = encrypted / plain
         inside = "inside" if rate.low <= ratio <= rate.high else "outside"
         said.append(f"{name} {percent(ratio)}, {inside} our {percent(rate.low)} to {percent(rate.high)}")
-    return f"{text} Run once as published, TPS change here by: {'; '.join(said)}." if said else text
+    if not said:
+        return text
+    return (
+        f"{text} Run once as published, TPS change here by: {'; '.join(said)}. pgbench shares all cores with its server, as it did in "
+        "the study; ours keeps server and client on cores of their own where there are two."
+    )
 
 
 def on_the_disk(here: Here) -> str:
