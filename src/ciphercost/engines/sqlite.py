@@ -8,11 +8,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciphercost import agent
-from ciphercost.engines import Engine, Installation, Server
+from ciphercost.engines import Engine, Installation, Server, Spill
 from ciphercost.errors import MissingServer, UsageError
 
 if TYPE_CHECKING:
     from ciphercost.guard import Guard
+
+
+PRAGMAS = (
+    "page_size",
+    "journal_mode",
+    "synchronous",
+    "cache_size",
+    "cache_spill",
+    "temp_store",
+    "locking_mode",
+    "auto_vacuum",
+    "encoding",
+    "foreign_keys",
+    "secure_delete",
+    "journal_size_limit",
+    "threads",
+)
+"""Settings of a connection or of the file that SQL can ask for."""
 
 
 class SqliteDirectory(Server):
@@ -35,6 +53,27 @@ class Sqlite(Engine):
     driver = "sqlite"
     dialect = "sqlite"
     embedded = True
+    home = "SELECT file FROM pragma_database_list WHERE name = 'main'"
+    variables = " UNION ALL ".join(f"SELECT '{name}', {name} FROM pragma_{name}" for name in PRAGMAS)
+    temporary = ("etilqs_*",)
+
+    def spills(self, word: str) -> tuple[Spill, ...]:
+        """A sort and a temporary table: as the connection has it (here: in memory), and in files, as many builds have it.
+
+        Files are unlinked as soon as they are made, in SQLITE_TMPDIR, TMPDIR or /var/tmp: outside of the data's own directory.
+        The word is no part of the sort's key.
+        """
+        count = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < {})"
+        rows = f"SELECT n * 7919 % 1000003 AS k, '{word}' AS w FROM c"
+        sort = f"{count.format(250_000)} SELECT k, w FROM ({rows}) ORDER BY k LIMIT 1 OFFSET 249999"
+        table = f"CREATE TEMP TABLE ciphercost_spill AS {count.format(50_000)} {rows}"
+        files = "PRAGMA temp_store = 1"
+        return (
+            Spill("sort", (sort,), during=True),
+            Spill("temporary table", (table,)),
+            Spill("sort where temp_store is files (SQLite's default)", (files, sort), during=True),
+            Spill("temporary table where temp_store is files (SQLite's default)", (files, table)),
+        )
 
     def available(self) -> Iterable[Installation]:
         """The one inside the agent; its version is the agent's to say."""

@@ -2,22 +2,45 @@
 
 from __future__ import annotations
 
+import contextlib
+import mmap
 import os
 import secrets as randomness
 from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
+
+from ciphercost import crypto
 from ciphercost.engines import Engine
-from ciphercost.errors import AgentError
+from ciphercost.errors import AgentError, UsageError
 from ciphercost.mechanisms import Factor
 from ciphercost.mechanisms._rest import AtRest, Look
 from ciphercost.model import Arm
 
 RESERVE = 80
-"""Bytes at the end of each page that SQLCipher keeps for IV (16) and HMAC-SHA512 (64); the plain arm leaves as many unused."""
+"""Bytes at the end of each page that SQLCipher keeps for IV (16) and HMAC-SHA512 (64); the plain arm leaves as many unused.
+Other HMACs, and none, are padded to the same."""
 HMAC = {"sha512": "HMAC_SHA512", "sha256": "HMAC_SHA256", "sha1": "HMAC_SHA1"}
-COMMON = "PRAGMA journal_mode=WAL;PRAGMA synchronous=NORMAL;PRAGMA temp_store=2"
-"""temp_store=2: sorts stay in memory. Files of temporary data are written in clear by SQLCipher."""
+ITERATIONS, FEWEST, MOST = "256000", 1, 100_000_000
+"""Of PBKDF2-HMAC-SHA512; SQLCipher 4's own default."""
+COMMON = "PRAGMA journal_mode=WAL;PRAGMA synchronous=NORMAL;PRAGMA temp_store=2;PRAGMA secure_delete=ON"
+"""temp_store=2: sorts stay in memory. Files of temporary data are written in clear by SQLCipher.
+secure_delete: with a key SQLCipher switches it on, so that what is deleted is overwritten with zeros; so the plain arm has it too."""
+KEY_FILE = "sqlcipher.key"
+CHECKED_BYTES = 256 << 20
+"""The largest file of which every page's HMAC is checked: it takes a second."""
+
+MAGIC = b"SQLite format 3\0"
+WAL_MAGIC = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
+WAL_HEADER, FRAME_HEADER = 32, 24
+
+
+class Tails(msgspec.Struct, frozen=True):
+    """The reserved ends of a file's pages: where SQLCipher puts IV and HMAC, and where SQLite leaves zeros."""
+
+    filled: int
+    empty: int
 
 
 class SqlCipher(AtRest):
@@ -31,32 +54,181 @@ class SqlCipher(AtRest):
             "page_size", ("4096", "1024", "2048", "8192", "16384", "32768", "65536"), "bytes of a page, in both arms"
         ),
         Factor("hmac", (*HMAC, "off"), "authentication of each page"),
+        Factor("kdf", ("raw", "passphrase"), "what a key is made of whenever a database is opened"),
+        Factor("kdf_iter", (), f"rounds of PBKDF2 for a passphrase ({ITERATIONS})"),
     )
 
+    def check(self, factors: Mapping[str, str]) -> dict[str, str]:
+        found = super().check(factors)
+        rounds = found["kdf_iter"]
+        if found["kdf"] == "raw" and rounds:
+            raise UsageError(f"{self.name}: kdf_iter={rounds} counts for a passphrase alone; add kdf=passphrase")
+        if found["kdf"] == "passphrase":
+            found["kdf_iter"] = rounds = rounds or ITERATIONS
+            if not (rounds.isascii() and rounds.isdigit() and FEWEST <= int(rounds) <= MOST):
+                raise UsageError(f"{self.name}: kdf_iter={rounds} is not a number from {FEWEST} to {MOST}")
+        return found
+
     def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:  # noqa: ARG002
-        """The key is random, 256 bits, the same for the whole run, and lives in `secrets`."""
+        """The key is random, 256 bits, the same for the whole run, and lives in `secrets`. As a passphrase it is its digits."""
         factors = self.check(factors)
         if arm == "plain":
             return {"reserve": RESERVE, "pragmas": f"PRAGMA page_size={factors['page_size']};{COMMON}"}
         hmac = "PRAGMA cipher_use_hmac=OFF"
         if factors["hmac"] != "off":
             hmac = f"PRAGMA cipher_use_hmac=ON;PRAGMA cipher_hmac_algorithm={HMAC[factors['hmac']]}"
-        pragmas = f"PRAGMA cipher_page_size={factors['page_size']};{hmac};{COMMON}"
-        return {"key": _key(secrets / "sqlcipher.key"), "pragmas": pragmas}
+        pragmas = f"PRAGMA cipher_page_size={factors['page_size']};{hmac};"
+        key: dict[str, object] = {"key": _key(secrets / KEY_FILE)}
+        if factors["kdf"] == "passphrase":
+            key["passphrase"] = True
+            pragmas += f"PRAGMA kdf_iter={factors['kdf_iter']};"
+        return {**key, "pragmas": f"{pragmas}{COMMON}"}
+
+    # ── witnesses ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def status(self, look: Look) -> tuple[bool, str]:
-        """The library itself: the plain file opens without a key, the encrypted one with its key alone."""
+        """The library itself: the plain file opens without a key; the encrypted one doesn't, and its pages fit the key."""
         if look.arm == "plain" and look.connect.get("key"):
             return False, "the plain arm has a key"
-        name = f"bare-{look.arm}"
-        bare = {field: value for field, value in look.connect.items() if field not in ("key", "pragmas")}
+        opened, words = _opens(look, None)
+        detail = f"without a key: {words}"
+        if look.arm == "plain":
+            return opened, detail
+        if opened:
+            return False, detail
+        authentic, words = _authentic(look)
+        return authentic, "; ".join(part for part in (detail, words) if part)
+
+    def refuses(self, look: Look) -> tuple[bool, str]:
+        """There is no server to start: the file is opened without its key, and with another."""
+        given = str(look.connect.get("key", ""))
+        other = given[:-1] + ("0" if given[-1:] != "0" else "1")
+        tried = {"without a key": _opens(look, None), "with another key": _opens(look, other)}
+        return not any(opened for opened, _ in tried.values()), "; ".join(
+            f"{name}: {words}" for name, (_, words) in tried.items()
+        )
+
+    def structure(self, look: Look) -> tuple[bool, str]:
+        """The database file's first bytes; and of each page, in the file and in its WAL, the end that is reserved."""
+        path = _file(look)
+        page = int(look.rest.factors.get("page_size", "4096"))
         try:
-            look.agent.connect(name, **bare)
-            look.agent.query(name, "SELECT count(*) FROM sqlite_master")
-            look.agent.disconnect(name)
-        except AgentError as error:
-            return look.arm == "encrypted", f"without a key: {error}"
-        return look.arm == "plain", "opens without a key"
+            with path.open("rb") as file:
+                magic = file.read(len(MAGIC)) == MAGIC
+            pages, frames = tails(path, page), tails_in_wal(path.with_name(f"{path.name}-wal"), page)
+        except (OSError, ValueError) as error:
+            return False, f"{path.name} can't be read: {error}"
+        return judge(magic, pages, frames, look.arm)
+
+    def implementation(self, look: Look) -> dict[str, str]:
+        if look.arm == "plain":
+            return {}
+        said = {name: _ask(look, f"PRAGMA {name}") for name in ("cipher_provider", "cipher_provider_version")}
+        settings = dict(
+            line.removeprefix("PRAGMA ").rstrip(";").split(" = ", 1)
+            for line in _ask(look, "PRAGMA cipher_settings").splitlines()
+            if " = " in line
+        )
+        factors = self.check(look.rest.factors)
+        derived = f"PBKDF2 ({settings.get('cipher_kdf_algorithm', '')}, {settings.get('kdf_iter', '')} rounds)"
+        able = crypto.openssl_capabilities()
+        if not look.agent.hello.get("aes"):
+            able = crypto.Capabilities(able.cpu, able.cpu)
+        found = {
+            "implementation": f"{said['cipher_provider_version'] or said['cipher_provider']}, {able.words()}",
+            "sqlcipher": _ask(look, "PRAGMA cipher_version"),
+            "page_size": settings.get("cipher_page_size", ""),
+            "hmac": settings.get("cipher_hmac_algorithm", "") if settings.get("cipher_use_hmac") == "1" else "off",
+            "key_from": "raw" if factors["kdf"] == "raw" else derived,
+        }
+        if warning := able.warning():
+            found["warning"] = warning
+        return found
+
+    def rotate(self, look: Look) -> tuple[str, ...]:
+        """Every page is encrypted anew, in one transaction. The new key is nobody's: the file is not opened again."""
+        new = randomness.token_hex(32)
+        return (f"PRAGMA rekey = '{new}'" if look.connect.get("passphrase") else f"PRAGMA rekey = \"x'{new}'\"",)
+
+    def advice(self, place: str) -> str:
+        return "PRAGMA temp_store=2, which is in force in both arms here" if "etilqs_" in place else ""
+
+
+def judge(magic: bool, pages: Tails, frames: Tails, arm: Arm) -> tuple[bool, str]:
+    """Whether a database file and its WAL are what the arm's name says. Pure.
+
+    `magic`: whether the file begins as every SQLite file does.
+    """
+    detail = f"the file begins {'as' if magic else 'unlike'} a SQLite file"
+    for where, found in (("pages", pages), ("pages in the WAL", frames)):
+        if all_ := found.filled + found.empty:
+            detail += f"; {found.filled} of {all_} {where} end in IV and HMAC"
+    if not pages.filled + pages.empty:
+        return False, f"{detail}; it has no pages"
+    if arm == "plain":
+        return magic and not pages.filled + frames.filled, detail
+    return not magic and not pages.empty + frames.empty, detail
+
+
+def tails(path: Path, page: int) -> Tails:
+    """Of every page of a database file."""
+    return _tails(path, page, 0, page)
+
+
+def tails_in_wal(path: Path, page: int) -> Tails:
+    """Of every page that a WAL holds; its own headers are in clear in either arm. ValueError: that is no WAL."""
+    if not path.exists() or not path.stat().st_size:
+        return Tails(0, 0)
+    with path.open("rb") as file:
+        if file.read(4) not in WAL_MAGIC:
+            raise ValueError("its WAL is none")
+    return _tails(path, page, WAL_HEADER + FRAME_HEADER, FRAME_HEADER + page)
+
+
+def _tails(path: Path, page: int, first: int, step: int) -> Tails:
+    count = {True: 0, False: 0}
+    if path.stat().st_size:
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            for at in range(first, len(content) - page + 1, step):
+                # The IV is there whatever authenticates the page.
+                count[any(content[at + page - RESERVE : at + page])] += 1
+    return Tails(filled=count[True], empty=count[False])
+
+
+def _file(look: Look) -> Path:
+    return Path(str(look.connect["path"]))
+
+
+def _opens(look: Look, key: str | None) -> tuple[bool, str]:
+    """Whether the arm's file opens with this key, or with none; and what the library says."""
+    fields = {name: value for name, value in look.connect.items() if name not in ("key", "passphrase", "pragmas")}
+    if key is not None:
+        fields = {**look.connect, "key": key}
+    fields |= {"connections": 1, "threads": 1}
+    name = f"keys-{look.arm}"
+    try:
+        look.agent.connect(name, **fields)
+        look.agent.query(name, "SELECT count(*) FROM sqlite_master")
+        look.agent.disconnect(name)
+    except AgentError as error:
+        return False, str(error).rpartition("/")[2]
+    return True, "it opens"
+
+
+def _authentic(look: Look) -> tuple[bool, str]:
+    """Whether the HMAC of each page of the file fits the key; nothing said where there is none, or where it would take long."""
+    if look.rest.factors.get("hmac") == "off":
+        return True, ""
+    if _file(look).stat().st_size > CHECKED_BYTES:
+        return True, ""
+    wrong = _ask(look, "PRAGMA cipher_integrity_check")
+    return not wrong, wrong.partition("\n")[0] or "every page's HMAC fits the key"
+
+
+def _ask(look: Look, sql: str) -> str:
+    with contextlib.suppress(AgentError):
+        return "\n".join(str(row[0]) for row in look.query(sql))
+    return ""
 
 
 def _key(path: Path) -> str:

@@ -1,0 +1,274 @@
+"""sqlcipher: pages alike in both arms, opened by its key alone, seen on the pages; what it leaves in clear; a passphrase's rounds."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ciphercost import guard, record
+from ciphercost.agent import Agent
+from ciphercost.engines.sqlite import ENGINE
+from ciphercost.errors import AgentError, UsageError
+from ciphercost.mechanisms._rest import Look, Rest, Volume
+from ciphercost.mechanisms.sqlcipher import HMAC, ITERATIONS, KEY_FILE, MECHANISM, Tails, judge, tails, tails_in_wal
+from ciphercost.model import ARMS, Arm
+from ciphercost.provision import CANARY_TABLE
+
+CANARY = b"canary0123456789abcdef0123456789abcdef"
+QUICK = {"kdf": "passphrase", "kdf_iter": "1000"}
+
+
+@contextmanager
+def arms(**factors: str) -> Iterator[dict[Arm, Look]]:
+    """Both files, filled alike, each by a process of its own; some rows are in the WAL alone."""
+    with guard.Guard(record.new_id()) as run_guard, ExitStack() as agents:
+        scratch = guard.scratch(run_guard.run_id, run_guard)
+        rest = Rest(ENGINE, ENGINE.find(), MECHANISM.check(factors), scratch / "secrets", run_guard)
+        looks: dict[Arm, Look] = {}
+        for arm in ARMS:
+            directory = scratch / arm
+            ENGINE.initialise(rest.installation, directory, run_guard, MECHANISM.settings(arm, rest))
+            server = ENGINE.start(rest.installation, directory, run_guard, settings=MECHANISM.settings(arm, rest))
+            fields = server.connection() | MECHANISM.connection(ENGINE, arm, rest.factors, rest.secrets)
+            agent = agents.enter_context(Agent())
+            agent.connect("look", **fields)
+            looks[arm] = Look(arm, rest, Volume(directory, (directory,)), server, agent, "look", fields)
+            looks[arm].query(f"CREATE TABLE {CANARY_TABLE} (word varchar(100))")
+            looks[arm].query(f"INSERT INTO {CANARY_TABLE} VALUES ('{CANARY.decode()}')")
+            looks[arm].query(
+                "CREATE TABLE filling (n INTEGER PRIMARY KEY, t TEXT); WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c "
+                "WHERE n < 20000) INSERT INTO filling SELECT n, printf('%050d', n) FROM c; DELETE FROM filling WHERE n % 3 = 0"
+            )
+            looks[arm].query("PRAGMA wal_checkpoint(TRUNCATE)")
+            looks[arm].query(f"INSERT INTO {CANARY_TABLE} VALUES ('{CANARY.decode()}')")
+        yield looks
+
+
+def path_of(look: Look) -> Path:
+    return Path(str(look.connect["path"]))
+
+
+def wal_of(look: Look) -> Path:
+    return path_of(look).with_name(f"{path_of(look).name}-wal")
+
+
+# ── the arms are what their names say ─────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "factors",
+    [
+        *({"hmac": each} for each in (*HMAC, "off")),
+        {"page_size": "1024"},
+        {"page_size": "65536"},
+        QUICK,
+    ],
+    ids=lambda each: " ".join(each.values()),
+)
+def test_every_witness_speaks_for_its_own_arm_and_against_the_other_and_the_pages_are_as_many(
+    factors: dict[str, str],
+) -> None:
+    with arms(**factors) as looks:
+        for arm, look in looks.items():
+            for witness in (MECHANISM.status, MECHANISM.structure):
+                passed, detail = witness(look)
+                assert passed, (arm, detail)
+                other: Arm = "plain" if arm == "encrypted" else "encrypted"
+                assert not witness(msgspec.structs.replace(look, arm=other))[0]
+            assert (CANARY in path_of(look).read_bytes()) == (arm == "plain")
+            assert (CANARY in wal_of(look).read_bytes()) == (arm == "plain")
+        sizes = {arm: (path_of(look).stat().st_size, wal_of(look).stat().st_size) for arm, look in looks.items()}
+        assert sizes["plain"] == sizes["encrypted"]
+        page = int(factors.get("page_size", "4096"))
+        assert tails(path_of(looks["plain"]), page).filled == 0
+        assert tails_in_wal(wal_of(looks["plain"]), page) == Tails(filled=0, empty=1)
+        assert tails_in_wal(wal_of(looks["encrypted"]), page) == Tails(filled=1, empty=0)
+        assert tails(path_of(looks["encrypted"]), page).filled * page == sizes["plain"][0]
+
+
+def test_without_its_key_or_with_another_the_file_stays_shut() -> None:
+    for factors in ({}, QUICK):
+        with arms(**factors) as looks:
+            passed, detail = MECHANISM.refuses(looks["encrypted"])
+            assert passed, detail
+            assert "without a key: " in detail
+            assert "with another key: " in detail
+            passed, detail = MECHANISM.refuses(looks["plain"])
+            assert not passed, "a file in clear opens without a key"
+            assert "without a key: it opens" in detail
+
+
+def test_the_key_is_the_runs_own_and_only_its_owner_can_read_it() -> None:
+    with arms() as looks:
+        key = looks["plain"].rest.secrets / KEY_FILE
+        assert key.stat().st_mode & 0o777 == 0o600
+        assert looks["encrypted"].connect["key"] == key.read_text()
+        assert "key" not in looks["plain"].connect
+
+
+def test_the_settings_of_both_are_alike() -> None:
+    with arms() as looks:
+        found = {
+            arm: dict(msgspec.convert(look.query(ENGINE.variables), list[tuple[str, str]]))
+            for arm, look in looks.items()
+        }
+        assert found["plain"] == found["encrypted"]
+        assert found["plain"]["temp_store"] == "2"
+        assert found["plain"]["journal_mode"] == "wal"
+        for look in looks.values():
+            assert look.query(ENGINE.home) == [[str(path_of(look))]]
+
+
+def test_what_encrypted_is_asked_of_the_library() -> None:
+    with arms(**QUICK, hmac="sha1") as looks:
+        said = MECHANISM.implementation(looks["encrypted"])
+        assert said["implementation"].startswith("OpenSSL 3")
+        assert said["sqlcipher"].startswith("4.")
+        assert said["hmac"] == "HMAC_SHA1"
+        assert "1000 rounds" in said["key_from"]
+        assert MECHANISM.implementation(looks["plain"]) == {}
+    with arms(hmac="off") as looks:
+        said = MECHANISM.implementation(looks["encrypted"])
+        assert (said["hmac"], said["key_from"]) == ("off", "raw")
+
+
+# ── witnesses that must fail ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_file_in_clear_in_the_place_of_the_encrypted_one_is_seen() -> None:
+    """Encryption switched off behind the tool's back."""
+    with arms() as looks:
+        look = looks["encrypted"]
+        look.agent.disconnect("look")
+        looks["plain"].query("PRAGMA wal_checkpoint(TRUNCATE)")
+        shutil.copyfile(path_of(looks["plain"]), path_of(look))
+        assert not MECHANISM.structure(look)[0]
+        passed, detail = MECHANISM.status(look)
+        assert not passed
+        assert "without a key: it opens" in detail
+
+
+def test_a_page_that_another_key_wrote_is_seen() -> None:
+    with arms() as looks:
+        look = looks["encrypted"]
+        assert MECHANISM.status(look)[0]
+        with path_of(look).open("r+b") as file:
+            file.seek(3 * 4096 + 100)
+            file.write(b"\0\0\0\0")
+        passed, detail = MECHANISM.status(look)
+        assert not passed
+        assert "HMAC verification failed for page 4" in detail
+
+
+def test_pages_of_both_kinds_are_no_arm() -> None:
+    none, some = Tails(0, 0), Tails(filled=1, empty=0)
+    assert judge(False, Tails(9, 0), some, "encrypted")[0]
+    assert not judge(False, Tails(9, 1), none, "encrypted")[0]
+    assert not judge(False, Tails(9, 0), Tails(filled=1, empty=1), "encrypted")[0]
+    assert not judge(True, Tails(9, 0), none, "encrypted")[0]
+    assert judge(True, Tails(0, 9), Tails(0, 9), "plain")[0]
+    assert not judge(True, Tails(1, 9), none, "plain")[0]
+    assert not judge(True, Tails(0, 9), some, "plain")[0]
+    assert not judge(True, none, none, "plain")[0]
+
+
+def test_a_wal_that_is_none_is_named(tmp_path: Path) -> None:
+    wal = tmp_path / "database.sqlite-wal"
+    assert tails_in_wal(wal, 4096) == Tails(0, 0)
+    wal.write_bytes(bytes(8192))
+    with pytest.raises(ValueError, match="WAL"):
+        tails_in_wal(wal, 4096)
+
+
+# ── factors ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_rounds_belong_to_a_passphrase() -> None:
+    assert MECHANISM.check({"kdf": "passphrase"})["kdf_iter"] == ITERATIONS
+    assert MECHANISM.check({})["kdf_iter"] == ""
+    filled = MECHANISM.check(QUICK)
+    assert MECHANISM.check(filled) == filled
+    for wrong, words in (
+        ({"kdf_iter": "1000"}, "counts for a passphrase alone"),
+        ({"kdf": "passphrase", "kdf_iter": "many"}, "not a number"),
+        ({"kdf": "passphrase", "kdf_iter": "0"}, "not a number"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            MECHANISM.check(wrong)
+
+
+def test_each_opening_costs_a_passphrases_rounds() -> None:
+    """CPU time of the agent, which is what the rounds cost: 300 times as many are seen through any noise."""
+
+    def spent(rounds: str) -> int:
+        with arms(kdf="passphrase", kdf_iter=rounds) as looks:
+            look = looks["encrypted"]
+            clock = ~look.agent.pid << 3 | 2
+            before = time.clock_gettime_ns(clock)
+            look.agent.connect("again", **look.connect)
+            return time.clock_gettime_ns(clock) - before
+
+    assert spent("300000") > 5 * spent("1000")
+
+
+def test_a_new_key_is_given_to_every_page_and_the_old_one_opens_nothing_any_more() -> None:
+    for factors in ({}, QUICK):
+        with arms(**factors) as looks:
+            look = looks["encrypted"]
+            before = path_of(look).read_bytes()
+            for statement in MECHANISM.rotate(look):
+                look.query(statement)
+            look.query("PRAGMA wal_checkpoint(TRUNCATE)")
+            after = path_of(look).read_bytes()
+            assert len(after) == len(before)
+            assert not any(before[at : at + 4096] == after[at : at + 4096] for at in range(0, len(before), 4096))
+            assert look.query(f"SELECT count(*) FROM {CANARY_TABLE}") == [["2"]]
+            with pytest.raises(AgentError, match="not a database"):
+                look.agent.connect("old", **look.connect)
+
+
+# ── temporary data ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_temporary_data_stays_in_memory_and_lies_in_clear_where_it_goes_to_files() -> None:
+    word = "canaryfedcba9876543210fedcba9876543210"
+    with arms() as looks:
+        for look in looks.values():
+            for spill in ENGINE.spills(word):
+                look.agent.connect("spill", **look.connect)
+                *first, last = spill.statements
+                for statement in first:
+                    look.agent.query("spill", statement)
+                found = _seen_while(look, last, word.encode())
+                look.agent.disconnect("spill")
+                assert bool(found) == ("files" in spill.name), (look.arm, spill.name)
+                for name in found:
+                    assert Path(name).match(ENGINE.temporary[0])
+                    assert "temp_store=2" in MECHANISM.advice(name)
+
+
+def _seen_while(look: Look, statement: str, word: bytes) -> Counter[str]:
+    """Files that only the agent holds open and that hold the word, until the statement ends and once more after it."""
+    found: Counter[str] = Counter()
+    with ThreadPoolExecutor(1) as other:
+        running = other.submit(look.agent.query, "spill", statement)
+        last = False
+        while not last:
+            last = running.done()
+            for link in Path(f"/proc/{look.agent.pid}/fd").iterdir():
+                try:
+                    name = str(link.readlink())
+                    found[name] += link.read_bytes().count(word) if name.endswith(" (deleted)") else 0
+                except OSError:
+                    continue
+            time.sleep(0.05)
+        running.result()
+    return +found
