@@ -15,7 +15,7 @@ from hdrh.histogram import HdrHistogram
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ciphercost import simulate
+from ciphercost import simulate, statistics
 from ciphercost.errors import UsageError
 from ciphercost.estimate import CellEstimator, holm
 from ciphercost.model import ARMS, CellEstimate, Estimate, Mode, SliceRecord, Verdict
@@ -374,14 +374,124 @@ def test_latency_quantiles_are_compared_where_requests_suffice() -> None:
 
 def test_a_quantile_without_requests_enough_is_not_printed_and_the_warning_says_what_it_needs() -> None:
     def few(record: SliceRecord) -> SliceRecord:
-        return agent(record, operations=1000) if record.phase == "latency" else record
+        return agent(record, operations=270) if record.phase == "latency" else record
 
-    found = finish(run(2, 3, latency_blocks=2, change=few))
+    found = finish(run(2, 3, latency_blocks=1, change=few))
     assert "latency_p90" in found.overhead
     assert "latency_p99" not in found.overhead
     assert "p99" not in found.arms["plain"]["latency_ms"]
     (warning,) = (each for each in found.warnings if each.code == "no-latency-quantile")
-    assert "p99 needs 5,000 requests" in warning.text
+    assert "p99 needs 5,000 requests a block and arm, or 1,000 a session and arm" in warning.text
+    (warning,) = (each for each in finish(run(1, 25, latency_blocks=20, change=few), "quick").warnings)
+    assert "p99 needs 5,000 requests a block and arm; try" in warning.text
+
+
+# ── quantiles of whole sessions ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def with_requests(operations: int, sessions: int = 8, blocks: int = 4, seed: int = 1) -> list[SliceRecord]:
+    """An open loop of sessions with so many requests a slice, around 100 µs, 10 % longer in the encrypted arm."""
+    random = np.random.default_rng(seed)
+    found: list[SliceRecord] = []
+    for session in range(1, sessions + 1):
+        made = simulate.experiment(random, simulate.white, 1, blocks)
+        slices = simulate.records(made.rates[0], made.signs[0], session=session, phase="latency")
+        found += [with_latency(record, random, operations) for record in slices]
+    return found
+
+
+def test_where_blocks_have_too_few_requests_for_p99_sessions_are_taken_as_a_whole() -> None:
+    found = finish(with_requests(300)).overhead["latency_p99"]
+    assert found.method == "t over 8 sessions; each session's requests together"
+    assert found.n == 8
+    assert found.low < 1.1 < found.high
+    assert found.ratio == pytest.approx(1.1, rel=0.05)
+    assert found.ratio_of_totals == pytest.approx(1.1, rel=0.05)
+    described = finish(with_requests(300)).arms
+    assert described["encrypted"]["latency_ms"]["p99"] > described["plain"]["latency_ms"]["p99"]
+
+
+def test_blocks_with_requests_enough_keep_their_own_quantiles() -> None:
+    assert "together" not in finish(with_requests(2600, 2)).overhead["latency_p99"].method
+    assert "together" not in finish(with_requests(300)).overhead["latency_p50"].method
+
+
+def test_one_session_has_no_quantile_of_sessions() -> None:
+    assert "latency_p99" not in finish(with_requests(300, 1)).overhead
+    assert "latency_p99" not in finish(with_requests(300, 8), "quick").overhead
+
+
+@pytest.mark.parametrize(("operations", "sessions", "there"), [(125, 8, True), (124, 8, False), (125, 4, False)])
+def test_ten_requests_of_each_session_and_fifty_of_all_must_lie_beyond_a_quantile(
+    operations: int, sessions: int, there: bool
+) -> None:
+    # Four blocks of two slices an arm: 8 times the operations of a slice.
+    assert ("latency_p99" in finish(with_requests(operations, sessions)).overhead) is there
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 1000), st.permutations(range(1, 9)))
+def test_a_quantile_of_sessions_does_not_depend_on_which_session_was_which(seed: int, numbers: list[int]) -> None:
+    records = with_requests(130, 8, seed=seed)
+    renamed = [msgspec.structs.replace(record, session=numbers[record.session - 1]) for record in records]
+    one, other = (finish(each).overhead["latency_p99"] for each in (records, renamed))
+    assert other.ratio == pytest.approx(one.ratio)
+    assert [other.low, other.high] == pytest.approx([one.low, one.high])
+
+
+@pytest.mark.parametrize("kind", ["log-normal", "Pareto", "stalls"])
+def test_intervals_of_session_quantiles_hold_what_they_promise(kind: str) -> None:
+    # Ten requests beyond p99 in each of eight sessions, the least that is allowed; the encrypted arm 10 % slower, its tail another.
+    random = np.random.default_rng(5)
+
+    def draw(n: int, encrypted: bool) -> np.ndarray[Any, np.dtype[np.float64]]:
+        if kind == "log-normal":
+            found = random.lognormal(0, 0.6, (8, n))
+        elif kind == "Pareto":
+            found = (1 - random.random((8, n))) ** (-1 / 1.5)
+        else:
+            found = np.where(
+                random.random((8, n)) < 0.02, 5 + 10 * random.random((8, n)), random.lognormal(0, 0.4, (8, n))
+            )
+        tail = np.where(random.random((8, n)) < 0.02, 2.0, 1.0) if encrypted else 1.0
+        return found * tail * (1.1 if encrypted else 1.0)
+
+    def p99(values: np.ndarray[Any, np.dtype[np.float64]]) -> np.ndarray[Any, np.dtype[np.float64]]:
+        found: np.ndarray[Any, np.dtype[np.float64]] = np.log(np.quantile(values, 0.99, axis=1))
+        return found
+
+    true = float(np.mean(p99(draw(400_000, True)) - p99(draw(400_000, False))))
+    runs = 600
+    held = 0
+    for _ in range(runs):
+        low, high = statistics.session_interval(p99(draw(1000, True)) - p99(draw(1000, False))).bounds()
+        held += low <= true <= high
+    assert held / runs > 0.925, "95 % less three standard errors of the simulation"
+
+
+# ── bytes and CPU at rest ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_bytes_written_and_read_and_the_cpu_of_the_whole_machine_have_intervals_of_their_own() -> None:
+    def rest(record: SliceRecord) -> SliceRecord:
+        assert record.agent is not None
+        work, more = record.agent.done, 2 if record.arm == "encrypted" else 1
+        return counters(
+            record,
+            server_cpu_ns=round(1000 * work),
+            foreign_cpu=more * work * 1000 / 4e8,
+            window_ns=400_000_000,
+            server_write_bytes=round(3 * more * work),
+            server_read_bytes=round(work),
+        )
+
+    found = finish(run(4, 5, change=rest))
+    assert found.overhead["disk_written_per_op"].ratio == pytest.approx(2, rel=1e-3)
+    assert found.overhead["disk_read_per_op"].ratio == pytest.approx(1, rel=1e-3)
+    assert found.overhead["disk_bytes_per_op"].ratio == pytest.approx(7 / 4, rel=1e-3)
+    assert found.overhead["server_cpu_per_op"].ratio == pytest.approx(1, rel=1e-3)
+    assert found.overhead["machine_cpu_per_op"].ratio == pytest.approx(3 / 2, rel=1e-3)
+    assert found.arms["encrypted"]["machine_cpu_us_per_op"] == pytest.approx(3, rel=1e-3)
 
 
 def test_a_cell_of_latency_alone_is_judged_by_its_median() -> None:

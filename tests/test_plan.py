@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ciphercost import plan, simulate
+from ciphercost import plan, simulate, tally
 from ciphercost.model import CellSpec, Regime, Spec
 from ciphercost.statistics import Floats
 
@@ -99,6 +99,26 @@ def test_a_budget_spends_the_time_asked_for(time: float, sessions: int, latency:
     assert budget.warmup_limit_s > budget.warmup_s
     if latency and regime != "latency":
         assert budget.latency_s * sessions == pytest.approx(0.25 * time)
+
+
+def test_at_rest_a_cell_gets_longer_and_more_of_it_goes_to_latency() -> None:
+    rest = CellSpec("sqlite", "sqlcipher")
+    assert plan.seconds([CELL]) == plan.SECONDS
+    assert plan.seconds([CELL, rest]) == plan.SECONDS_AT_REST
+    budget = plan.budget(Spec([rest], time=plan.SECONDS_AT_REST), rest)
+    assert budget.total_s == pytest.approx(plan.SECONDS_AT_REST)
+    assert budget.capacity_s > 10
+
+
+@given(st.floats(350, 5000))
+def test_at_rest_the_usual_time_is_enough_for_p99_from_350_operations_a_second_on(capacity: float) -> None:
+    rest = CellSpec("sqlite", "sqlcipher")
+    budget = plan.budget(Spec([rest], time=plan.SECONDS_AT_REST), rest)
+    length = plan.latency_slice_length(budget.latency_s, 0.6 * capacity, 0.3)
+    blocks = int(budget.latency_s / (plan.SLICES_A_BLOCK * length) + 1e-9)
+    assert blocks >= plan.MIN_BLOCKS
+    requests = blocks * 2 * (1 - plan.DISCARD) * length * 0.6 * capacity
+    assert requests * 0.01 >= tally.ENOUGH_OF_A_SESSION
 
 
 def test_quick_is_one_session() -> None:

@@ -76,7 +76,12 @@ def options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 OUTPUT = (
-    click.option("--time", "time_", metavar="DURATION", help="Load time of each cell: 90s, 3m. [default: 90s]"),
+    click.option(
+        "--time",
+        "time_",
+        metavar="DURATION",
+        help="Load time of each cell: 90s, 3m. [default: 90s; with a cell at rest 240s]",
+    ),
     click.option(
         "--seed", type=click.IntRange(0), default=0, help="Of every random choice; 0 draws one and prints it."
     ),
@@ -133,6 +138,11 @@ MEASURE = (
     click.option("--bandwidth", metavar="RATE", help="Both arms over a link this fast each way: 100mbit. Needs root."),
     click.option("--delay", metavar="DURATION", help="Both arms with this much added to each round trip: 10ms."),
     click.option("--mtu", type=int, help="Both arms over a link of this MTU: 1500. Needs root."),
+    click.option(
+        "--cache",
+        type=click.Choice(["warm", "cold", "small"]),
+        help="At rest, both arms: the server's own cache as it comes; emptied before each session; a tenth of the data. [default: warm]",
+    ),
 )
 
 
@@ -177,6 +187,7 @@ def _cell(target: str, given: dict[str, Any]) -> Any:
         bandwidth=given["bandwidth"] or "",
         delay=given["delay"] or "",
         mtu=given["mtu"] or 0,
+        cache=given["cache"] or "warm",
     )
 
 
@@ -192,32 +203,35 @@ def refuse_beside_a_file(path: str) -> None:
             raise UsageError(f"{parameter.opts[0]} has no effect beside a spec file: write it into {path}")
 
 
-SECONDS_A_SESSION = 11.25
-"""Of load, where nothing else is asked for: 8 sessions in 90 s."""
+USUAL_SESSIONS = 8
 MOST_SESSIONS = 40
 
 
-def _length(given: dict[str, Any]) -> tuple[int, float]:
-    """(sessions, seconds of load for each cell). With a precision wanted, sessions go on until it is reached or time is up."""
+def _length(given: dict[str, Any], usual: float) -> tuple[int, float]:
+    """(sessions, seconds of load for each cell). With a precision wanted, sessions go on until it is reached or time is up.
+
+    `usual`: seconds where nothing else is asked for.
+    """
     from ciphercost import spec
 
+    a_session = usual / USUAL_SESSIONS
     time = spec.duration(given["time_"]) if given["time_"] else 0.0
     if given["quick_mode"]:
         if (given["sessions"] or 1) > 1:
             raise UsageError(f"--quick is one session: leave it out, or --sessions {given['sessions']}")
-        return 1, time or 90.0
+        return 1, time or usual
     if given["precision"]:
         sessions = given["sessions"] or min(
-            MOST_SESSIONS, max(8, round(time / SECONDS_A_SESSION)) if time else MOST_SESSIONS
+            MOST_SESSIONS, max(USUAL_SESSIONS, round(time / a_session)) if time else MOST_SESSIONS
         )
-        return sessions, time or sessions * SECONDS_A_SESSION
-    return given["sessions"] or 8, time or 90.0
+        return sessions, time or sessions * a_session
+    return given["sessions"] or USUAL_SESSIONS, time or usual
 
 
 def _spec(cells: list[Any], given: dict[str, Any]) -> Any:
-    from ciphercost import model, spec
+    from ciphercost import model, plan, spec
 
-    sessions, time = _length(given)
+    sessions, time = _length(given, plan.seconds(cells))
     return spec.check(
         model.Spec(
             cells=cells,
@@ -432,6 +446,7 @@ def prove(target: str, factors: tuple[str, ...], ca: str | None, bindir: str | N
             "bandwidth",
             "delay",
             "mtu",
+            "cache",
         )
     )
     url = target if "://" in target else None

@@ -12,7 +12,7 @@ from ciphercost.histogram import Histogram, quantiles
 from ciphercost.model import ARMS, Arm, Estimate, Mode, Warning_
 from ciphercost.plan import LEAST_BLOCKS_QUICK, LEAST_SESSIONS
 from ciphercost.statistics import Carryover, block_interval
-from ciphercost.tally import COLUMN, ENOUGH, HOST, QUANTILES, Arms
+from ciphercost.tally import COLUMN, ENOUGH, ENOUGH_OF_A_SESSION, HOST, QUANTILES, Arms
 
 DISAGREE = 0.001
 """Log ratios closer than this agree, however narrow the interval."""
@@ -38,7 +38,7 @@ MARKS = {
 # ── arms ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def describe(arm: Arm, main: Arms, latency: Arms, histogram: Histogram | None) -> dict[str, Any]:
+def describe(arm: Arm, main: Arms, latency: Arms, histogram: Histogram | None, mode: Mode) -> dict[str, Any]:
     """Totals, figures per operation, latency quantiles (ms) and host counters of one arm.
 
     `main`: the blocks of the closed loop, or of the open loop where there are no others. `histogram`: all open-loop
@@ -65,6 +65,7 @@ def describe(arm: Arm, main: Arms, latency: Arms, histogram: Histogram | None) -
             "server_cpu_us_per_op": main.per_work(arm, "server_cpu_ns") / 1e3,
             "server_user_us_per_op": main.per_work(arm, "server_user_ns") / 1e3,
             "server_system_us_per_op": main.per_work(arm, "server_system_ns") / 1e3,
+            "machine_cpu_us_per_op": main.per_work(arm, "server_cpu_ns", "foreign_cpu_ns") / 1e3,
             "read_bytes_per_op": main.per_work(arm, "read_bytes"),
             "write_bytes_per_op": main.per_work(arm, "write_bytes"),
             "host": host(arm, main),
@@ -72,7 +73,7 @@ def describe(arm: Arm, main: Arms, latency: Arms, histogram: Histogram | None) -
     if samples := main.total(arm, "memory_samples"):
         facts["memory_bytes"] = main.total(arm, "memory_bytes") / samples
     if histogram is not None and (total := histogram.total):
-        shown = [(name, share) for name, share in QUANTILES if latency.enough_requests(share)]
+        shown = [(name, share) for name, share in QUANTILES if latency.unit_of(share, mode)]
         values = quantiles(histogram, [share for _, share in shown]) / 1e6
         facts["latency_ms"] = {name: float(value) for (name, _), value in zip(shown, values, strict=True)}
         facts["latency_requests"] = total
@@ -161,7 +162,7 @@ def warnings(
             f"an encrypted slice changes the slice after it by {math.expm1(carried.value):+.2%} "
             f"(p = {carried.p_value:.2g}); lead-ins balance most of it, longer slices dilute it: try a longer --time",
         )
-    found += _totals(overhead) + _open_loop(latency)
+    found += _totals(overhead) + _open_loop(latency, mode)
     return found
 
 
@@ -183,17 +184,18 @@ def _totals(overhead: dict[str, Estimate]) -> list[Warning_]:
     return found
 
 
-def _open_loop(latency: Arms) -> list[Warning_]:
+def _open_loop(latency: Arms, mode: Mode) -> list[Warning_]:
     """What is wrong with the latency phase, where there was one."""
     if not len(latency.sessions):
         return []
     found = []
-    missing = [name for name, share in QUANTILES[:3] if not latency.enough_requests(share)]
+    missing = [name for name, share in QUANTILES[:3] if not latency.unit_of(share, mode)]
     if missing:
         share = dict(QUANTILES)[missing[0]]
         text = (
-            f"{', '.join(missing)} not printed: {missing[0]} needs {ENOUGH / (1 - share):,.0f} requests a block and "
-            "arm; try a longer --time or a higher --rate"
+            f"{', '.join(missing)} not printed: {missing[0]} needs {ENOUGH / (1 - share):,.0f} requests a block and arm"
+            + (f", or {ENOUGH_OF_A_SESSION / (1 - share):,.0f} a session and arm" if latency.by_session(mode) else "")
+            + "; try a longer --time or a higher --rate"
         )
         found.append(Warning_("no-latency-quantile", text))
     late = sum(latency.total(arm, "late") for arm in ARMS) / sum(latency.total(arm, "operations") for arm in ARMS)

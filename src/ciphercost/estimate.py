@@ -23,16 +23,22 @@ from ciphercost.plan import LEAST_BLOCKS_QUICK, LEAST_SESSIONS
 from ciphercost.statistics import ALPHA, Carryover, Interval
 from ciphercost.tally import QUANTILES, Arms, Tally
 
+# machine_cpu_per_op: of the server and of all that is neither agent nor controller. At rest a kernel's threads may do the encrypting, which
+# are no process of the server's; in transit nobody works for it but itself, and there it is noise.
 # Beside throughput: totals of one field ÷ totals of another, encrypted ÷ plain. The ratio of totals is the estimate.
 RATIOS: tuple[tuple[str, tuple[str, ...], str, str], ...] = (
     ("server_cpu_per_op", ("server_cpu_ns",), "work", "CPU time/operation"),
     ("client_cpu_per_op", ("client_user_ns", "client_system_ns"), "operations", "CPU time/operation"),
     ("wire_bytes_per_op", ("wire_bytes",), "operations", "bytes/operation"),
     ("segments_per_op", ("segments",), "operations", "segments/operation"),
+    ("machine_cpu_per_op", ("server_cpu_ns", "foreign_cpu_ns"), "work", "CPU time/operation"),
     ("disk_bytes_per_op", ("read_bytes", "write_bytes"), "work", "bytes/operation"),
+    ("disk_written_per_op", ("write_bytes",), "work", "bytes/operation"),
+    ("disk_read_per_op", ("read_bytes",), "work", "bytes/operation"),
     ("memory", ("memory_bytes",), "memory_samples", "bytes"),
 )
 PAIR_ONLY = "this server pair only"
+WHOLE_SESSIONS = "each session's requests together"
 
 
 class CellEstimator:
@@ -213,12 +219,15 @@ class CellEstimator:
                 _estimate(primary, mode, "operations/s"), ratio_of_totals=capacity.throughput_ratio()
             )
         for column, (name, share) in enumerate(QUANTILES):
-            if not latency.enough_requests(share):
+            of = latency.unit_of(share, mode)
+            if not of:
                 continue
-            interval = self._latency(latency, column, mode)
+            interval = self._latency(latency, column, mode, whole=of == "session")
             if interval is not None:
                 totals = [_quantile(self._tallies["latency"].histogram(arm), share) for arm in ARMS]
                 estimate = _estimate(interval, mode, "latency")
+                if of == "session":
+                    estimate = msgspec.structs.replace(estimate, method=f"{estimate.method}; {WHOLE_SESSIONS}")
                 overhead[f"latency_{name}"] = msgspec.structs.replace(estimate, ratio_of_totals=totals[1] / totals[0])
                 if latency is main and name == "p50":
                     primary = interval
@@ -235,7 +244,7 @@ class CellEstimator:
             sessions=sessions,
             blocks=len(main.sessions),
             overhead=overhead,
-            arms={arm: describe(arm, main, latency, self._tallies["latency"].histogram(arm)) for arm in ARMS},
+            arms={arm: describe(arm, main, latency, self._tallies["latency"].histogram(arm), mode) for arm in ARMS},
             warnings=warnings(self.counts, mode, overhead, carried, capacity, latency),
             smallest_effect=smallest,
             sessions_needed=needed,
@@ -263,8 +272,14 @@ class CellEstimator:
             interval = statistics.block_interval(values) if len(values) >= 2 else None
         return None if interval is None else _estimate(interval, mode, "ratio of ratios")
 
-    def _latency(self, latency: Arms, column: int, mode: Mode) -> Interval | None:
-        """Log ratio of one quantile: by blocks as throughput is, sessions' Hodges–Lehmann values included."""
+    def _latency(self, latency: Arms, column: int, mode: Mode, *, whole: bool) -> Interval | None:
+        """Log ratio of one quantile: by blocks as throughput is, sessions' Hodges–Lehmann values included.
+
+        `whole`: of sessions as a whole, where their blocks have too few requests.
+        """
+        if whole:
+            ratios = np.log(latency.session_encrypted_ns[:, column] / latency.session_plain_ns[:, column])
+            return statistics.session_interval(ratios, most_nu=self._most_nu)
         values = np.log(latency.encrypted_ns[:, column] / latency.plain_ns[:, column])
         if latency.by_session(mode):
             sessions = [values[latency.sessions == session] for session in dict.fromkeys(latency.sessions.tolist())]

@@ -284,7 +284,8 @@ class CellEstimate(msgspec.Struct, frozen=True):
     sessions: int
     blocks: int
     overhead: dict[str, Estimate]
-    """Keys: throughput, latency_p50, latency_p99, …, server_cpu_per_op, client_cpu_per_op, wire_bytes_per_op, disk_bytes_per_op, memory."""
+    """Keys: throughput, latency_p50, latency_p99, …, server_cpu_per_op, client_cpu_per_op, machine_cpu_per_op (server and
+    all that is neither agent nor controller), wire_bytes_per_op, disk_bytes_per_op, disk_written_per_op, disk_read_per_op, memory."""
     arms: dict[str, dict[str, Any]]
     """Per arm: totals, per-operation figures, latency quantiles, host counters with mean, variance, cv."""
     warnings: list[Warning_]

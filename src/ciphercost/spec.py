@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from ciphercost import conditions, engines, mechanisms, owndata, workloads
+from ciphercost import conditions, engines, mechanisms, owndata, plan, workloads
 from ciphercost.errors import UsageError, nearest
 from ciphercost.model import CellSpec, Spec
 
@@ -105,7 +105,7 @@ SPLIT: tuple[tuple[str, str], ...] = (
     ("bulk-read", "1MB"),
 )
 """Workloads, the last ones at several sizes, that together tell handshake, request and byte apart."""
-MATRIX_FIELDS = ("clients", "rows", "workload", "cpu_crypto", "bandwidth", "delay", "mtu")
+MATRIX_FIELDS = ("clients", "rows", "workload", "cpu_crypto", "bandwidth", "delay", "mtu", "cache")
 """What of a cell, beside factors and parameters, a matrix may vary."""
 
 
@@ -247,13 +247,15 @@ def load(path: Path) -> Spec:
             _check_keys(cell, CellSpec, f"{path}, cell {number}")
             if "csv" in cell:
                 cell.setdefault("workload", owndata.DEFAULT_WORKLOAD)
+    timed = "time" in data
     if isinstance(data.get("time"), str):
         data["time"] = duration(data["time"], f"{path}, time")
     for name in ("precision", "margin"):
         if isinstance(data.get(name), str):
             data[name] = share(data[name], f"{path}, {name}")
     try:
-        return check(msgspec.convert(data, Spec, strict=True))
+        made = msgspec.convert(data, Spec, strict=True)
+        return check(made if timed else msgspec.structs.replace(made, time=plan.seconds(made.cells)))
     except msgspec.ValidationError as error:
         raise UsageError(f"{path}: {error}") from None
 
@@ -262,6 +264,7 @@ def dump(spec: Spec) -> str:
     """The spec as TOML that `load` reads back. Pure."""
     data: dict[str, Any] = msgspec.to_builtins(spec)
     cells = data.pop("cells")
+    data["time"] = spec.time  # its default depends on the cells
     lines = [f"{key} = {_toml(value)}" for key, value in data.items()]
     for made, cell in zip(spec.cells, cells, strict=True):
         cell["workload"] = made.workload  # its default depends on what else there is

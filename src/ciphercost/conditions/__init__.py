@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ciphercost import mechanisms
 from ciphercost.errors import UsageError
 from ciphercost.model import CellSpec
 
@@ -29,6 +30,8 @@ X86_MASK = "~0x200000200000000:~0x60000000000"
 ARM_BITS = {"asimd": 1 << 0, "sha1": 1 << 3, "sha2": 1 << 4, "sha512": 1 << 6}
 """OPENSSL_armcap's bits of what stays; those of AES (1 << 2) and PMULL (1 << 5) do not."""
 
+
+CACHE = {"cold": " (emptied before each session)", "small": " (a tenth of the data; emptied before each session)"}
 
 # ── words and figures ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -55,12 +58,14 @@ def named(cell: CellSpec) -> dict[str, str]:
     """The conditions that differ from this machine as it is, by their option's name. Pure."""
     found: dict[str, str] = {"cpu_crypto": cell.cpu_crypto if cell.cpu_crypto != "on" else ""}
     found |= {"bandwidth": cell.bandwidth, "delay": cell.delay, "mtu": str(cell.mtu) if cell.mtu else ""}
+    found["cache"] = cell.cache if cell.cache != "warm" else ""
     return {name: value for name, value in found.items() if value}
 
 
 def worded(conditions: dict[str, str]) -> str:
-    """`CPU crypto off, 100mbit, 10ms round trip, MTU 1500`. Pure."""
+    """`CPU crypto off, 100mbit, 10ms round trip, MTU 1500, cache small (a tenth of the data)`. Pure."""
     words = {"cpu_crypto": "CPU crypto {}", "bandwidth": "{}", "delay": "{} round trip added", "mtu": "MTU {}"}
+    words["cache"] = "cache {}" + CACHE.get(conditions.get("cache", ""), "")
     return ", ".join(words[name].format(value) for name, value in conditions.items() if name in words)
 
 
@@ -79,8 +84,10 @@ def check(cell: CellSpec, engine: Engine) -> None:
         round_trip(cell.delay)
     if cell.mtu and not LEAST_MTU <= cell.mtu <= MOST_MTU:
         raise UsageError(f"--mtu {cell.mtu}: must lie between {LEAST_MTU} and {MOST_MTU}")
+    if cell.cache != "warm":
+        _check_cache(cell, engine)
     wants = [f"--{name.replace('_', '-')}" for name in named(cell)]
-    if engine.embedded and (wrong := [name for name in wants if name != "--cpu-crypto"]):
+    if engine.embedded and (wrong := [name for name in wants if name not in ("--cpu-crypto", "--cache")]):
         raise UsageError(
             f"{cell.engine} is embedded: there is no link between it and the agent, so {wrong[0]} does not fit"
         )
@@ -88,6 +95,24 @@ def check(cell: CellSpec, engine: Engine) -> None:
         raise UsageError(
             f"{wrong[0]} does not fit a server of yours: it would have to be started anew, or moved onto another link. "
             "Of the conditions --delay alone fits --url"
+        )
+
+
+def _check_cache(cell: CellSpec, engine: Engine) -> None:
+    """Raises UsageError where there is no cache to size or to empty, or none that encryption lies behind."""
+    if cell.cache not in ("cold", "small"):
+        raise UsageError(f"--cache is warm, cold or small, not '{cell.cache}'")
+    if not engine.stores:
+        raise UsageError(f"--cache {cell.cache}: {cell.engine} keeps nothing, so it has no cache; leave it out")
+    if cell.url:
+        raise UsageError(
+            f"--cache {cell.cache} does not fit a server of yours: it would have to be started anew with other settings, "
+            "and the page cache of its machine emptied; leave one of them out"
+        )
+    if mechanisms.get(cell.mechanism).layer not in ("rest", "control"):
+        raise UsageError(
+            f"--cache {cell.cache} is for encryption at rest, which acts where pages are read and written; "
+            f"{cell.mechanism} encrypts in transit, whatever is cached: leave it out"
         )
 
 

@@ -89,6 +89,8 @@ PLUGINS = {
 }
 """Plugins by name, with the library that holds each; Arc4 is in the server itself."""
 
+PAGE_SIZE, LEAST_PAGES = 8192, 256
+
 SUITES = {"4.0": "trixie"}
 """Debian suites by the version they carry."""
 
@@ -267,6 +269,11 @@ class Firebird(Engine):
             ),
         )
 
+    def cache_settings(self, size: int, *, direct: bool) -> dict[str, str]:
+        """Pages of the cache that all connections to a database have in common, and whether the system keeps its own beside it."""
+        found = {"DefaultDbCachePages": str(max(size // PAGE_SIZE, LEAST_PAGES))} if size else {}
+        return found | ({"UseFileSystemCache": "false"} if direct else {})
+
     def available(self) -> Iterable[Installation]:
         found: dict[str, Installation] = {}
         for bindir in _usual_places():
@@ -358,7 +365,7 @@ class Firebird(Engine):
             f"CREATE DATABASE '{directory / SECURITY}' USER 'SYSDBA';\n"
             f"CREATE USER {USER} PASSWORD '{password}' USING PLUGIN Srp;\nCOMMIT;\n"
             f"GRANT CREATE DATABASE TO USER {USER};\nCOMMIT;\n"
-            f"CREATE DATABASE '{directory / FILE}' USER '{USER.upper()}' PAGE_SIZE 8192 DEFAULT CHARACTER SET UTF8;\n"
+            f"CREATE DATABASE '{directory / FILE}' USER '{USER.upper()}' PAGE_SIZE {PAGE_SIZE} DEFAULT CHARACTER SET UTF8;\n"
             f"ALTER DATABASE SET LINGER TO {LINGER_SECONDS};\nCOMMIT;\n",
         )
         hand_over(directory)

@@ -47,6 +47,10 @@ class SqliteDirectory(Server):
         """There is nothing to end: the agent's connections are the database."""
 
 
+LEAST_CACHE_KIB = 64
+"""Sixteen pages: with fewer, pages of one statement push each other out."""
+
+
 class Sqlite(Engine):
     name = "sqlite"
     title = "SQLite / SQLCipher (embedded)"
@@ -74,6 +78,12 @@ class Sqlite(Engine):
             Spill("sort where temp_store is files (SQLite's default)", (files, sort), during=True),
             Spill("temporary table where temp_store is files (SQLite's default)", (files, table)),
         )
+
+    def cache_settings(self, size: int, *, direct: bool) -> dict[str, str]:  # noqa: ARG002
+        """Pragmas of a connection, each of which has a cache of its own. SQLite has no direct I/O, and mapped files would be no cache of its own."""
+        if not size:
+            return {}
+        return {"cache_size": str(-max(size // 1024, LEAST_CACHE_KIB)), "mmap_size": "0"}
 
     def available(self) -> Iterable[Installation]:
         """The one inside the agent; its version is the agent's to say."""
