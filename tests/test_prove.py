@@ -101,7 +101,7 @@ def test_a_file_that_opens_without_its_key_fails_the_server_witness(twins: Twins
     with Agent() as agent:
         probe = prove.Probe(engines.get("sqlite"), mechanisms.get("sqlcipher"), twins, agent, 1)
         twins.connect["encrypted"] = twins.connect["plain"]
-        assert prove.server_at_rest(probe, "encrypted") == (False, "opens without a key")
+        assert prove.server_at_rest(probe, "encrypted") == (False, "without a key: it opens")
 
 
 ANSWER: dict[str, Any] = {"encrypted": True, "protocol": "TLSv1.3", "cipher": "A", "per_request": True}

@@ -24,8 +24,8 @@ DROP_CACHES = Path("/proc/sys/vm/drop_caches")
 
 
 def pool(cell: CellSpec, data_bytes: int) -> int:
-    """Bytes of the server's own cache; 0: as many as it has by itself. Pure."""
-    return max(data_bytes // SMALL, 1) if cell.cache == "small" else 0
+    """Bytes of the server's own cache; 0: as many as it has by itself, also while nothing is loaded. Pure."""
+    return max(data_bytes // SMALL, 1) if cell.cache == "small" and data_bytes else 0
 
 
 def settings(engine: Engine, cell: CellSpec, data_bytes: int, direct: bool) -> dict[str, str]:

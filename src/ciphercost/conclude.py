@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 import ciphercost
-from ciphercost import conditions, engines, estimate, mechanisms, parts, plan, prove, statistics
+from ciphercost import cache, conditions, engines, estimate, mechanisms, parts, plan, prove, statistics
 from ciphercost.conditions import predict
 from ciphercost.errors import UsageError
 from ciphercost.mechanisms._rest import AtRest, Look
@@ -186,7 +186,10 @@ def not_resumed(known: CellFacts, found: CellEstimate | None) -> list[Warning_]:
 
 def overhead(known: CellFacts, found: CellEstimate) -> dict[str, Estimate]:
     """The cell's ratios. Where one process serves both arms, its memory is no arm's own, so there is no ratio of it. Pure."""
-    ratios = {name: each for name, each in found.overhead.items() if name != "memory" or known.separate_processes}
+    left_out = {"memory"} if not known.separate_processes else set()
+    # In transit nobody works for the server but itself, and what a statement reads and writes is no question of encryption's.
+    left_out |= set() if known.layer == "rest" else {"machine_cpu_per_op", "disk_written_per_op", "disk_read_per_op"}
+    ratios = {name: each for name, each in found.overhead.items() if name not in left_out}
     start = opening(known)
     return ratios | ({"start_time": start} if start else {})
 
@@ -295,6 +298,10 @@ def describe_at_rest(facts: CellFacts, twins: Twins, agent: Agent) -> None:
             for name in sorted({*said["plain"], *said["encrypted"]})
             if said["plain"].get(name) != said["encrypted"].get(name)
         ]
+    direct = mechanism.direct_io and twins.rest.engine.does_direct_io(twins.rest.installation.version)
+    if text := cache.caveat(facts.spec, direct=direct, below=mechanism.loaded_once):
+        kept = [each for each in facts.warnings if each.code != "page-cache"]
+        facts.warnings = [*kept, Warning_("page-cache", text)]
     known = mechanism.implementation(looks["encrypted"])
     if warning := known.pop("warning", ""):
         kept = [each for each in facts.warnings if each.code != "implementation"]

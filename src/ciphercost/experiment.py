@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from ciphercost import conclude, guard, ordeal, plan, prove, provision, sample, schemas
+from ciphercost import cache, conclude, guard, ordeal, plan, prove, provision, sample, schemas
 from ciphercost.agent import Agent
 from ciphercost.conditions import masked
 from ciphercost.drive import Drive, NoSteadyState
@@ -234,7 +234,9 @@ def open_unit(
 
     for arm in twins.connect:
         open_arm(arm)
-    if reason := prove.same_rows(twins, agent, bench.program, plan.slice_seed(seed, drive.number, session, 0, 0)):
+    if reason := prove.same_rows(
+        twins, agent, bench.rows_to_compare, plan.slice_seed(seed, drive.number, session, 0, 0)
+    ):
         raise AgentError(f"the arms do not return the same rows: {reason}")
     if twins.rest is not None:
         conclude.describe_at_rest(facts, twins, agent)
@@ -242,6 +244,10 @@ def open_unit(
     if not twins.embedded and twins.server is None:
         unseen = Warning_("server-not-seen", "the server's processes can't be seen from here: client-side figures only")
         facts.warnings = [*(each for each in facts.warnings if each != unseen), unseen]
+    if cache.empties(facts.spec):
+        # After the proofs, which have read every file.
+        places = [path for server in twins.by_arm.values() if (v := server.volume) for path in (v.path, *v.backing)]
+        facts.encryption["page_cache"] = cache.drop(places)
     quiet = stack.enter_context(contextlib.closing(Quiet(twins.by_arm)))
     return drive.begin(session, twins, agent, samplers, open_arm, quiet)
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import msgspec
 
@@ -20,7 +22,7 @@ from ciphercost import prove, scan
 from ciphercost.agent import Agent
 from ciphercost.engines import Server, Spill
 from ciphercost.errors import AgentError, RunError
-from ciphercost.guard import start_time
+from ciphercost.guard import hand_over, start_time
 from ciphercost.mechanisms._rest import AtRest, KeyState, Look, Volume
 from ciphercost.model import ARMS, Arm, Finding, Proof, Witness
 from ciphercost.provision import CANARY_TABLE, Bench
@@ -29,6 +31,7 @@ from ciphercost.sample import tree
 SESSION = 1
 """The proofs are of the first session: without them nothing is measured."""
 LAST_WISH_SECONDS = 10.0
+LARGEST_KEY_FILE = 1 << 20
 LOOKS, BETWEEN_SECONDS = 40, 0.1
 """At a statement that runs, for the data that is there only meanwhile."""
 
@@ -38,6 +41,8 @@ class Ordeal(msgspec.Struct):
 
     proofs: list[Proof] = []
     findings: list[Finding] = []
+    checks: dict[Arm, str] = {}
+    """What the workload's check query answers."""
     rotation_s: float | None = None
     """How long the server took to give its data a new key; None: it has no such thing."""
 
@@ -50,12 +55,14 @@ def ordeal(bench: Bench) -> Ordeal:
     leaks: dict[Arm, dict[str, scan.Seen]] = {}
     work = bench.directory / "ordeal"
     for arm in ARMS:
-        with bench.volume(arm, work / arm) as volume:
+        with keys_kept(bench.shared.secrets), bench.volume(arm, work / arm) as volume:
             bench.fetch(arm, volume)
             try:
                 leaks[arm] = _arm(bench, mechanism, arm, volume, found)
             finally:
                 shutil.rmtree(volume.path, ignore_errors=True)
+    if len(set(found.checks.values())) > 1:
+        raise AgentError(f"the arms do not hold the same rows: {found.checks}", "rows")
     logs = scan.search(scan.below([bench.logs]), bench.shared.canary)
     found.findings += [*_findings(mechanism, leaks), *_of_logs(logs), *mechanism.findings(bench.rest)]
     return found
@@ -76,6 +83,8 @@ def _arm(bench: Bench, mechanism: AtRest, arm: Arm, volume: Volume, found: Ordea
             fields = prove.single(bench.connection(arm, dict.fromkeys(ARMS, server)))
             agent.connect("ordeal", **fields)
             look = Look(arm, bench.rest, volume, server, agent, "ordeal", fields)
+            if bench.program.check:
+                found.checks[arm] = str(look.query(bench.program.check))
             word = scan.canary()
             spilt = {each.name: _spill(look, mechanism, each, word) for each in bench.engine.spills(word)}
             if arm == "encrypted" and (statements := mechanism.rotate(look)):
@@ -103,6 +112,28 @@ def _arm(bench: Bench, mechanism: AtRest, arm: Arm, volume: Volume, found: Ordea
         for state in mechanism.key_states:
             say("server", *_without_key(bench, mechanism, volume, state))
     return spilt
+
+
+@contextlib.contextmanager
+def keys_kept(secrets: Path) -> Iterator[None]:
+    """The keys are afterwards what they were: a server that is given a new key may throw the old one away, which other copies need."""
+    kept = {
+        path: path.read_bytes()
+        for path in secrets.rglob("*")
+        if path.is_file() and not path.is_symlink() and path.stat().st_size <= LARGEST_KEY_FILE
+    }
+    try:
+        yield
+    finally:
+        for path, content in kept.items():
+            if not path.exists() or path.read_bytes() != content:
+                _own_file(path, content)
+
+
+def _own_file(path: Path, content: bytes) -> None:
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(content)
+    hand_over(path)
 
 
 def _spill(look: Look, mechanism: AtRest, spill: Spill, word: str) -> scan.Seen:
@@ -185,7 +216,9 @@ def stopped(server: Server) -> Iterator[Server]:
 def _reason(text: str) -> str:
     """Of a server's last words the line that tells."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    telling = [line for line in lines[1:] if any(word in line.lower() for word in ("key", "fatal", "crypt", "error"))]
+    telling = [line for line in lines[1:] if "FATAL" in line or "ERROR" in line] or [
+        line for line in lines[1:] if re.search(r"\bkey|keyring|encryption", line.lower())
+    ]
     return (telling or lines or ["it ended"])[0][:200]
 
 

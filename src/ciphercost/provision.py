@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import msgspec
 
-from ciphercost import conditions, engines, guard, mechanisms, passwords, schemas, spec, workloads
+from ciphercost import cache, conditions, engines, guard, mechanisms, passwords, schemas, spec, workloads
 from ciphercost.agent import Agent
 from ciphercost.conditions.delay import delayed
 from ciphercost.conditions.link import Link, check_rights, linked
@@ -84,6 +84,8 @@ class Shared:
         guard.hand_over(secrets_)
         self.canary = canary()
         self.templates: dict[str, Path] = {}
+        self.sizes: dict[str, int] = {}
+        """Bytes of the loaded data, by the same description as `templates`."""
         self.servers: dict[str, Server] = {}
         self.schemas: set[str] = set()
         """Those that are there, on a server that is the user's."""
@@ -209,6 +211,7 @@ class Bench(msgspec.Struct):
         fields = server.connection() | self.mechanism.connection(self.engine, arm, factors, self.shared.secrets)
         if self.cell.url and (ca := self.cell.ca or getattr(server, "ca", "")) and fields.get("tls", "off") != "off":
             fields["tls_ca"] = str(Path(ca).absolute())
+        fields = cache.joined(fields, cache.connection(self.engine, self.cell, self.loaded_bytes))
         if self.cell.per_request or self.program.per_request:
             fields["per_request"] = True
         if self.schema in self.shared.schemas:
@@ -256,7 +259,7 @@ class Bench(msgspec.Struct):
         """Where a session's copy of the data lies."""
         directory.parent.mkdir(parents=True, exist_ok=True, mode=0o711)
         if isinstance(self.mechanism, AtRest):
-            with self.mechanism.volume(arm_at(place), directory, self.rest, size_of(self._template(place))) as volume:
+            with self.mechanism.volume(arm_at(place), directory, self.rest, self.loaded_bytes) as volume:
                 yield volume
         else:
             yield Volume(directory, (directory,))
@@ -287,7 +290,34 @@ class Bench(msgspec.Struct):
         else:
             wanted = self.mechanism.server_settings(self.engine, self.factors, self.shared.secrets)
         masks = {f"env:{name}": value for name, value in self.mask.items()}
+        if isinstance(self.mechanism, AtRest) or cache.empties(self.cell):
+            wanted = wanted | cache.settings(self.engine, self.cell, self.loaded_bytes, self.direct_io)
         return wanted | self.engine.settings_for(self.shared.clients) | masks
+
+    @property
+    def rows_to_compare(self) -> workloads.Program:
+        """The program whose check query is put to both arms of a session: not where it would fill a cache that is to be cold.
+
+        At rest the ordeal has asked it once.
+        """
+        if isinstance(self.mechanism, AtRest) and cache.empties(self.cell):
+            return msgspec.structs.replace(self.program, check="", read_only=False)
+        return self.program
+
+    @property
+    def direct_io(self) -> bool:
+        """Whether both arms go past the system's page cache: where that is what is asked for, and the mechanism allows it."""
+        able = not isinstance(self.mechanism, AtRest) or self.mechanism.direct_io
+        return able and (cache.empties(self.cell) or self.engine.direct_by_default)
+
+    @property
+    def loaded_bytes(self) -> int:
+        """Of the loaded data, the plain arm's: so that both arms' caches are of one size. 0: it isn't loaded yet."""
+        if self.cell.url or self.data not in self.shared.templates:
+            return 0
+        if self.data not in self.shared.sizes:
+            self.shared.sizes[self.data] = cache.size(self._template(self.places[0]))
+        return self.shared.sizes[self.data]
 
     @property
     def mask(self) -> dict[str, str]:
@@ -431,11 +461,6 @@ def bench(
 def arm_at(place: str) -> Arm:
     """The arm that a place's data is made for. Pure."""
     return "encrypted" if place == "encrypted" else "plain"
-
-
-def size_of(directory: Path) -> int:
-    """Bytes of the files below it."""
-    return sum(path.lstat().st_size for path in directory.rglob("*") if path.is_file())
 
 
 def clients_of(cell: CellSpec, engine: Engine, program: workloads.Program) -> int:

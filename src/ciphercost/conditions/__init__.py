@@ -31,7 +31,10 @@ ARM_BITS = {"asimd": 1 << 0, "sha1": 1 << 3, "sha2": 1 << 4, "sha512": 1 << 6}
 """OPENSSL_armcap's bits of what stays; those of AES (1 << 2) and PMULL (1 << 5) do not."""
 
 
-CACHE = {"cold": " (emptied before each session)", "small": " (a tenth of the data; emptied before each session)"}
+CACHE = {
+    "cold": " (the system's emptied before each session's load)",
+    "small": " (a tenth of the data; the system's emptied before each session's load)",
+}
 
 # ── words and figures ─────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -231,6 +231,13 @@ class Engine(ABC):
     temporary: tuple[str, ...] = ()
     """Files of temporary data: patterns of fnmatch, relative to the directory that `initialise` made."""
 
+    direct_by_default: bool = False
+    """Whether it goes past the page cache where nobody asks for it."""
+
+    def does_direct_io(self, version: str) -> bool:  # noqa: ARG002
+        """Whether this version of the server can read and write its data past the system's page cache."""
+        return False
+
     def spills(self, word: str) -> tuple[Spill, ...]:  # noqa: ARG002
         """Ways to make the server write temporary data that holds this word; none: nothing is known of any."""
         return ()

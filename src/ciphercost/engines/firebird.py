@@ -269,6 +269,9 @@ class Firebird(Engine):
             ),
         )
 
+    def does_direct_io(self, version: str) -> bool:  # noqa: ARG002
+        return True
+
     def cache_settings(self, size: int, *, direct: bool) -> dict[str, str]:
         """Pages of the cache that all connections to a database have in common, and whether the system keeps its own beside it."""
         found = {"DefaultDbCachePages": str(max(size // PAGE_SIZE, LEAST_PAGES))} if size else {}

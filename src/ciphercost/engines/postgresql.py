@@ -456,6 +456,9 @@ class Postgresql(Engine):
             ),
         )
 
+    def does_direct_io(self, version: str) -> bool:
+        return major(version) >= NEWER["debug_io_direct"]
+
     def cache_settings(self, size: int, *, direct: bool) -> dict[str, str]:
         """Direct I/O is of data alone and from version 16 on: the server calls it a developer's option, and drops it elsewhere."""
         settings = {"shared_buffers": f"{max(size, LEAST_BUFFERS) // PAGE * PAGE // 1024}kB"} if size else {}

@@ -19,12 +19,15 @@ DOUBTFUL = 3.0
 METRICS: tuple[tuple[str, str, str, str], ...] = (
     # key, label, word where encrypted is more, word where it is less
     ("server_cpu_per_op", "server CPU per operation", "more", "less"),
+    ("machine_cpu_per_op", "… with kernel threads", "more", "less"),
     ("client_cpu_per_op", "client CPU per operation", "more", "less"),
     ("throughput", "operations per second", "more", "fewer"),
     ("latency_p50", "latency p50", "longer", "shorter"),
     ("latency_p99", "latency p99", "longer", "shorter"),
     ("wire_bytes_per_op", "bytes on the wire", "more", "fewer"),
     ("disk_bytes_per_op", "bytes from and to disk", "more", "fewer"),
+    ("disk_written_per_op", "bytes written to disk", "more", "fewer"),
+    ("disk_read_per_op", "bytes read from disk", "more", "fewer"),
     ("memory", "memory", "more", "less"),
     ("start_time", "time to start", "longer", "shorter"),
 )
@@ -144,7 +147,7 @@ def _lines(cell: Cell) -> Iterator[str]:
         yield from wrap(f"{cell.status.upper()}: {cell.reason}", "  ")
     yield f"  {'what encryption costs':<25}{'':>14}  {'95 % interval':<17} plain → encrypted"
     for key, label, more, less in METRICS:
-        if key in cell.overhead:
+        if key in cell.overhead and not (cell.layer == "rest" and key == "disk_bytes_per_op"):
             estimate = cell.overhead[key]
             name = "process CPU per operation" if key == "client_cpu_per_op" and embedded(cell) else label
             yield f"  {name:<25}{worded(estimate, more, less):>14}  {interval(estimate):<17} {levels(cell, key)}".rstrip()
@@ -224,6 +227,9 @@ LEVELS: dict[str, tuple[Callable[[dict[str, Any]], float | None], str]] = {
     "latency_p99": (lambda arm: arm.get("latency_ms", {}).get("p99"), "ms"),
     "wire_bytes_per_op": (lambda arm: arm.get("wire_bytes_per_op"), "B"),
     "disk_bytes_per_op": (lambda arm: arm.get("read_bytes_per_op", 0.0) + arm.get("write_bytes_per_op", 0.0), "B"),
+    "machine_cpu_per_op": (lambda arm: arm.get("machine_cpu_us_per_op"), "µs"),
+    "disk_written_per_op": (lambda arm: arm.get("write_bytes_per_op"), "B"),
+    "disk_read_per_op": (lambda arm: arm.get("read_bytes_per_op"), "B"),
     "memory": (lambda arm: arm.get("memory_bytes", 0.0) / 1e6 or None, "MB"),
     "start_time": (lambda arm: arm.get("start_s"), "s"),
 }

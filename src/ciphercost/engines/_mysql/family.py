@@ -108,6 +108,7 @@ class Family(Engine):
     refuses_anonymous = "(using password: NO)"
     password_from = "MYSQL_PWD"  # noqa: S105 - where it is, not what it is
     has_tls = True
+    direct_by_default = True
     tls_resumption = True
     home = "SELECT @@datadir"
     unlike = ("port", "report_port", "server_uuid", "server_uid", "gtid_executed", "gtid_purged")
@@ -318,6 +319,9 @@ class Family(Engine):
         internal, flush = self.to_disk
         # The temporary table comes last: what it wrote may outlive its session.
         return (spills.sort(word), spills.internal_table(word, internal), spills.temporary_table(word, flush))
+
+    def does_direct_io(self, version: str) -> bool:  # noqa: ARG002
+        return True
 
     def cache_settings(self, size: int, *, direct: bool) -> dict[str, str]:
         """Never less than InnoDB takes. Without direct I/O data goes through the page cache, whatever the server's default is."""
