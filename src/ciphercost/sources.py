@@ -17,7 +17,6 @@ import sys
 import tarfile
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -250,39 +249,31 @@ def debian(suite: str, packages: Iterable[str], work: Work) -> None:
 class Tools(msgspec.Struct, frozen=True):
     """Programs that aren't servers and are fetched together."""
 
+    name: str
     packages: tuple[str, ...]
     programs: tuple[str, ...]
     suite: str
 
 
-TOOLS = {
-    "fuse": Tools(
-        ("gocryptfs", "fuse-overlayfs", "fuse3"),
-        ("usr/bin/gocryptfs", "usr/bin/fuse-overlayfs", "usr/bin/fusermount3"),
-        "trixie",
-    )
-}
+FUSE = Tools("fuse", ("gocryptfs", "fuse3"), ("usr/bin/gocryptfs", "usr/bin/fusermount3"), "trixie")
+TOOLS = {Path(program).name: tools for tools in (FUSE,) for program in tools.programs}
 
 
 def tool(name: str, *, fetch: bool = True) -> Path:
     """This program: in PATH, else fetched before, else (`fetch`) unpacked from Debian into the cache. Raises MissingServer."""
     if found := shutil.which(name):
         return Path(found)
-    for group, tools in TOOLS.items():
-        if any(Path(each).name == name for each in tools.programs):
-            kept = cache() / "tools" / f"{group}-debian"
-            if (kept / RECEIPT).exists():
-                return kept / ONLY / name
-            if not fetch:
-                break
-            try:
-                return Path(keep("tools", kept.name, partial(_unpack, tools)).location) / name
-            except MissingServer as error:
-                packages = " ".join(tools.packages)
-                raise MissingServer(
-                    f"'{name}' was not found, and {error}. Install it: Debian has it in {packages}"
-                ) from None
-    raise MissingServer(f"'{name}' was not found. Install it (Debian: apt-get install {name})")
+    tools = TOOLS[name]
+    kept = cache() / "tools" / f"{tools.name}-debian"
+    if (kept / RECEIPT).exists():
+        return kept / ONLY / name
+    packages = " ".join(tools.packages)
+    if not fetch:
+        raise MissingServer(f"'{name}' was not found (Debian: apt-get install {packages})")
+    try:
+        return Path(keep("tools", kept.name, lambda work: _unpack(tools, work)).location) / name
+    except MissingServer as error:
+        raise MissingServer(f"'{name}' was not found (Debian: apt-get install {packages}), and {error}") from None
 
 
 def _unpack(tools: Tools, work: Work) -> Receipt:
@@ -295,6 +286,46 @@ def _unpack(tools: Tools, work: Work) -> Receipt:
             raise MissingServer(f"the packages {', '.join(tools.packages)} of {tools.suite} hold no {program}")
         (work.path / ONLY / Path(program).name).symlink_to(f"../{program}")
     return Receipt("tools", "", "debian", ONLY)
+
+
+def go_program(source: Path, packages: Iterable[str], suite: str) -> Path:
+    """The program of this directory of Go, built once with a compiler and libraries of Debian's, of which nothing is kept.
+
+    It goes by its source: changed, it is built anew. Raises MissingServer.
+    """
+    text = b"".join(path.read_bytes() for path in sorted(source.iterdir()) if path.is_file())
+    name = f"{source.name}-{hashlib.sha256(text).hexdigest()[:12]}"
+
+    def make(work: Work) -> Receipt:
+        debian(suite, (*packages, "golang-go"), work)
+        root = next(work.path.glob("usr/lib/go-*/bin/go"), None)
+        if root is None:
+            raise MissingServer(f"the package golang-go of {suite} holds no compiler")
+        say(f"building {source.name} …")
+        place = work.path / "build" / "src" / source.name
+        shutil.copytree(source, place)
+        libraries = work.path / "usr" / "share" / "gocode"
+        environment = {
+            "GOROOT": root.parent.parent,
+            "GOPATH": f"{place.parent.parent}:{libraries}",
+            "GOCACHE": place.parent.parent / "cache",
+            "GO111MODULE": "off",  # what Debian has lies in a GOPATH
+            "GOTOOLCHAIN": "local",
+            "GOFLAGS": "",
+            "CGO_ENABLED": "0",
+        }
+        words = [f"{name}={value}" for name, value in environment.items()]
+        built = work.path.parent / f"{work.path.name}.program"
+        command = ["env", f"--chdir={place}", *words, str(root), "build", "-trimpath", "-o", str(built), "."]
+        try:
+            work.run(command, f"{source.name} could not be built")
+            _empty(work.path)
+            built.rename(work.path / source.name)
+        finally:
+            built.unlink(missing_ok=True)
+        return Receipt("tools", "", "built", ".")
+
+    return Path(keep("tools", name, make).location) / source.name
 
 
 def _empty(directory: Path) -> None:

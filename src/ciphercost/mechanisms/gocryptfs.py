@@ -1,0 +1,242 @@
+"""gocryptfs: every file encrypted by a FUSE daemon, block by block, names too. For any server that keeps files.
+
+FUSE itself costs: a system call becomes a request to a process. So the plain arm goes through a FUSE daemon as well, one that passes
+files through: `volumes/passing`, some lines on go-fuse, the library that gocryptfs is written with, built from Debian's packages. What
+a daemon asks of the kernel decides more than its own work does, and both ask for the same: attributes and names, also of files that
+aren't there, cached for a second; the page cache kept when a file is opened again, and dropped when its time of change is seen to be
+another (after a write of its own a file is read anew from the daemon); no write-back cache, so each write goes to the daemon at once;
+requests of up to 1 MiB, several at a time; O_DIRECT taken away, which is why no server is told to use it.
+
+Passing daemons that Debian has would count as encryption, or against it: bindfs on libfuse 2 never drops a page (after one write of
+8 KiB gocryptfs reads a file of 16 MiB anew, bindfs nothing), and on libfuse 3 caches no attribute; fuse-overlayfs lets everybody wait
+for an fsync, and MySQL's temporary files can't be made on it.
+
+What still differs, and is the cost of gocryptfs: each block of 4096 bytes rests as 4128, and each file begins with 18, so writes meet
+the disk's blocks askew and space is reserved before each; a block that is written in part is read first; names are encrypted, and
+looked up one directory after the other. The CPU time of both daemons counts as the server's.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import secrets as randomness
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ciphercost import crypto, guard, sources, volumes
+from ciphercost.engines import Engine
+from ciphercost.errors import RunError
+from ciphercost.mechanisms import Factor
+from ciphercost.mechanisms._rest import AtRest, KeyState, Look, Rest, Volume
+from ciphercost.mechanisms.fscrypt import data_of
+from ciphercost.model import Arm
+from ciphercost.volumes import fuse
+from ciphercost.volumes.fuse import Fuse
+
+if TYPE_CHECKING:
+    from ciphercost.engines import Installation
+
+ENCRYPTING, PASSING = "gocryptfs", "passing"
+CLUSTER = "cluster"
+CIPHERS = {"aes-gcm": "", "xchacha": "-xchacha", "aes-siv": "-aessiv"}
+FLAGS = {"XChaCha20Poly1305": "XChaCha20-Poly1305", "AESSIV": "AES-SIV-512"}
+"""In its configuration; without one of them it is AES-GCM."""
+WRONG_PASSWORD = "password incorrect"  # noqa: S105 - what gocryptfs says
+SPEED = re.compile(r"^(AES-GCM-256|XChaCha20-Poly1305|AES-SIV-512)-(\S+).*\(selected in auto mode\)", re.MULTILINE)
+
+
+class Gocryptfs(AtRest):
+    name = "gocryptfs"
+    title = "gocryptfs: encrypted directory by FUSE"
+    protects = "a stolen disk, and a copy of the directory; not a process that may read the files while it is mounted"
+    loaded_once = True
+    direct_io = False
+    key_states = ("missing", "wrong")
+    factors = (
+        Factor("cipher", tuple(CIPHERS), "of file contents"),
+        Factor("library", ("auto", "openssl", "go"), "who encrypts; auto: what gocryptfs takes to be the faster one"),
+        Factor(
+            "scrypt",
+            ("16", "10", "14", "18", "20"),
+            "log2 of the work to open it with its password; no part of the load",
+        ),
+    )
+
+    def __init__(self) -> None:
+        self._mounts: dict[Path, Fuse] = {}
+        """Those that are there now, by where they are mounted."""
+        self._lock = threading.Lock()
+
+    def serves(self, engine: Engine) -> bool:
+        return engine.stores
+
+    def prepare(self, rest: Rest) -> Installation:
+        """Raises UsageError, MissingServer where it can't be mounted here."""
+        fuse.check_rights(ENCRYPTING)
+        fuse.passing()
+        return rest.installation
+
+    @contextmanager
+    def volume(self, arm: Arm, place: Path, rest: Rest, size: int) -> Iterator[Volume]:
+        below = place.with_name(f"{place.name}.{'cipher' if arm == 'encrypted' else 'below'}")
+        if (free := volumes.free(place.parent)) < size + size // 4:
+            raise RunError(
+                f"{free / 1e6:.0f} MB are free in {place.parent}, and the data has {size / 1e6:.0f} MB; is the disk full?"
+            )
+        for directory in (place, below):
+            directory.mkdir(mode=0o700)
+            guard.hand_over(directory)
+        try:
+            made = self._encrypting(place, below, rest) if arm == "encrypted" else _passing(place, below, rest)
+            with self._lock:
+                self._mounts[place] = made
+            made.mount()
+            try:
+                yield Volume(place / CLUSTER, (below,), (made.pid,))
+            finally:
+                made.unmount()
+        finally:
+            with self._lock:
+                self._mounts.pop(place, None)
+            for directory in (below, place):
+                if not volumes.is_mounted(directory):
+                    shutil.rmtree(directory, ignore_errors=True)
+
+    def flush(self, volume: Volume) -> None:
+        """What both daemons are given they write at once; so only what lies below them is left to be written."""
+        volumes.sync(volume.path.parent)
+
+    def status(self, look: Look) -> tuple[bool, str]:
+        """The server says where its data lies; the kernel says what is mounted there, and of what directory."""
+        home = data_of(look)
+        if not home.is_absolute() or not home.is_relative_to(look.volume.path):
+            return False, f"the server says that its data lies in '{home}', and not in {look.volume.path}"
+        found = volumes.mount_of(home)
+        wanted = f"fuse.{ENCRYPTING if look.arm == 'encrypted' else PASSING}"
+        if found.kind != wanted or found.point != str(look.volume.path.parent):
+            return False, f"the server's data lies on {found.kind}, mounted at {found.point}, and not on {wanted}"
+        if look.arm == "plain":
+            return True, f"the server's data lies on {found.kind}, which passes files through"
+        below = look.volume.backing[0]
+        if found.source != str(below):
+            return False, f"what is mounted is {found.source}, and not {below}"
+        return True, f"the server's data lies on {found.kind} of a directory that is encrypted with {_cipher(below)}"
+
+    def implementation(self, look: Look) -> dict[str, str]:
+        """`-info` names the cipher; who encrypts is what was asked for, or what `-speed` says that it takes."""
+        factors = self._factors(look.rest)
+        program = sources.tool(ENCRYPTING)
+        cipher = _cipher(look.volume.backing[0])
+        library = {"openssl": "OpenSSL", "go": "Go"}.get(factors["library"], "") or _automatic(program, cipher)
+        version = subprocess.run([program, "-version"], capture_output=True, text=True, check=False).stdout.strip()
+        able = crypto.openssl_capabilities({})
+        made = self._mounts.get(look.volume.path.parent)
+        found = {"cipher": cipher, "implementation": f"{version}; crypto: {library}, CPU: {able.words()}"}
+        if made is not None:
+            found["mounting"] = f"{made.seconds:.2f} s, its password through scrypt with N = 2^{factors['scrypt']}"
+        return found | ({"warning": able.warning()} if able.warning() else {})
+
+    def refuses(self, look: Look) -> tuple[bool, str] | None:
+        """Without a server to start: the same directory, mounted once more with another password."""
+        if not look.rest.engine.embedded:
+            return None
+        place = look.rest.secrets.parent / f"keyless-{randomness.token_hex(4)}"
+        place.mkdir(mode=0o700)
+        try:
+            return self._tried(place, look.volume.backing[0], look.rest)
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+
+    @contextmanager
+    def key_taken(self, state: KeyState, rest: Rest, directory: Path) -> Iterator[None]:
+        """missing: it isn't mounted. wrong: it is mounted with another password, should that be possible."""
+        place = directory.parent
+        mount = self._mounts[place]
+        mount.unmount()
+        other = self._other(place, Path(f"{place}.cipher"), rest) if state == "wrong" else None
+        try:
+            if other is not None:
+                try:
+                    other.mount()
+                except RunError as error:
+                    _must_be_refusal(error)
+            yield
+        finally:
+            if other is not None:
+                other.unmount()
+            mount.mount()
+
+    def _encrypting(self, place: Path, below: Path, rest: Rest) -> Fuse:
+        factors, program = self._factors(rest), sources.tool(ENCRYPTING)
+        key = _password(rest.secrets, below.name)
+        cipher = [CIPHERS[factors["cipher"]]] if CIPHERS[factors["cipher"]] else []
+        rest.guard.run([program, "-init", "-q", "-passfile", key, "-scryptn", factors["scrypt"], *cipher, below])
+        return Fuse(rest.guard, place, self._command(key, below, place, rest), f"fuse.{ENCRYPTING}")
+
+    def _command(self, key: Path, below: Path, place: Path, rest: Rest) -> list[str | Path]:
+        library = {"openssl": "-openssl=true", "go": "-openssl=false", "auto": "-openssl=auto"}
+        options = ["-fg", "-q", "-nosyslog", "-allow_other", "-kernel_cache", library[self._factors(rest)["library"]]]
+        return [sources.tool(ENCRYPTING), *options, "-passfile", key, below, place]
+
+    def _other(self, place: Path, below: Path, rest: Rest) -> Fuse:
+        wrong = _password(rest.secrets, f"wrong-{randomness.token_hex(4)}")
+        return Fuse(rest.guard, place, self._command(wrong, below, place, rest), f"fuse.{ENCRYPTING}")
+
+    def _tried(self, place: Path, below: Path, rest: Rest) -> tuple[bool, str]:
+        other = self._other(place, below, rest)
+        try:
+            other.mount()
+        except RunError as error:
+            _must_be_refusal(error)
+            return True, f"with another password it is not mounted: {WRONG_PASSWORD}"
+        other.unmount()
+        return False, "it is mounted with another password"
+
+    def _factors(self, rest: Rest) -> dict[str, str]:
+        return self.check(dict(rest.factors))
+
+
+def _passing(place: Path, below: Path, rest: Rest) -> Fuse:
+    return Fuse(rest.guard, place, [fuse.passing(), below, place], f"fuse.{PASSING}")
+
+
+def _password(secrets: Path, name: str) -> Path:
+    """A random one, in a file of its own."""
+    path = secrets / f"gocryptfs-{name}-{randomness.token_hex(4)}"
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(randomness.token_hex(32))
+    return path
+
+
+def _must_be_refusal(error: RunError) -> None:
+    if WRONG_PASSWORD not in str(error).lower():
+        raise RunError(f"with another password gocryptfs fails, but for another reason: {error}") from None
+
+
+def _cipher(below: Path) -> str:
+    """What gocryptfs says that the contents of a directory are encrypted with. Raises RunError."""
+    done = subprocess.run(
+        [sources.tool(ENCRYPTING), "-info", below], capture_output=True, text=True, check=False, timeout=30
+    )
+    flags = re.search(r"^FeatureFlags:(.*)$", done.stdout, re.MULTILINE)
+    if flags is None:
+        raise RunError(f"gocryptfs -info says nothing of {below}: {(done.stderr or done.stdout).strip()}")
+    return next((name for flag, name in FLAGS.items() if flag in flags[1].split()), "AES-GCM-256")
+
+
+@functools.cache
+def _automatic(program: Path, cipher: str) -> str:
+    """What gocryptfs takes for this cipher on this CPU where nobody says. It takes seconds, and is asked once."""
+    done = subprocess.run([program, "-speed"], capture_output=True, text=True, check=False, timeout=60)
+    chosen = dict(SPEED.findall(done.stdout))
+    return f"{chosen.get(cipher, 'Go')} (its own choice)"
+
+
+MECHANISM = Gocryptfs()
