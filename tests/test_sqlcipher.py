@@ -134,6 +134,7 @@ def test_what_encrypted_is_asked_of_the_library() -> None:
         assert said["sqlcipher"].startswith("4.")
         assert said["hmac"] == "HMAC_SHA1"
         assert "1000 rounds" in said["key_from"]
+        assert said["opening"].endswith(" ms")
         assert MECHANISM.implementation(looks["plain"]) == {}
     with arms(hmac="off") as looks:
         said = MECHANISM.implementation(looks["encrypted"])

@@ -6,6 +6,8 @@ import contextlib
 import mmap
 import os
 import secrets as randomness
+import statistics
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -28,6 +30,7 @@ COMMON = "PRAGMA journal_mode=WAL;PRAGMA synchronous=NORMAL;PRAGMA temp_store=2;
 """temp_store=2: sorts stay in memory. Files of temporary data are written in clear by SQLCipher.
 secure_delete: with a key SQLCipher switches it on, so that what is deleted is overwritten with zeros; so the plain arm has it too."""
 KEY_FILE = "sqlcipher.key"
+OPENINGS = 3
 CHECKED_BYTES = 256 << 20
 """The largest file of which every page's HMAC is checked: it takes a second."""
 
@@ -140,6 +143,7 @@ class SqlCipher(AtRest):
             "page_size": settings.get("cipher_page_size", ""),
             "hmac": settings.get("cipher_hmac_algorithm", "") if settings.get("cipher_use_hmac") == "1" else "off",
             "key_from": "raw" if factors["kdf"] == "raw" else derived,
+            "opening": f"{_opening(look) * 1e3:.2g} ms",
         }
         if warning := able.warning():
             found["warning"] = warning
@@ -213,6 +217,17 @@ def _opens(look: Look, key: str | None) -> tuple[bool, str]:
     except AgentError as error:
         return False, str(error).rpartition("/")[2]
     return True, "it opens"
+
+
+def _opening(look: Look) -> float:
+    """Seconds to open the file with its key and to read its first page, the median of some."""
+    took = []
+    for _ in range(OPENINGS):
+        began = time.monotonic()
+        look.agent.connect("opening", **{**look.connect, "connections": 1, "threads": 1})
+        took.append(time.monotonic() - began)
+        look.agent.disconnect("opening")
+    return statistics.median(took)
 
 
 def _authentic(look: Look) -> tuple[bool, str]:

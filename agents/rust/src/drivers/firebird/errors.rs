@@ -20,7 +20,7 @@ const COVERS: [i32; 4] = [335_544_569, 335_544_436, 335_544_842, TEXT];
 const TEXT: i32 = 335_544_382;
 
 /// Code, SQLSTATE, text; `@` stands for what the server sends with it.
-const KNOWN: [(i32, &str, &str); 60] = [
+const KNOWN: [(i32, &str, &str); 63] = [
     (335_544_321, "22000", "arithmetic exception, numeric overflow or string truncation"),
     (335_544_333, "XX000", "internal consistency check failed: @"),
     (335_544_334, "22018", "can't convert from string @"),
@@ -78,6 +78,9 @@ const KNOWN: [(i32, &str, &str); 60] = [
     (335_545_067, "28000", "the server has no wire encryption plugin @"),
     (335_545_072, "23000", "the key is @"),
     (335_545_106, "08006", "the login failed at the server: its log says why"),
+    (335_545_108, "08006", "the database is encrypted with another key @"),
+    (335_545_204, "08004", "the database is encrypted, and its key is missing"),
+    (335_545_210, "HY000", "plugin @: @"),
     (336_068_740, "42S01", "table @ exists already"),
     (336_397_208, "42000", "at line @, column @"),
     (336_397_286, "42000", "CREATE TABLE @ failed"),
