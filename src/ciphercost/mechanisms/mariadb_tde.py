@@ -162,7 +162,10 @@ class MariadbTde(AtRest):
         if "ibtmp" in place:
             return "innodb_encrypt_temporary_tables=ON"
         if "#sql-temptable" in place:
-            return "encrypt_tmp_disk_tables=ON; a table of CREATE TEMPORARY TABLE … ENGINE=MyISAM is never encrypted"
+            # Seen in clear on 10.11 and 11.8 with encrypt_tmp_disk_tables=ON, whatever made the server need the table.
+            return (
+                "encrypt_tmp_disk_tables=ON, which was on, does not close it here: --tmpdir on an encrypted file system"
+            )
         if place.endswith((".MYD", ".MYI")):
             return "MyISAM is never encrypted: ALTER TABLE … ENGINE=InnoDB"
         if place.endswith(" (deleted)") or "tmp/" in place:

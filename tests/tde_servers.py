@@ -1,0 +1,117 @@
+"""tde_servers: what tests of a server's own encryption share: both arms made as a run makes them, started as often as a test wants."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from ciphercost import engines, guard, mechanisms, ordeal, prove, provision, record, scan
+from ciphercost.agent import Agent
+from ciphercost.conclude import settings_in_force
+from ciphercost.engines import Installation
+from ciphercost.guard import Guard
+from ciphercost.mechanisms._rest import AtRest, Look, Rest, Volume
+from ciphercost.model import ARMS, Arm
+
+CANARY = "canary0123456789abcdef0123456789"
+OTHER: dict[Arm, Arm] = {"plain": "encrypted", "encrypted": "plain"}
+
+
+class Pair:
+    """Both arms' data, loaded once; copies of it are started."""
+
+    def __init__(
+        self, mechanism: str, installation: Installation, run_guard: Guard, scratch: Path, **factors: str
+    ) -> None:
+        found = mechanisms.get(mechanism)
+        assert isinstance(found, AtRest)
+        self.mechanism = found
+        self.engine = engines.get(installation.engine)
+        self.scratch = scratch
+        self.copies = 0
+        rest = Rest(self.engine, installation, found.check(factors), scratch / "secrets", run_guard)
+        self.rest = msgspec.structs.replace(rest, installation=found.prepare(rest))
+
+    def make(self, *arms: Arm) -> None:
+        """Load the canary into both arms, or into these."""
+        for arm in arms or ARMS:
+            directory = self.scratch / arm
+            self.engine.initialise(self.rest.installation, directory, self.rest.guard, self.settings(arm))
+            self.mechanism.furnish(arm, directory, self.rest)
+            if self.mechanism.encrypts:
+                with self.started(arm, directory) as look:
+                    self.mechanism.encrypt(look)
+            with self.started(arm, directory) as look:
+                look.query("CREATE TABLE canaries (id int PRIMARY KEY AUTO_INCREMENT, word varchar(100))")
+                for _ in range(3):
+                    look.query(f"INSERT INTO canaries (word) VALUES ('{CANARY}')")
+                self.mechanism.settled(look)
+
+    def settings(self, arm: Arm) -> dict[str, str]:
+        return self.mechanism.settings(arm, self.rest)
+
+    @contextmanager
+    def copy(self, arm: Arm) -> Iterator[Path]:
+        """A directory with a copy of the arm's data."""
+        self.copies += 1
+        directory = self.scratch / f"copy-{self.copies}"
+        provision.copy(self.scratch / arm, directory)
+        yield directory
+        shutil.rmtree(directory)
+
+    @contextmanager
+    def started(self, arm: Arm, directory: Path, **settings: str) -> Iterator[Look]:
+        """The arm's server on this directory, with other settings where given (`_` for `-`)."""
+        given = self.settings(arm) | {name.replace("_", "-"): value for name, value in settings.items()}
+        server = self.engine.start(self.rest.installation, directory, self.rest.guard, settings=given)
+        try:
+            with Agent() as agent:
+                fields = server.connection() | self.engine.in_clear()
+                agent.connect(arm, **fields)
+                yield Look(arm, self.rest, Volume(directory, (directory,)), server, agent, arm, fields)
+        finally:
+            server.stop()
+
+    @contextmanager
+    def up(self, arm: Arm, **settings: str) -> Iterator[Look]:
+        """A copy that is up."""
+        with self.copy(arm) as directory, self.started(arm, directory, **settings) as look:
+            yield look
+
+    def seen(self, look: Look, word: str = CANARY) -> dict[str, int]:
+        """Where the word lies in clear."""
+        return prove.at_rest(look, self.mechanism, word).hits
+
+
+@contextmanager
+def pair(mechanism: str, installation: Installation, *arms: Arm, **factors: str) -> Iterator[Pair]:
+    with Guard(record.new_id()) as run_guard:
+        made = Pair(mechanism, installation, run_guard, guard.scratch(run_guard.run_id, run_guard), **factors)
+        made.make(*arms)
+        yield made
+    assert run_guard.problems == []
+    assert not made.scratch.exists()
+
+
+def told(look: Look) -> Look:
+    """The same server, under the other arm's name."""
+    return msgspec.structs.replace(look, arm=OTHER[look.arm])
+
+
+def in_force(look: Look) -> dict[str, str]:
+    """The settings that a run compares."""
+    return settings_in_force(look.query(look.rest.engine.variables), look)
+
+
+def spilt(both: Pair, look: Look) -> dict[str, dict[str, int]]:
+    """Where each kind of temporary data lies in clear, while it is there."""
+    found = {}
+    for number in range(len(both.engine.spills(""))):
+        word = scan.canary()  # one of its own: what the last left behind is no sign of this
+        spill = both.engine.spills(word)[number]
+        found[spill.name] = ordeal._spill(look, both.mechanism, spill, word).hits
+    return found

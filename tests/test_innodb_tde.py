@@ -1,0 +1,261 @@
+"""innodb_tde: on real servers: both arms are what their names say, each witness can fail, and what MySQL leaves in clear is seen."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ciphercost import guard
+from ciphercost.engines import Installation
+from ciphercost.engines._mysql.family import SMALLEST_POOL
+from ciphercost.errors import MissingServer, RunError
+from ciphercost.mechanisms._rest import KeyState, Look
+from ciphercost.mechanisms.innodb_tde import COMPONENT, CONFIGURATION, MANIFEST
+from ciphercost.model import ARMS, Arm
+from conftest import RequireServer
+from tde_servers import CANARY, Pair, in_force, pair, spilt, told
+
+
+@pytest.fixture(scope="module")
+def installation(require_server: RequireServer) -> Installation:
+    return require_server("mysql", "9.7")
+
+
+@pytest.fixture(scope="module")
+def both(installation: Installation) -> Iterator[Pair]:
+    with pair("innodb-tde", installation) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def plain(both: Pair) -> Iterator[Look]:
+    with both.up("plain") as look:
+        yield look
+
+
+@pytest.fixture(scope="module")
+def encrypted(both: Pair) -> Iterator[Look]:
+    with both.up("encrypted") as look:
+        yield look
+
+
+@pytest.fixture(params=ARMS)
+def arm(request: pytest.FixtureRequest) -> Arm:
+    found: Arm = request.param
+    return found
+
+
+@pytest.fixture
+def look(arm: Arm, plain: Look, encrypted: Look) -> Look:
+    return plain if arm == "plain" else encrypted
+
+
+# ── what the witnesses say ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_each_arm_is_what_its_name_says_and_not_what_the_others_says(both: Pair, look: Look) -> None:
+    for witness in (both.mechanism.status, both.mechanism.structure):
+        passed, words = witness(look)
+        assert passed, words
+        passed, words = witness(told(look))
+        assert not passed, words
+
+
+def test_the_canary_lies_in_clear_in_the_plain_arm_alone(both: Pair, plain: Look, encrypted: Look) -> None:
+    assert both.seen(encrypted) == {}
+    assert {"data/ciphercost/canaries.ibd", "data/binlog.000001"} & set(both.seen(plain))
+    assert encrypted.query("SELECT count(*) FROM canaries") == [["3"]]
+
+
+def test_the_arms_differ_in_nothing_but_encryption(plain: Look, encrypted: Look) -> None:
+    said = in_force(plain), in_force(encrypted)
+    assert {name for name in said[0] | said[1] if said[0].get(name) != said[1].get(name)} == {
+        "default_table_encryption",
+        "table_encryption_privilege_check",
+        "innodb_redo_log_encrypt",
+        "innodb_undo_log_encrypt",
+        "binlog_encryption",
+    }
+    programs = {Path(f"/proc/{look.server.pid}/exe").readlink() for look in (plain, encrypted)}
+    assert programs == {Path(plain.rest.installation.location) / "mysqld"}
+
+
+def test_the_implementation_is_named(both: Pair, encrypted: Look) -> None:
+    known = both.mechanism.implementation(encrypted)
+    assert "AES-256-CBC" in known["cipher"]
+    assert known["implementation"].startswith("OpenSSL 3.")
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("SET GLOBAL innodb_redo_log_encrypt = OFF", "innodb_redo_log_encrypt is 0"),
+        ("SET GLOBAL innodb_undo_log_encrypt = OFF", "innodb_undo_log_encrypt is 0"),
+        ("SET GLOBAL binlog_encryption = OFF", "binlog_encryption is 0"),
+        ("ALTER TABLE canaries ENCRYPTION = 'N'", "the tablespace ciphercost/canaries is not encrypted"),
+        ("ALTER TABLESPACE mysql ENCRYPTION = 'N'", "the tablespace mysql is not encrypted"),
+    ],
+)
+def test_a_part_that_is_switched_off_behind_our_back_is_named(both: Pair, statement: str, words: str) -> None:
+    with both.up("encrypted") as look:
+        assert both.mechanism.status(look)[0]
+        look.query(statement)
+        passed, said = both.mechanism.status(look)
+        assert not passed
+        assert words in said
+
+
+def test_a_table_in_clear_is_seen_by_its_pages(both: Pair) -> None:
+    with both.copy("encrypted") as directory:
+        with both.started("encrypted", directory) as look:
+            look.query("ALTER TABLE canaries ENCRYPTION = 'N'")
+        with both.started("encrypted", directory) as look:
+            passed, said = both.mechanism.structure(look)
+            assert not passed
+            assert "of 17855" in said
+
+
+def test_a_binary_log_in_clear_is_seen_by_how_it_begins(both: Pair) -> None:
+    with both.up("encrypted") as look:
+        look.query("SET GLOBAL binlog_encryption = OFF")
+        passed, said = both.mechanism.structure(look)
+        assert not passed
+        assert "begins with fe62696e" in said
+
+
+@pytest.mark.parametrize(("gone", "words"), [(CONFIGURATION, "is Disabled"), (MANIFEST, "is not loaded")])
+def test_a_keyring_that_is_disabled_behind_our_back_is_named(installation: Installation, gone: str, words: str) -> None:
+    with pair("innodb-tde", installation, "plain", logs="off") as made:
+        directory = made.scratch / "plain"
+        made.mechanism.furnish("encrypted", directory, made.rest)
+        (directory / "data" / gone).unlink()
+        with made.started("encrypted", directory) as look:
+            passed, said = made.mechanism.status(look)
+            assert not passed
+            assert said.startswith(f"the keyring component {words}")
+
+
+def test_a_keyring_in_the_plain_arm_is_refused(both: Pair) -> None:
+    with both.copy("plain") as directory:
+        both.mechanism.furnish("encrypted", directory, both.rest)
+        with both.started("plain", directory) as look:
+            assert both.mechanism.status(look) == (False, "a keyring component is loaded (Active)")
+
+
+# ── keys ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("state", ["missing", "wrong"])
+def test_without_its_key_it_does_not_start_and_with_it_all_is_there(both: Pair, state: KeyState) -> None:
+    with both.copy("encrypted") as directory:
+        with (
+            both.mechanism.key_taken(state, both.rest, directory),
+            pytest.raises(RunError, match="keyring is loaded|key file has been changed"),
+            both.started("encrypted", directory),
+        ):
+            pass
+        with both.started("encrypted", directory) as look:
+            assert look.query("SELECT DISTINCT word FROM canaries") == [[CANARY]]
+
+
+def test_keys_are_for_the_servers_user_alone(both: Pair) -> None:
+    keyrings = list(both.rest.secrets.glob("keyring-*"))
+    assert keyrings
+    for each in keyrings:
+        assert each.stat().st_uid == (guard.server_user() or (os.geteuid(), 0))[0]
+        assert each.parent.stat().st_mode & 0o777 == 0o700
+        assert not each.stat().st_mode & 0o007
+
+
+def test_new_master_keys_leave_other_copies_of_the_data_as_they_were(both: Pair) -> None:
+    with both.up("encrypted") as look:
+        keyring = next(
+            row[1]
+            for row in look.query("SELECT * FROM performance_schema.keyring_component_status")
+            if row[0] == "Data_file"
+        )
+        before = Path(str(keyring)).read_text()
+        statements = both.mechanism.rotate(look)
+        assert len(statements) == 2
+        for each in statements:
+            look.query(each)
+        assert len(Path(str(keyring)).read_text()) > len(before)
+        assert both.mechanism.status(look)[0]
+    with both.up("encrypted") as look:
+        assert look.query("SELECT DISTINCT word FROM canaries") == [[CANARY]]
+
+
+# ── the program's own directory ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_nothing_is_written_into_the_installation(both: Pair, installation: Installation) -> None:
+    base = Path(installation.location).parent
+    assert not list(base.rglob(MANIFEST))
+    assert not list(base.rglob(CONFIGURATION))
+    own = Path(both.rest.installation.location)
+    assert own.is_relative_to(both.scratch)
+    assert not (own / "mysqld").is_symlink()
+    assert (own.parent / "share").is_symlink()
+
+
+def test_a_second_cell_uses_the_same_copy(both: Pair, installation: Installation) -> None:
+    program = Path(both.rest.installation.location) / "mysqld"
+    before = program.stat().st_mtime_ns
+    again = both.mechanism.prepare(msgspec.structs.replace(both.rest, installation=installation))
+    assert (again, program.stat().st_mtime_ns) == (both.rest.installation, before)
+
+
+def test_an_installation_without_the_component_is_named(both: Pair, installation: Installation, tmp_path: Path) -> None:
+    (tmp_path / "sbin").mkdir()
+    (tmp_path / "lib/mysql/plugin").mkdir(parents=True)
+    bare = msgspec.structs.replace(installation, location=str(tmp_path / "sbin"))
+    with pytest.raises(MissingServer, match=f"has no {COMPONENT}.so"):
+        both.mechanism.prepare(msgspec.structs.replace(both.rest, installation=bare))
+
+
+# ── what it leaves open ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_temporary_data_is_seen_in_clear_in_both_arms_and_what_closes_it_is_known(both: Pair, look: Look) -> None:
+    found = spilt(both, look)
+    assert set(found) == {"sort", "internal temporary table", "temporary table"}
+    for name, hits in found.items():
+        assert hits, name
+        where = max(hits, key=lambda each: hits[each])
+        setting = "--tmpdir" if name == "sort" else "--innodb-temp-tablespaces-dir"
+        assert setting in both.mechanism.advice(where), where
+    assert both.mechanism.status(look)[0]
+
+
+def test_with_logs_off_what_is_written_lies_in_them_in_clear(installation: Installation) -> None:
+    with pair("innodb-tde", installation, "encrypted", logs="off") as made:
+        with made.up("encrypted") as look:
+            passed, words = made.mechanism.status(look)
+            assert passed, words
+            assert made.mechanism.structure(look)[0]
+            hits = set(made.seen(look))
+            assert "data/binlog.000002" in hits
+            assert not [name for name in hits if name.endswith(".ibd")]
+        assert [(each.code, each.severity) for each in made.mechanism.findings(made.rest)] == [
+            ("logs-in-clear", "high")
+        ]
+
+
+# ── the cache ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(("direct", "method"), [(True, "O_DIRECT"), (False, "fsync")])
+def test_the_pool_is_sized_and_direct_io_is_said(both: Pair, direct: bool, method: str) -> None:
+    wanted = {name.replace("-", "_"): value for name, value in both.engine.cache_settings(1, direct=direct).items()}
+    with both.up("encrypted", **wanted) as look:
+        assert look.query("SELECT @@innodb_buffer_pool_size, @@innodb_flush_method") == [[str(SMALLEST_POOL), method]]
+    assert "innodb-buffer-pool-size" not in both.engine.cache_settings(0, direct=direct)
+    assert both.engine.cache_settings(0, direct=direct)["innodb-flush-method"] == method
+
+
+def test_the_home_of_the_data_is_known(both: Pair, look: Look) -> None:
+    assert Path(str(look.query(both.engine.home)[0][0])) == look.volume.path / "data"
