@@ -148,7 +148,7 @@ class CellEstimator:
     def throughput_interval(self, mode: Mode = "full") -> Estimate | None:
         """Encrypted ÷ plain operations a second with its 95 % interval so far; None with too few blocks."""
         interval = self._throughput(mode)
-        return None if interval is None else _estimate(interval, mode, "operations/s")
+        return None if interval is None else stated(interval, mode, "operations/s")
 
     def precise(self, target: float, mode: Mode = "full") -> bool:
         """Whether a run may stop: half-width of throughput's log ratio ≤ `target`, with blocks or sessions enough."""
@@ -216,7 +216,7 @@ class CellEstimator:
         primary = self._throughput(mode)
         if primary is not None:
             overhead["throughput"] = msgspec.structs.replace(
-                _estimate(primary, mode, "operations/s"), ratio_of_totals=capacity.throughput_ratio()
+                stated(primary, mode, "operations/s"), ratio_of_totals=capacity.throughput_ratio()
             )
         for column, (name, share) in enumerate(QUANTILES):
             of = latency.unit_of(share, mode)
@@ -225,7 +225,7 @@ class CellEstimator:
             interval = self._latency(latency, column, mode, whole=of == "session")
             if interval is not None:
                 totals = [_quantile(self._tallies["latency"].histogram(arm), share) for arm in ARMS]
-                estimate = _estimate(interval, mode, "latency")
+                estimate = stated(interval, mode, "latency")
                 if of == "session":
                     estimate = msgspec.structs.replace(estimate, method=f"{estimate.method}; {WHOLE_SESSIONS}")
                 overhead[f"latency_{name}"] = msgspec.structs.replace(estimate, ratio_of_totals=totals[1] / totals[0])
@@ -234,7 +234,7 @@ class CellEstimator:
         for name, numerator, denominator, unit in RATIOS:
             interval = ratio_of_totals(main, numerator, denominator, mode, self._most_nu)
             if interval is not None:
-                estimate = _estimate(interval, mode, unit)
+                estimate = stated(interval, mode, unit)
                 overhead[name] = msgspec.structs.replace(estimate, ratio_of_totals=estimate.ratio)
         verdict, smallest, needed = _judge(primary, mode, margin)
         carried = self.carryover()
@@ -270,7 +270,7 @@ class CellEstimator:
             ]
             values = np.array([mine - theirs for mine, theirs in pairs])
             interval = statistics.block_interval(values) if len(values) >= 2 else None
-        return None if interval is None else _estimate(interval, mode, "ratio of ratios")
+        return None if interval is None else stated(interval, mode, "ratio of ratios")
 
     def _latency(self, latency: Arms, column: int, mode: Mode, *, whole: bool) -> Interval | None:
         """Log ratio of one quantile: by blocks as throughput is, sessions' Hodges–Lehmann values included.
@@ -361,7 +361,8 @@ def _quantile(histogram: Histogram | None, share: float) -> float:
     return float(quantiles(histogram, [share])[0]) if histogram is not None else math.nan
 
 
-def _estimate(interval: Interval, mode: Mode, unit: str) -> Estimate:
+def stated(interval: Interval, mode: Mode, unit: str) -> Estimate:
+    """A log ratio's interval as it is printed: the ratio, its bounds, and of whom it speaks."""
     low, high = interval.bounds()
     method = interval.method()
     if len(interval.errors) > 1 or mode == "quick":

@@ -215,6 +215,23 @@ class SliceRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     error: str = ""
 
 
+class StorageSlice(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One line of `storage.jsonl`: what one job of fio did on one arm's directory, without any server."""
+
+    cell: int
+    session: int
+    block: int
+    order: str
+    position: int
+    """0: the lead-in, thrown away; 1 to 4: counted."""
+    arm: Arm
+    job: str
+    seconds: float = 0.0
+    operations: int = 0
+    bytes: int = 0
+    error: str = ""
+
+
 # ── estimate ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -439,6 +456,8 @@ class Cell(msgspec.Struct, frozen=True):
     """What the encryption leaves open, the worst first."""
     key_life: dict[str, float] = {}
     """rotation_s: how long the server took to give its data a new key. What opening costs is `overhead.start_time`."""
+    storage: dict[str, Estimate] = {}
+    """What fio says of both arms' directories, without any server: sequential_read, …, fsync_latency."""
     against_reference: Estimate | None = None
     """Of a cell that shares its sessions with others: its throughput ratio ÷ that of the first of them."""
 

@@ -7,12 +7,14 @@ import secrets
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import msgspec
 
 from ciphercost.errors import UsageError
-from ciphercost.model import FORMAT, Proof, Result, RunFacts, SliceRecord, StudyRecord
+from ciphercost.model import FORMAT, Proof, Result, RunFacts, SliceRecord, StorageSlice, StudyRecord
+
+T = TypeVar("T", bound=msgspec.Struct)
 
 
 def new_id() -> str:
@@ -60,6 +62,11 @@ class Record:
 
     def append(self, record: SliceRecord) -> None:
         self._slices.write(self._encoder.encode(record) + b"\n")
+
+    def append_storage(self, record: StorageSlice) -> None:
+        """There is a file of these only where there are any."""
+        with (self.directory / "storage.jsonl").open("ab", buffering=0) as file:
+            file.write(self._encoder.encode(record) + b"\n")
 
     def prove(self, cell: int, proofs: Iterable[Proof]) -> None:
         self._proofs += [{"cell": cell, **msgspec.to_builtins(proof)} for proof in proofs]
@@ -142,8 +149,16 @@ def read_study(directory: Path) -> StudyRecord | None:
 
 def read_slices(directory: Path) -> Iterator[SliceRecord]:
     """Every slice, one at a time. A last line that was cut off by a kill is left out. Raises UsageError for any other bad line."""
-    decoder = msgspec.json.Decoder(SliceRecord)
-    path = directory / "slices.jsonl"
+    yield from _lines(directory / "slices.jsonl", SliceRecord)
+
+
+def read_storage(directory: Path) -> Iterator[StorageSlice]:
+    """What fio did, as `read_slices` reads what the load did."""
+    yield from _lines(directory / "storage.jsonl", StorageSlice)
+
+
+def _lines(path: Path, kind: type[T]) -> Iterator[T]:
+    decoder = msgspec.json.Decoder(kind)
     if not path.is_file():
         return
     with path.open("rb") as file:

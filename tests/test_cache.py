@@ -1,0 +1,175 @@
+"""--cache: what it may be asked of, what it makes of the data's size, and that the system's cache is really emptied."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ciphercost import cache, cli, conditions, engines, guard, record, spec
+from ciphercost.agent import Agent
+from ciphercost.errors import UsageError
+from ciphercost.model import Cache, CellSpec, Spec
+from conftest import RequireServer
+
+SQLITE = CellSpec("sqlite", "sqlcipher")
+
+
+def cell(how: Cache, engine: str = "sqlite", mechanism: str = "sqlcipher") -> CellSpec:
+    return CellSpec(engine, mechanism, cache=how)
+
+
+@given(st.integers(1, 10**13))
+def test_a_small_cache_is_a_tenth_of_the_data(size: int) -> None:
+    assert cache.pool(cell("small"), size) == max(size // 10, 1)
+    assert cache.pool(cell("cold"), size) == cache.pool(cell("warm"), size) == 0
+
+
+def test_an_embedded_engine_has_its_cache_in_its_connection() -> None:
+    engine = engines.get("sqlite")
+    assert cache.settings(engine, cell("small"), 10**9, direct=True) == {}
+    assert cache.connection(engine, cell("warm"), 10**9) == cache.connection(engine, cell("cold"), 10**9) == {}
+    added = cache.connection(engine, cell("small"), 10**9)
+    assert "cache_size=-97656" in str(added["pragmas"])
+    made = cache.joined({"path": "x", "pragmas": "PRAGMA cipher_page_size=8192"}, added)
+    assert str(made["pragmas"]).startswith("PRAGMA cipher_page_size=8192;PRAGMA cache_size")
+    assert cache.joined({"path": "x"}, {}) == {"path": "x"}
+
+
+def test_a_server_has_its_cache_in_its_settings() -> None:
+    engine = engines.get("firebird")
+    small = cache.settings(engine, CellSpec("firebird", "none", cache="small"), 10**9, direct=True)
+    assert small == {"DefaultDbCachePages": str(10**8 // 8192), "UseFileSystemCache": "false"}
+    assert cache.settings(engine, CellSpec("firebird", "none"), 10**9, direct=False) == {}
+    assert cache.connection(engine, CellSpec("firebird", "none", cache="small"), 10**9) == {}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (CellSpec("postgresql", "tls", cache="small"), "is for encryption at rest"),
+        (CellSpec("postgresql", "none", url="postgresql://me@localhost/x", cache="cold"), "server of yours"),
+        (CellSpec("null", "none", cache="small"), "keeps nothing"),
+        (CellSpec("sqlite", "sqlcipher", cache="tiny"), "warm, cold or small"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_cache_that_can_not_be_had_is_refused(wrong: CellSpec, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        spec.check(Spec(cells=[wrong]))
+
+
+def test_it_is_a_condition_and_survives_being_printed(tmp_path: Path) -> None:
+    made = cell("small")
+    assert conditions.named(made) == {"cache": "small"}
+    assert "a tenth of the data" in conditions.worded(conditions.named(made))
+    assert conditions.named(cell("warm")) == {}
+    done = CliRunner().invoke(cli.cli, ["run", "sqlite:sqlcipher", "--cache", "small", "--print-spec"])
+    (tmp_path / "x.toml").write_text(done.output)
+    assert spec.load(tmp_path / "x.toml").cells == [made]
+    changed = spec.matrix(SQLITE, ["cache=warm,small"])
+    assert [each.cache for each in changed] == ["warm", "small"]
+
+
+def test_the_usual_time_is_longer_with_a_cell_at_rest_and_a_spec_file_keeps_its_own(tmp_path: Path) -> None:
+    def time(*argv: str) -> float:
+        done = CliRunner().invoke(cli.cli, ["run", *argv, "--print-spec"])
+        (tmp_path / "x.toml").write_text(done.output)
+        return spec.load(tmp_path / "x.toml").time
+
+    assert time("postgresql:tls") == 90
+    assert time("postgresql:tls", "sqlite:sqlcipher") == 240
+    assert time("sqlite:sqlcipher", "--time", "90s") == 90
+    assert time("sqlite:sqlcipher", "--quick") == 240
+    (tmp_path / "y.toml").write_text('[[cells]]\nengine = "sqlite"\nmechanism = "sqlcipher"\n')
+    assert spec.load(tmp_path / "y.toml").time == 240
+
+
+def test_what_is_read_from_the_systems_cache_is_said() -> None:
+    assert cache.caveat(cell("warm"), direct=False, below=True) == ""
+    assert cache.caveat(cell("small"), direct=True, below=False) == ""
+    assert "decrypted already" in cache.caveat(cell("small"), direct=False, below=True)
+    assert "every such page is decrypted" in cache.caveat(cell("cold"), direct=False, below=False)
+
+
+# ── the system's cache ────────────────────────────────────────────────────────────────────────────────────────────────
+
+RESIDENT = """
+import ctypes, mmap, os, sys
+length = os.path.getsize(sys.argv[1])
+file = open(sys.argv[1], "r+b")
+mapped = mmap.mmap(file.fileno(), length)
+pages = (length + mmap.PAGESIZE - 1) // mmap.PAGESIZE
+held = (ctypes.c_ubyte * pages)()
+address = ctypes.addressof(ctypes.c_char.from_buffer(mapped))
+assert ctypes.CDLL(None, use_errno=True).mincore(ctypes.c_void_p(address), ctypes.c_size_t(length), held) == 0
+print(sum(each & 1 for each in held))
+"""
+
+
+def resident(path: Path) -> int:
+    """Pages of a file that the system's cache holds (mincore)."""
+    done = subprocess.run([sys.executable, "-c", RESIDENT, str(path)], capture_output=True, text=True, check=True)
+    return int(done.stdout)
+
+
+def test_files_are_written_back_and_given_up(tmp_path: Path) -> None:
+    (tmp_path / "deep" / "deeper").mkdir(parents=True)
+    path = tmp_path / "deep" / "deeper" / "data"
+    path.write_bytes(os.urandom(64 * mmap.PAGESIZE))
+    (tmp_path / "link").symlink_to("/proc/self/mem")
+    os.mkfifo(tmp_path / "pipe")
+    assert resident(path) == 64
+    said = cache.drop([tmp_path / "deep", tmp_path, tmp_path / "nowhere"])
+    assert resident(path) == 0
+    assert re.search(r"[12] files written back and given up \(posix_fadvise\)", said)
+    assert "drop_caches" in said
+    assert cache.size(tmp_path) == 64 * mmap.PAGESIZE
+
+
+# ── the real ones ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_sqlite_takes_a_small_cache_in_both_arms(tmp_path: Path) -> None:
+    engine = engines.get("sqlite")
+    added = cache.connection(engine, cell("small"), 10**8)
+    key = {"plain": {}, "encrypted": {"key": "ab" * 32}}
+    with Agent(log=tmp_path / "agent.log") as agent:
+        for arm, more in key.items():
+            agent.connect(arm, **cache.joined({"driver": "sqlite", "path": str(tmp_path / arm), **more}, added))
+            assert agent.query(arm, "PRAGMA cache_size") == [["-9765"]]
+            agent.query(arm, "CREATE TABLE t (a integer)")
+
+
+def test_firebird_takes_a_small_cache_and_direct_io(require_server: RequireServer, tmp_path: Path) -> None:
+    installation = require_server("firebird")
+    engine, run_id = engines.get("firebird"), record.new_id()
+    with guard.Guard(run_id) as run_guard:
+        directory = guard.scratch(run_id, run_guard) / "data"
+        directory.mkdir(mode=0o700)
+        guard.hand_over(directory)
+        engine.initialise(installation, directory, run_guard)
+        for direct in (False, True):
+            wanted = cache.settings(engine, CellSpec("firebird", "none", cache="small"), 10**8, direct)
+            server = engine.start(installation, directory, run_guard, settings=wanted)
+            try:
+                with Agent(log=tmp_path / "agent.log") as agent:
+                    agent.connect("one", **server.connection())
+                    pages = agent.query("one", "SELECT MON$PAGE_BUFFERS FROM MON$DATABASE")
+                    assert pages == [[str(10**7 // 8192)]]
+                    flags = [
+                        int(re.search(r"flags:\s*(\d+)", info.read_text())[1], 8)  # type: ignore[index]
+                        for info in Path(f"/proc/{server.pid}/fdinfo").iterdir()
+                        if str(Path(f"/proc/{server.pid}/fd/{info.name}").readlink()).endswith("database.fdb")
+                    ]
+                    assert flags
+                    assert all(bool(each & os.O_DIRECT) is direct for each in flags)
+            finally:
+                server.stop()

@@ -1,0 +1,161 @@
+"""fio: what it says is read as it is meant, blocks are estimated as the load's are, and it runs on real directories."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ciphercost import fio, guard, plan, record
+from ciphercost.errors import RunError
+from ciphercost.model import ARMS, Arm, StorageSlice
+from conftest import Require
+
+# A noisy machine is no failure, and a failure must come again.
+settings.register_profile("repeatable", deadline=None, derandomize=True)
+settings.load_profile("repeatable")
+
+Places = tuple[guard.Guard, dict[Arm, Path]]
+
+
+def slices(
+    sessions: int, blocks: int, ratio: float, drift: float = 0.0, job: str = "sequential_read", seed: int = 1
+) -> list[StorageSlice]:
+    """Blocks in the plan's order; the encrypted arm does `ratio` of the plain arm's operations; each slice `drift` more than the last."""
+    found = []
+    for session in range(1, sessions + 1):
+        coins = plan.blocks(seed, 0, session)
+        for _ in range(blocks):
+            block = next(coins)
+            for position, arm in enumerate(block.arms):
+                rate = 1e6 * math.exp(drift * position) * (ratio if arm == "encrypted" else 1)
+                draft = StorageSlice(0, session, block.number, block.order, position, arm, job)
+                found.append(msgspec.structs.replace(draft, seconds=0.5, operations=round(rate), bytes=round(rate) * 8))
+    return found
+
+
+@given(st.floats(0.05, 2), st.floats(-0.1, 0.1), st.integers(0, 1000))
+def test_the_mirrored_order_takes_a_drift_out_of_the_ratio(ratio: float, drift: float, seed: int) -> None:
+    found = fio.estimate(slices(3, 2, ratio, drift, seed=seed), "full")["sequential_read"]
+    assert found.ratio == pytest.approx(ratio, rel=1e-4)
+    assert found.low <= found.ratio <= found.high
+
+
+@given(st.floats(0.05, 2))
+def test_of_fsync_the_time_is_told_and_of_all_else_the_speed(ratio: float) -> None:
+    assert fio.estimate(slices(3, 1, ratio, job="fsync_latency"), "full")["fsync_latency"].ratio == pytest.approx(
+        1 / ratio, rel=1e-4
+    )
+    levels = fio.levels(slices(1, 1, ratio, job="fsync_latency"))
+    assert levels["plain"]["fsync_latency"] == pytest.approx(0.5)
+    assert fio.levels(slices(1, 1, ratio))["encrypted"]["sequential_read"] == pytest.approx(16e6 * ratio, rel=1e-4)
+
+
+def test_sessions_are_the_unit_in_full_mode_and_blocks_in_quick_mode() -> None:
+    full = fio.estimate(slices(8, 1, 0.9), "full")["sequential_read"]
+    assert (full.n, full.method) == (8, "t over 8 sessions")
+    quick = fio.estimate(slices(1, 6, 0.9), "quick")["sequential_read"]
+    assert quick.n == 6
+    assert quick.method.endswith("this server pair only")
+    assert fio.estimate(slices(1, 1, 0.9), "full") == {}
+
+
+@pytest.mark.parametrize("position", range(5))
+def test_a_block_with_a_slice_that_failed_does_not_count(position: int) -> None:
+    def fail(each: StorageSlice) -> StorageSlice:
+        broken = (each.session, each.position) == (2, position)
+        return msgspec.structs.replace(each, seconds=0.0, operations=0, error="no space left") if broken else each
+
+    made = [fail(each) for each in slices(3, 1, 0.9)]
+    assert fio.estimate(made, "full")["sequential_read"].n == 2
+    assert fio.estimate([each for each in made if not each.error], "full")["sequential_read"].n == (
+        2 if position else 3
+    )
+
+
+@given(st.text(max_size=60))
+def test_what_is_not_fios_output_is_an_error_and_no_number(text: str) -> None:
+    made = fio.parse(text, StorageSlice(0, 1, 0, "ABBA", 1, "plain", ""))
+    assert [each.job for each in made] == [job.name for job in fio.JOBS]
+    assert all(each.error and not each.operations for each in made)
+
+
+def test_a_job_that_ended_with_an_error_is_one() -> None:
+    side = {"io_bytes": 8192, "runtime": 5, "total_ios": 2, "lat_ns": {"mean": 1000.0}}
+    blank = {"io_bytes": 0, "runtime": 0, "total_ios": 0, "lat_ns": {"mean": 0.0}}
+    jobs = [
+        {
+            "jobname": job.name,
+            "error": 28 if job.name == "random_write" else 0,
+            "read": side if "read" in job.name else blank,
+            "write": blank if "read" in job.name else side,
+        }
+        for job in fio.JOBS
+    ]
+    text = "fio: a warning\n" + msgspec.json.encode({"jobs": jobs}).decode()
+    made = {each.job: each for each in fio.parse(text, StorageSlice(0, 1, 0, "ABBA", 1, "plain", ""))}
+    assert "error 28" in made["random_write"].error
+    assert made["sequential_read"].seconds == pytest.approx(2e-6)
+    assert made["sequential_write"].seconds == pytest.approx(5e-3)
+
+
+# ── the real one ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def directories() -> Iterator[Places]:
+    run_id = record.new_id()
+    with guard.Guard(run_id) as run_guard:
+        scratch = guard.scratch(run_id, run_guard)
+        made: dict[Arm, Path] = {}
+        for arm in ARMS:
+            made[arm] = scratch / arm
+            made[arm].mkdir(mode=0o711)
+            guard.hand_over(made[arm])
+        yield run_guard, made
+
+
+def test_fio_runs_on_both_directories_in_mirrored_order_and_leaves_nothing(
+    require: Require, directories: Places
+) -> None:
+    require(fio.find(), "no fio here: apt-get install fio")
+    run_guard, places = directories
+    found = list(fio.measure(places, 1, 7, run_guard, blocks=1, size=8 << 20, seconds=0.1))
+    assert not [each.error for each in found if each.error]
+    block = next(plan.blocks(7, 0, 1))
+    for job in fio.JOBS:
+        assert tuple(each.arm for each in found if each.job == job.name) == block.arms
+    assert fio.estimate([*found, *(msgspec.structs.replace(each, session=2) for each in found)], "full").keys() == {
+        job.name for job in fio.JOBS
+    }
+    # No job reads a block twice, which the page cache would answer; and each write of `fsync` has been waited for.
+    assert all(each.bytes <= 8 << 20 for each in found if "read" in each.job)
+    assert not [left for place in places.values() for left in place.iterdir()]
+
+
+def test_a_directory_that_can_not_be_written_is_a_clear_error(require: Require, directories: Places) -> None:
+    require(fio.find(), "no fio here: apt-get install fio")
+    run_guard, places = directories
+    with pytest.raises((RunError, OSError)):
+        list(fio.measure({**places, "encrypted": places["plain"] / "missing"}, 1, 7, run_guard, size=1 << 20))
+    assert not list(places["plain"].iterdir())
+
+
+def test_the_record_keeps_what_fio_did(tmp_path: Path) -> None:
+    from ciphercost.model import RunFacts, Spec
+
+    made = slices(1, 1, 0.9)
+    (tmp_path / "logs").mkdir()
+    facts = RunFacts(1, "x", "", {}, {}, 1, Spec([]), [])
+    with record.Record(tmp_path, facts) as kept:
+        assert list(record.read_storage(tmp_path)) == []
+        for each in made:
+            kept.append_storage(each)
+    with (tmp_path / "storage.jsonl").open("ab") as file:
+        file.write(b'{"cell":0,"sess')
+    assert list(record.read_storage(tmp_path)) == made

@@ -1,0 +1,158 @@
+"""workloads: of any number of rows every one is made once, in batches; and each workload runs on each real server, its table no larger for it."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ciphercost import engines, guard, record, workloads
+from ciphercost.agent import Agent
+from ciphercost.engines import Engine, Server
+from ciphercost.errors import UsageError
+from conftest import RequireServer
+
+# A noisy machine is no failure, and a failure must come again.
+settings.register_profile("repeatable", deadline=None, derandomize=True)
+settings.load_profile("repeatable")
+
+DIALECTS = ("postgresql", "mysql", "sqlite", "firebird")
+SIZED = [name for name in workloads.names() if workloads.get(name).load and name != "bulk-read"]
+BOUNDS = re.compile(
+    r"generate_series\((\d+), (\d+)\)|SELECT (\d+) UNION ALL SELECT n \+ 1 FROM s WHERE n < (\d+)|SELECT (\d+) \+ 1000 \* .*? WHERE n <= (\d+)",
+    re.DOTALL,
+)
+
+
+def program(name: str, dialect: str = "postgresql", rows: int = 0, **given: str) -> workloads.Program:
+    return workloads.prepare(workloads.get(name), dialect, given, rows)
+
+
+# ── sizes ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@given(rows=st.sampled_from([50, 100_000, 100_001, 5_000_000]) | st.integers(1, 2_000_000))
+def test_accounts_are_made_once_each_whatever_their_number(dialect: str, rows: int) -> None:
+    made = program("tpcb", dialect, rows)
+    found = [step.sql for step in made.load if "INSERT INTO pgbench_accounts" in step.sql]
+    bounds = []
+    for sql in found:
+        match = BOUNDS.search(sql)
+        assert match is not None, sql
+        bounds.append(tuple(int(each) for each in match.groups() if each))
+    assert bounds[0][0] == 1
+    assert bounds[-1][1] == rows
+    assert all(before[1] + 1 == after[0] for before, after in itertools.pairwise(bounds))
+    assert all(last - first < workloads.BATCH for first, last in bounds)
+    assert made.parameters["scale"] == -(-rows // 100_000), "a branch for every 100,000 accounts, as pgbench has it"
+    (drawn,) = (each for _, _, each in made.transactions)
+    assert {each.name: (each.low, each.high) for each in drawn.variables}["aid"] == (1, rows)
+    assert str(rows) in made.check or dialect != "firebird"
+
+
+def test_pgbenchs_scale_stays_what_it_is() -> None:
+    made = program("tpcb", scale="50")
+    assert (made.parameters["rows"], made.parameters["scale"]) == (5_000_000, 50)
+    assert program("tpcb").parameters["rows"] == 100_000
+    with pytest.raises(UsageError, match="leave one of them out"):
+        program("tpcb", rows=50, scale="2")
+
+
+@pytest.mark.parametrize("name", SIZED)
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_load_is_made_as_it_is_gone_through_and_again(name: str, dialect: str) -> None:
+    made = program(name, dialect, 5_000_000)
+    assert list(made.load) == list(made.load)
+    # Of so many rows nothing could be held.
+    endless = program(name, dialect, 10**13)
+    assert len(list(itertools.islice(endless.load, 1000))) == 1000
+
+
+def test_people_are_not_held_either() -> None:
+    from ciphercost import studies
+
+    whole = workloads.read(studies.get("mysql-tls").file("workload.toml"), "mysql-tls")
+    made = workloads.prepare(whole, "postgresql", {}, 10**12)
+    first = [step.sql for step in itertools.islice(made.load, 3)]
+    assert "INSERT INTO" in first[-1]
+
+
+def test_a_name_that_is_no_parameter_is_refused_before_anything_is_loaded() -> None:
+    with pytest.raises(UsageError, match="':nothing' is not a parameter"):
+        workloads.Load(
+            "CREATE TABLE t (a integer);\nINSERT INTO t SELECT :nothing FROM s(:first, :last)", {"rows": 5}, "here"
+        )
+
+
+@given(st.integers(1, 10**7))
+def test_a_ring_has_whole_thousands(rows: int) -> None:
+    made = program("bulk-load", rows=rows)
+    assert made.parameters["rows"] == 1000 * max(rows // 1000, 1)
+
+
+def test_a_scan_only_reads() -> None:
+    assert all(program("scan", dialect).read_only for dialect in DIALECTS)
+    assert not any(
+        program(name, dialect).read_only for name in ("bulk-load", "checkpoint", "tpcb") for dialect in DIALECTS
+    )
+
+
+# ── the real ones ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+SERVERS = [
+    ("postgresql", "15"), ("postgresql", "18"), ("mysql", "9.7"), ("mariadb", "11.8"), ("mariadb", "10.11"), ("firebird", "4.0"),
+    ("sqlite", ""),
+]  # fmt: skip
+PIECES = {"tpcb": 2500, "bulk-load": 3000, "scan": 2500, "checkpoint": 2500}
+TABLES = {"tpcb": "pgbench_accounts", "bulk-load": "bulk", "scan": "ledger", "checkpoint": "account"}
+
+
+@pytest.fixture(scope="module", params=SERVERS, ids=lambda value: "@".join(filter(None, value)))
+def server(request: pytest.FixtureRequest, require_server: RequireServer) -> Iterator[tuple[Engine, Server]]:
+    name, version = request.param
+    installation = require_server(name, version)
+    engine, run_id = engines.get(name), record.new_id()
+    with guard.Guard(run_id) as run_guard:
+        directory = guard.scratch(run_id, run_guard) / "data"
+        directory.mkdir(mode=0o700)
+        guard.hand_over(directory)
+        engine.initialise(installation, directory, run_guard)
+        started = engine.start(installation, directory, run_guard)
+        try:
+            yield engine, started
+        finally:
+            started.stop()
+
+
+@pytest.mark.parametrize("name", PIECES)
+def test_a_workload_runs_on_a_real_server(
+    server: tuple[Engine, Server], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine, started = server
+    monkeypatch.setattr(workloads, "BATCH", 700)  # Several, the last of which is cut short.
+    made = program(name, engine.dialect, PIECES[name])
+    pragmas = {"pragmas": "PRAGMA journal_mode=WAL"} if engine.embedded else {}
+    with Agent(log=tmp_path / "agent.log") as agent:
+        fields = {**started.connection(), **engine.in_clear(), **pragmas}
+        agent.connect("loader", **fields)
+        for step in made.load:
+            agent.query("loader", step.sql)
+        count = f"SELECT count(*) FROM {TABLES[name]}"
+        assert agent.query("loader", count) == [[str(PIECES[name])]]
+        before = agent.query("loader", made.check)
+        agent.program(made)
+        agent.connect("plain", **fields, connections=made.clients)
+        answer = agent.slice("plain", 120, discard=0, seed=3, operations=24)
+        assert (answer.errors, answer.operations) == (0, 24), answer.first_error
+        after_it = agent.query("loader", made.check)
+        assert agent.query("loader", count) == [[str(PIECES[name])]], "neither lost nor added"
+        assert (before == after_it) is made.read_only
+        if name == "bulk-load":
+            # 24 batches in a ring of 3: the last three are what is there.
+            assert agent.query("loader", "SELECT min(batch), max(batch) FROM bulk") == [["21", "23"]]
