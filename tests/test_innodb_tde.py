@@ -154,7 +154,7 @@ def test_without_its_key_it_does_not_start_and_with_it_all_is_there(both: Pair, 
     with both.copy("encrypted") as directory:
         with (
             both.mechanism.key_taken(state, both.rest, directory),
-            pytest.raises(RunError, match="keyring is loaded|key file has been changed"),
+            pytest.raises(RunError, match=r"keyring is loaded|key file has been changed"),
             both.started("encrypted", directory),
         ):
             pass

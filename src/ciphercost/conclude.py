@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 import ciphercost
-from ciphercost import cache, conditions, engines, estimate, mechanisms, parts, plan, prove, statistics
+from ciphercost import cache, conditions, engines, estimate, fio, mechanisms, parts, plan, prove, statistics
 from ciphercost.conditions import predict
 from ciphercost.errors import UsageError
 from ciphercost.mechanisms._rest import AtRest, Look
@@ -23,14 +23,16 @@ from ciphercost.model import (
     CellEstimate,
     CellFacts,
     Estimate,
+    Mode,
     Opening,
     Proof,
     Result,
     RunFacts,
+    StorageSlice,
     StudyResult,
     Warning_,
 )
-from ciphercost.record import read_facts, read_proofs, read_slices, read_study
+from ciphercost.record import read_facts, read_proofs, read_slices, read_storage, read_study
 
 if TYPE_CHECKING:
     from ciphercost.agent import Agent
@@ -49,6 +51,7 @@ def conclude(directory: Path) -> Result:
         if slice_record.phase in ("capacity", "latency"):
             counted.add((slice_record.cell, slice_record.session))
     proofs = read_proofs(directory)
+    storage = list(read_storage(directory))
     refuse_unproven(facts, counted, proofs)
     estimates: list[CellEstimate | None] = [
         estimator.finish(facts.spec.mode, facts.spec.margin)
@@ -58,7 +61,11 @@ def conclude(directory: Path) -> Result:
     ]
     corrected = iter(estimate.holm([each for each in estimates if each is not None]))
     cells = [
-        cell(facts, number, next(corrected) if found is not None else None, proofs)
+        with_storage(
+            cell(facts, number, next(corrected) if found is not None else None, proofs),
+            [each for each in storage if each.cell == number],
+            facts.spec.mode,
+        )
         for number, found in enumerate(estimates)
     ]
     cells = compared(facts, cells, estimators)
@@ -77,6 +84,15 @@ def conclude(directory: Path) -> Result:
         parts=parts.split(cells),
         study=study(directory, cells),
     )
+
+
+def with_storage(made: Cell, slices: list[StorageSlice], mode: Mode) -> Cell:
+    """The cell with what fio says of both arms' directories, where it ran and the cell may have numbers. Pure."""
+    if made.status != "ok" or not slices:
+        return made
+    levels = fio.levels(slices)
+    arms = {arm: figures | {"storage": levels.get(arm, {})} for arm, figures in made.arms.items()}  # type: ignore[call-overload]
+    return msgspec.structs.replace(made, storage=fio.estimate(slices, mode), arms=arms)
 
 
 def compared(facts: RunFacts, cells: list[Cell], estimators: list[estimate.CellEstimator]) -> list[Cell]:

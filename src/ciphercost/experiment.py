@@ -14,19 +14,20 @@ from pathlib import Path
 
 import msgspec
 
-from ciphercost import cache, conclude, guard, ordeal, plan, prove, provision, sample, schemas
+from ciphercost import cache, conclude, fio, guard, ordeal, plan, prove, provision, sample, schemas
 from ciphercost.agent import Agent
 from ciphercost.conditions import masked
 from ciphercost.drive import Drive, NoSteadyState
 from ciphercost.errors import AgentError, CiphercostError, RunError, Unproven, UsageError
 from ciphercost.mechanisms import tls
 from ciphercost.mechanisms._rest import AtRest
-from ciphercost.model import Arm, CellFacts, Warning_
+from ciphercost.model import ARMS, Arm, CellFacts, Spec, Warning_
 from ciphercost.quiet import Quiet
 from ciphercost.record import Record
 from ciphercost.watch import Watcher
 
 DONE = object()
+LEAST_SECONDS_FOR_FIO, BLOCKS_OF_FIO_QUICK = 60.0, 4
 
 
 class Run(msgspec.Struct):
@@ -244,12 +245,26 @@ def open_unit(
     if not twins.embedded and twins.server is None:
         unseen = Warning_("server-not-seen", "the server's processes can't be seen from here: client-side figures only")
         facts.warnings = [*(each for each in facts.warnings if each != unseen), unseen]
+    quiet = stack.enter_context(contextlib.closing(Quiet(twins.by_arm)))
+    if wants_storage(bench, record.facts.spec):
+        drive.watcher.phase(drive.number, session, "fio on both directories")
+        quiet.none()
+        directories = {arm: volume.path.parent for arm in ARMS if (volume := twins.by_arm[arm].volume)}
+        blocks = 1 if record.facts.spec.mode == "full" else BLOCKS_OF_FIO_QUICK
+        for each in fio.measure(directories, session, seed, bench.guard, cell=drive.number, blocks=blocks):
+            record.append_storage(each)
+        quiet.close()
     if cache.empties(facts.spec):
         # After the proofs, which have read every file.
         places = [path for server in twins.by_arm.values() if (v := server.volume) for path in (v.path, *v.backing)]
         facts.encryption["page_cache"] = cache.drop(places)
-    quiet = stack.enter_context(contextlib.closing(Quiet(twins.by_arm)))
     return drive.begin(session, twins, agent, samplers, open_arm, quiet)
+
+
+def wants_storage(bench: provision.Bench, spec: Spec) -> bool:
+    """Whether fio is to run as well: where it is there, the arms differ in their file systems, and the cell has time enough beside it."""
+    below = isinstance(bench.mechanism, AtRest) and bench.mechanism.loaded_once
+    return below and spec.time >= LEAST_SECONDS_FOR_FIO and bool(fio.find())
 
 
 def samplers_of(twins: provision.Twins, agent: Agent, stack: contextlib.ExitStack) -> dict[Arm, sample.Sampler]:

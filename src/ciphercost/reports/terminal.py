@@ -155,11 +155,36 @@ def _lines(cell: Cell) -> Iterator[str]:
         yield from wrap(prediction(cell), "  ", "    ")
     yield from wrap(f"verdict: {verdict(cell)}", "  ", "           ")
     yield from wrap(proof_line(cell), "  ", "          ")
+    yield from storage(cell)
     if "rotation_s" in cell.key_life:
         yield f"  a new key for the encrypted data: {number(cell.key_life['rotation_s'])} s"
     yield from findings_lines(cell.findings)
     for warning in cell.warnings:
         yield from wrap(f"! {warning.text}", "  ", "    ")
+
+
+STORAGE: tuple[tuple[str, str], ...] = (
+    ("sequential_read", "sequential read"),
+    ("random_read", "random read"),
+    ("sequential_write", "sequential write"),
+    ("random_write", "random write"),
+    ("fsync_latency", "write and fsync"),
+)
+
+
+def storage(cell: Cell) -> Iterator[str]:
+    """What fio says of both directories, without a server."""
+    if cell.storage:
+        yield "  the same directories without a server (fio)"
+    for key, label in STORAGE:
+        if key not in cell.storage:
+            continue
+        estimate = cell.storage[key]
+        latency = key == "fsync_latency"
+        words = worded(estimate, "longer", "shorter") if latency else worded(estimate, "faster", "slower")
+        scale, unit = (1.0, "µs") if latency else (1e6, "MB/s")
+        both = [cell.arms.get(arm, {}).get("storage", {}).get(key, 0.0) / scale for arm in ARMS]
+        yield f"  {label:<25}{words:>14}  {interval(estimate):<17} {' → '.join(map(number, both))} {unit}"
 
 
 def findings_lines(findings: list[Finding]) -> Iterator[str]:
