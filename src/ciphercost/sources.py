@@ -255,7 +255,8 @@ class Tools(msgspec.Struct, frozen=True):
     suite: str
 
 
-FUSE = Tools("fuse", ("gocryptfs", "fuse3"), ("usr/bin/gocryptfs", "usr/bin/fusermount3"), "trixie")
+FUSE = Tools("fuse", ("gocryptfs", "fuse3"), ("usr/bin/gocryptfs", "usr/bin/fusermount3"), "sid")
+"""Of sid: as root, the gocryptfs 2.5.1 of trixie changes the user of all its threads at once, and files can't be made."""
 TOOLS = {Path(program).name: tools for tools in (FUSE,) for program in tools.programs}
 
 
@@ -264,7 +265,7 @@ def tool(name: str, *, fetch: bool = True) -> Path:
     if found := shutil.which(name):
         return Path(found)
     tools = TOOLS[name]
-    kept = cache() / "tools" / f"{tools.name}-debian"
+    kept = cache() / "tools" / f"{tools.name}-{tools.suite}-debian"
     if (kept / RECEIPT).exists():
         return kept / ONLY / name
     packages = " ".join(tools.packages)

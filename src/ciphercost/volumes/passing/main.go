@@ -65,6 +65,16 @@ func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out 
 	return inode, &file{fd, fs.NewLoopbackFile(fd)}, 0, 0
 }
 
+// Of files and directories; like gocryptfs, which opens them anew for it and doesn't tell fdatasync from fsync.
+func (n *node) Fsync(ctx context.Context, _ fs.FileHandle, flags uint32) syscall.Errno {
+	fd, err := syscall.Open(n.path(), syscall.O_RDONLY|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return fs.ToErrno(err)
+	}
+	defer syscall.Close(fd)
+	return fs.ToErrno(syscall.Fsync(fd))
+}
+
 // mangled makes of a caller's flags those that a daemon can work with: no O_DIRECT, as its memory isn't aligned; no O_APPEND, as the
 // kernel says where; and reading where there is writing, as gocryptfs must for blocks that are written in part.
 func mangled(flags uint32) int {
@@ -91,11 +101,6 @@ func (f *file) Read(ctx context.Context, to []byte, at int64) (fuse.ReadResult, 
 func (f *file) Write(ctx context.Context, data []byte, at int64) (uint32, syscall.Errno) {
 	size, err := syscall.Pwrite(f.fd, data, at)
 	return uint32(max(size, 0)), fs.ToErrno(err)
-}
-
-// Like gocryptfs, which doesn't tell fdatasync from fsync.
-func (f *file) Fsync(ctx context.Context, flags uint32) syscall.Errno {
-	return fs.ToErrno(syscall.Fsync(f.fd))
 }
 
 func (f *file) Allocate(ctx context.Context, at, size uint64, mode uint32) syscall.Errno {
