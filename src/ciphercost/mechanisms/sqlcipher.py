@@ -143,7 +143,7 @@ class SqlCipher(AtRest):
             "page_size": settings.get("cipher_page_size", ""),
             "hmac": settings.get("cipher_hmac_algorithm", "") if settings.get("cipher_use_hmac") == "1" else "off",
             "key_from": "raw" if factors["kdf"] == "raw" else derived,
-            "opening": f"{_opening(look) * 1e3:.2g} ms",
+            "opening": f"{_opening(look) * 1e3:.1f} ms",
         }
         if warning := able.warning():
             found["warning"] = warning
