@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import itertools
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,7 +34,7 @@ class Pair:
         self.mechanism = found
         self.engine = engines.get(installation.engine)
         self.scratch = scratch
-        self.copies = 0
+        self.numbers = itertools.count()
         rest = Rest(self.engine, installation, found.check(factors), scratch / "secrets", run_guard)
         self.rest = msgspec.structs.replace(rest, installation=found.prepare(rest))
 
@@ -51,14 +53,19 @@ class Pair:
                     look.query(f"INSERT INTO canaries (word) VALUES ('{CANARY}')")
                 self.mechanism.settled(look)
 
+    def with_factors(self, **factors: str) -> Pair:
+        """The same data, under servers of other factors."""
+        other = copy.copy(self)
+        other.rest = msgspec.structs.replace(self.rest, factors=self.mechanism.check(factors))
+        return other
+
     def settings(self, arm: Arm) -> dict[str, str]:
         return self.mechanism.settings(arm, self.rest)
 
     @contextmanager
     def copy(self, arm: Arm) -> Iterator[Path]:
         """A directory with a copy of the arm's data."""
-        self.copies += 1
-        directory = self.scratch / f"copy-{self.copies}"
+        directory = self.scratch / f"copy-{next(self.numbers)}"
         provision.copy(self.scratch / arm, directory)
         yield directory
         shutil.rmtree(directory)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -90,23 +91,28 @@ def test_the_implementation_is_named(both: Pair, encrypted: Look) -> None:
     assert known["implementation"].startswith("OpenSSL 3.")
 
 
-@pytest.mark.parametrize(
-    ("statement", "words"),
-    [
-        ("SET GLOBAL innodb_redo_log_encrypt = OFF", "innodb_redo_log_encrypt is 0"),
-        ("SET GLOBAL innodb_undo_log_encrypt = OFF", "innodb_undo_log_encrypt is 0"),
-        ("SET GLOBAL binlog_encryption = OFF", "binlog_encryption is 0"),
-        ("ALTER TABLE canaries ENCRYPTION = 'N'", "the tablespace ciphercost/canaries is not encrypted"),
-        ("ALTER TABLESPACE mysql ENCRYPTION = 'N'", "the tablespace mysql is not encrypted"),
-    ],
-)
-def test_a_part_that_is_switched_off_behind_our_back_is_named(both: Pair, statement: str, words: str) -> None:
+PARTS = {
+    "SET GLOBAL innodb_redo_log_encrypt = {}": ("OFF", "ON", "innodb_redo_log_encrypt is 0"),
+    "SET GLOBAL innodb_undo_log_encrypt = {}": ("OFF", "ON", "innodb_undo_log_encrypt is 0"),
+    "ALTER TABLE canaries ENCRYPTION = {}": ("'N'", "'Y'", "the tablespace ciphercost/canaries is not encrypted"),
+    "ALTER TABLESPACE mysql ENCRYPTION = {}": ("'N'", "'Y'", "the tablespace mysql is not encrypted"),
+    "SET GLOBAL binlog_encryption = {}": ("OFF", "", "binlog_encryption is 0"),
+}
+
+
+def test_a_part_that_is_switched_off_behind_our_back_is_named(both: Pair) -> None:
     with both.up("encrypted") as look:
-        assert both.mechanism.status(look)[0]
-        look.query(statement)
-        passed, said = both.mechanism.status(look)
+        for statement, (off, on, words) in PARTS.items():
+            assert both.mechanism.status(look)[0]
+            look.query(statement.format(off))
+            passed, said = both.mechanism.status(look)
+            assert not passed
+            assert words in said
+            if on:
+                look.query(statement.format(on))
+        passed, said = both.mechanism.structure(look)
         assert not passed
-        assert words in said
+        assert "begins with fe62696e" in said
 
 
 def test_a_table_in_clear_is_seen_by_its_pages(both: Pair) -> None:
@@ -119,22 +125,14 @@ def test_a_table_in_clear_is_seen_by_its_pages(both: Pair) -> None:
             assert "of 17855" in said
 
 
-def test_a_binary_log_in_clear_is_seen_by_how_it_begins(both: Pair) -> None:
-    with both.up("encrypted") as look:
-        look.query("SET GLOBAL binlog_encryption = OFF")
-        passed, said = both.mechanism.structure(look)
-        assert not passed
-        assert "begins with fe62696e" in said
-
-
 @pytest.mark.parametrize(("gone", "words"), [(CONFIGURATION, "is Disabled"), (MANIFEST, "is not loaded")])
-def test_a_keyring_that_is_disabled_behind_our_back_is_named(installation: Installation, gone: str, words: str) -> None:
-    with pair("innodb-tde", installation, "plain", logs="off") as made:
-        directory = made.scratch / "plain"
-        made.mechanism.furnish("encrypted", directory, made.rest)
+def test_a_keyring_that_is_disabled_behind_our_back_is_named(both: Pair, gone: str, words: str) -> None:
+    without_logs = both.with_factors(logs="off")  # with them encrypted it would not even start
+    with both.copy("plain") as directory:
+        both.mechanism.furnish("encrypted", directory, both.rest)
         (directory / "data" / gone).unlink()
-        with made.started("encrypted", directory) as look:
-            passed, said = made.mechanism.status(look)
+        with without_logs.started("encrypted", directory) as look:
+            passed, said = both.mechanism.status(look)
             assert not passed
             assert said.startswith(f"the keyring component {words}")
 
@@ -171,20 +169,18 @@ def test_keys_are_for_the_servers_user_alone(both: Pair) -> None:
         assert not each.stat().st_mode & 0o007
 
 
-def test_new_master_keys_leave_other_copies_of_the_data_as_they_were(both: Pair) -> None:
-    with both.up("encrypted") as look:
-        keyring = next(
-            row[1]
-            for row in look.query("SELECT * FROM performance_schema.keyring_component_status")
-            if row[0] == "Data_file"
-        )
-        before = Path(str(keyring)).read_text()
-        statements = both.mechanism.rotate(look)
-        assert len(statements) == 2
-        for each in statements:
-            look.query(each)
-        assert len(Path(str(keyring)).read_text()) > len(before)
-        assert both.mechanism.status(look)[0]
+def test_a_new_master_key_leaves_other_copies_of_the_data_as_they_were(both: Pair) -> None:
+    with both.copy("encrypted") as directory:
+        keyring = Path(json.loads((directory / "data" / CONFIGURATION).read_text())["path"])
+        with both.started("encrypted", directory) as look:
+            before = json.loads(keyring.read_text())["elements"]
+            for each in both.mechanism.rotate(look):
+                look.query(each)
+            after = json.loads(keyring.read_text())["elements"]
+            assert [each for each in after if each not in before]
+            assert both.mechanism.status(look)[0]
+        with both.started("encrypted", directory) as look:
+            assert look.query("SELECT DISTINCT word FROM canaries") == [[CANARY]]
     with both.up("encrypted") as look:
         assert look.query("SELECT DISTINCT word FROM canaries") == [[CANARY]]
 

@@ -18,7 +18,7 @@ import msgspec
 
 from ciphercost.engines import Installation
 from ciphercost.engines._mysql.family import plugins
-from ciphercost.engines._mysql.pages import heads
+from ciphercost.engines._mysql.pages import beginning, heads
 from ciphercost.engines._network import own_file
 from ciphercost.errors import MissingServer, RunError
 from ciphercost.mechanisms import Factor
@@ -152,7 +152,7 @@ class InnodbTde(AtRest):
         if not right:
             return False, f"the {look.arm} arm's tables have {words}"
         want: Arm = "encrypted" if look.arm == "encrypted" and look.rest.factors["logs"] == "on" else "plain"
-        magics = {path.name: path.open("rb").read(4) for path in sorted(data.glob("binlog.[0-9]*"))}
+        magics = {path.name: beginning(path, 4) for path in sorted(data.glob("binlog.[0-9]*"))}
         for name, magic in magics.items():
             if magic != BINLOG_MAGIC[want]:
                 return False, f"{name} begins with {magic.hex()}, not with {BINLOG_MAGIC[want].hex()}"
@@ -167,10 +167,12 @@ class InnodbTde(AtRest):
             "implementation": f"{look.server.library or 'OpenSSL'}, in the server",
         }
 
-    def rotate(self, look: Look) -> tuple[str, ...]:
-        """New master keys; what they wrap stays as it is, so no page is written anew."""
-        logs = ("ALTER INSTANCE ROTATE BINLOG MASTER KEY",) if look.rest.factors["logs"] == "on" else ()
-        return ("ALTER INSTANCE ROTATE INNODB MASTER KEY", *logs)
+    def rotate(self, look: Look) -> tuple[str, ...]:  # noqa: ARG002
+        """A new master key for tablespaces; what it wraps stays as it is, so no page is written anew.
+
+        Not one for the binary logs: then the server drops the old one from the keyring, by which other copies of the data live.
+        """
+        return ("ALTER INSTANCE ROTATE INNODB MASTER KEY",)
 
     def findings(self, rest: Rest) -> list[Finding]:
         found = []

@@ -1,4 +1,4 @@
-"""pages: an InnoDB data file -> the first bytes of each of its pages. Read only."""
+"""pages: a server's file -> its first bytes, or those of each of its pages. Read only."""
 
 from __future__ import annotations
 
@@ -18,3 +18,9 @@ def heads(path: Path, page: int, size: int) -> Iterator[bytes]:
             yield os.pread(descriptor, size, at)
     finally:
         os.close(descriptor)
+
+
+def beginning(path: Path, size: int) -> bytes:
+    """The first `size` bytes of a file."""
+    with path.open("rb") as file:
+        return file.read(size)

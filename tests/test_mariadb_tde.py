@@ -1,0 +1,237 @@
+"""mariadb_tde: on real servers: both arms are what their names say, each witness can fail, and what MariaDB leaves in clear is seen."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ciphercost import guard
+from ciphercost.engines import Installation
+from ciphercost.engines._mysql import spills
+from ciphercost.engines._mysql.family import SMALLEST_POOL
+from ciphercost.errors import MissingServer, RunError, UsageError
+from ciphercost.mechanisms import mariadb_tde
+from ciphercost.mechanisms._rest import KeyState, Look
+from ciphercost.mechanisms.mariadb_tde import KEY_FILE, PLUGIN, unsettled
+from ciphercost.model import ARMS, Arm
+from conftest import RequireServer
+from tde_servers import CANARY, Pair, in_force, pair, spilt, told
+
+ROWS = f"{spills.DIGITS} SELECT {spills.NUMBER}, REPEAT('x', 4000) FROM {spills.NUMBERS} WHERE {spills.NUMBER} < "
+
+
+@pytest.fixture(scope="module", params=["11.8", "10.11"])
+def both(request: pytest.FixtureRequest, require_server: RequireServer) -> Iterator[Pair]:
+    with pair("mariadb-tde", require_server("mariadb", request.param)) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def plain(both: Pair) -> Iterator[Look]:
+    with both.up("plain") as look:
+        yield look
+
+
+@pytest.fixture(scope="module")
+def encrypted(both: Pair) -> Iterator[Look]:
+    with both.up("encrypted") as look:
+        yield look
+
+
+@pytest.fixture(params=ARMS)
+def arm(request: pytest.FixtureRequest) -> Arm:
+    found: Arm = request.param
+    return found
+
+
+@pytest.fixture
+def look(arm: Arm, plain: Look, encrypted: Look) -> Look:
+    return plain if arm == "plain" else encrypted
+
+
+# ── what the witnesses say ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_each_arm_is_what_its_name_says_and_not_what_the_others_says(both: Pair, look: Look) -> None:
+    for witness in (both.mechanism.status, both.mechanism.structure):
+        passed, words = witness(look)
+        assert passed, words
+        passed, words = witness(told(look))
+        assert not passed, words
+
+
+def test_the_canary_lies_in_clear_in_the_plain_arm_alone(both: Pair, plain: Look, encrypted: Look) -> None:
+    assert both.seen(encrypted) == {}
+    assert "data/ciphercost/canaries.ibd" in both.seen(plain)
+    assert encrypted.query("SELECT count(*) FROM canaries") == [["3"]]
+
+
+def test_the_arms_differ_in_nothing_but_encryption(plain: Look, encrypted: Look) -> None:
+    said = in_force(plain), in_force(encrypted)
+    differ = {name for name in said[0] | said[1] if said[0].get(name) != said[1].get(name)}
+    assert differ == {
+        *mariadb_tde.SWITCHES,
+        "innodb_encrypt_tables",
+        "innodb_encryption_threads",
+        "file_key_management_filename",
+        "file_key_management_filekey",
+        "file_key_management_encryption_algorithm",
+    } | (differ & {"file_key_management_digest", "file_key_management_use_pbkdf2"})
+
+
+def test_another_mode_than_asked_for_is_named(both: Pair, encrypted: Look) -> None:
+    assert both.mechanism.implementation(encrypted)["cipher"] == mariadb_tde.WORDS["ctr"]
+    asked = msgspec.structs.replace(encrypted, rest=both.with_factors(cipher="cbc").rest)
+    passed, said = both.mechanism.status(asked)
+    assert not passed
+    assert "file_key_management_encryption_algorithm is aes_ctr" in said
+
+
+def test_cbc_is_as_good(require_server: RequireServer) -> None:
+    with (
+        pair("mariadb-tde", require_server("mariadb", "11.8"), "encrypted", cipher="cbc") as made,
+        made.up("encrypted") as look,
+    ):
+        passed, words = made.mechanism.status(look)
+        assert passed
+        assert "(aes_cbc)" in words
+        assert made.mechanism.structure(look)[0]
+        assert made.seen(look) == {}
+        assert look.query("SELECT DISTINCT word FROM canaries") == [[CANARY]]
+        assert made.mechanism.implementation(look)["cipher"] == "AES-256-CBC"
+
+
+def test_the_servers_own_words_for_a_mode_are_understood(both: Pair) -> None:
+    assert both.mechanism.check({"cipher": "aes-cbc"}) == {"cipher": "cbc"}
+    with pytest.raises(UsageError, match="has no cipher 'gcm'"):
+        both.mechanism.check({"cipher": "gcm"})
+
+
+def test_a_part_that_is_switched_off_behind_our_back_is_named(both: Pair) -> None:
+    names = ("innodb_encrypt_log", "encrypt_tmp_files", "aria_encrypt_tables", "innodb_encrypt_temporary_tables")
+    with both.up("encrypted", **dict.fromkeys(names, "OFF")) as look:
+        passed, said = both.mechanism.status(look)
+        assert not passed
+        assert set(said.split("; ")) == {f"{name} is off" for name in names}
+
+
+def test_a_conversion_that_still_runs_is_refused(both: Pair) -> None:
+    """The plain arm's data under the encrypted arm's settings: it is encrypted bit by bit."""
+    slow = {"innodb_encryption_rotation_iops": "1", "innodb_encrypt_log": "OFF", "innodb_encryption_threads": "1"}
+    with both.copy("plain") as directory:
+        with both.started("plain", directory) as look:
+            look.query("CREATE TABLE large (i int PRIMARY KEY, b varchar(4000))")
+            look.query(f"INSERT INTO large {ROWS}10000")
+        with both.started("encrypted", directory, **slow) as look:
+            passed, said = both.mechanism.status(look)
+            assert not passed
+            assert "encrypted" in said
+            assert unsettled(look.query(mariadb_tde.SPACES))
+            look.query("SET GLOBAL innodb_encryption_rotation_iops = 100000")
+            look.query("SET GLOBAL innodb_encryption_threads = 4")
+            both.mechanism.settled(look)
+            assert unsettled(look.query(mariadb_tde.SPACES)) == []
+
+
+def test_waiting_for_a_conversion_that_never_ends_ends_in_words(both: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mariadb_tde, "SETTLE_SECONDS", 1.0)
+    with both.copy("plain") as directory:
+        idle = {"innodb_encrypt_log": "OFF", "innodb_encryption_threads": "0"}
+        with (
+            both.started("encrypted", directory, **idle) as look,
+            pytest.raises(RunError, match="still encrypts what it has after 1 seconds: the tablespace innodb_system"),
+        ):
+            both.mechanism.settled(look)
+
+
+def test_each_way_not_to_be_encrypted_is_told_from_being_so() -> None:
+    assert unsettled([["a", "1", "1", None, "0"], ["innodb_temporary", None, None, None, None]]) == []
+    for row in (
+        ["a", None, None, None, None],
+        ["a", "0", "0", None, "0"],
+        ["a", "1", "0", "5", "1"],
+        ["a", "1", "1", "5", "0"],
+        ["a", "1", "1", None, "1"],
+    ):
+        assert len(unsettled([list(row)])) == 1
+
+
+# ── keys ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("state", ["missing", "wrong"])
+def test_without_its_key_it_does_not_start_and_with_it_all_is_there(both: Pair, state: KeyState) -> None:
+    words = f"{KEY_FILE}' not found" if state == "missing" else "InnoDB: .*(Malformed|Corrupted|Missing)"
+    with both.copy("encrypted") as directory:
+        with (
+            both.mechanism.key_taken(state, both.rest, directory),
+            pytest.raises(RunError, match=words),
+            both.started("encrypted", directory),
+        ):
+            pass
+        with both.started("encrypted", directory) as look:
+            assert look.query("SELECT DISTINCT word FROM canaries") == [[CANARY]]
+
+
+def test_the_key_is_for_the_servers_user_alone(both: Pair) -> None:
+    path = both.rest.secrets / KEY_FILE
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.stat().st_uid == (guard.server_user() or (os.geteuid(), 0))[0]
+    assert len(path.read_text().strip()) == len("1;") + 64
+
+
+def test_an_installation_without_the_plugin_is_named(both: Pair, tmp_path: Path) -> None:
+    (tmp_path / "sbin").mkdir()
+    bare: Installation = msgspec.structs.replace(both.rest.installation, location=str(tmp_path / "sbin"))
+    with pytest.raises(MissingServer, match=f"has no {PLUGIN}.so"):
+        both.mechanism.prepare(msgspec.structs.replace(both.rest, installation=bare))
+
+
+# ── what it leaves open ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_temporary_data_is_seen_in_clear_in_the_plain_arm(both: Pair, plain: Look, encrypted: Look) -> None:
+    found = spilt(both, plain)
+    assert set(found) == {"sort", "internal temporary table", "temporary table"}
+    assert all(found.values()), found
+    closed = spilt(both, encrypted)
+    assert closed["sort"] == {}
+    assert closed["temporary table"] == {}
+    # Versions may differ in whether they encrypt these as they say that they do; what is open must have an advice.
+    assert all(both.mechanism.advice(name) for name in closed["internal temporary table"])
+
+
+def test_a_table_of_myisam_is_never_encrypted(both: Pair) -> None:
+    word = "myisam0123456789"
+    with both.up("encrypted") as look:
+        look.query("CREATE TABLE old (word varchar(100)) ENGINE=MyISAM")
+        look.query(f"INSERT INTO old VALUES ('{word}')")
+        look.query("FLUSH TABLES")
+        assert both.seen(look, word) == {"data/ciphercost/old.MYD": 1}
+    assert [each.code for each in both.mechanism.findings(both.rest)] == ["engine-never-encrypted"]
+
+
+# ── the cache ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(("direct", "method"), [(True, "O_DIRECT"), (False, "fsync")])
+def test_the_pool_is_sized_and_direct_io_is_said(both: Pair, direct: bool, method: str) -> None:
+    wanted = {name.replace("-", "_"): value for name, value in both.engine.cache_settings(1, direct=direct).items()}
+    with both.up("encrypted", **wanted) as look:
+        assert look.query("SELECT @@innodb_flush_method") == [[method]]
+        assert look.query("SELECT @@innodb_buffer_pool_size") == [[str(SMALLEST_POOL)]]
+        opened = {
+            path.readlink().name: int(
+                path.parents[1].joinpath("fdinfo", path.name).read_text().split("flags:")[1].split()[0], 8
+            )
+            for path in Path(f"/proc/{look.server.pid}/fd").iterdir()
+        }
+        assert bool(opened["canaries.ibd"] & os.O_DIRECT) == direct
+
+
+def test_the_home_of_the_data_is_known(both: Pair, look: Look) -> None:
+    assert Path(str(look.query(both.engine.home)[0][0])) == look.volume.path / "data"
