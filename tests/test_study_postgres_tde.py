@@ -11,13 +11,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from ciphercost import record, replicate, studies, workloads
+from ciphercost import mechanisms, record, replicate, studies, workloads
 from ciphercost.engines import Installation
 from ciphercost.errors import MissingServer, RunError, UsageError
 from ciphercost.model import ARMS, Cell, Estimate, Proof, StudyRecord, StudyResult, StudyRun
 from ciphercost.reports import terminal
 from ciphercost.studies import table
 from ciphercost.studies.postgres_tde import PostgresTde, findings, pgbench, procedure, published
+from ciphercost.volumes import image
 from conftest import Require
 
 STUDY = studies.get("postgres-tde")
@@ -447,21 +448,29 @@ def test_no_pgbench_is_told_with_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.parametrize("mechanism", ["none", "fscrypt"])
 def test_a_small_run_is_made_recorded_and_reported_again(
-    tmp_path: Path, require: Require, require_postgresql: Installation
+    tmp_path: Path, mechanism: str, require: Require, require_postgresql: Installation
 ) -> None:
+    if mechanism == "fscrypt":
+        try:
+            image.check_rights()
+        except UsageError as error:
+            require(None, str(error))
     try:
         procedure.find(require_postgresql)
     except MissingServer as error:
         require(None, str(error))
-    small = PostgresTde(scale=1, clients=3, duration=2.0, mechanisms=("none",))
+    small = PostgresTde(scale=1, clients=3, duration=2.0, mechanisms=(mechanism,))
     spec = msgspec.structs.replace(small.spec("postgresql", 2.0, 5), mode="quick", sessions=1)
     result, directory = replicate.run_in(small, spec, tmp_path / "run")
     kept = record.read_study(directory)
     assert kept is not None
     assert not kept.reason
     assert kept.complete
-    assert [(run.mechanism, run.arm) for run in kept.runs] == [("none", "encrypted"), ("none", "plain")]
+    assert [(run.mechanism, run.arm) for run in kept.runs] == [(mechanism, "encrypted"), (mechanism, "plain")]
+    heard = {(proof.arm, proof.witness) for proof in kept.proofs if proof.passed}
+    assert heard == {(arm, witness) for arm in ARMS for witness in mechanisms.get(mechanism).witnesses}
     for run in kept.runs:
         (tps,), (count,) = run.series["tps"], run.series["transactions"]
         assert tps > 0
@@ -472,7 +481,7 @@ def test_a_small_run_is_made_recorded_and_reported_again(
         assert (run.load["fsync"], run.load["clients"], run.load["scale"]) == (1.0, 3.0, 1.0)
     assert kept.tools["pgbench"].partition(".")[0].isdigit()
     logs = {path.name for path in (directory / "logs").glob("pgbench-*")}
-    assert logs == {f"pgbench-none-{arm}-{what}.log" for arm in ARMS for what in ("load", "run")}
+    assert logs == {f"pgbench-{mechanism}-{arm}-{what}.log" for arm in ARMS for what in ("load", "run")}
     assert result.study is not None
     text = terminal.render(result)
     assert "the same here" in text
@@ -484,9 +493,9 @@ def test_a_small_run_is_made_recorded_and_reported_again(
     assert again is not None
     cut = STUDY.compare(again, result.cells)
     assert not cut.complete
-    assert figure(cut, "none", "TPS", "encrypted")[1] is not None
-    assert figure(cut, "none", "TPS", "plain")[1] is None
-    assert figure(cut, "none", "TPS", "cost")[1] is None
+    assert figure(cut, mechanism, "TPS", "encrypted")[1] is not None
+    assert figure(cut, mechanism, "TPS", "plain")[1] is None
+    assert figure(cut, mechanism, "TPS", "cost")[1] is None
 
 
 def test_a_run_that_pgbench_gives_up_leaves_the_reason(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,7 +12,7 @@ from ciphercost import pipeline, prove, provision, studies
 from ciphercost.agent import Agent
 from ciphercost.errors import CiphercostError, MissingServer, RunError, Unproven, UsageError
 from ciphercost.guard import Guard
-from ciphercost.model import CellSpec, Result, Spec, StudyRecord, StudyRun
+from ciphercost.model import Result, Spec, StudyRecord, StudyRun
 from ciphercost.record import Record
 from ciphercost.studies import Stage, Study
 from ciphercost.watch import Watcher
@@ -42,68 +43,62 @@ def as_published(
     """The published procedure, on arms that are proven first, as the study's own were not. What went wrong is written into its record."""
     kept = study.begin(record.facts.cells[0].spec.engine)
     record.save_study(kept)
-
     watcher.say(f"{study.name} as published: about {seconds:.0f} s; then by our own method")
     cells = study.procedure_cells(kept.engine)
     reasons = []
-    for number, cell in enumerate(cells, start=1):
-        place = _Place(record, run_guard, scratch, watcher, number, seconds / len(cells))
-        try:
-            _pair(study, cell, kept, place)
-        except UsageError as error:
-            if len(cells) == 1:
-                raise
-            reasons.append((cell.mechanism, str(error)))
-        except Unproven as error:
-            reasons.append((cell.mechanism, f"not proven: {error}"))
-        except OSError as error:
-            where = f": {error.filename}" if error.filename else ""
-            reasons.append((cell.mechanism, f"{error.strerror or error}{where}; is the disk full?"))
-        except CiphercostError as error:
-            reasons.append((cell.mechanism, str(error)))
-        kept.reason = "; ".join(f"{name}: {reason}" if len(cells) > 1 else reason for name, reason in reasons)
-        record.save_study(kept)
+    with ExitStack() as benches:
+        # Pairs that begin with the same data load it once.
+        shared = provision.Shared(scratch / "secrets" / "study")
+        for number, cell in enumerate(cells, start=1):
+            make = provision.bench(cell, run_guard, scratch, record.logs, len(record.facts.cells) + number - 1, shared)
+            try:
+                bench = benches.enter_context(make)
+                _pair(study, bench, number, _Told(record, kept, watcher.say, seconds / len(cells)))
+            except UsageError as error:
+                if len(cells) == 1:
+                    raise
+                reasons.append((cell.mechanism, str(error)))
+            except Unproven as error:
+                reasons.append((cell.mechanism, f"not proven: {error}"))
+            except OSError as error:
+                where = f": {error.filename}" if error.filename else ""
+                reasons.append((cell.mechanism, f"{error.strerror or error}{where}; is the disk full?"))
+            except CiphercostError as error:
+                reasons.append((cell.mechanism, str(error)))
+            kept.reason = "; ".join(f"{name}: {reason}" if len(cells) > 1 else reason for name, reason in reasons)
+            record.save_study(kept)
     kept.complete = not reasons
     record.save_study(kept)
     if kept.reason:
         watcher.say(f"{study.name} as published: {kept.reason}")
 
 
-class _Place(NamedTuple):
-    """Where one pair of arms is made, and how long it may take."""
+class _Told(NamedTuple):
+    """Whom a pair of arms tells what becomes of it, and how long it may take."""
 
     record: Record
-    guard: Guard
-    scratch: Path
-    watcher: Watcher
-    number: int
+    kept: StudyRecord
+    say: Callable[[str], None]
     seconds: float
 
+    def keep(self, run: StudyRun) -> None:
+        self.kept.runs.append(run)
+        self.record.save_study(self.kept)
 
-def _pair(study: Study, cell: CellSpec, kept: StudyRecord, place: _Place) -> None:
+
+def _pair(study: Study, bench: provision.Bench, number: int, told: _Told) -> None:
     """The procedure on one pair of arms, proven first; the pair's number is its proofs' session. Raises RunError, UsageError."""
-    record, number = place.record, place.number
-
-    def keep(run: StudyRun) -> None:
-        kept.runs.append(run)
-        record.save_study(kept)
-
-    shared = provision.Shared(place.scratch / "secrets" / f"study-{number}")
-    directory_number = len(record.facts.cells) + number - 1
-    with (
-        provision.bench(cell, place.guard, place.scratch, record.logs, directory_number, shared) as bench,
-        shared.session(),
-        Agent(log=record.logs / "agent.log") as agent,
-    ):
+    kept = told.kept
+    with bench.shared.session(), Agent(log=bench.logs / "agent.log") as agent:
         twins = bench.twins(number, set(), set())
         kept.version = kept.version or bench.installation.version
         proofs, connected = prove.prove(bench.engine, bench.mechanism, twins, agent, number)
         kept.proofs += proofs
         kept.encryption = kept.encryption or prove.negotiated(connected)
-        record.save_study(kept)
+        told.record.save_study(kept)
         prove.require(proofs, bench.mechanism)
         try:
-            study.procedure(Stage(bench, twins, agent, kept, place.seconds, place.watcher.say, keep))
+            study.procedure(Stage(bench, twins, agent, kept, told.seconds, told.say, told.keep))
         except MissingServer as error:
             # A program of the procedure's own: our method needs none of it.
             raise RunError(str(error)) from None
