@@ -469,6 +469,18 @@ def test_intervals_of_session_quantiles_hold_what_they_promise(kind: str) -> Non
     assert held / runs > 0.925, "95 % less three standard errors of the simulation"
 
 
+# ── the open loop's rate ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@settings(max_examples=10)
+@given(st.floats(-2.0, 0.2))
+def test_the_open_loop_asks_no_more_of_either_arm_than_it_can_do(effect: float) -> None:
+    made = estimator(run(2, 4, effect=effect, sd=1e-6))
+    plain = made.plain_capacity()
+    assert made.open_loop_rate() == pytest.approx(plain * min(0.6, 0.75 * np.exp(effect)), rel=1e-3)
+    assert estimator([]).open_loop_rate(1000) == pytest.approx(600)
+
+
 # ── bytes and CPU at rest ─────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -118,7 +118,9 @@ MEASURE = (
     ),
     click.option("--pooled/--per-request", default=None, help="Keep connections, or open one for each operation."),
     click.option(
-        "--rate", type=float, help="Open loop: operations a second. [default: 60 % of the plain arm's capacity]"
+        "--rate",
+        type=float,
+        help="Open loop: operations a second. [default: 60 % of the plain arm's capacity, at most 75 % of the encrypted one's]",
     ),
     click.option("--no-latency", is_flag=True, help="Spend all time on capacity."),
     click.option(

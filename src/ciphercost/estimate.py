@@ -37,6 +37,8 @@ RATIOS: tuple[tuple[str, tuple[str, ...], str, str], ...] = (
     ("disk_read_per_op", ("read_bytes",), "work", "bytes/operation"),
     ("memory", ("memory_bytes",), "memory_samples", "bytes"),
 )
+OFFERED, MOST_OFFERED = 0.6, 0.75
+"""Rate of the open loop ÷ capacity: of the plain arm, and at most of the encrypted one."""
 PAIR_ONLY = "this server pair only"
 WHOLE_SESSIONS = "each session's requests together"
 
@@ -162,6 +164,18 @@ class CellEstimator:
         if len(rows.plain):
             return float(rows.total("plain", "work") / rows.total("plain", "seconds"))
         return self._other["work"] / self._other["seconds"] if self._other["seconds"] else 0.0
+
+    def open_loop_rate(self, fallback: float = 0.0) -> float:
+        """Operations a second to ask of both arms: OFFERED of what the plain arm can do, or less where the encrypted one can do so little.
+
+        More than an arm can do lengthens its queue for as long as the phase lasts, and its latency says nothing but how long that was.
+        `fallback`: the plain arm's capacity where no slice has told it.
+        """
+        rate = OFFERED * (self.plain_capacity() or fallback)
+        rows = self._tallies["capacity"].arms()
+        if len(rows.encrypted):
+            rate = min(rate, MOST_OFFERED * rows.total("encrypted", "work") / rows.total("encrypted", "seconds"))
+        return rate
 
     def carryover(self, session: int | None = None) -> Carryover:
         """λ with its p-value, of one session or of all capacity blocks so far."""
