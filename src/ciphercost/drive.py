@@ -256,8 +256,8 @@ class Drive:
         if not self.budget.latency_s:
             return
         if not self.facts.rate:
-            capacity = self.estimator.plain_capacity() or self.facts.capacity.get("pilot_per_s", 0.0)
-            self.facts.rate = self.cell.rate or round(0.6 * capacity, 1 if capacity < 100 else 0)
+            rate = self.estimator.open_loop_rate(self.facts.capacity.get("pilot_per_s", 0.0))
+            self.facts.rate = self.cell.rate or round(rate, 1 if rate < 100 else 0)
             self.record.save_facts()
         if self.facts.rate > 0:
             length = plan.latency_slice_length(self.budget.latency_s, self.facts.rate, self.facts.slice_seconds)
