@@ -87,6 +87,9 @@ def _arm(bench: Bench, mechanism: AtRest, arm: Arm, volume: Volume, found: Ordea
                 found.checks[arm] = str(look.query(bench.program.check))
             word = scan.canary()
             spilt = {each.name: _spill(look, mechanism, each, word) for each in bench.engine.spills(word)}
+            if arm == "encrypted" and (refused := mechanism.refuses(look)) is not None:
+                say("server", *refused)
+            # Last: a connection may not be good for anything that wants the old key.
             if arm == "encrypted" and (statements := mechanism.rotate(look)):
                 began = time.monotonic()
                 for statement in statements:
@@ -94,8 +97,6 @@ def _arm(bench: Bench, mechanism: AtRest, arm: Arm, volume: Volume, found: Ordea
                 found.rotation_s = time.monotonic() - began
             last = scan.canary()
             look.query(f"INSERT INTO {CANARY_TABLE} VALUES ('{last}')")
-            if arm == "encrypted" and (refused := mechanism.refuses(look)) is not None:
-                say("server", *refused)
             _kill(server.pid or agent.pid)
         finally:
             with contextlib.suppress(RunError, AgentError):
@@ -228,7 +229,7 @@ def _findings(mechanism: AtRest, leaks: dict[Arm, dict[str, scan.Seen]]) -> list
     for name, plain in leaks["plain"].items():
         encrypted = leaks["encrypted"].get(name, scan.Seen())
         if not plain.hits:
-            text = f"{name}: not seen on the disk even in clear, so that nothing is known of it"
+            text = f"{name}: not seen on the disk even in the plain arm: it stayed in memory, or nothing is known of it"
             found.append(Finding("temporary-data-not-seen", "info", text))
         elif encrypted.hits:
             where, count = max(encrypted.hits.items(), key=lambda each: each[1])

@@ -331,12 +331,16 @@ def proof_line(cell: Cell) -> str:
         said.append("peer verified" if cell.encryption["verified"] == "yes" else "peer NOT verified")
     libraries = [
         f"{cell.encryption[f'{end}_library']} ({end})"
-        for end in ("server", "client")
+        for end in (("server", "client") if cell.layer != "rest" else ())
         if cell.encryption.get(f"{end}_library")
     ]
     witnesses = sorted({proof.witness for proof in cell.proofs if proof.passed})
     how = (", " if cell.layer == "rest" else " ").join(said)
-    return f"proven: {how}; plain arm in clear; witnesses: {', '.join(witnesses)}; {', '.join(libraries)}"
+    return (
+        f"proven: {how}; plain arm in clear; witnesses: {', '.join(witnesses)}"
+        + "; " * bool(libraries)
+        + ", ".join(libraries)
+    )
 
 
 def embedded(cell: Cell) -> bool:
