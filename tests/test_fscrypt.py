@@ -14,7 +14,7 @@ from msgspec import structs
 from ciphercost import volumes
 from ciphercost.agent import Agent
 from ciphercost.errors import CiphercostError, RunError, Unproven
-from ciphercost.mechanisms._rest import KeyState, Volume
+from ciphercost.mechanisms._rest import KeyState, Rest, Volume
 from ciphercost.mechanisms.fscrypt import DATA
 from ciphercost.model import ARMS, Arm
 from ciphercost.volumes import image, policy

@@ -11,6 +11,7 @@ from msgspec import structs
 from ciphercost import guard, sources, volumes
 from ciphercost.agent import Agent
 from ciphercost.errors import CiphercostError, MissingServer
+from ciphercost.mechanisms._rest import KeyState
 from ciphercost.model import ARMS, Arm
 from ciphercost.volumes import fuse
 from conftest import Require
