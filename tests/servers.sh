@@ -19,4 +19,10 @@ if [ "$(id -u)" = 0 ] && command -v mmdebstrap >/dev/null; then
         "$ciphercost" install "$server" --source debian
     done
 fi
+if [ "$(id -u)" = 0 ] && command -v mmdebstrap >/dev/null; then
+    "$(dirname "$ciphercost")/python" -c '
+from ciphercost import sources
+from ciphercost.volumes import fuse
+print(sources.tool("gocryptfs"), fuse.passing())' || echo "gocryptfs or its plain twin can't be had"
+fi
 exit 0

@@ -18,6 +18,7 @@ import msgspec
 from ciphercost.conditions import link
 from ciphercost.guard import (
     CGROUP_PREFIX,
+    OUTSIDE_FILE,
     OWNER_FILE,
     OWNER_MARK,
     RUN_MARK,
@@ -59,6 +60,7 @@ def leftovers() -> list[Leftover]:
     living = {run for run, owner, guards in marks.values() if guards or lives(owner)}
     dead = {path.name: path for path in _dead_directories() if path.name not in living}
     found = [Leftover("directory", str(path), run) for run, path in dead.items()]
+    found.extend(Leftover("directory", place, run) for run, path in dead.items() for place in _outside(run, path))
     # PostgreSQL's children write over their environment; but they stand in their data directory.
     runs = {pid: marks[pid][0] if pid in marks else _inside(_link(f"/proc/{pid}/cwd"), dead) for pid in _pids()}
     found.extend(
@@ -122,6 +124,14 @@ def _dead_directories() -> Iterator[Path]:
             continue
         if not lives(owner):
             yield path
+
+
+def _outside(run: str, directory: Path) -> Iterator[str]:
+    """What a run has made elsewhere, by its own notes; named as only it would name it."""
+    for line in _lines(directory / OUTSIDE_FILE):
+        path = Path(line)
+        if path.name.startswith(f"ciphercost-{run}-") and path.is_dir() and not path.is_symlink():
+            yield line
 
 
 def _pids() -> list[int]:
@@ -194,7 +204,9 @@ def _end(each: Leftover) -> None:
 
 
 def _unmount(each: Leftover) -> None:
-    subprocess.run(["umount", each.what], check=True, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["umount", each.what], check=False, capture_output=True, text=True, timeout=60)
+    if done.returncode:  # somebody stands in it: it leaves the tree now, and goes when they do
+        subprocess.run(["umount", "--lazy", each.what], check=True, capture_output=True, text=True, timeout=60)
 
 
 def _detach(each: Leftover) -> None:

@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-from ciphercost import agent, clean, engines, guard, sources
+from ciphercost import agent, clean, crypto, engines, guard, record, sources
 from ciphercost.conditions import link
-from ciphercost.errors import CiphercostError
+from ciphercost.errors import CiphercostError, MissingServer
+from ciphercost.volumes import fuse, image, policy
 
 State = Literal["ok", "warn", "missing"]
 Check = tuple[str, State, str]
@@ -37,6 +38,8 @@ def checks() -> list[Check]:
         _link(),
         _maven(),
         _debian(),
+        _fscrypt(),
+        _fuse(),
         *_engines(),
         _leftovers(),
     ]
@@ -167,6 +170,37 @@ def _debian() -> Check:
     except CiphercostError as error:
         return "mmdebstrap", "warn", str(error)
     return "mmdebstrap", "ok", "servers can be fetched from the Debian mirror that apt uses"
+
+
+def _fscrypt() -> Check:
+    name = "fscrypt"
+    try:
+        image.check_rights()
+        with guard.Guard(record.new_id()) as made:
+            place = guard.scratch(made.run_id, made) / "try"
+            with image.mounted(made, place, 0):
+                (place / "directory").mkdir()
+                mode = policy.MODES["aes-256-xts"]
+                policy.make(place / "directory", mode, policy.add_key(place, os.urandom(policy.KEY_BYTES)))
+                if reason := policy.why_no_file(place / "directory"):
+                    return name, "warn", f"no file can be made with {mode.words}: {reason}"
+    except CiphercostError as error:
+        return name, "warn", str(error)
+    used = crypto.kernel(mode.kernel)
+    return name, "warn" if used.warning() else "ok", f"loop device and policy work; {used.warning() or used.words()}"
+
+
+def _fuse() -> Check:
+    try:
+        fuse.check_rights()
+        found = sources.tool("gocryptfs", fetch=False)
+    except MissingServer:
+        if reason := sources.debian_possible():
+            return "gocryptfs", "warn", f"not found, and can't be fetched: {reason}"
+        return "gocryptfs", "ok", "will be fetched from Debian when it is first needed"
+    except CiphercostError as error:
+        return "gocryptfs", "warn", str(error)
+    return "gocryptfs", "ok", str(found)
 
 
 def _engines() -> Iterator[Check]:

@@ -28,6 +28,8 @@ RUN_MARK = "CIPHERCOST_RUN"
 OWNER_MARK = "CIPHERCOST_OWNER"
 """In the environment of everything a run starts: its id, and which controller owns it (`identity()`)."""
 OWNER_FILE = "owner"
+OUTSIDE_FILE = "outside"
+"""In a run's scratch: directories that it has made elsewhere, one a line, each with the run's id in its name."""
 CGROUP_PREFIX = "ciphercost-"
 PASSED_ON = ("PATH", "TZ", "LD_LIBRARY_PATH", "OPENSSL_CONF", "OPENSSL_MODULES", "OPENSSL_ia32cap")
 """All that a started server sees of the user's environment, so that two runs differ in little else."""

@@ -289,13 +289,16 @@ def _unpack(tools: Tools, work: Work) -> Receipt:
     return Receipt("tools", "", "debian", ONLY)
 
 
-def go_program(source: Path, packages: Iterable[str], suite: str) -> Path:
+def go_program(source: Path, packages: Iterable[str], suite: str, *, fetch: bool = True) -> Path:
     """The program of this directory of Go, built once with a compiler and libraries of Debian's, of which nothing is kept.
 
     It goes by its source: changed, it is built anew. Raises MissingServer.
     """
     text = b"".join(path.read_bytes() for path in sorted(source.iterdir()) if path.is_file())
     name = f"{source.name}-{hashlib.sha256(text).hexdigest()[:12]}"
+
+    if not fetch and not (cache() / "tools" / name / RECEIPT).exists():
+        raise MissingServer(f"{source.name} was not built yet")
 
     def make(work: Work) -> Receipt:
         debian(suite, (*packages, "golang-go"), work)

@@ -91,7 +91,7 @@ class Fscrypt(AtRest):
             return False, reason
         mode = self._mode(look.rest)
         files = policies = others = 0
-        for path in _below(home):
+        for path in below(home):
             with suppress(FileNotFoundError):
                 found = policy.get(path)
                 files += 1
@@ -182,7 +182,7 @@ def _not_on(home: Path, volume: Volume) -> str:
     )
 
 
-def _below(home: Path) -> Iterator[Path]:
+def below(home: Path) -> Iterator[Path]:
     """Every regular file."""
     if home.is_file():
         yield home
@@ -197,7 +197,7 @@ def _readable(directory: Path, name: str) -> str:
     """What of an encrypted directory can be read: the name of its entry, or a file of any name; empty: nothing."""
     if (directory / name).exists():
         return str(directory / name)
-    for path in _below(directory):
+    for path in below(directory):
         with suppress(OSError), path.open("rb") as file:
             file.read(1)
             return str(path)

@@ -79,7 +79,8 @@ class Gocryptfs(AtRest):
 
     def prepare(self, rest: Rest) -> Installation:
         """Raises UsageError, MissingServer where it can't be mounted here."""
-        fuse.check_rights(ENCRYPTING)
+        fuse.check_rights()
+        fuse.fetch(ENCRYPTING)
         fuse.passing()
         return rest.installation
 

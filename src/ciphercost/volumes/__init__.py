@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -57,11 +58,7 @@ def mount_of(path: Path) -> Mount:
 
 def plain(text: str) -> str:
     r"""A path as /proc/mounts writes it (a space is \040) as it is. Pure."""
-    return (
-        text.encode("latin-1", "backslashreplace").decode("unicode_escape").encode("latin-1").decode("utf-8", "replace")
-        if "\\" in text
-        else text
-    )
+    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), text)
 
 
 def escaped(path: Path) -> str:

@@ -20,22 +20,26 @@ HELPER = "fusermount3"
 """Root mounts without it, but the daemons call it where something is busy."""
 
 
-def check_rights(*programs: str) -> None:
-    """Raises UsageError where such a file system can't be mounted, and MissingServer where a program can't be had."""
+def check_rights() -> None:
+    """Raises UsageError where such a file system can't be mounted."""
     if not DEVICE.exists():
         raise UsageError("this system has no FUSE (/dev/fuse): load the module fuse, or give the container that device")
     if not volumes.may_mount():
         raise UsageError("mounting for a server that runs as another user needs root (CAP_SYS_ADMIN). Run it as root.")
+
+
+def fetch(*programs: str) -> None:
+    """Get these, and what they need. Raises MissingServer."""
     for program in (*programs, HELPER):
         sources.tool(program)
 
 
-def passing() -> Path:
+def passing(*, fetch: bool = True) -> Path:
     """The daemon that passes files through: in PATH as `ciphercost-passing`, else built from the source that is here."""
     if found := shutil.which("ciphercost-passing"):
         return Path(found)
     try:
-        return sources.go_program(SOURCE, (LIBRARY,), sources.FUSE.suite)
+        return sources.go_program(SOURCE, (LIBRARY,), sources.FUSE.suite, fetch=fetch)
     except MissingServer as error:
         raise MissingServer(
             f"the plain arm's FUSE daemon can't be built: {error}\nBuild it elsewhere (go build, in {SOURCE}) and put it "

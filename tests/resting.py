@@ -1,0 +1,90 @@
+"""resting: what tests of volumes have in common: a run's scratch and guard, and a word written below a volume."""
+
+from __future__ import annotations
+
+import secrets as randomness
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ciphercost import engines, guard, mechanisms, record, scan
+from ciphercost.agent import Agent
+from ciphercost.engines import Installation
+from ciphercost.guard import Guard
+from ciphercost.mechanisms._rest import AtRest, Look, Rest, Volume
+from ciphercost.model import Arm
+
+CANARY = "canary4f0c2a77d1be"
+NAME = "a-name-to-be-found"
+SIZE = 10 << 20
+
+
+@contextmanager
+def resting(name: str, **factors: str) -> Iterator[tuple[AtRest, Rest, Path]]:
+    """A mechanism, what it may know, and a directory to mount in. Nothing may be left afterwards."""
+    mechanism = mechanisms.get(name)
+    assert isinstance(mechanism, AtRest)
+    run_id = record.new_id()
+    with Guard(run_id) as made:
+        scratch = guard.scratch(run_id, made)
+        nothing = Installation("sqlite", "", "library", "")
+        rest = Rest(engines.get("sqlite"), nothing, mechanism.check(factors), scratch / "secrets", made)
+        mechanism.prepare(rest)
+        yield mechanism, rest, scratch
+        assert left_of(run_id) == []
+    assert made.problems == []
+    assert not scratch.exists()
+
+
+def left_of(run_id: str) -> list[str]:
+    """Mounts and loop devices of this run."""
+    mounted = [line for line in Path("/proc/mounts").read_text().splitlines() if run_id in line]
+    backing = [path.read_text() for path in Path("/sys/block").glob("loop*/loop/backing_file")]
+    return mounted + [file for file in backing if run_id in file]
+
+
+def write(volume: Volume, rest: Rest) -> None:
+    """As the user that servers run as: the data directory, and in it the canary in a file that has a name."""
+    command = 'mkdir "$1" && echo "$2" > "$1/$3" && sync "$1/$3"'
+    argv = ["sh", "-c", command, "sh", str(volume.path), CANARY, NAME]
+    rest.guard.run(argv, user=guard.server_user(), cwd=volume.path.parent)
+
+
+def look(arm: Arm, volume: Volume, rest: Rest, made: Agent) -> Look:
+    """A SQLite database there, with one table."""
+    server = rest.engine.start(rest.installation, volume.path, rest.guard)
+    fields = {**server.connection(), "connections": 1, "threads": 1}
+    name = f"look-{arm}-{randomness.token_hex(4)}"
+    made.connect(name, **fields)
+    made.query(name, "CREATE TABLE IF NOT EXISTS t (x integer)")
+    return Look(arm, rest, volume, server, made, name, fields)
+
+
+def done(seen: Look) -> None:
+    """Nothing is open any more."""
+    seen.agent.disconnect(seen.name)
+
+
+def found(mechanism: AtRest, volume: Volume, word: str = CANARY) -> int:
+    """How often a word lies in what the volume rests in, file names included; something must have been looked at."""
+    mechanism.flush(volume)
+    files = list(scan.below(volume.backing))
+    seen = scan.search(files, word)
+    assert seen.size > 0
+    return sum(seen.hits.values()) + sum(word in name for name, _ in files)
+
+
+def both(mechanism: AtRest, rest: Rest, scratch: Path) -> dict[Arm, tuple[int, int]]:
+    """(canaries, names) that lie in clear below each arm, both of which are there at a time."""
+    with (
+        mechanism.volume("plain", scratch / "plain", rest, SIZE) as plain,
+        mechanism.volume("encrypted", scratch / "encrypted", rest, SIZE) as encrypted,
+    ):
+        seen: dict[Arm, tuple[int, int]] = {}
+        arms: dict[Arm, Volume] = {"plain": plain, "encrypted": encrypted}
+        for arm, volume in arms.items():
+            assert not volume.path.exists()
+            write(volume, rest)
+            seen[arm] = found(mechanism, volume), found(mechanism, volume, NAME)
+            assert (volume.path / NAME).read_text().strip() == CANARY
+        return seen

@@ -1,0 +1,157 @@
+"""gocryptfs: encrypted below, and its twin of the same FUSE library in clear; they ask the same of the kernel; nothing stays mounted."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from ciphercost import guard, sources, volumes
+from ciphercost.agent import Agent
+from ciphercost.errors import CiphercostError, MissingServer
+from ciphercost.mechanisms._rest import KeyState
+from ciphercost.model import ARMS, Arm
+from ciphercost.volumes import fuse
+from conftest import Require
+from processes import wait_for
+from resting import CANARY, NAME, SIZE, both, done, left_of, look, resting, write
+
+
+@pytest.fixture(autouse=True)
+def _able(require: Require) -> None:
+    reason = ""
+    try:
+        fuse.check_rights()
+        sources.tool("gocryptfs", fetch=False)
+        fuse.passing(fetch=False)
+    except CiphercostError as error:
+        reason = str(error)
+    require(not reason, reason)
+
+
+@pytest.mark.parametrize("cipher", ["aes-gcm", "xchacha", "aes-siv"])
+def test_what_is_written_rests_in_clear_in_one_arm_alone(cipher: str) -> None:
+    with resting("gocryptfs", cipher=cipher, scrypt="10") as (mechanism, rest, scratch):
+        seen = both(mechanism, rest, scratch)
+    assert min(seen["plain"]) > 0, "a search that can't find it in clear proves nothing"
+    assert seen["encrypted"] == (0, 0)
+
+
+@pytest.mark.parametrize("state", ["missing", "wrong"])
+def test_without_its_password_the_data_is_not_there(state: KeyState) -> None:
+    with (
+        resting("gocryptfs", scrypt="10") as (mechanism, rest, scratch),
+        mechanism.volume("encrypted", scratch / "encrypted", rest, SIZE) as volume,
+    ):
+        write(volume, rest)
+        with mechanism.key_taken(state, rest, volume.path):
+            assert not volume.path.exists()
+            assert not volumes.is_mounted(volume.path.parent)
+        assert (volume.path / NAME).read_text().strip() == CANARY
+
+
+def test_each_arm_says_what_it_lies_on() -> None:
+    with resting("gocryptfs", cipher="xchacha", scrypt="10") as (mechanism, rest, scratch), Agent() as made:
+        for arm in ARMS:
+            with mechanism.volume(arm, scratch / arm, rest, SIZE) as volume:
+                write(volume, rest)
+                seen = look(arm, volume, rest, made)
+                assert mechanism.status(seen)[0], mechanism.status(seen)
+                other: Arm = "encrypted" if arm == "plain" else "plain"
+                passed, words = mechanism.status(structs.replace(seen, arm=other))
+                assert not passed
+                assert "and not on fuse." in words
+                if arm == "encrypted":
+                    assert mechanism.implementation(seen)["cipher"] == "XChaCha20-Poly1305"
+                    assert mechanism.refuses(seen) == (
+                        True,
+                        "with another password it is not mounted: password incorrect",
+                    )
+
+
+def test_unmounted_behind_our_back_it_is_no_proof() -> None:
+    with (
+        resting("gocryptfs", scrypt="10") as (mechanism, rest, scratch),
+        Agent() as made,
+        mechanism.volume("encrypted", scratch / "encrypted", rest, SIZE) as volume,
+    ):
+        rest.guard.run(volumes.unmounting(volume.path.parent))
+        write(volume, rest)
+        seen = look("encrypted", volume, rest, made)
+        passed, words = mechanism.status(seen)
+        assert not passed
+        assert "not on fuse.gocryptfs" in words
+        done(seen)
+
+
+def _read_by(pid: int) -> int:
+    return next(int(line.split()[1]) for line in Path(f"/proc/{pid}/io").read_text().splitlines() if "rchar" in line)
+
+
+def test_both_arms_keep_and_drop_the_page_cache_alike() -> None:
+    """Else what is the kernel's way with a FUSE daemon would be taken for encryption."""
+    size, page = 4 << 20, 8192
+    seen = {}
+    with resting("gocryptfs", scrypt="10") as (mechanism, rest, scratch):
+        for arm in ARMS:
+            with mechanism.volume(arm, scratch / arm, rest, SIZE) as volume:
+                path = volume.path.parent / "file"
+                path.write_bytes(os.urandom(size))
+                again = []
+                with path.open("r+b", buffering=0) as file:
+                    for do in ("read", "read", "write", "read"):
+                        before = _read_by(volume.pids[0])
+                        if do == "write":
+                            os.pwrite(file.fileno(), bytes(page), page)
+                            continue
+                        for at in range(0, size, page):
+                            os.pread(file.fileno(), page, at)
+                        again.append(_read_by(volume.pids[0]) - before > size / 2)
+                before = _read_by(volume.pids[0])
+                path.read_bytes()
+                seen[arm] = [*again[1:], _read_by(volume.pids[0]) - before > size / 2]
+    assert seen["plain"] == seen["encrypted"] == [False, True, False]
+
+
+def test_a_daemon_that_was_killed_leaves_no_mount() -> None:
+    with resting("gocryptfs", scrypt="10") as (mechanism, rest, scratch):
+        with mechanism.volume("encrypted", scratch / "encrypted", rest, SIZE) as volume:
+            os.kill(volume.pids[0], 9)
+            wait_for("the daemon to end", lambda: guard.start_time(volume.pids[0]) == "")
+            assert volumes.is_mounted(volume.path.parent)
+        assert left_of(rest.guard.run_id) == []
+
+
+def test_what_is_busy_is_unmounted_all_the_same() -> None:
+    with resting("gocryptfs", scrypt="10") as (mechanism, rest, scratch):
+        with mechanism.volume("plain", scratch / "plain", rest, SIZE) as volume:
+            write(volume, rest)
+            standing = rest.guard.spawn(["sleep", "1000"], cwd=volume.path)
+        assert left_of(rest.guard.run_id) == []
+        standing.stop()
+
+
+def test_a_directory_can_be_synchronised_and_a_file_that_is_gone_still_be_used() -> None:
+    with resting("gocryptfs", scrypt="10") as (mechanism, rest, scratch):
+        for arm in ARMS:
+            with mechanism.volume(arm, scratch / arm, rest, SIZE) as volume:
+                directory = os.open(volume.path.parent, os.O_RDONLY)
+                os.fsync(directory)
+                os.close(directory)
+                path = volume.path.parent / "file"
+                with path.open("w+b", buffering=0) as file:
+                    path.unlink()
+                    os.ftruncate(file.fileno(), 10000)
+                    os.pwrite(file.fileno(), b"kept", 9000)
+                    assert os.pread(file.fileno(), 4, 9000) == b"kept"
+
+
+def test_a_machine_without_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CIPHERCOST_CACHE", str(tmp_path))
+    monkeypatch.setenv("PATH", "/nonexistent")
+    with pytest.raises(MissingServer, match="apt-get install gocryptfs"):
+        sources.tool("gocryptfs", fetch=False)
+    with pytest.raises(MissingServer, match="ciphercost-passing"):
+        fuse.passing()

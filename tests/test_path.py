@@ -1,0 +1,158 @@
+"""path: two directories of the user's: what lies below them is read from the kernel, and what can't be used is refused with words."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from ciphercost import engines, guard, mechanisms, record
+from ciphercost.agent import Agent
+from ciphercost.errors import CiphercostError, RunError, Unproven, UsageError
+from ciphercost.guard import Guard
+from ciphercost.mechanisms import path as of_path
+from ciphercost.mechanisms._rest import AtRest
+from ciphercost.model import ARMS, Arm
+from ciphercost.volumes import image, policy
+from conftest import Require
+from resting import SIZE, both, done, found, left_of, look, resting, write
+
+SQLITE = engines.get("sqlite")
+
+
+class Disk:
+    """A file system with a plain directory, and one of a policy, both open to all."""
+
+    def __init__(self, guard_: Guard, scratch: Path) -> None:
+        self.stack = ExitStack()
+        self.mount = scratch / "users"
+        self.image = self.stack.enter_context(image.mounted(guard_, self.mount, SIZE))
+        self.plain, self.encrypted = self.mount / "plain", self.mount / "encrypted"
+        for directory in (self.plain, self.encrypted):
+            directory.mkdir()
+        key = policy.add_key(self.mount, os.urandom(policy.KEY_BYTES))
+        policy.make(self.encrypted, policy.MODES["aes-256-xts"], key)
+        for directory in (self.plain, self.encrypted):
+            directory.chmod(0o777)
+
+
+@pytest.fixture
+def disk(require: Require) -> Iterator[Disk]:
+    reason = ""
+    try:
+        image.check_rights()
+    except CiphercostError as error:
+        reason = str(error)
+    require(not reason, reason)
+    run_id = record.new_id()
+    with Guard(run_id) as made:
+        users = Disk(made, guard.scratch(run_id, made))
+        with users.stack:
+            yield users
+            assert list(users.plain.iterdir()) == list(users.encrypted.iterdir()) == [], (
+                "what was made there must be gone"
+            )
+    assert made.problems == []
+    assert left_of(run_id) == []
+
+
+def test_the_image_behind_a_loop_device_is_searched(disk: Disk) -> None:
+    """Both arms here are on one image; the plain one is searched as a directory, and so alone."""
+    with resting("path", plain=str(disk.plain), encrypted=str(disk.encrypted)) as (mechanism, rest, scratch):
+        with mechanism.volume("encrypted", scratch / "encrypted", rest, SIZE) as volume:
+            assert volume.backing == (disk.image,)
+            write(volume, rest)
+            assert found(mechanism, volume) == 0
+        assert both(mechanism, rest, scratch)["plain"] == (1, 2)
+
+
+def test_blocks_are_searched_where_there_is_no_file_behind_the_device(
+    disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(of_path, "_searchable", lambda _: None)
+    with resting("path", plain=str(disk.plain), encrypted=str(disk.encrypted)) as (mechanism, rest, scratch):
+        assert both(mechanism, rest, scratch) == {"plain": (1, 2), "encrypted": (0, 0)}
+    # Exchanged: the blocks of files that nothing encrypts hold the canary, so that this search can fail.
+    with resting("path", plain=str(disk.encrypted), encrypted=str(disk.plain)) as (mechanism, rest, scratch):
+        with mechanism.volume("encrypted", scratch / "encrypted", rest, SIZE) as volume:
+            write(volume, rest)
+            assert found(mechanism, volume) == 1
+        assert not volume.backing[0].exists()
+
+
+def test_each_arm_says_what_it_lies_on(disk: Disk) -> None:
+    with (
+        resting("path", plain=str(disk.plain), encrypted=str(disk.encrypted)) as (mechanism, rest, scratch),
+        Agent() as made,
+    ):
+        for arm in ARMS:
+            with mechanism.volume(arm, scratch / arm, rest, SIZE) as volume:
+                write(volume, rest)
+                seen = look(arm, volume, rest, made)
+                passed, words = mechanism.status(seen)
+                assert passed, words
+                assert "loop device of" in words
+                other: Arm = "encrypted" if arm == "plain" else "plain"
+                passed, words = mechanism.status(structs.replace(seen, arm=other))
+                assert not passed
+                assert ("nothing that encrypts is seen" if arm == "plain" else "fscrypt policy") in words
+                done(seen)
+        assert mechanism.findings(rest) == []
+
+
+def test_where_nothing_below_can_be_searched_nothing_is_proven(disk: Disk, tmp_path: Path, require: Require) -> None:
+    place = Path("/dev/shm")
+    require(place.is_dir() and os.access(place, os.W_OK), "no tmpfs here")
+    directory = place / f"ciphercost-test-{record.new_id()}"
+    directory.mkdir()
+    directory.chmod(0o777)
+    try:
+        with resting("path", plain=str(disk.plain), encrypted=str(directory)) as (mechanism, rest, scratch):
+            mechanism.fits(SQLITE, rest.factors)
+            with (
+                pytest.raises(Unproven, match="disk witness, encrypted arm: tmpfs"),
+                mechanism.volume("encrypted", scratch / "encrypted", rest, SIZE),
+            ):
+                pass
+            assert [each.code for each in mechanism.findings(rest)] == ["directories-differ"]
+        assert list(directory.iterdir()) == []
+    finally:
+        directory.rmdir()
+
+
+def test_what_can_not_be_used_is_refused_with_words(disk: Disk) -> None:
+    mechanism = mechanisms.get("path")
+    assert isinstance(mechanism, AtRest)
+    closed = disk.mount / "closed"
+    closed.mkdir(mode=0o700)
+    (closed / "inner").mkdir(mode=0o777)
+    plain, encrypted = str(disk.plain), str(disk.encrypted)
+    refused = {
+        ("", ""): "path needs two directories",
+        (plain, ""): "path needs two directories",
+        (plain, str(disk.mount / "absent")): "is no directory",
+        (plain, plain): "both directories are",
+        (encrypted, plain): "on one file system .* nothing encrypts the second",
+        (plain, str(closed / "inner")): "nobody can't reach",
+    }
+    for (first, second), words in refused.items():
+        with pytest.raises(UsageError, match=words):
+            mechanism.fits(SQLITE, mechanism.check({"plain": first, "encrypted": second}))
+    mechanism.fits(SQLITE, mechanism.check({"plain": plain, "encrypted": encrypted}))
+
+
+def test_a_directory_that_is_too_small_is_said(disk: Disk) -> None:
+    with resting("path", plain=str(disk.plain), encrypted=str(disk.encrypted)) as (mechanism, rest, scratch):
+        with pytest.raises(RunError, match="is the disk full"), mechanism.volume("plain", scratch / "p", rest, 1 << 50):
+            pass
+
+
+def test_a_killed_run_leaves_a_note_of_what_is_outside(disk: Disk) -> None:
+    with resting("path", plain=str(disk.plain), encrypted=str(disk.encrypted)) as (mechanism, rest, scratch):
+        with mechanism.volume("plain", scratch / "plain", rest, SIZE) as volume:
+            assert (scratch / guard.OUTSIDE_FILE).read_text().splitlines() == [str(volume.path.parent)]
+            assert volume.path.parent.name.startswith(f"ciphercost-{rest.guard.run_id}-")

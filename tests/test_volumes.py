@@ -1,0 +1,226 @@
+"""volumes: what is mounted goes, whoever is killed; where files lie on a disk, and what lies below them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ciphercost import clean, guard, record, sources, volumes
+from ciphercost.errors import CiphercostError, RunError
+from ciphercost.guard import Guard
+from ciphercost.volumes import fuse, image, policy, raw, stack
+from ciphercost.volumes.raw import Segment
+from conftest import Require
+from processes import wait_for
+from resting import CANARY, left_of
+
+CONTROLLER = """
+import sys
+from ciphercost import engines, guard, mechanisms
+from ciphercost.engines import Installation
+from ciphercost.mechanisms._rest import Rest
+name, run_id, *given = sys.argv[1:]
+made = guard.Guard(run_id)
+scratch = guard.scratch(run_id, made)
+mechanism = mechanisms.get(name)
+factors = mechanism.check(dict(each.split("=") for each in given))
+rest = Rest(engines.get("sqlite"), Installation("sqlite", "", "library", ""), factors, scratch / "secrets", made)
+with mechanism.volume("plain", scratch / "plain", rest, 1 << 20), mechanism.volume("encrypted", scratch / "encrypted", rest, 1 << 20):
+    print(made.pid, flush=True)
+    sys.stdin.read()
+"""
+
+
+def able(require: Require, name: str) -> None:
+    reason = ""
+    try:
+        if name == "gocryptfs":
+            fuse.check_rights()
+            sources.tool("gocryptfs", fetch=False)
+            fuse.passing(fetch=False)
+        else:
+            image.check_rights()
+    except CiphercostError as error:
+        reason = str(error)
+    require(not reason, reason)
+
+
+@pytest.mark.parametrize("name", ["fscrypt", "gocryptfs"])
+@pytest.mark.parametrize("guarded", [True, False])
+def test_whoever_is_killed_nothing_stays_mounted(name: str, guarded: bool, require: Require) -> None:
+    """The controller alone: its guardian undoes it. Both at once: `ciphercost clean` does."""
+    able(require, name)
+    run_id = record.new_id()
+    given = ["scrypt=10"] if name == "gocryptfs" else []
+    argv = [sys.executable, "-c", CONTROLLER, name, run_id, *given]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as controller:
+        assert controller.stdout is not None
+        guardian = int(controller.stdout.readline())
+        assert len(left_of(run_id)) == (4 if name == "fscrypt" else 2)
+        assert [each for each in clean.leftovers() if run_id in str(each)] == []
+        if not guarded:
+            os.kill(guardian, signal.SIGSTOP)  # so that it can't begin to undo
+        controller.send_signal(signal.SIGKILL)
+        controller.wait()
+        if not guarded:
+            os.kill(guardian, signal.SIGKILL)
+    wait_for("the guardian to end", lambda: guard.start_time(guardian) == "")
+    if not guarded:
+        assert left_of(run_id) != []
+        found = [each for each in clean.leftovers() if run_id in str(each)]
+        assert {"mount", "directory"} <= {each.kind for each in found}
+        assert clean.remove(found) == []
+    assert left_of(run_id) == []
+    assert not (guard.scratch_base() / run_id).exists()
+    assert [each for each in clean.leftovers() if run_id in str(each)] == []
+
+
+def test_what_a_killed_run_made_in_the_users_directories_is_found_by_its_notes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CIPHERCOST_SCRATCH", str(tmp_path / "scratch"))
+    dead = tmp_path / "scratch" / "dead-run"
+    dead.mkdir(parents=True)
+    (dead / guard.OWNER_FILE).write_text("1:1:another-boot:1\n")
+    ours, innocent = tmp_path / "ciphercost-dead-run-ab12", tmp_path / "innocent"
+    (ours / "cluster").mkdir(parents=True)
+    innocent.mkdir()
+    (dead / guard.OUTSIDE_FILE).write_text(f"{ours}\n{innocent}\n{tmp_path}/ciphercost-other-run-1\n")
+    found = clean.leftovers()
+    assert {each.what for each in found if each.run == "dead-run"} == {str(dead), str(ours)}
+    assert clean.remove(found) == []
+    assert not ours.exists()
+    assert innocent.exists()
+
+
+@pytest.fixture
+def run_guard() -> Iterator[tuple[Guard, Path]]:
+    run_id = record.new_id()
+    with Guard(run_id) as made:
+        yield made, guard.scratch(run_id, made)
+    assert made.problems == []
+    assert left_of(run_id) == []
+
+
+def test_the_blocks_of_a_file_are_read_below_the_policy(run_guard: tuple[Guard, Path], require: Require) -> None:
+    able(require, "fscrypt")
+    made, scratch = run_guard
+    seen = {}
+    with image.mounted(made, scratch / "m", 1 << 20):
+        for name in ("plain", "encrypted"):
+            directory = scratch / "m" / name
+            directory.mkdir()
+            if name == "encrypted":
+                mode = policy.MODES["aes-256-xts"]
+                policy.make(directory, mode, policy.add_key(scratch / "m", os.urandom(policy.KEY_BYTES)))
+            path = directory / "file"
+            path.write_bytes(CANARY.encode() * 10000)
+            volumes.sync(directory)
+            for content in ("first", "second"):  # the second is not what a cache of the device keeps of the first
+                path.write_bytes(f"{content} {CANARY}".encode() * 10000)
+                volumes.sync(directory)
+                target = scratch / "blocks"
+                written = raw.copy(iter([path]), stack.of(directory).device, target)
+                assert written >= path.stat().st_size
+                seen[name, content] = target.read_bytes().count(f"{content} {CANARY}".encode())
+    assert seen["plain", "first"] == seen["plain", "second"] == 10000
+    assert seen["encrypted", "first"] == seen["encrypted", "second"] == 0
+
+
+def test_tables_of_the_device_mapper_say_where_bytes_lie_below() -> None:
+    crypt = "0 1000 crypt aes-xts-plain64 :64:logon:cryptsetup:key 0 259:2 32768 1 allow_discards\n"
+    lower = os.makedev(259, 2)
+    assert raw.parse_table(crypt) == [Segment(0, 512000, lower, 32768 * 512)]
+    linear = "0 8 linear 254:0 2048\n8 8 linear 254:0 4096\n"
+    upper, middle = os.makedev(254, 1), os.makedev(254, 0)
+    tables = {
+        upper: raw.parse_table(linear),
+        middle: raw.parse_table("0 100000 crypt aes-xts-plain64 - 0 8:2 16 0\n"),
+    }
+    bottom = os.makedev(8, 2)
+    assert list(raw.below(upper, tables, 2048, 4096)) == [
+        (bottom, (2048 + 4 + 16) * 512, 2048),
+        (bottom, (4096 + 16) * 512, 2048),
+    ]
+    assert list(raw.below(bottom, tables, 7, 9)) == [(bottom, 7, 9)]
+    with pytest.raises(RunError, match="leaves out"):
+        list(raw.below(upper, tables, 16 * 512, 512))
+    with pytest.raises(RunError, match="striped"):
+        raw.parse_table("0 8 striped 2 128 8:1 0 8:2 0\n")
+
+
+def test_a_file_system_that_does_not_say_where_files_lie_is_no_proof(tmp_path: Path, require: Require) -> None:
+    place = Path("/dev/shm")
+    require(place.is_dir() and os.access(place, os.W_OK), "no tmpfs here")
+    path = place / f"ciphercost-test-{record.new_id()}"
+    path.write_bytes(b"something")
+    try:
+        with pytest.raises(RunError, match="does not say where"):
+            list(raw.extents(path))
+    finally:
+        path.unlink()
+
+
+def test_mounts_with_odd_names_are_read_as_they_are(run_guard: tuple[Guard, Path], require: Require) -> None:
+    able(require, "fscrypt")
+    made, scratch = run_guard
+    place = scratch / "a b\\c ü"
+    with image.mounted(made, place, 1 << 20) as file:
+        assert volumes.is_mounted(place)
+        assert volumes.mount_of(place / "lost+found").point == str(place)
+        assert image.backing(place.stat().st_dev) == str(file)
+        assert str(stack.of(place)).startswith("ext4 on loop device of ")
+    assert not volumes.is_mounted(place)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "mebibytes"),
+    [("fscrypt", 300), ("fscrypt", 700), ("gocryptfs", 420)],
+    ids=["load", "image", "session"],
+)
+def test_a_full_disk_ends_in_words_with_nothing_left(
+    mechanism: str, mebibytes: int, tmp_path: Path, require: Require, require_postgresql: object
+) -> None:
+    """Scratch on a small image: it is full while data is loaded, when the arms' images are made, or when it is copied."""
+    able(require, "fscrypt")
+    able(require, mechanism)
+    run_id = record.new_id()
+    with Guard(run_id) as made:
+        scratch = guard.scratch(run_id, made)
+        file, disk = scratch / "disk.ext4", scratch / "disk"
+        disk.mkdir(mode=0o755)
+        with file.open("xb") as opened:
+            opened.truncate(mebibytes << 20)
+        made.run(["mkfs.ext4", "-q", "-m", "0", file])
+        with image.attached(made, file, disk):
+            base = disk / "scratch"
+            env = {**os.environ, "CIPHERCOST_SCRATCH": str(base)}
+            arguments = [
+                "run",
+                f"postgresql:{mechanism}",
+                "--workload",
+                "tpcb",
+                "--quick",
+                "--time",
+                "4s",
+                "--no-latency",
+            ]
+            command = [sys.executable, "-m", "ciphercost", *arguments, "--set", "scale=10"]
+            done = subprocess.run(
+                command, capture_output=True, text=True, cwd=tmp_path, env=env, timeout=240, check=False
+            )
+            said = " ".join((done.stdout + done.stderr).split())
+            assert done.returncode == 1, said
+            assert "disk full" in said or "No space left on device" in said, said
+            assert "Traceback" not in said
+            assert "operations per second" not in done.stdout
+            assert [line for line in Path("/proc/mounts").read_text().splitlines() if f"{base}/" in line] == []
+            assert list(base.iterdir()) == []
+    assert made.problems == []
+    assert left_of(run_id) == []
