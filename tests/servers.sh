@@ -1,25 +1,28 @@
 #!/usr/bin/env bash
-# Gets the servers that the tests need into ciphercost's own cache. What can't be had here is said, and its tests say so too
-# (skipped with the reason; failed with CIPHERCOST_REQUIRE=all).
+# Gets the servers and tools that the tests need: servers into ciphercost's own cache, tools from Debian. What can't be had here is
+# said, and its tests say so too (skipped with the reason; failed with CIPHERCOST_REQUIRE=all).
 set -u
 ciphercost=$1
-if ! command -v mmdebstrap >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-    apt-get install -y -q mmdebstrap >/dev/null 2>&1 \
-        || { apt-get update -q >/dev/null 2>&1 && apt-get install -y -q mmdebstrap >/dev/null 2>&1; } \
-        || echo "mmdebstrap can't be installed: no Debian servers"
-fi
-if ! command -v mvn >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-    apt-get install -y -q maven >/dev/null 2>&1 \
-        || { apt-get update -q >/dev/null 2>&1 && apt-get install -y -q maven >/dev/null 2>&1; } \
-        || echo "maven can't be installed: no servers from there"
-fi
-command -v mvn >/dev/null && "$ciphercost" install postgresql@17 --source maven
+
+# need PROGRAM PACKAGE WORDS: the program is here or is installed; else the words are said.
+need() {
+    command -v "$1" >/dev/null && return 0
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+        apt-get install -y -q "$2" >/dev/null 2>&1 && return 0
+        apt-get update -q >/dev/null 2>&1 && apt-get install -y -q "$2" >/dev/null 2>&1 && return 0
+    fi
+    echo "$2 can't be installed: $3"
+    return 1
+}
+
+need mkfs.ext4 e2fsprogs "no fscrypt"
+need fio fio "storage itself isn't measured"
+need mvn maven "no servers from there" && "$ciphercost" install postgresql@17 --source maven
+need mmdebstrap mmdebstrap "no Debian servers"
 if [ "$(id -u)" = 0 ] && command -v mmdebstrap >/dev/null; then
     for server in postgresql@18 postgresql@15 mysql@9.7 mariadb@11.8 mariadb@10.11 firebird@4.0; do
         "$ciphercost" install "$server" --source debian
     done
-fi
-if [ "$(id -u)" = 0 ] && command -v mmdebstrap >/dev/null; then
     "$(dirname "$ciphercost")/python" -c '
 from ciphercost import sources
 from ciphercost.volumes import fuse

@@ -146,13 +146,18 @@ def test_what_can_not_be_used_is_refused_with_words(disk: Disk) -> None:
 
 
 def test_a_directory_that_is_too_small_is_said(disk: Disk) -> None:
-    with resting("path", plain=str(disk.plain), encrypted=str(disk.encrypted)) as (mechanism, rest, scratch):
-        with pytest.raises(RunError, match="is the disk full"), mechanism.volume("plain", scratch / "p", rest, 1 << 50):
-            pass
+    with (
+        resting("path", plain=str(disk.plain), encrypted=str(disk.encrypted)) as (mechanism, rest, scratch),
+        pytest.raises(RunError, match="is the disk full"),
+        mechanism.volume("plain", scratch / "p", rest, 1 << 50),
+    ):
+        pass
 
 
 def test_a_killed_run_leaves_a_note_of_what_is_outside(disk: Disk) -> None:
-    with resting("path", plain=str(disk.plain), encrypted=str(disk.encrypted)) as (mechanism, rest, scratch):
-        with mechanism.volume("plain", scratch / "plain", rest, SIZE) as volume:
-            assert (scratch / guard.OUTSIDE_FILE).read_text().splitlines() == [str(volume.path.parent)]
-            assert volume.path.parent.name.startswith(f"ciphercost-{rest.guard.run_id}-")
+    with (
+        resting("path", plain=str(disk.plain), encrypted=str(disk.encrypted)) as (mechanism, rest, scratch),
+        mechanism.volume("plain", scratch / "plain", rest, SIZE) as volume,
+    ):
+        assert (scratch / guard.OUTSIDE_FILE).read_text().splitlines() == [str(volume.path.parent)]
+        assert volume.path.parent.name.startswith(f"ciphercost-{rest.guard.run_id}-")

@@ -400,7 +400,10 @@ def test_a_server_that_can_not_be_reached_or_entered_is_said_so(
         (("clean", "--url", "postgresql://u:secret@h/d"), "holds a password"),
         (("clean", "--url", "postgresql://u@h/d", "--engine", "sqlite"), "not reached by a URL"),
         (("clean", "--url", "postgresql://u@h/d", "--ca", "none.pem"), "no such file"),
-        (("clean", "--url", "firebird://u@h/d", "--ca", "none.pem"), "Firebird has no TLS (it has: wire-crypt, none)"),
+        (
+            ("clean", "--url", "firebird://u@h/d", "--ca", "none.pem"),
+            "Firebird has no TLS (in transit it has: wire-crypt)",
+        ),
         (("calibrate", "sqlite", "--url", "postgresql://u@h/d"), "embedded"),
     ],
 )

@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ciphercost import engines, examine, guard, passwords
+from ciphercost import engines, examine, guard, mechanisms, passwords
 from ciphercost.agent import Agent
 from ciphercost.engines import Engine, Server
 from ciphercost.errors import AgentError, CiphercostError, RunError, UsageError, nearest
@@ -34,9 +34,10 @@ def sweep(url: str, engine_name: str = "", ca: str = "", wanted: Sequence[str] =
     """
     engine = engines.get(engine_name or examine.target_of_url(url).partition(":")[0])
     engine.check_url(url)
-    if ca and "tls" not in engine.mechanisms:
+    in_transit = [name for name in mechanisms.of(engine) if mechanisms.get(name).layer == "transit"]
+    if ca and "tls" not in in_transit:
         raise UsageError(
-            f"--ca {ca}: {engine.title} has no TLS (it has: {', '.join(engine.mechanisms)}); leave --ca out"
+            f"--ca {ca}: {engine.title} has no TLS (in transit it has: {', '.join(in_transit) or 'nothing'}); leave --ca out"
         )
     if ca and not Path(ca).is_file():
         raise UsageError(f"--ca {ca}: there is no such file")
