@@ -235,7 +235,7 @@ def test_every_workload_can_be_loaded_and_its_check_answers(home: House, plain_s
         pieces, size = program.parameters["chunks"], program.parameters["chunk_bytes"]
         assert done.stdout.splitlines()[-1].split() == [str(pieces), str(int(pieces) * int(size))]
     elif "rows" in given:
-        assert done.stdout.splitlines()[-1].split()[0] == program.parameters["rows"]
+        assert done.stdout.splitlines()[-1].split()[0] == str(program.parameters["rows"])
 
 
 # ── finding ───────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -101,8 +101,10 @@ def own(
         try:
             with Agent(log=log) as agent:
                 try:
-                    _make(engine, agent, fields, name, mark)
-                except KeyboardInterrupt:
+                    engine.make_schema(agent, fields, name, str(mark))
+                except AgentError as error:
+                    raise _refused(engine, fields, name, error) from None
+                except BaseException:
                     ours.add("")  # broken off, it may be between a schema and its mark
                     raise
             yield
@@ -117,14 +119,11 @@ def own(
                 left(f"the schema {name} could not be dropped ({error}); `ciphercost clean --url` removes it")
 
 
-def _make(engine: Engine, agent: Agent, fields: Mapping[str, object], name: str, mark: Mark) -> None:
-    try:
-        engine.make_schema(agent, fields, name, str(mark))
-    except AgentError as error:
-        raise RunError(
-            f"the schema {name} could not be made on the server: {error} [{error.code}]. Everything is made in a schema of "
-            f"its own and dropped at the end. If the right to make one is missing: {engine.right_to_make(fields)}"
-        ) from None
+def _refused(engine: Engine, fields: Mapping[str, object], name: str, error: AgentError) -> RunError:
+    return RunError(
+        f"the schema {name} could not be made on the server: {error} [{error.code}]. Everything is made in a schema of "
+        f"its own and dropped at the end. If the right to make one is missing: {engine.right_to_make(fields)}"
+    )
 
 
 @contextmanager
