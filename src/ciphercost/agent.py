@@ -205,9 +205,8 @@ class Agent:
             self.request({"type": "transaction", "name": f"t{number}", "weight": weight})
             for statement in script.statements:
                 parameters = " ".join(prefix + name for name in statement.parameters)
-                self.request(
-                    {"type": "statement", "transaction": f"t{number}", "sql": statement.sql, "parameters": parameters}
-                )
+                message = {"type": "statement", "transaction": f"t{number}", "sql": statement.sql, "parameters": parameters}
+                self.request(message | ({"arm": statement.arm} if statement.arm else {}))
 
     def connect(self, arm: str, **fields: object) -> dict[str, Any]:
         """Open an arm's connections; the answer says what was negotiated."""

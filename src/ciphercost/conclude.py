@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 import ciphercost
-from ciphercost import cache, conditions, engines, estimate, fio, mechanisms, parts, plan, prove, statistics
+from ciphercost import cache, columns, conditions, engines, estimate, fio, mechanisms, parts, plan, prove, statistics
 from ciphercost.conditions import predict
 from ciphercost.errors import UsageError
 from ciphercost.mechanisms._rest import AtRest, Look
@@ -170,6 +170,7 @@ def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[
         arms=arms(known, found) if found else {},
         findings=known.findings,
         key_life=known.key_life,
+        stored=known.stored,
         warnings=[*known.warnings, *(found.warnings if found else []), *not_resumed(known, found)],
         smallest_effect=found.smallest_effect if found else None,
         sessions_needed=found.sessions_needed if found else None,
@@ -296,6 +297,20 @@ def describe_session(facts: CellFacts, twins: Twins, connected: dict[str, Any]) 
         facts.encryption["server_library"] = twins.server.library
     facts.separate_processes = len({each.pid for each in twins.servers}) > 1 and not twins.embedded
     facts.cores = {"server": spell(twins.server_cpus), "agent": spell(twins.agent_cpus)}
+
+
+def describe_columns(facts: CellFacts, twins: Twins, agent: Agent) -> None:
+    """Of values encrypted in columns: who encrypts, what the stored bytes give away, and how many they are. Once a cell.
+
+    The agent is connected to both arms.
+    """
+    assert twins.sealing is not None
+    if facts.stored or facts.findings:
+        return
+    sealing = twins.sealing
+    facts.encryption |= sealing.mechanism.implementation(sealing.engine, sealing.factors)
+    facts.findings = columns.findings(twins.sight("encrypted", agent, "encrypted"))
+    facts.stored = columns.sizes(sealing.engine, agent, {arm: arm for arm in ARMS})
 
 
 def describe_at_rest(facts: CellFacts, twins: Twins, agent: Agent) -> None:

@@ -241,6 +241,8 @@ def open_unit(
         raise AgentError(f"the arms do not return the same rows: {reason}")
     if twins.rest is not None:
         conclude.describe_at_rest(facts, twins, agent)
+    if twins.sealing is not None:
+        conclude.describe_columns(facts, twins, agent)
     samplers = samplers_of(twins, agent, stack)
     if not twins.embedded and twins.server is None:
         unseen = Warning_("server-not-seen", "the server's processes can't be seen from here: client-side figures only")

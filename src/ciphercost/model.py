@@ -454,6 +454,8 @@ class Cell(msgspec.Struct, frozen=True):
     variant: str = ""
     findings: list[Finding] = []
     """What the encryption leaves open, the worst first."""
+    stored: dict[str, dict[str, int]] = {}
+    """In columns, by arm: table_bytes and index_bytes, as the server counts them. Empty where it counts neither."""
     key_life: dict[str, float] = {}
     """rotation_s: how long the server took to give its data a new key. What opening costs is `overhead.start_time`."""
     storage: dict[str, Estimate] = {}
@@ -521,6 +523,7 @@ class CellFacts(msgspec.Struct, omit_defaults=True):
     findings: list[Finding] = []
     openings: list[Opening] = []
     key_life: dict[str, float] = {}
+    stored: dict[str, dict[str, int]] = {}
     capacity: dict[str, float] = {}
 
 

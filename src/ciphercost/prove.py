@@ -11,7 +11,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from ciphercost import scan
+from ciphercost import columns, scan
 from ciphercost.agent import Agent
 from ciphercost.engines import Engine
 from ciphercost.errors import AgentError, Unproven
@@ -43,6 +43,13 @@ class Probe:
         if arm not in self.connected:
             self.connected[arm] = self.agent.connect(name, **fields)
         return self.twins.look(arm, self.agent, name, fields)
+
+    def sight(self, arm: Arm) -> columns.Sight:
+        """The arm as a mechanism in columns sees it."""
+        name = f"prove-{arm}"
+        if arm not in self.connected:
+            self.connected[arm] = self.agent.connect(name, **single(self.twins.connect[arm]))
+        return self.twins.sight(arm, self.agent, name)
 
     def proof(self, arm: Arm, witness: Witness, passed: bool, detail: str) -> Proof:
         return Proof(arm=arm, witness=witness, passed=passed, detail=" ".join(detail.split()), session=self.session)
@@ -348,6 +355,8 @@ WITNESSES: dict[tuple[str, Witness], Callable[[Probe, Arm], tuple[bool, str]]] =
     ("rest", "client"): client,
     ("rest", "server"): server_at_rest,
     ("rest", "disk"): disk,
+    ("column", "server"): lambda probe, arm: columns.server(probe.sight(arm)),
+    ("column", "disk"): lambda probe, arm: columns.disk(probe.sight(arm)),
 }
 
 
@@ -388,7 +397,7 @@ def same_rows(twins: Twins, agent: Agent, program: Program, seed: int) -> str:
         rows = {}
         for arm in ARMS:
             agent.connect(f"check-{arm}", **single(twins.connect[arm]))
-            rows[arm] = agent.query(f"check-{arm}", program.check)
+            rows[arm] = agent.query(f"check-{arm}", program.tables(arm).check)
             agent.disconnect(f"check-{arm}")
         if rows["plain"] != rows["encrypted"]:
             return f"the check query answers {rows['plain']} in clear and {rows['encrypted']} encrypted"

@@ -1,6 +1,7 @@
 """provision: CellSpec -> twins that are up, loaded and reachable. Data is loaded once a cell; every session gets a fresh copy of it.
 
-In transit both arms use one server and differ in the connection alone; at rest (and in an embedded engine) each arm has a directory of its own.
+In transit both arms use one server and differ in the connection alone; in columns they use one server, and each has a schema of its own;
+at rest (and in an embedded engine) each arm has a directory of its own.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ from typing import TypeVar
 
 import msgspec
 
-from ciphercost import cache, conditions, engines, guard, mechanisms, passwords, schemas, spec, workloads
+from ciphercost import cache, columns, conditions, engines, guard, mechanisms, passwords, schemas, spec, workloads
 from ciphercost.agent import Agent
 from ciphercost.conditions.delay import delayed
 from ciphercost.conditions.link import Link, check_rights, linked
 from ciphercost.engines import Engine, Installation, Server
 from ciphercost.errors import AgentError, RunError
 from ciphercost.mechanisms import Mechanism
+from ciphercost.mechanisms._column import Columns
 from ciphercost.mechanisms._rest import AtRest, Look, Rest, Volume
 from ciphercost.model import ARMS, Arm, CellSpec
 from ciphercost.scan import canary
@@ -46,6 +48,8 @@ class Twins(msgspec.Struct):
     canary: str
     rest: Rest | None = None
     """Of a mechanism at rest."""
+    sealing: columns.Secrets | None = None
+    """Of a mechanism in columns."""
     by_arm: dict[Arm, Server] = {}
     """The server of each arm: one and the same, but at rest."""
     openings: dict[Arm, float] = {}
@@ -71,6 +75,12 @@ class Twins(msgspec.Struct):
         server = self.by_arm[arm]
         assert server.volume is not None
         return Look(arm, self.rest, server.volume, server, agent, name, connect)
+
+    def sight(self, arm: Arm, agent: Agent, name: str) -> columns.Sight:
+        """One arm in columns, for a witness. `name`: the agent's arm that is connected to its schema."""
+        assert self.sealing is not None
+        volume = self.by_arm[arm].volume
+        return columns.Sight(arm, self.sealing, self.canary, agent, name, volume.backing if volume else ())
 
 
 class Shared:
@@ -130,8 +140,10 @@ class Bench(msgspec.Struct):
     guard: guard.Guard
     logs: Path
     clients: int
-    schema: str = ""
-    """On a server that is the user's: the schema of our own that everything is made in."""
+    sealing: columns.Secrets | None = None
+    """How values are encrypted, by a mechanism in columns."""
+    own_schemas: dict[Arm, str] = {}
+    """On a server that is the user's: the schema of our own that an arm's tables are made in. In columns on every server, one an arm."""
     left: Callable[[str], None] = schemas.say_left
     """Told of a schema of ours that could not be dropped."""
     entered: bool = False
@@ -176,6 +188,7 @@ class Bench(msgspec.Struct):
             connect=connect,
             by_arm=by_arm,
             rest=self.rest if isinstance(self.mechanism, AtRest) else None,
+            sealing=self.sealing,
             openings={arm: each.opening for arm, each in by_arm.items()} if self.separate else {},
             relay=relay,
             netns=way.path if way else None,
@@ -214,8 +227,11 @@ class Bench(msgspec.Struct):
         fields = cache.joined(fields, cache.connection(self.engine, self.cell, self.loaded_bytes))
         if self.cell.per_request or self.program.per_request:
             fields["per_request"] = True
-        if self.schema in self.shared.schemas:
-            fields |= self.engine.in_schema(self.schema)
+        name = self.own_schemas.get(arm, "")
+        if name in self.shared.schemas:
+            fields |= self.engine.in_schema(name)
+        elif name and not self.cell.url and self.data in self.shared.templates:
+            fields |= self.engine.in_own_schema(name)
         return fields | {"connections": self.clients, "threads": max(1, min(self.clients, threads))}
 
     def enter(self, servers: Mapping[str, Server]) -> None:
@@ -340,7 +356,8 @@ class Bench(msgspec.Struct):
                     self._first_start(place, volume, self.mechanism.encrypt)
             else:
                 self.engine.initialise(self.installation, template, self.guard)
-            self._first_start(place, volume, lambda look: self.fill(look.agent))
+            fill = self.fill_both if self.own_schemas else self.fill
+            self._first_start(place, volume, lambda look: fill(look.agent, look.arm, look.connect))
         self.shared.templates[self.data] = self.directory / "template"
 
     def _first_start(self, place: str, volume: Volume, do: Callable[[Look], None]) -> None:
@@ -362,7 +379,8 @@ class Bench(msgspec.Struct):
     @property
     def data(self) -> str:
         """What the loaded data depends on."""
-        own = (self.mechanism.name, self.factors) if self._origin("encrypted") == "encrypted" and self.separate else ()
+        apart = self._origin("encrypted") == "encrypted" and (self.separate or self.sealing is not None)
+        own = (self.mechanism.name, self.factors) if apart else ()
         return repr((self.installation, self.program.name, sorted(self.program.parameters.items()), self.cell.csv, own))
 
     def _origin(self, place: str) -> str:
@@ -374,20 +392,33 @@ class Bench(msgspec.Struct):
 
     def ready(self, twins: Twins) -> None:
         """Once the arms are proven: what a server of the user's still lacks. Only the first call makes anything."""
-        if not self.schema:
+        if not self.cell.url:
             return
-        if self.schema not in self.shared.schemas:
-            self.at_end.enter_context(running_schema(self))
-            self.shared.schemas.add(self.schema)
-        for fields in twins.connect.values():
-            fields |= self.engine.in_schema(self.schema)
+        for arm, name in self.own_schemas.items():
+            if name not in self.shared.schemas:
+                self.at_end.enter_context(running_schema(self, arm))
+                self.shared.schemas.add(name)
+        for arm, fields in twins.connect.items():
+            if arm in self.own_schemas:
+                fields |= self.engine.in_schema(self.own_schemas[arm])
 
-    def fill(self, agent: Agent) -> None:
-        """Make and fill the tables through the agent's arm `loader`. Raises RunError with the statement that failed."""
+    def fill_both(self, agent: Agent, _: Arm, fields: Mapping[str, object]) -> None:
+        """In columns: a schema for each arm, made and filled."""
+        for arm, name in self.own_schemas.items():
+            self.engine.make_schema(agent, fields, name, self.guard.run_id)
+            agent.connect("loader", **{**fields, **self.engine.in_own_schema(name)})
+            self.fill(agent, arm)
+
+    def fill(self, agent: Agent, arm: Arm = "plain", _: Mapping[str, object] | None = None) -> None:
+        """Make and fill an arm's tables through the agent's arm `loader`. Raises RunError with the statement that failed."""
         if isinstance(self.mechanism, AtRest):
             agent.query("loader", f"CREATE TABLE {CANARY_TABLE} (word varchar(100))")
             agent.query("loader", f"INSERT INTO {CANARY_TABLE} VALUES ('{self.shared.canary}')")
-        for step in self.program.load:
+        if self.sealing is not None:
+            for statement in self.sealing.mechanism.prepare(self.engine, self.sealing.factors):
+                agent.query("loader", statement)
+            columns.fill(agent, "loader", self.sealing, self.shared.canary, arm)
+        for step in self.program.tables(arm).load:
             try:
                 agent.query("loader", step.sql)
             except AgentError as error:
@@ -422,15 +453,19 @@ def bench(
         conditions.mask()
         if conditions.mask_provable(cell):
             engine.payload(1)
-    program = spec.program_of(cell, parameters)
+    sealing = (
+        columns.secrets_of(mechanism, engine, factors, shared.secrets) if isinstance(mechanism, Columns) else None
+    )
+    program = spec.program_of(cell, parameters, sealing.codec if sealing else None)
     if not engine.stores or not data:
-        program = msgspec.structs.replace(program, load=(), check="")
+        program = msgspec.structs.replace(program, load=(), check="", sealed=None)
     directory = scratch / f"cell-{number}"
     directory.mkdir(mode=0o711)
     clients = clients_of(cell, engine, program)
     shared.clients = max(shared.clients, clients)
     installation = engine.find(cell.version, url=cell.url, bindir=cell.bindir or mechanism.bindir())
     engine.check_factors(mechanism.name, factors, installation.version)
+    mechanism.check_version(engine, installation.version)
     made = Bench(
         cell=cell,
         engine=engine,
@@ -444,11 +479,17 @@ def bench(
         logs=logs,
         clients=clients,
         left=left,
+        sealing=sealing,
     )
     if isinstance(mechanism, AtRest):
         made.installation = mechanism.prepare(made.rest)
-    if cell.url and program.load:
-        made.schema = shared.schema_for(made.data, run_guard.run_id)
+    if sealing and not engine.embedded:
+        made.own_schemas = {
+            arm: shared.schema_for(f"{made.data} {arm}", run_guard.run_id) if cell.url else columns.schema_name(arm)
+            for arm in ARMS
+        }
+    elif cell.url and program.load:
+        made.own_schemas = dict.fromkeys(ARMS, shared.schema_for(made.data, run_guard.run_id))
     with made.at_end:
         made.at_end.callback(shutil.rmtree, directory, ignore_errors=True)
         if cell.url:
@@ -487,16 +528,17 @@ def ask_password(made: Bench, paused: Callable[[], AbstractContextManager[None]]
 
 
 @contextmanager
-def running_schema(made: Bench) -> Iterator[None]:
+def running_schema(made: Bench, arm: Arm) -> Iterator[None]:
     """On a server that is the user's: a schema of our own, made for the run and dropped after it. Nothing else is touched."""
     server = made.engine.start(made.installation, made.directory, made.guard)
     # Into the schema only once it is there: the first connection is made as the user's own is.
     fields = made.connection("plain", {"both": server}) | {"connections": 1, "per_request": False}
     log = made.logs / "agent.log"
-    with schemas.own(made.engine, fields, made.schema, made.guard.run_id, log, made.left):
+    name = made.own_schemas[arm]
+    with schemas.own(made.engine, fields, name, made.guard.run_id, log, made.left):
         with Agent(log=log) as agent:
-            agent.connect("loader", **(fields | made.engine.in_schema(made.schema)))
-            made.fill(agent)
+            agent.connect("loader", **(fields | made.engine.in_schema(name)))
+            made.fill(agent, arm)
         yield
 
 

@@ -31,6 +31,8 @@ class Variable(msgspec.Struct, frozen=True, omit_defaults=True):
 class Statement(msgspec.Struct, frozen=True):
     sql: str
     parameters: tuple[str, ...]
+    arm: str = ""
+    """The only arm that runs it; empty: both."""
 
 
 class Script(msgspec.Struct, frozen=True):
@@ -98,6 +100,17 @@ def parse(text: str, parameters: Mapping[str, int | str], where: str = "script")
     if not statements:
         raise UsageError(f"{where}: holds no SQL statement")
     return Script(tuple(variables), tuple(statements))
+
+
+def by_arm(plain: Script, encrypted: Script) -> Script:
+    """One script of two that draw the same variables: a statement that is the same in both arms is both's. Pure."""
+    if plain == encrypted:
+        return plain
+
+    def of(script: Script, arm: str) -> tuple[Statement, ...]:
+        return tuple(msgspec.structs.replace(each, arm=arm) for each in script.statements)
+
+    return Script(plain.variables, (*of(plain, "plain"), *of(encrypted, "encrypted")))
 
 
 def fill(text: str, parameters: Mapping[str, int | str], where: str = "script") -> str:

@@ -13,6 +13,7 @@ import msgspec
 
 from ciphercost import conditions, engines, mechanisms, owndata, plan, workloads
 from ciphercost.errors import UsageError, nearest
+from ciphercost.mechanisms._column import Codec
 from ciphercost.model import CellSpec, Spec
 
 _SECONDS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
@@ -94,6 +95,7 @@ def split_factors(cell: CellSpec) -> tuple[dict[str, str], dict[str, str]]:
     engine = engines.get(cell.engine)
     mechanism.fits(engine, filled)
     engine.check_factors(mechanism.name, filled, cell.version)
+    mechanism.check_version(engine, cell.version)
     return filled, parameters
 
 
@@ -183,8 +185,11 @@ def workload_of(cell: CellSpec) -> workloads.Workload:
     return msgspec.structs.replace(found, parameters={}) if cell.csv else found
 
 
-def program_of(cell: CellSpec, parameters: Mapping[str, str]) -> workloads.Program:
-    """The cell's workload in its server's dialect, on tables of its own or on the user's rows. Raises UsageError."""
+def program_of(cell: CellSpec, parameters: Mapping[str, str], codec: Codec | None = None) -> workloads.Program:
+    """The cell's workload in its server's dialect, on tables of its own or on the user's rows. Raises UsageError.
+
+    `codec`: what becomes of the workload's secrets in the encrypted arm.
+    """
     dialect = engines.get(cell.engine).dialect
     if cell.csv:
         if cell.sql:
@@ -192,7 +197,7 @@ def program_of(cell: CellSpec, parameters: Mapping[str, str]) -> workloads.Progr
         if cell.rows:
             raise UsageError("--rows does not go with --csv: the file has as many rows as it has")
         return owndata.program(Path(cell.csv), cell.workload, dialect)
-    return workloads.prepare(workload_of(cell), dialect, parameters, cell.rows)
+    return workloads.prepare(workload_of(cell), dialect, parameters, cell.rows, codec)
 
 
 def _check_cell(cell: CellSpec) -> None:

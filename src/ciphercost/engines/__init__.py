@@ -178,6 +178,13 @@ class Engine(ABC):
         """Fields of the agent's `connect` that make this schema the one that statements work in."""
         raise UsageError(f"{self.name} has no schema of our own on a running server")
 
+    def in_own_schema(self, name: str) -> dict[str, object]:
+        """The same, of a schema that `make_schema` made on a server of ours, whose data directory may have been copied since."""
+        return self.in_schema(name)
+
+    sizes: str = ""
+    """SQL of one row, in the schema that is asked about: bytes of its tables, bytes of its indexes. Empty: the server counts neither."""
+
     def right_to_make(self, fields: Mapping[str, object]) -> str:  # noqa: ARG002
         """What an administrator writes so that this user may make a schema, for people."""
         return "ask the server's administrator for the right to make schemas"

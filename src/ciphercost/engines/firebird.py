@@ -28,6 +28,7 @@ from ciphercost.engines._network import PASSWORD_FILE, StartedServer, own_file, 
 from ciphercost.errors import AgentError, MissingServer, RunError, UsageError, nearest
 from ciphercost.guard import hand_over, scratch_base, server_user
 from ciphercost.launch import LAST_LINES, launch
+from ciphercost.model import ARMS
 from ciphercost.schemas import PREFIX
 from ciphercost.sources import Receipt, Work
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 PLUGIN_SETTING = "plugin:"
 """Before a plugin's name, of a setting that makes it known to the server: its own settings, one a line."""
 USER, DATABASE, FILE, SECURITY = "ciphercost", "ciphercost", "database.fdb", "security4.fdb"
+ARM_DATABASES = tuple(f"ciphercost_{arm}" for arm in ARMS)
 MARK = "made by ciphercost, run "
 """Comment of a database of ours on a server that is not."""
 EXISTS = ("exists already", "is in use", "File exists")
@@ -491,6 +493,10 @@ class Firebird(Engine):
     def in_schema(self, name: str) -> dict[str, object]:
         return {"database": self._files[name]}
 
+    def in_own_schema(self, name: str) -> dict[str, object]:
+        """By an alias: see `_configure`."""
+        return {"database": name}
+
     def _beside(self, agent: Agent, fields: Mapping[str, object], name: str) -> str:
         """The path of a database of ours: in the directory of the user's, which the server alone knows where it has an alias."""
         agent.connect("schema", **fields)
@@ -546,8 +552,10 @@ def _configure(bindir: Path, directory: Path, settings: Mapping[str, str]) -> No
         lines = "".join(f"\t{line}\n" for line in chosen.pop(setting).splitlines())
         own += f"Config = {name}\n{{\n{lines}}}\n"
     (directory / "firebird.conf").write_text("".join(f"{name} = {value}\n" for name, value in chosen.items()))
+    # Databases that `make_schema` makes beside the first have their names for aliases, wherever the directory is copied to.
+    others = "".join(f"{name} = {directory / name}.fdb\n" for name in ARM_DATABASES)
     (directory / "databases.conf").write_text(
-        f"{DATABASE} = {directory / FILE}\nsecurity.db = {directory / SECURITY}\n{{\n\tRemoteAccess = false\n}}\n"
+        f"{DATABASE} = {directory / FILE}\n{others}security.db = {directory / SECURITY}\n{{\n\tRemoteAccess = false\n}}\n"
     )
     # A key may be in it.
     own_file(

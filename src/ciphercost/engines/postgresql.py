@@ -440,6 +440,11 @@ class Postgresql(Engine):
     def in_schema(self, name: str) -> dict[str, object]:
         return {"search_path": name}
 
+    sizes = (
+        "SELECT sum(pg_table_size(c.oid)), sum(pg_indexes_size(c.oid)) FROM pg_class c "
+        "WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace"
+    )
+
     def spills(self, word: str) -> tuple[Spill, ...]:
         """A temporary table that outgrows its buffers, and a sort that outgrows its memory, held open by a cursor."""
         rows = f"SELECT '{word}' || i AS word FROM generate_series(1, {SPILT_ROWS}) AS i"

@@ -1,10 +1,11 @@
 """mechanisms: one file a way to encrypt: how it is switched on, and what must be witnessed. Found by file name.
 
-A mechanism file defines `MECHANISM`, an instance of a subclass of `Mechanism`.
+A mechanism file defines `MECHANISM`, an instance of a subclass of `Mechanism`, or `MECHANISMS`, several that are one but for a mode or a key length.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib
 import pkgutil
 from abc import ABC, abstractmethod
@@ -44,6 +45,8 @@ class Mechanism(ABC):
     """Which witnesses must speak for each arm; none for the control."""
     protects: str = ""
     """What it protects against, in one line."""
+    family: str = ""
+    """How the names of all that are in one file are written in short; empty: it is alone."""
 
     def bindir(self) -> str:
         """Where the binaries are that this mechanism alone has, if the user has said so elsewhere; empty: any will do."""
@@ -69,6 +72,9 @@ class Mechanism(ABC):
     def fits(self, engine: Engine, factors: Mapping[str, str]) -> None:  # noqa: B027 - most have nothing to refuse
         """Refuse what this engine can't do with these factors, before anything is started. Raises UsageError."""
 
+    def check_version(self, engine: Engine, version: str) -> None:  # noqa: B027
+        """Refuse a version of the server that does not have it. `version`: as far as it is known. Raises UsageError."""
+
     def server_settings(self, engine: Engine, factors: Mapping[str, str], secrets: Path) -> dict[str, str]:  # noqa: ARG002
         """Settings of a server that serves both arms. `secrets`: a directory for keys, 0700, gone with the run."""
         return {}
@@ -88,10 +94,21 @@ class Mechanism(ABC):
 LAYERS: tuple[Layer, ...] = ("transit", "rest", "column", "control")
 
 
+@functools.cache
+def _all() -> dict[str, Mechanism]:
+    """Every mechanism by its name (what begins with `_` is shared by several files)."""
+    found: dict[str, Mechanism] = {}
+    for module in pkgutil.iter_modules(__path__):
+        if not module.name.startswith("_"):
+            file = importlib.import_module(f"{__name__}.{module.name}")
+            several: tuple[Mechanism, ...] = getattr(file, "MECHANISMS", ()) or (file.MECHANISM,)
+            found |= {each.name: each for each in several}
+    return dict(sorted(found.items()))
+
+
 def names() -> list[str]:
-    """Names of all mechanisms, by file ('_' in a file name is '-' in the name; what begins with `_` is shared by several)."""
-    found = (module.name for module in pkgutil.iter_modules(__path__))
-    return sorted(name.replace("_", "-") for name in found if not name.startswith("_"))
+    """Names of all mechanisms."""
+    return list(_all())
 
 
 def of(engine: Engine) -> tuple[str, ...]:
@@ -103,7 +120,6 @@ def of(engine: Engine) -> tuple[str, ...]:
 
 def get(name: str) -> Mechanism:
     """The mechanism of that name. Raises UsageError with the nearest name."""
-    if name not in names():
+    if name not in _all():
         raise UsageError(f"unknown mechanism '{name}': {nearest(name, names())}")
-    mechanism: Mechanism = importlib.import_module(f"{__name__}.{name.replace('-', '_')}").MECHANISM
-    return mechanism
+    return _all()[name]

@@ -27,8 +27,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ciphercost import people, script
+from ciphercost import macros, people, script
 from ciphercost.errors import UsageError, nearest
+from ciphercost.mechanisms._column import PLAIN, Codec
 
 PEOPLE_BATCH = 250
 """People in one INSERT, where the server takes several rows."""
@@ -98,6 +99,14 @@ class Load:
         return script.fill(part, {**self._parameters, **bounds}, self._where)
 
 
+class Tables(msgspec.Struct, frozen=True):
+    """What fills an arm's tables, and what reads them."""
+
+    load: Iterable[Step]
+    """Can be gone through more than once, and may be too long to hold."""
+    check: str
+
+
 class Program(msgspec.Struct, frozen=True):
     """A workload made ready for one server: nothing is left to look up."""
 
@@ -110,6 +119,12 @@ class Program(msgspec.Struct, frozen=True):
     per_request: bool
     clients: int
     parameters: dict[str, int | str]
+    sealed: Tables | None = None
+    """The encrypted arm's, where its secrets are encrypted in its statements; None: both arms' are the same."""
+
+    def tables(self, arm: str) -> Tables:
+        """What fills and reads this arm's tables."""
+        return self.sealed if self.sealed and arm == "encrypted" else Tables(self.load, self.check)
 
 
 def names() -> list[str]:
@@ -162,8 +177,13 @@ def size(text: str | int, where: str) -> int:
     return int(match.group(1)) * _UNITS[(match.group(2) or "").upper()]
 
 
-def prepare(workload: Workload, dialect: str, given: Mapping[str, str], rows: int = 0) -> Program:
-    """The workload with its parameters filled in, in a server's dialect. Raises UsageError naming workload and parameter."""
+def prepare(
+    workload: Workload, dialect: str, given: Mapping[str, str], rows: int = 0, codec: Codec | None = None
+) -> Program:
+    """The workload with its parameters filled in, in a server's dialect. Raises UsageError naming workload and parameter.
+
+    `codec`: what becomes of its secrets in the encrypted arm; None: nothing.
+    """
     where = f"workload {workload.name}"
     parameters: dict[str, int | str] = {name: size(value, where) for name, value in workload.parameters.items()}
     for name, value in given.items():
@@ -187,14 +207,20 @@ def prepare(workload: Workload, dialect: str, given: Mapping[str, str], rows: in
             continue
         parameters[name] = script.evaluate(expression, parameters, f"{where}, derived {name}")
     own = workload.dialect.get(dialect, {})
-    transactions = tuple(
-        (
-            each.name,
-            each.weight,
-            script.parse(str(own.get(each.name, each.script)), parameters, f"{where}, {each.name}"),
+
+    def parsed(each: Transaction) -> script.Script:
+        text, here = str(own.get(each.name, each.script)), f"{where}, {each.name}"
+        plain = script.parse(macros.expand(text, where=here), parameters, here)
+        return script.by_arm(plain, script.parse(macros.expand(text, codec, here), parameters, here)) if codec else plain
+
+    def tables(of: Codec) -> Tables:
+        load = macros.expand(str(own.get("load", workload.load)), of, f"{where}, load")
+        check = macros.expand(str(own.get("check", workload.check)), of, f"{where}, check")
+        return Tables(
+            Load(load, parameters, f"{where}, load", made_up), script.fill(check, parameters, f"{where}, check")
         )
-        for each in workload.transaction
-    )
+
+    transactions = tuple((each.name, each.weight, parsed(each)) for each in workload.transaction)
     made_up: Callable[[], Iterable[str]] = tuple
     if workload.people:
         made_up = functools.partial(
@@ -204,10 +230,12 @@ def prepare(workload: Workload, dialect: str, given: Mapping[str, str], rows: in
             int(parameters["data_seed"]),
             int(own.get("batch", PEOPLE_BATCH)),
         )
+    clear = tables(PLAIN)
     return Program(
         name=workload.name,
-        load=Load(str(own.get("load", workload.load)), parameters, f"{where}, load", made_up),
-        check=script.fill(str(own.get("check", workload.check)), parameters, f"{where}, check"),
+        load=clear.load,
+        check=clear.check,
+        sealed=tables(codec) if codec else None,
         transactions=transactions,
         read_only=workload.read_only or all(each.read_only for _, _, each in transactions),
         per_request=workload.per_request,

@@ -1,0 +1,172 @@
+"""columns: one server, a schema for each arm, values encrypted in the encrypted arm's: their keys, their witnesses, what they give away.
+
+Each arm's canary is a word of its own: both lie in one server's files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from ciphercost import patterns, scan
+from ciphercost.agent import Agent
+from ciphercost.engines import Engine
+from ciphercost.errors import AgentError
+from ciphercost.mechanisms._column import BLOCK, PLAIN, Codec, Columns, secret
+from ciphercost.model import ARMS, Arm, Finding
+
+TABLE = "ciphercost_canary"
+LENGTH = 100
+"""Letters of the canary table's column."""
+REPEATED = "sixteen letters." * 4
+"""A value of four equal blocks."""
+SHOWN = 3
+FLIPS = 8
+"""Places at which a stored value is changed, to see whether anybody notices."""
+
+
+class Secrets(msgspec.Struct, frozen=True):
+    """How one cell's values are encrypted."""
+
+    mechanism: Columns
+    engine: Engine
+    factors: Mapping[str, str]
+    key: bytes
+    iv: bytes
+
+    @property
+    def codec(self) -> Codec:
+        """The encrypted arm's."""
+        return self.mechanism.codec(self.engine, self.factors, self.key, self.iv)
+
+    @property
+    def wrong(self) -> Codec:
+        """The same with another key."""
+        other = bytes(each ^ 0x5A for each in self.key)
+        return self.mechanism.codec(self.engine, self.factors, other, self.iv)
+
+    def of(self, arm: Arm) -> Codec:
+        return self.codec if arm == "encrypted" else PLAIN
+
+
+def secrets_of(mechanism: Columns, engine: Engine, factors: Mapping[str, str], directory: Path) -> Secrets:
+    """Key and IV made for the run, below its directory of secrets."""
+    key = secret(directory, "key", mechanism.key_bytes)
+    return Secrets(mechanism, engine, factors, key, secret(directory, "iv", BLOCK))
+
+
+def schema_name(arm: Arm) -> str:
+    """Of an arm's schema on a server of ours."""
+    return f"ciphercost_{arm}"
+
+
+def word(canary: str, arm: Arm) -> str:
+    """The canary of one arm."""
+    return f"{canary}{arm[0]}"
+
+
+def rows(canary: str, arm: Arm) -> dict[int, str]:
+    """What lies in the canary table: the canary, the canary again, a value of equal blocks, and another text."""
+    own = word(canary, arm)
+    return {1: own, 2: own, 3: REPEATED, 4: f"another text, {'of the same length as the canary is, '[: len(own)]}"}
+
+
+def fill(agent: Agent, name: str, secrets: Secrets, canary: str, arm: Arm) -> None:
+    """Make the canary table through the agent's arm `name`, whose schema it is to be in."""
+    codec = secrets.of(arm)
+    agent.query(name, f"CREATE TABLE {TABLE} (id integer NOT NULL, word {codec.column(LENGTH)})")
+    for number, text in rows(canary, arm).items():
+        agent.query(name, f"INSERT INTO {TABLE} (id, word) VALUES ({number}, {codec.seal(f"'{text}'", LENGTH)})")
+
+
+class Sight(msgspec.Struct, frozen=True):
+    """One arm, for a witness to look at."""
+
+    arm: Arm
+    secrets: Secrets
+    canary: str
+    agent: Agent
+    name: str
+    """The agent's arm that is connected to this arm's schema."""
+    places: tuple[Path, ...] = ()
+    """Where the server's files lie; empty: they can't be seen."""
+
+    def ask(self, expression: str, number: int = 1) -> str | None:
+        """One expression of the canary table's row. Raises AgentError."""
+        found = self.agent.query(self.name, f"SELECT {expression} FROM {TABLE} WHERE id = {number}")
+        return found[0][0] if found else None
+
+
+def server(sight: Sight) -> tuple[bool, str]:
+    """The row comes back with the right key, and does not with a wrong one."""
+    secrets, wanted = sight.secrets, word(sight.canary, sight.arm)
+    found = sight.ask(secrets.of(sight.arm).open("word", LENGTH))
+    if found != wanted:
+        return False, f"the canary row does not come back: {str(found)[:60]}"
+    if sight.arm == "plain":
+        return True, "the canary row comes back as it was written"
+    stored = sight.ask(secrets.codec.hex("word"))
+    if not stored or wanted.encode().hex() in stored.lower():
+        return False, f"the canary stands in the column in clear: {str(stored)[:60]}"
+    try:
+        other = sight.ask(secrets.wrong.raw("word"))
+    except AgentError as error:
+        return True, f"the canary row comes back with its key; with another: {error}"
+    if other is not None and bytes.fromhex(other) == wanted.encode():
+        return False, "the canary row comes back with another key too"
+    return True, f"the canary row comes back with its key, and other bytes with another; {len(stored) // 2} bytes stored"
+
+
+def disk(sight: Sight) -> tuple[bool, str]:
+    """The server's files hold the canary of the plain arm, and not that of the encrypted one."""
+    if not sight.places:
+        found = sight.ask("word") if sight.arm == "plain" else sight.ask(sight.secrets.codec.hex("word"))
+        clear = word(sight.canary, sight.arm)
+        seen = bool(found) and (clear in str(found) or clear.encode().hex() in str(found).lower())
+        where = "the server's files can't be seen from here; as it is stored, by the server's own word, the value "
+        return seen == (sight.arm == "plain"), where + ("is in clear" if seen else "is not in clear")
+    found_ = scan.search(scan.below(sight.places), word(sight.canary, sight.arm))
+    if not found_.size:
+        return False, "no bytes seen: the witness looked at nothing"
+    names = ", ".join(list(found_.hits)[:SHOWN])
+    if found_.hits:
+        return sight.arm == "plain", f"the canary is in {names} ({found_})"
+    return sight.arm == "encrypted", f"the canary is in none of {found_}"
+
+
+def findings(sight: Sight) -> list[Finding]:
+    """What the stored bytes of the encrypted arm give away, each seen and counted. Raises AgentError."""
+    codec, texts = sight.secrets.codec, rows(sight.canary, "encrypted")
+    stored = {number: bytes.fromhex(str(sight.ask(codec.hex("word"), number))) for number in texts}
+    iv = "iv=random, which stores an IV of its own with each value"
+    found = patterns.findings({number: text.encode() for number, text in texts.items()}, stored, iv)
+    if not notices(sight, stored[1]):
+        found.append(patterns.UNAUTHENTICATED)
+    return found
+
+
+def notices(sight: Sight, stored: bytes) -> bool:
+    """Whether a stored value that was changed is refused, wherever it was changed."""
+    codec = sight.secrets.codec
+    for at in range(0, len(stored), max(1, len(stored) // FLIPS)):
+        changed = bytearray(stored)
+        changed[at] ^= 1
+        text = None
+        with contextlib.suppress(AgentError):
+            text = sight.ask(codec.raw(codec.literal(bytes(changed))))
+        if text is not None:
+            return False
+    return True
+
+
+def sizes(engine: Engine, agent: Agent, arms: Mapping[Arm, str]) -> dict[str, dict[str, int]]:
+    """Bytes of each arm's tables and indexes as the server counts them. `arms`: the agent's arms, connected to each arm's schema."""
+    found: dict[str, dict[str, int]] = {}
+    for arm in ARMS:
+        if engine.sizes and arm in arms:
+            tables, indexes = agent.query(arms[arm], engine.sizes)[0][:2]
+            found[arm] = {"table_bytes": int(tables or 0), "index_bytes": int(indexes or 0)}
+    return found

@@ -1,0 +1,103 @@
+"""macros: the words by which a workload's SQL says what is secret -> SQL of one arm. Pure.
+
+    secret(60)              the type of a column for secret texts of up to 60 letters
+    sealed(:name, 60)       a text as it is stored
+    opened(s.name, 60)      what is stored, as the text that it was
+    matches(s.name, :name, 60)  whether what is stored is this text
+
+In clear they are `varchar(60)`, `:name`, `s.name` and `s.name = :name`: a workload that says what is secret runs with any mechanism.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ciphercost.errors import UsageError
+from ciphercost.mechanisms._column import PLAIN, Codec
+
+# What stands in quotes and comments is left alone.
+_TOKEN = re.compile(
+    r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|/\*.*?\*/|\b(?:sealed|opened|secret|matches)\s*\(|[(),]", re.DOTALL | re.IGNORECASE
+)
+
+
+def used(text: str) -> bool:
+    """Whether the text says that anything is secret."""
+    return expand(text, _MARK) != expand(text)
+
+
+def expand(text: str, codec: Codec = PLAIN, where: str = "script") -> str:
+    """The text with what becomes of its secrets. Raises UsageError naming `where`."""
+    parts: list[str] = []
+    at = 0
+    while (found := _next(text, at)) is not None:
+        word = found.group(0)
+        name = word.rstrip("(").strip().lower()
+        parts.append(text[at : found.start()])
+        arguments, at = _arguments(text, found.end(), f"{where}: {name}(…)")
+        parts.append(_expanded(name, arguments, codec, where))
+    parts.append(text[at:])
+    return "".join(parts)
+
+
+def _next(text: str, at: int) -> re.Match[str] | None:
+    for found in _TOKEN.finditer(text, at):
+        if found.group(0)[0] not in "'\"-/(),":
+            return found
+    return None
+
+
+def _arguments(text: str, start: int, where: str) -> tuple[list[str], int]:
+    """What stands between the parentheses, by commas of their own level, and where it goes on behind them."""
+    depth, last, arguments = 0, start, []
+    for found in _TOKEN.finditer(text, start):
+        word = found.group(0)
+        if word.endswith("(") and word[0] not in "'\"-/":
+            depth += 1
+        elif word == ")" and depth:
+            depth -= 1
+        elif word in (",", ")") and not depth:
+            arguments.append(text[last : found.start()].strip())
+            last = found.end()
+            if word == ")":
+                return arguments, last
+    raise UsageError(f"{where} is never closed")
+
+
+FORMS = {
+    "secret": "secret(LENGTH)",
+    "sealed": "sealed(EXPRESSION, LENGTH)",
+    "opened": "opened(COLUMN, LENGTH)",
+    "matches": "matches(COLUMN, EXPRESSION, LENGTH)",
+}
+
+
+def _expanded(name: str, arguments: list[str], codec: Codec, where: str) -> str:
+    form = FORMS[name]
+    if len(arguments) != form.count(",") + 1 or not arguments[-1].isdigit() or not all(arguments):
+        raise UsageError(f"{where}: write {form}, got {name}({', '.join(arguments)})")
+    length = int(arguments[-1])
+    inner = [expand(each, codec, where) for each in arguments[:-1]]
+    match name:
+        case "secret":
+            return codec.column(length)
+        case "sealed":
+            return codec.seal(inner[0], length)
+        case "opened":
+            return codec.open(inner[0], length)
+        case _:
+            return codec.match(inner[0], inner[1], length)
+
+
+class _Mark(Codec):
+    def column(self, length: int) -> str:
+        return f"<{length}>"
+
+    def seal(self, value: str, length: int) -> str:
+        return f"<{value}, {length}>"
+
+    def open(self, column: str, length: int) -> str:
+        return f"<{column}, {length}>"
+
+
+_MARK = _Mark()

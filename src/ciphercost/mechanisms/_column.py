@@ -1,0 +1,107 @@
+"""_column: what every mechanism in columns is asked: SQL that seals a value, SQL that opens it again. No mechanism itself.
+
+One server serves both arms; each arm has the same tables in a schema of its own. A workload says which values are secret
+(`sealed`, `opened` and `secret` in its SQL, see `macros`), and a mechanism's codec says what becomes of them in the encrypted arm.
+
+Where a mode lets it, a random IV is the encryption of a random block (NIST SP 800-38A, appendix C, first method): the block
+is put before the value and all of it is encrypted under a zero IV. What is stored is IV and ciphertext, as if the two had been made apart,
+and the expression is evaluated anew for every row: no planner can take it for a constant.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ciphercost import guard
+from ciphercost.mechanisms import Factor, Mechanism
+from ciphercost.model import Arm, Witness
+
+if TYPE_CHECKING:
+    from ciphercost.engines import Engine
+
+IV = Factor(
+    "iv",
+    ("random", "fixed"),
+    "random: a new one for each value, stored with it; fixed: one for all, as the published study had it",
+)
+BLOCK = 16
+"""Bytes of AES' block, and of its IV."""
+
+
+class Codec:
+    """What becomes of a secret value in one arm's SQL. This one: nothing, as in the plain arm."""
+
+    def column(self, length: int) -> str:
+        """The type of a column for texts of up to `length` letters."""
+        return f"varchar({length})"
+
+    def seal(self, value: str, length: int) -> str:  # noqa: ARG002
+        """An expression of the value as it is stored. `value`: SQL of a text."""
+        return value
+
+    def open(self, column: str, length: int) -> str:  # noqa: ARG002
+        """An expression of the text again. `column`: SQL of what is stored."""
+        return column
+
+    def match(self, column: str, value: str, length: int) -> str:
+        """A condition: what is stored in `column` is the text `value`. By the stored bytes where equal texts are stored alike."""
+        return f"{self.open(column, length)} = {value}"
+
+    def hex(self, column: str) -> str:
+        """An expression of the stored bytes, in hexadecimal digits, for witnesses."""
+        raise NotImplementedError
+
+    def raw(self, column: str) -> str:
+        """An expression of the decrypted bytes, whether or not they are a text, in hexadecimal digits."""
+        raise NotImplementedError
+
+    def literal(self, stored: bytes) -> str:
+        """Stored bytes as SQL has them."""
+        raise NotImplementedError
+
+
+PLAIN = Codec()
+
+
+class Columns(Mechanism):
+    """Encryption of values: functions of the server's, or the application itself."""
+
+    layer = "column"
+    witnesses: tuple[Witness, ...] = ("server", "disk")
+    key_bytes: int = 32
+    cipher: str = ""
+    """For people: `AES-256-CBC`."""
+
+    def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:  # noqa: ARG002
+        """Both arms are reached alike, in clear."""
+        return engine.in_clear()
+
+    def prepare(self, engine: Engine, factors: Mapping[str, str]) -> tuple[str, ...]:  # noqa: ARG002
+        """Statements that an arm's schema needs once, before anything is made in it; run in both arms, so that they differ in nothing."""
+        return ()
+
+    @abstractmethod
+    def codec(self, engine: Engine, factors: Mapping[str, str], key: bytes, iv: bytes) -> Codec:
+        """The encrypted arm's. `key`: of `key_bytes`; `iv`: for all values, where it is fixed."""
+
+    def implementation(self, engine: Engine, factors: Mapping[str, str]) -> dict[str, str]:  # noqa: ARG002
+        """Cipher, mode, and whose they are; for the result."""
+        return {"cipher": self.cipher}
+
+    def fixed_iv(self, factors: Mapping[str, str]) -> bool:
+        """Whether all values share one IV."""
+        return factors.get("iv") == "fixed"
+
+
+def secret(directory: Path, name: str, size: int) -> bytes:
+    """Random bytes made for the run, kept in a file below its secrets (0600), the same for each that asks."""
+    path = directory / f"column-{name}-{size}"
+    if not path.exists():
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(os.urandom(size))
+        guard.hand_over(path)
+    return path.read_bytes()

@@ -1,0 +1,183 @@
+"""aes: the AES functions that servers bring: AES_ENCRYPT of MySQL and MariaDB, ENCRYPT of Firebird. One mechanism a mode and key length."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ciphercost.engines import Engine
+from ciphercost.errors import UsageError
+from ciphercost.mechanisms._column import BLOCK, IV, Codec, Columns
+
+MODES = {
+    "mysql": ("ecb", "cbc", "cfb1", "cfb8", "cfb128", "ofb"),
+    "mariadb": ("ecb", "cbc", "ctr"),
+    "firebird": ("ofb", "cbc", "ctr", "ecb", "cfb"),
+}
+"""What each server has. MariaDB before 11.2 has ECB alone."""
+BITS = (128, 192, 256)
+CHAINED = ("cbc", "cfb", "cfb1", "cfb8", "cfb128")
+"""Modes in which a random first block under a zero IV is a random IV for what follows; in the others the IV makes the key stream."""
+PROTECTS = {
+    "ecb": "values in tables, logs and backups, from those without the key: but equal blocks look equal, and nothing shows a change",
+    "": "values in tables, logs and backups, from those without the key, which every statement brings along: nothing shows a change",
+}
+
+
+class Aes(Columns):
+    """One mode and key length."""
+
+    def __init__(self, mode: str, bits: int) -> None:
+        self.mode, self.bits = mode, bits
+        self.name = f"aes-{mode}-{bits}"
+        self.title = f"the server's own AES function, {mode.upper()} mode, {bits}-bit key"
+        self.family = "aes-{ecb,cbc,ctr,cfb,cfb1,cfb8,cfb128,ofb}-{128,192,256}"
+        self.engines = tuple(engine for engine, modes in MODES.items() if mode in modes)
+        self.key_bytes = bits // 8
+        self.cipher = f"AES-{bits}-{mode.upper()}"
+        self.factors = () if mode == "ecb" else (IV,)
+        self.protects = PROTECTS["ecb" if mode == "ecb" else ""]
+
+    def codec(self, engine: Engine, factors: Mapping[str, str], key: bytes, iv: bytes) -> Codec:
+        random = factors.get("iv") == "random"
+        kinds: dict[str, type[_Spelled]] = {"mysql": _MySql, "mariadb": _MariaDb, "firebird": _Firebird}
+        return kinds[engine.name](self.mode, key, iv, random=random)
+
+    def server_settings(self, engine: Engine, factors: Mapping[str, str], secrets: object) -> dict[str, str]:  # noqa: ARG002
+        """MySQL takes the mode from a variable, not from the statement."""
+        return {"block-encryption-mode": f"aes-{self.bits}-{self.mode}"} if engine.name == "mysql" else {}
+
+    def session(self, engine: Engine) -> str:
+        return f"SET SESSION block_encryption_mode = 'aes-{self.bits}-{self.mode}'" if engine.name == "mysql" else ""
+
+    def prepare(self, engine: Engine, factors: Mapping[str, str]) -> tuple[str, ...]:
+        return ()  # replaced
+
+    def check_version(self, engine: Engine, version: str) -> None:
+        if engine.name == "mariadb" and self.mode != "ecb" and version and _number(version) < (11, 2):
+            raise UsageError(
+                f"mariadb {version} has no {self.mode.upper()}: before 11.2 AES_ENCRYPT has ECB alone. Use mariadb@11.8, or aes-ecb-128"
+            )
+        if engine.name == "mariadb" and self.bits != 128 and version and _number(version) < (11, 2):
+            raise UsageError(f"mariadb {version} has 128-bit keys alone in a statement: use mariadb@11.8, or aes-ecb-128")
+
+
+def _number(version: str) -> tuple[int, int]:
+    major, _, rest = version.partition(".")
+    minor = rest.partition(".")[0]
+    return int(major or 0), int(minor) if minor.isdigit() else 99
+
+
+class _Spelled(Codec):
+    """A server's words for it."""
+
+    def __init__(self, mode: str, key: bytes, iv: bytes, *, random: bool) -> None:
+        self.mode, self.key, self.random = mode, key, random
+        self.fixed = iv
+        self.bits = len(key) * 8
+
+    @property
+    def has_iv(self) -> bool:
+        return self.mode != "ecb"
+
+    def match(self, column: str, value: str, length: int) -> str:
+        return super().match(column, value, length) if self.random else f"{column} = {self.seal(value, length)}"
+
+    def stored(self, length: int) -> int:
+        """Bytes of the longest value: UTF-8's up to four a letter, padding to whole blocks, and the IV."""
+        padded = (4 * length // BLOCK + 1) * BLOCK
+        return padded + (BLOCK if self.random else 0)
+
+
+class _MySql(_Spelled):
+    """AES_ENCRYPT(text, key, iv), its mode from block_encryption_mode. Other modes than ECB and CBC don't pad."""
+
+    def column(self, length: int) -> str:
+        return f"varbinary({self.stored(length)})"
+
+    def _call(self, function: str, value: str, iv: str) -> str:
+        return f"{function}({value}, X'{self.key.hex()}'{f', {iv}' if self.has_iv else ''})"
+
+    def seal(self, value: str, length: int) -> str:  # noqa: ARG002
+        if not self.random:
+            return self._call("AES_ENCRYPT", value, f"X'{self.fixed.hex()}'")
+        if self.mode in CHAINED:
+            return self._call("AES_ENCRYPT", f"CONCAT(RANDOM_BYTES({BLOCK}), {value})", f"X'{bytes(BLOCK).hex()}'")
+        return f"CONCAT(@ciphercost_iv := RANDOM_BYTES({BLOCK}), {self._call('AES_ENCRYPT', value, '@ciphercost_iv')})"
+
+    def open(self, column: str, length: int) -> str:
+        return f"CAST({self._bytes(column)} AS CHAR({length}) CHARACTER SET utf8mb4)"
+
+    def _bytes(self, column: str) -> str:
+        if self.random:
+            return self._call("AES_DECRYPT", f"SUBSTRING({column}, {BLOCK + 1})", f"LEFT({column}, {BLOCK})")
+        return self._call("AES_DECRYPT", column, f"X'{self.fixed.hex()}'")
+
+    def hex(self, column: str) -> str:
+        return f"HEX({column})"
+
+    def raw(self, column: str) -> str:
+        return f"HEX({self._bytes(column)})"
+
+    def literal(self, stored: bytes) -> str:
+        return f"X'{stored.hex()}'"
+
+
+class _MariaDb(_MySql):
+    """AES_ENCRYPT(text, key, iv, mode); 10.11 knows two arguments, and ECB with 128 bits."""
+
+    def _call(self, function: str, value: str, iv: str) -> str:
+        key = f"X'{self.key.hex()}'"
+        if self.mode == "ecb" and self.bits == 128:
+            return f"{function}({value}, {key})"
+        return f"{function}({value}, {key}, {iv if self.has_iv else 'NULL'}, 'aes-{self.bits}-{self.mode}')"
+
+
+class _Firebird(_Spelled):
+    """ENCRYPT(… USING AES MODE m KEY k IV i); ECB and CBC want whole blocks, and pad nothing."""
+
+    def column(self, length: int) -> str:
+        return f"varchar({self.stored(length)}) character set octets"
+
+    def _call(self, function: str, value: str, iv: str) -> str:
+        return (
+            f"{function}({value} USING AES MODE {self.mode.upper()} KEY x'{self.key.hex()}'"
+            f"{f' IV {iv}' if self.has_iv else ''})"
+        )
+
+    def _padded(self, value: str, length: int) -> str:
+        """Octets; where whole blocks are wanted, zeros behind them: a text has none."""
+        octets = f"CAST(CAST({value} AS VARCHAR({length})) AS VARCHAR({4 * length}) CHARACTER SET OCTETS)"
+        if self.mode not in ("ecb", "cbc"):
+            return octets
+        size = f"((OCTET_LENGTH(CAST({value} AS VARCHAR({length}))) / {BLOCK} + 1) * {BLOCK})"
+        return f"RPAD({octets}, {size}, x'00')"
+
+    def seal(self, value: str, length: int) -> str:
+        text = self._padded(value, length)
+        if not self.random:
+            return self._call("ENCRYPT", text, f"x'{self.fixed.hex()}'")
+        if self.mode in CHAINED:
+            return self._call("ENCRYPT", f"GEN_UUID() || {text}", f"x'{bytes(BLOCK).hex()}'")
+        return f"SEALED({text})"
+
+    def open(self, column: str, length: int) -> str:
+        return f"CAST({self._bytes(column)} AS VARCHAR({length}) CHARACTER SET UTF8)"
+
+    def _bytes(self, column: str) -> str:
+        if self.random:
+            text = self._call("DECRYPT", f"SUBSTRING({column} FROM {BLOCK + 1})", f"SUBSTRING({column} FROM 1 FOR {BLOCK})")
+        else:
+            text = self._call("DECRYPT", column, f"x'{self.fixed.hex()}'")
+        return f"TRIM(TRAILING x'00' FROM {text})" if self.mode in ("ecb", "cbc") else text
+
+    def hex(self, column: str) -> str:
+        return f"HEX_ENCODE({column})"
+
+    def raw(self, column: str) -> str:
+        return f"HEX_ENCODE({self._bytes(column)})"
+
+    def literal(self, stored: bytes) -> str:
+        return f"x'{stored.hex()}'"
+
+
+MECHANISMS = tuple(Aes(mode, bits) for mode in sorted({m for modes in MODES.values() for m in modes}) for bits in BITS)

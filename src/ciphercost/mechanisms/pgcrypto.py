@@ -1,0 +1,95 @@
+"""pgcrypto: PostgreSQL's extension: encrypt_iv with a mode and key length, one mechanism each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ciphercost.engines import Engine
+from ciphercost.errors import UsageError
+from ciphercost.mechanisms._column import BLOCK, IV, Codec, Columns
+from ciphercost.mechanisms.aes import BITS, PROTECTS
+
+MODES = ("cbc", "ecb", "cfb")
+CFB_SINCE = 18
+CIPHERS = {"cbc": "aes-cbc/pad:pkcs", "ecb": "aes-ecb/pad:pkcs", "cfb": "aes-cfb/pad:none"}
+
+
+class PgCrypto(Columns):
+    """One mode and key length."""
+
+    engines = ("postgresql",)
+
+    def __init__(self, mode: str, bits: int) -> None:
+        self.mode = mode
+        self.name = f"pgcrypto-{mode}-{bits}"
+        self.title = f"pgcrypto's AES functions, {mode.upper()} mode, {bits}-bit key"
+        self.family = "pgcrypto-{cbc,ecb,cfb}-{128,192,256}"
+        self.key_bytes = bits // 8
+        self.cipher = f"AES-{bits}-{mode.upper()}"
+        self.factors = () if mode == "ecb" else (IV,)
+        self.protects = PROTECTS["ecb" if mode == "ecb" else ""]
+
+    def check_version(self, engine: Engine, version: str) -> None:  # noqa: ARG002
+        if self.mode == "cfb" and version and int(version.partition(".")[0]) < CFB_SINCE:
+            raise UsageError(
+                f"the pgcrypto of postgresql {version} has no CFB: version {CFB_SINCE} has. "
+                f"Use postgresql@{CFB_SINCE}, or pgcrypto-cbc-{self.key_bytes * 8}"
+            )
+
+    def prepare(self, engine: Engine, factors: Mapping[str, str]) -> tuple[str, ...]:  # noqa: ARG002
+        return (EXTENSION,)
+
+    def codec(self, engine: Engine, factors: Mapping[str, str], key: bytes, iv: bytes) -> Codec:  # noqa: ARG002
+        return _Spelled(CIPHERS[self.mode], key, iv, has_iv=self.mode != "ecb", random=factors.get("iv") == "random")
+
+
+EXTENSION = "CREATE EXTENSION IF NOT EXISTS pgcrypto SCHEMA public"
+"""In `public`, where unqualified names are not looked up: so it is named wherever it is used."""
+
+
+class _Spelled(Codec):
+    """All its functions are immutable: with constants alone they would be evaluated once a statement."""
+
+    def __init__(self, cipher: str, key: bytes, iv: bytes, *, has_iv: bool, random: bool) -> None:
+        self.cipher, self.random = cipher, random
+        self.key = f"'\\x{key.hex()}'::bytea"
+        self.fixed = f"'\\x{iv.hex()}'::bytea"
+        self.has_iv = has_iv
+
+    def column(self, length: int) -> str:  # noqa: ARG002
+        return "bytea"
+
+    def _call(self, function: str, value: str, iv: str) -> str:
+        if not self.has_iv:
+            return f"public.{function}({value}, {self.key}, '{self.cipher}')"
+        return f"public.{function}_iv({value}, {self.key}, {iv}, '{self.cipher}')"
+
+    def seal(self, value: str, length: int) -> str:  # noqa: ARG002
+        text = f"convert_to({value}, 'UTF8')"
+        if not self.random:
+            return self._call("encrypt", text, self.fixed)
+        return self._call("encrypt", f"public.gen_random_bytes({BLOCK}) || {text}", f"'\\x{bytes(BLOCK).hex()}'::bytea")
+
+    def open(self, column: str, length: int) -> str:  # noqa: ARG002
+        return f"convert_from({self._bytes(column)}, 'UTF8')"
+
+    def _bytes(self, column: str) -> str:
+        if self.random:
+            head, tail = f"substring({column} FROM 1 FOR {BLOCK})", f"substring({column} FROM {BLOCK + 1})"
+            return self._call("decrypt", tail, head)
+        return self._call("decrypt", column, self.fixed)
+
+    def match(self, column: str, value: str, length: int) -> str:
+        return super().match(column, value, length) if self.random else f"{column} = {self.seal(value, length)}"
+
+    def hex(self, column: str) -> str:
+        return f"encode({column}, 'hex')"
+
+    def raw(self, column: str) -> str:
+        return f"encode({self._bytes(column)}, 'hex')"
+
+    def literal(self, stored: bytes) -> str:
+        return f"'\\x{stored.hex()}'::bytea"
+
+
+MECHANISMS = tuple(PgCrypto(mode, bits) for mode in MODES for bits in BITS)

@@ -1,0 +1,82 @@
+"""pgp_sym: pgcrypto's pgp_sym_encrypt, an OpenPGP message a value, its key derived from a passphrase each time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ciphercost.engines import Engine
+from ciphercost.errors import UsageError
+from ciphercost.mechanisms import Factor
+from ciphercost.mechanisms._column import Codec, Columns
+from ciphercost.mechanisms.pgcrypto import EXTENSION
+
+KDF = {"iterated": "3", "salted": "1", "simple": "0"}
+"""OpenPGP's string-to-key specifiers (RFC 4880, 3.7.1), by pgcrypto's `s2k-mode`."""
+ITERATIONS = (1024, 65011712)
+"""pgcrypto's bounds of `s2k-count`."""
+
+
+class PgpSym(Columns):
+    name = "pgp-sym"
+    title = "pgcrypto's pgp_sym_encrypt: an OpenPGP message for each value"
+    family = ""
+    engines = ("postgresql",)
+    key_bytes = 32
+    protects = "values in tables, logs and backups, from those without the passphrase; a change is found out (OpenPGP's MDC)"
+    factors = (
+        Factor("cipher", ("aes256", "aes192", "aes128"), "the message's cipher"),
+        Factor("kdf", tuple(KDF), "how the key comes from the passphrase, for each value anew (pgcrypto's s2k-mode)"),
+        Factor("kdf_iter", (), "iterated: bytes that are hashed, 1024 to 65011712 (s2k-count); empty: pgcrypto draws it, 65536 to 253952"),
+        Factor("mdc", ("on", "off"), "whether a change of a message is found out"),
+    )
+
+    def check(self, factors: Mapping[str, str]) -> dict[str, str]:
+        filled = super().check(factors)
+        count = filled["kdf_iter"]
+        if count and filled["kdf"] != "iterated":
+            raise UsageError(f"pgp-sym: kdf_iter goes with kdf=iterated, not with {filled['kdf']}")
+        if count and not (count.isdigit() and ITERATIONS[0] <= int(count) <= ITERATIONS[1]):
+            raise UsageError(f"pgp-sym: kdf_iter '{count}': write a number from {ITERATIONS[0]} to {ITERATIONS[1]}")
+        return filled
+
+    def prepare(self, engine: Engine, factors: Mapping[str, str]) -> tuple[str, ...]:  # noqa: ARG002
+        return (EXTENSION,)
+
+    def codec(self, engine: Engine, factors: Mapping[str, str], key: bytes, iv: bytes) -> Codec:  # noqa: ARG002
+        options = f"cipher-algo={factors['cipher']}, compress-algo=0, s2k-mode={KDF[factors['kdf']]}"
+        if factors["kdf_iter"]:
+            options += f", s2k-count={factors['kdf_iter']}"
+        if factors["mdc"] == "off":
+            options += ", disable-mdc=1"
+        return _Message(key.hex(), options)
+
+    def implementation(self, engine: Engine, factors: Mapping[str, str]) -> dict[str, str]:
+        return {**super().implementation(engine, factors), "cipher": f"{factors['cipher'].upper()} CFB (OpenPGP)", "kdf": factors["kdf"]}
+
+
+class _Message(Codec):
+    """Session key, IV and salt are random in every message, so no value is like another."""
+
+    def __init__(self, passphrase: str, options: str) -> None:
+        self.passphrase, self.options = passphrase, options
+
+    def column(self, length: int) -> str:  # noqa: ARG002
+        return "bytea"
+
+    def seal(self, value: str, length: int) -> str:  # noqa: ARG002
+        return f"public.pgp_sym_encrypt({value}, '{self.passphrase}', '{self.options}')"
+
+    def open(self, column: str, length: int) -> str:  # noqa: ARG002
+        return f"public.pgp_sym_decrypt({column}, '{self.passphrase}')"
+
+    def hex(self, column: str) -> str:
+        return f"encode({column}, 'hex')"
+
+    def raw(self, column: str) -> str:
+        return f"encode(public.pgp_sym_decrypt_bytea({column}, '{self.passphrase}'), 'hex')"
+
+    def literal(self, stored: bytes) -> str:
+        return f"'\\x{stored.hex()}'::bytea"
+
+
+MECHANISM = PgpSym()
