@@ -1,4 +1,4 @@
-"""hospital: a number and a seed, or the register's own file -> records of hospital beds -> SQL of the workloads `hospital` and `hospital-2024`. Pure but for `read`.
+"""hospital: a number and a seed, or the register's own file -> records of hospital beds -> SQL of `hospital` and `hospital-2024`.
 
 The register is OpenDataSUS' "Registro de Ocupação Hospitalar COVID-19": a line for each hospital and day. Made-up records have its columns,
 and values of its lengths and frequencies; no hospital is meant. As in `people`, nothing but `random()` is drawn from.
@@ -73,9 +73,19 @@ TABLES: dict[str, dict[str, str]] = {
     "occupancy": {"id": "number"} | {name: name for name in OCCUPANCY},
     "notification": {
         name: name
-        for name in ("source_id", "notified", "cnes", "origin", "user_name", "deleted", "validated", "created", "updated")
+        for name in (
+            "source_id",
+            "notified",
+            "cnes",
+            "origin",
+            "user_name",
+            "deleted",
+            "validated",
+            "created",
+            "updated",
+        )
     }
-    | {name: "number" for name in ("id", "state_id", "municipality_id", "patient_id", "occupancy_id")},
+    | dict.fromkeys(("id", "state_id", "municipality_id", "patient_id", "occupancy_id"), "number"),
 }
 """Table -> column -> the field that is in it; a notification after its parents."""
 WORKLOADS = ("hospital", "hospital-2024")
@@ -129,7 +139,7 @@ ORIGINS = (("parse-api", 0.62), ("portal", 0.88), ("", 1.0))
 """Where a line came from, with the share of lines up to it."""
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 ID_LETTERS = 10
-FIRST_DAY, DAYS = datetime(2021, 1, 1, 3), 365  # noqa: DTZ001 - midnight in Brasília, told in UTC, as all times of the register
+FIRST_DAY, DAYS = datetime(2021, 1, 1, 3), 365
 MEANS = {"suspected_ward": 0.8, "suspected_icu": 0.3, "confirmed_ward": 2.2, "confirmed_icu": 2.6, "hospital_icu": 3.0, "hospital_ward": 9.0} | {
     "suspected_deaths": 0.05, "suspected_discharges": 0.25, "confirmed_deaths": 0.2, "confirmed_discharges": 0.9
 }  # fmt: skip
@@ -238,11 +248,15 @@ def _places(path: Path, titles: Sequence[str]) -> dict[str, int]:
     wanted = [*HEADERS.values(), *OTHER.values()]
     missing = [name for name in wanted if name.lower() not in at]
     if missing:
-        known = [shown(title) for title in titles if title.strip() and title.strip().lower() not in {name.lower() for name in wanted}]
+        known = [
+            shown(title)
+            for title in titles
+            if title.strip() and title.strip().lower() not in {name.lower() for name in wanted}
+        ]
         like = f"; '{missing[0]}': {nearest(missing[0], known)}" if known and len(missing) < len(wanted) / 2 else ""
         raise UsageError(
             f"--csv {path}, line 1: the register's column{'s' if len(missing) > 1 else ''} {', '.join(missing)} "
-            f"{'are' if len(missing) > 1 else 'is'} missing{like}. It must be OpenDataSUS' \"Registro de Ocupação Hospitalar COVID-19\"; for rows "
+            f'{"are" if len(missing) > 1 else "is"} missing{like}. It must be OpenDataSUS\' "Registro de Ocupação Hospitalar COVID-19"; for rows '
             "of your own use --workload mixed-crud"
         )
     return {name.lower(): at[name.lower()] for name in wanted}
@@ -336,7 +350,10 @@ def inserts(found: Iterable[Record], dialect: str, codec: Codec) -> Iterator[str
     while batch := list(islice(each, size)):
         for table, columns in TABLES.items():
             head = f"INSERT INTO {table} ({', '.join(columns)}) VALUES "
-            rows = [f"({', '.join(_value(record, field, dialect, codec) for field in columns.values())})" for record in batch]
+            rows = [
+                f"({', '.join(_value(record, field, dialect, codec) for field in columns.values())})"
+                for record in batch
+            ]
             if dialect == "firebird":
                 # One row a statement there; so a block of them.
                 yield f"EXECUTE BLOCK AS BEGIN {' '.join(f'{head}{row};' for row in rows)} END"
@@ -359,7 +376,8 @@ def operation(workload: str, dialect: str, codec: Codec | None, name: str, recor
     values: dict[str, int | str] = {each: literal(record, each, dialect) for each in FIELDS} if record else {}
     where = f"workload {workload}, {name}"
     return [
-        macros.expand(script.fill(each, values, where), codec or PLAIN, where) for each in _statements(workload, dialect, name)
+        macros.expand(script.fill(each, values, where), codec or PLAIN, where)
+        for each in _statements(workload, dialect, name)
     ]
 
 
@@ -379,7 +397,9 @@ def _statements(workload: str, dialect: str, name: str) -> tuple[str, ...]:
 def tables(workload: str, dialect: str, codec: Codec | None = None) -> list[str]:
     """What makes the workload's tables, without rows, in one arm."""
     found = workloads.get(workload)
-    text = macros.expand(str(found.dialect.get(dialect, {}).get("load", found.load)), codec or PLAIN, f"workload {workload}, load")
+    text = macros.expand(
+        str(found.dialect.get(dialect, {}).get("load", found.load)), codec or PLAIN, f"workload {workload}, load"
+    )
     return [each.strip() for each in text.split(";\n") if each.strip()]
 
 
@@ -406,14 +426,17 @@ def variables(text: str, found: Iterable[Record]) -> list[tuple[script.Variable,
 
     Under load the state is always the one that `delete` takes, so that what is added goes again.
     """
-    drawn = {line.split()[1] for line in text.splitlines() if line.lstrip().startswith("\\set ") and len(line.split()) > 1}
+    drawn = {
+        line.split()[1] for line in text.splitlines() if line.lstrip().startswith("\\set ") and len(line.split()) > 1
+    }
     named = [each for each in FIELDS if each not in drawn and re.search(rf"(?<![:\w]):{each}\b", text)]
     if not named:
         return []
     complete = (each for each in found if all(getattr(each, name) for name in TIMES))
     return [
         tuple(
-            script.Variable(name, "constant", value=CHOSEN if name == "state" else str(getattr(record, name))) for name in named
+            script.Variable(name, "constant", value=CHOSEN if name == "state" else str(getattr(record, name)))
+            for name in named
         )
         for record in islice(complete, SAMPLES)
     ]

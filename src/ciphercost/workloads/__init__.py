@@ -214,21 +214,24 @@ def prepare(
             )
     if csv:
         # All of the file, where nobody says how much of it.
-        parameters["rows"] = hospital.count(csv, parameters["rows"] if rows or "rows" in given else 0)
+        parameters["rows"] = hospital.count(csv, int(parameters["rows"]) if rows or "rows" in given else 0)
     for name, expression in workload.derived.items():
         if name == "rows" and rows and name not in workload.parameters:
             parameters[name] = rows
             continue
         parameters[name] = script.evaluate(expression, parameters, f"{where}, derived {name}")
     own = workload.dialect.get(dialect, {})
-    made_up: Callable[[Codec], Iterable[str]] = _none
-    found: Callable[[], Iterator[hospital.Record]] = _none
-    if workload.people:
-        batch = int(own.get("batch", PEOPLE_BATCH))
-        made_up = lambda _: people.inserts(workload.people, int(parameters["rows"]), int(parameters["data_seed"]), batch)  # noqa: E731
-    elif workload.records:
-        found = hospital.source(csv, int(parameters["rows"]), int(parameters["data_seed"]))
-        made_up = lambda of: hospital.inserts(found(), dialect, of)  # noqa: E731
+    found = (
+        hospital.source(csv, int(parameters["rows"]), int(parameters.get("data_seed", 0)))
+        if workload.records
+        else _none
+    )
+
+    def made_up(of: Codec) -> Iterator[str]:
+        if workload.people:
+            batch = int(own.get("batch", PEOPLE_BATCH))
+            yield from people.inserts(workload.people, int(parameters["rows"]), int(parameters["data_seed"]), batch)
+        yield from hospital.inserts(found(), dialect, of)
 
     def parsed(each: Transaction) -> Iterator[tuple[str, int, script.Script]]:
         text, here = str(own.get(each.name, each.script)), f"{where}, {each.name}"
@@ -239,7 +242,9 @@ def prepare(
             weight = each.weight * unit // max(1, len(sets))
             plain = script.parse(macros.expand(text, where=here), parameters, here, variables)
             if codec:
-                plain = script.by_arm(plain, script.parse(macros.expand(text, codec, here), parameters, here, variables))
+                plain = script.by_arm(
+                    plain, script.parse(macros.expand(text, codec, here), parameters, here, variables)
+                )
             yield each.name, weight, plain
 
     def tables(of: Codec) -> Tables:
@@ -268,5 +273,5 @@ def prepare(
     )
 
 
-def _none(*_: object) -> Iterator[Any]:
+def _none() -> Iterator[Any]:
     return iter(())
