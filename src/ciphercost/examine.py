@@ -6,11 +6,11 @@ import tempfile
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from ciphercost import engines, guard, ordeal, prove, provision, spec
+from ciphercost import columns, engines, guard, ordeal, prove, provision, spec
 from ciphercost.agent import Agent
 from ciphercost.errors import UsageError, nearest
 from ciphercost.mechanisms._rest import AtRest
-from ciphercost.model import CellSpec, Proof, Spec
+from ciphercost.model import CellSpec, Finding, Proof, Spec
 from ciphercost.record import new_id
 from ciphercost.reports.terminal import findings_lines, wrap
 
@@ -46,7 +46,14 @@ def examine(cell: CellSpec) -> tuple[bool, str]:
             twins = bench.twins(1, set(), set())
             proofs, _ = prove.prove(bench.engine, bench.mechanism, twins, agent, 1)
             proven, text = judge([*proofs, *closely.proofs], bench)
-            return proven, "\n".join([text, *findings_lines(closely.findings)])
+            found = in_columns(twins, agent) if twins.sealing and proven else closely.findings
+            return proven, "\n".join([text, *findings_lines(found)])
+
+
+def in_columns(twins: provision.Twins, agent: Agent) -> list[Finding]:
+    """What values that are encrypted give away."""
+    agent.connect("encrypted", **prove.single(twins.connect["encrypted"]))
+    return columns.findings(twins.sight("encrypted", agent, "encrypted"))
 
 
 def judge(proofs: list[Proof], bench: provision.Bench) -> tuple[bool, str]:
