@@ -16,7 +16,7 @@ from ciphercost import patterns, scan
 from ciphercost.agent import Agent
 from ciphercost.engines import Engine
 from ciphercost.errors import AgentError
-from ciphercost.mechanisms._column import BLOCK, PLAIN, Codec, Columns, secret
+from ciphercost.mechanisms._column import BLOCK, IV, PLAIN, Codec, Columns, secret
 from ciphercost.model import Arm, Finding
 
 TABLE = "ciphercost_canary"
@@ -146,6 +146,8 @@ def findings(sight: Sight) -> list[Finding]:
     found = written_keys(sight)
     stored = {number: bytes.fromhex(str(sight.ask(codec.hex("word"), number))) for number in texts}
     iv = "iv=random, which stores an IV of its own with each value"
+    if IV not in sight.secrets.mechanism.factors:
+        iv = f"a mode that has an IV, with {iv}"
     found += patterns.findings({number: text.encode() for number, text in texts.items()}, stored, iv)
     if not notices(sight, stored[1]):
         found.append(patterns.UNAUTHENTICATED)
