@@ -206,7 +206,12 @@ class Agent:
             self.request({"type": "transaction", "name": f"t{number}", "weight": weight})
             for statement in script.statements:
                 parameters = " ".join(prefix + name for name in statement.parameters)
-                message = {"type": "statement", "transaction": f"t{number}", "sql": statement.sql, "parameters": parameters}
+                message = {
+                    "type": "statement",
+                    "transaction": f"t{number}",
+                    "sql": statement.sql,
+                    "parameters": parameters,
+                }
                 self.request(message | ({"arm": statement.arm} if statement.arm else {}))
 
     def connect(self, arm: str, **fields: object) -> dict[str, Any]:

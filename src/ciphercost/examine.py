@@ -17,7 +17,6 @@ from ciphercost.model import CellSpec, Finding, Proof, Spec
 from ciphercost.record import new_id
 from ciphercost.reports.terminal import findings_lines, wrap
 
-
 A_WORKLOAD = "search"
 """Of those that have secrets. Nothing of it is run."""
 

@@ -223,7 +223,9 @@ def prepare(
         if workload.own_sql:
             return script.parse(text, parameters, here)
         plain = script.parse(macros.expand(text, where=here), parameters, here)
-        return script.by_arm(plain, script.parse(macros.expand(text, codec, here), parameters, here)) if codec else plain
+        return (
+            script.by_arm(plain, script.parse(macros.expand(text, codec, here), parameters, here)) if codec else plain
+        )
 
     def tables(of: Codec) -> Tables:
         load = macros.expand(str(own.get("load", workload.load)), of, f"{where}, load")
