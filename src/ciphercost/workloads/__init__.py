@@ -65,6 +65,8 @@ class Workload(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     derived: dict[str, str] = {}
     dialect: dict[str, dict[str, Any]] = {}
     name: str = ""
+    own_sql: bool = False
+    """The user's statements: a function of theirs may be called as one of our macros is."""
 
 
 class Step(NamedTuple):
@@ -170,7 +172,15 @@ def from_sql(path: Path) -> Workload:
         measures="the user's own statements",
         transaction=[Transaction(path.name, text)],
         name=path.name,
+        own_sql=True,
     )
+
+
+def has_secrets(workload: Workload) -> bool:
+    """Whether any of its SQL says that a value is secret (`macros`). Pure."""
+    texts = [workload.load, workload.check, *(each.script for each in workload.transaction)]
+    texts += [str(text) for own in workload.dialect.values() for text in own.values()]
+    return any(macros.used(text) for text in texts)
 
 
 def size(text: str | int, where: str) -> int:
@@ -235,6 +245,9 @@ def prepare(
 
     def parsed(each: Transaction) -> Iterator[tuple[str, int, script.Script]]:
         text, here = str(own.get(each.name, each.script)), f"{where}, {each.name}"
+        if workload.own_sql:
+            yield each.name, each.weight, script.parse(text, parameters, here)
+            return
         sets = hospital.variables(text, found()) if workload.records else []
         # As many scripts as there are sets stand for one transaction: the others weigh so many times more.
         unit = hospital.SAMPLES if workload.records else 1
@@ -242,9 +255,8 @@ def prepare(
             weight = each.weight * unit // max(1, len(sets))
             plain = script.parse(macros.expand(text, where=here), parameters, here, variables)
             if codec:
-                plain = script.by_arm(
-                    plain, script.parse(macros.expand(text, codec, here), parameters, here, variables)
-                )
+                sealed = script.parse(macros.expand(text, codec, here), parameters, here, variables)
+                plain = script.by_arm(plain, sealed)
             yield each.name, weight, plain
 
     def tables(of: Codec) -> Tables:
