@@ -432,7 +432,7 @@ def empty(workload: str, dialect: str, codec: Codec | None = None) -> list[str]:
 
 
 def drop(workload: str, dialect: str) -> list[str]:  # noqa: ARG001
-    """What takes the tables away, a notification before its parents."""
+    """What takes the tables away, a notification before its parents. Firebird's are in use while any connection has statements on them prepared."""
     return [f"DROP TABLE {each}" for each in reversed(TABLES)]
 
 
