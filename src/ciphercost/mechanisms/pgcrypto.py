@@ -54,7 +54,7 @@ EXTENSION = "CREATE EXTENSION IF NOT EXISTS pgcrypto SCHEMA public"
 
 
 class _Spelled(Codec):
-    """All its functions are immutable: with constants alone they would be evaluated once a statement."""
+    """The functions are immutable, but not `convert_to`, so that a constant is sealed for each row too; of `gen_random_bytes` each call counts."""
 
     def __init__(self, cipher: str, key: bytes, iv: bytes, *, has_iv: bool, random: bool) -> None:
         self.cipher, self.random = cipher, random
@@ -86,7 +86,10 @@ class _Spelled(Codec):
         return self._call("decrypt", column, self.fixed)
 
     def match(self, column: str, value: str, length: int) -> str:
-        return super().match(column, value, length) if self.random else f"{column} = {self.seal(value, length)}"
+        if self.random:
+            return super().match(column, value, length)
+        # Of itself it would be sealed again for each row, where no index is used: `convert_to` is only stable.
+        return f"{column} = (SELECT {self.seal(value, length)})"
 
     def hex(self, column: str) -> str:
         return f"encode({column}, 'hex')"
