@@ -17,7 +17,7 @@ from ciphercost.agent import Agent
 from ciphercost.engines import Engine
 from ciphercost.errors import AgentError
 from ciphercost.mechanisms._column import BLOCK, IV, PLAIN, Codec, Columns, secret
-from ciphercost.model import Arm, Finding
+from ciphercost.model import Arm, Finding, Severity
 
 TABLE = "ciphercost_canary"
 LENGTH = 100
@@ -165,9 +165,9 @@ def written_keys(sight: Sight) -> list[Finding]:
         return []
     found = []
     if logs := secrets.engine.statement_logs:
-        for what, closes in sight.agent.query(sight.name, logs):
+        for what, closes, severity in sight.agent.query(sight.name, logs):
             text = f"the server writes down {what}: with the key that stands in it"
-            found.append(Finding("key-in-log", "high", text, str(closes)))
+            found.append(Finding("key-in-log", msgspec.convert(severity, Severity), text, str(closes)))
     if hits := scan.search(scan.below(sight.places), key).hits:
         text = f"the key lies in clear in the server's files: {', '.join(list(hits)[:SHOWN])}"
         found.append(Finding("key-in-files", "high", text, "what makes the server write statements down"))

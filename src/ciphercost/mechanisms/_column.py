@@ -80,10 +80,11 @@ class Columns(Mechanism):
         """Both arms are reached alike, in clear."""
         return engine.in_clear()
 
-    def prepare(self, engine: Engine, factors: Mapping[str, str]) -> tuple[str, ...]:  # noqa: ARG002
+    def prepare(self, engine: Engine, factors: Mapping[str, str], *, ours: bool = True) -> tuple[str, ...]:  # noqa: ARG002
         """Statements that an arm's schema needs once, before anything is made in it; run in both arms, so that they differ in nothing.
 
-        No key belongs in them: the server would keep it.
+        No key belongs in them: the server would keep it. `ours` false: on a server of the user's, where nothing may be made outside
+        the schema.
         """
         return ()
 

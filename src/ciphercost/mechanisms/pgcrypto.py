@@ -40,8 +40,8 @@ class PgCrypto(Columns):
     def server_settings(self, engine: Engine, factors: Mapping[str, str], secrets: Path) -> dict[str, str]:  # noqa: ARG002
         return LOG_NO_STATEMENT
 
-    def prepare(self, engine: Engine, factors: Mapping[str, str]) -> tuple[str, ...]:  # noqa: ARG002
-        return (EXTENSION,)
+    def prepare(self, engine: Engine, factors: Mapping[str, str], *, ours: bool = True) -> tuple[str, ...]:  # noqa: ARG002
+        return (EXTENSION if ours else EXTENSION_IS_THERE,)
 
     def codec(self, engine: Engine, factors: Mapping[str, str], key: bytes, iv: bytes) -> Codec:  # noqa: ARG002
         return _Spelled(CIPHERS[self.mode], key, iv, has_iv=self.mode != "ecb", random=factors.get("iv") == "random")
@@ -51,6 +51,10 @@ LOG_NO_STATEMENT = {"log_min_error_statement": "panic"}
 """Or a statement that fails, as the witness's with another key does, would stand in the log with its key."""
 EXTENSION = "CREATE EXTENSION IF NOT EXISTS pgcrypto SCHEMA public"
 """In `public`, where unqualified names are not looked up: so it is named wherever it is used."""
+EXTENSION_IS_THERE = (
+    "DO $$ BEGIN IF to_regprocedure('public.gen_random_bytes(integer)') IS NULL THEN RAISE EXCEPTION 'this database has no "
+    "pgcrypto in its schema public; an administrator makes it by CREATE EXTENSION pgcrypto SCHEMA public'; END IF; END $$"
+)
 
 
 class _Spelled(Codec):
