@@ -217,7 +217,7 @@ def test_setup_is_for_sessions_of_servers(agent: Agent, site: Site, more: Fields
     agent.connect("encrypted", **site.fields, **more, setup=setup[site.name])
     if site.name == "postgresql":
         program(agent, ("SELECT current_setting('my.word'), current_setting('my.other')", ""))
-        with pytest.raises(AgentError, match="setup: .*nobody"):
+        with pytest.raises(AgentError, match=r"setup: .*nobody"):
             agent.connect("other", **site.fields, **more, setup="SELECT nobody")
     else:
         program(agent, ("SELECT 1", ""))
