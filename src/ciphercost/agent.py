@@ -19,6 +19,7 @@ from typing import Any, Self
 
 import msgspec
 
+from ciphercost import hidden
 from ciphercost.errors import AgentError, MissingServer, RunError
 from ciphercost.model import AgentSlice
 from ciphercost.workloads import Program
@@ -171,7 +172,7 @@ class Agent:
                 raise RunError(self._gone())
             self._buffer += data
         line, _, self._buffer = self._buffer.partition(b"\n")
-        return line
+        return hidden.shown(line.decode(errors="replace")).encode() if b"error" in line else line
 
     def _answers_before(self, due: float) -> bool:
         left = due - time.monotonic()

@@ -32,10 +32,14 @@ def engines_table() -> str:
 
 
 def mechanisms_table() -> str:
-    rows = []
-    for name in mechanisms.names():
-        mechanism = mechanisms.get(name)
-        rows.append((name, f"{mechanism.title}; layer: {mechanism.layer}"))
+    """A family, which is one mechanism but for its mode or key length, in one row for each of what it protects."""
+    rows: list[tuple[str, str]] = []
+    known = set()
+    for mechanism in map(mechanisms.get, mechanisms.names()):
+        if mechanism.family and (mechanism.family, mechanism.protects) in known:
+            continue
+        known.add((mechanism.family, mechanism.protects))
+        rows.append((mechanism.name, f"{mechanism.title}; layer: {mechanism.layer}"))
         rows.append(
             (
                 "",

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 import msgspec
 
-from ciphercost import cache, columns, conditions, engines, guard, mechanisms, passwords, schemas, spec, workloads
+from ciphercost import cache, columns, conditions, engines, guard, hidden, mechanisms, passwords, schemas, spec, workloads
 from ciphercost.agent import Agent
 from ciphercost.conditions.delay import delayed
 from ciphercost.conditions.link import Link, check_rights, linked
@@ -31,6 +31,8 @@ from ciphercost.scan import canary
 
 SECRET_FIELDS = frozenset({"password", "key"})
 CANARY_TABLE = "ciphercost_canary"
+STATEMENT_SHOWN = 120
+"""Letters of a statement that failed."""
 T = TypeVar("T")
 
 
@@ -426,7 +428,9 @@ class Bench(msgspec.Struct):
             try:
                 agent.query("loader", step.sql)
             except AgentError as error:
-                raise RunError(f"loading workload {self.program.name}: {error}, at: {step.where}") from None
+                # A cut-off key would be no whole one, so it is hidden before.
+                where = hidden.shown(step.sql)[:STATEMENT_SHOWN]
+                raise RunError(f"loading workload {self.program.name}: {error}, at: {where}") from None
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ciphercost.engines import Engine
 from ciphercost.errors import UsageError
+from ciphercost.mechanisms import _firebird
 from ciphercost.mechanisms._column import BLOCK, IV, Codec, Columns
 from ciphercost.model import Arm
 
@@ -52,7 +53,8 @@ class Aes(Columns):
         return fields
 
     def prepare(self, engine: Engine, factors: Mapping[str, str]) -> tuple[str, ...]:
-        return ()  # replaced
+        own_iv = factors.get("iv") == "random" and self.mode not in CHAINED
+        return (_firebird.sealed(f"AES MODE {self.mode.upper()}", BLOCK),) if engine.name == "firebird" and own_iv else ()
 
     def check_version(self, engine: Engine, version: str) -> None:
         if engine.name == "mariadb" and self.mode != "ecb" and version and _number(version) < (11, 2):
@@ -135,7 +137,7 @@ class _MariaDb(_MySql):
 
 
 class _Firebird(_Spelled):
-    """ENCRYPT(… USING AES MODE m KEY k IV i); ECB and CBC want whole blocks, and pad nothing."""
+    """ENCRYPT(… USING AES MODE m KEY k IV i); ECB and CBC want whole blocks, and pad nothing: there `value` is evaluated twice."""
 
     def column(self, length: int) -> str:
         return f"varchar({self.stored(length)}) character set octets"
@@ -148,7 +150,7 @@ class _Firebird(_Spelled):
 
     def _padded(self, value: str, length: int) -> str:
         """Octets; where whole blocks are wanted, zeros behind them: a text has none."""
-        octets = f"CAST(CAST({value} AS VARCHAR({length})) AS VARCHAR({4 * length}) CHARACTER SET OCTETS)"
+        octets = _firebird.octets(value, length)
         if self.mode not in ("ecb", "cbc"):
             return octets
         size = f"((OCTET_LENGTH(CAST({value} AS VARCHAR({length}))) / {BLOCK} + 1) * {BLOCK})"
@@ -160,7 +162,7 @@ class _Firebird(_Spelled):
             return self._call("ENCRYPT", text, f"x'{self.fixed.hex()}'")
         if self.mode in CHAINED:
             return self._call("ENCRYPT", f"GEN_UUID() || {text}", f"x'{bytes(BLOCK).hex()}'")
-        return f"SEALED({text})"
+        return _firebird.call(text, self.key, length)
 
     def open(self, column: str, length: int) -> str:
         return f"CAST({self._bytes(column)} AS VARCHAR({length}) CHARACTER SET UTF8)"

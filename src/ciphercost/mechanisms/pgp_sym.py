@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from ciphercost.engines import Engine
 from ciphercost.errors import UsageError
 from ciphercost.mechanisms import Factor
 from ciphercost.mechanisms._column import Codec, Columns
-from ciphercost.mechanisms.pgcrypto import EXTENSION
+from ciphercost.mechanisms.pgcrypto import EXTENSION, LOG_NO_STATEMENT
 
 KDF = {"iterated": "3", "salted": "1", "simple": "0"}
 """OpenPGP's string-to-key specifiers (RFC 4880, 3.7.1), by pgcrypto's `s2k-mode`."""
@@ -38,6 +39,9 @@ class PgpSym(Columns):
         if count and not (count.isdigit() and ITERATIONS[0] <= int(count) <= ITERATIONS[1]):
             raise UsageError(f"pgp-sym: kdf_iter '{count}': write a number from {ITERATIONS[0]} to {ITERATIONS[1]}")
         return filled
+
+    def server_settings(self, engine: Engine, factors: Mapping[str, str], secrets: Path) -> dict[str, str]:  # noqa: ARG002
+        return LOG_NO_STATEMENT
 
     def prepare(self, engine: Engine, factors: Mapping[str, str]) -> tuple[str, ...]:  # noqa: ARG002
         return (EXTENSION,)

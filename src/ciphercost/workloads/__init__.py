@@ -61,6 +61,8 @@ class Workload(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     derived: dict[str, str] = {}
     dialect: dict[str, dict[str, Any]] = {}
     name: str = ""
+    own_sql: bool = False
+    """The user's statements: a function of theirs may be called as one of our macros is."""
 
 
 class Step(NamedTuple):
@@ -166,7 +168,15 @@ def from_sql(path: Path) -> Workload:
         measures="the user's own statements",
         transaction=[Transaction(path.name, text)],
         name=path.name,
+        own_sql=True,
     )
+
+
+def has_secrets(workload: Workload) -> bool:
+    """Whether any of its SQL says that a value is secret (`macros`). Pure."""
+    texts = [workload.load, workload.check, *(each.script for each in workload.transaction)]
+    texts += [str(text) for own in workload.dialect.values() for text in own.values()]
+    return any(macros.used(text) for text in texts)
 
 
 def size(text: str | int, where: str) -> int:
@@ -210,6 +220,8 @@ def prepare(
 
     def parsed(each: Transaction) -> script.Script:
         text, here = str(own.get(each.name, each.script)), f"{where}, {each.name}"
+        if workload.own_sql:
+            return script.parse(text, parameters, here)
         plain = script.parse(macros.expand(text, where=here), parameters, here)
         return script.by_arm(plain, script.parse(macros.expand(text, codec, here), parameters, here)) if codec else plain
 
