@@ -209,7 +209,12 @@ class Agent:
             self.request({"type": "transaction", "name": f"t{number}", "weight": weight})
             for statement in script.statements:
                 parameters = " ".join(prefix + name for name in statement.parameters)
-                message = {"type": "statement", "transaction": f"t{number}", "sql": statement.sql, "parameters": parameters}
+                message = {
+                    "type": "statement",
+                    "transaction": f"t{number}",
+                    "sql": statement.sql,
+                    "parameters": parameters,
+                }
                 message |= {"arm": statement.arm} if statement.arm else {}
                 self.request(message | ({"open": True} if statement.open else {}))
 

@@ -135,7 +135,10 @@ def server(sight: Sight) -> tuple[bool, str]:
         return True, f"the canary row comes back with its key; with another: {error}"
     if other is not None and bytes.fromhex(other) == wanted.encode():
         return False, "the canary row comes back with another key too"
-    return True, f"the canary row comes back with its key, and other bytes with another; {len(stored) // 2} bytes stored"
+    return (
+        True,
+        f"the canary row comes back with its key, and other bytes with another; {len(stored) // 2} bytes stored",
+    )
 
 
 def disk(sight: Sight) -> tuple[bool, str]:

@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from ciphercost import macros, script, workloads
-from ciphercost.errors import UsageError, nearest
+from ciphercost.errors import RunError, UsageError, nearest
 from ciphercost.mechanisms._column import PLAIN, Codec
 from ciphercost.owndata import csvfile, dialects
 from ciphercost.owndata.columns import shown
@@ -217,6 +217,8 @@ HEADERS = {
 """Field -> its column in the register."""
 OTHER = {"state": "estado", "municipality": "municipio"}
 """Where the notification's own place is left blank: the hospital's."""
+FLAGS = ("deleted", "validated")
+_COLUMNS = tuple((field, HEADERS[field], HEADERS[field].lower()) for field in FIELDS[1:])
 MOST_COUNT = 2**31 - 1
 _COUNT = re.compile(r"([+-]?[0-9]+)(?:\.0*)?").fullmatch
 _FLAGS = {"": 0, "false": 0, "0": 0, "true": 1, "1": 1, "falso": 0, "verdadeiro": 1}
@@ -263,25 +265,27 @@ def _places(path: Path, titles: Sequence[str]) -> dict[str, int]:
 
 
 def _record(path: Path, line: int, number: int, values: Sequence[str], places: Mapping[str, int]) -> Record:
-    found: dict[str, str | int] = {}
-    for field, title in HEADERS.items():
-        value = values[places[title.lower()]].strip()
+    found: list[str | int] = [number]
+    for field, title, key in _COLUMNS:
+        value = values[places[key]].strip()
+        kept: str | int = value
+        wrong = ""
         if field in LENGTHS:
-            other = OTHER.get(field)
-            if not value and other:
-                value = values[places[other.lower()]].strip()
-            found[field] = value
-            wrong = _text_wrong(field, value)
+            if not value and field in OTHER:
+                kept = value = values[places[OTHER[field]]].strip()
+            if not value or len(value) > LENGTHS[field]:
+                wrong = _text_wrong(field, value)
         elif field in TIMES:
-            found[field], wrong = _time(value)
-        elif field in ("deleted", "validated"):
+            kept, wrong = _time(value)
+        elif field in FLAGS:
             wrong = "" if value.lower() in _FLAGS else f"'{shown(value)}' is neither true nor false"
-            found[field] = _FLAGS.get(value.lower(), 0)
+            kept = _FLAGS.get(value.lower(), 0)
         else:
-            found[field], wrong = _number(value)
+            kept, wrong = _number(value)
         if wrong:
             raise UsageError(f"--csv {path}, line {line}, column '{title}': {wrong}. Mend that line, or leave it out")
-    return Record(number=number, **found)  # type: ignore[arg-type]
+        found.append(kept)
+    return Record(*found)  # type: ignore[arg-type]
 
 
 def _text_wrong(field: str, value: str) -> str:
@@ -292,6 +296,7 @@ def _text_wrong(field: str, value: str) -> str:
     return ""
 
 
+@lru_cache(maxsize=4096)
 def _number(value: str) -> tuple[int, str]:
     """A count; blank is 0, as the register's manual has it; whole numbers may be written 3.0. And what is wrong with it."""
     if not value:
@@ -329,7 +334,17 @@ def _count(path: Path, wanted: int, _: tuple[int, ...]) -> int:
 
 def source(csv: Path | None, rows: int, seed: int) -> Callable[[], Iterator[Record]]:
     """What gives the records of a load, anew each time it is called."""
-    return (lambda: read(csv, rows)) if csv else (lambda: records(rows, seed))
+
+    def found() -> Iterator[Record]:
+        if csv is None:
+            yield from records(rows, seed)
+            return
+        try:
+            yield from read(csv, rows)
+        except UsageError as error:
+            raise RunError(f"it was changed while it was read: {error}") from None
+
+    return found
 
 
 # ── SQL ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -369,7 +384,7 @@ def _value(record: Record, field: str, dialect: str, codec: Codec) -> str:
 def operation(workload: str, dialect: str, codec: Codec | None, name: str, record: Record | None = None) -> list[str]:
     """The statements of one operation of the study in one arm: of one record for `insert`, of all records for the others.
 
-    Without BEGIN and END, and without what keeps the tables' size in a run. Raises UsageError for a name that isn't there.
+    Without BEGIN and COMMIT, and without what keeps the tables' size in a run. Raises UsageError for a name that isn't there.
     """
     if (name == "insert") != (record is not None):
         raise UsageError(f"{workload}: an insert is of one record, and {', '.join(OPERATIONS[1:])} are of all")
@@ -391,7 +406,7 @@ def _statements(workload: str, dialect: str, name: str) -> tuple[str, ...]:
     text = texts[name].partition(RUN_ONLY)[0]
     text = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("\\"))
     bare = [each.strip().rstrip(";") for each in script.bare(text).split(";\n")]
-    return tuple(each for each in bare if each and each.upper() not in ("BEGIN", "END"))
+    return tuple(each for each in bare if each and each.upper() not in ("BEGIN", "COMMIT"))
 
 
 def tables(workload: str, dialect: str, codec: Codec | None = None) -> list[str]:

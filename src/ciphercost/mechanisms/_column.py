@@ -88,6 +88,8 @@ class Columns(Mechanism):
     key_bytes: int = 32
     cipher: str = ""
     """For people: `AES-256-CBC`."""
+    workload = "search"
+    """Of those that have secrets, one that it can have: for what asks for none."""
 
     def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:  # noqa: ARG002
         """Both arms are reached alike, in clear."""

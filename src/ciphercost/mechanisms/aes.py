@@ -21,8 +21,10 @@ BITS = (128, 192, 256)
 CHAINED = ("cbc", "cfb", "cfb1", "cfb8", "cfb128")
 """Modes in which a random first block under a zero IV is a random IV for what follows; in the others the IV makes the key stream."""
 PROTECTS = {
-    "ecb": "values in tables, logs and backups, from those without the key: but equal blocks look equal, and nothing shows a change",
-    "": "values in tables, logs and backups, from those without the key, which every statement brings along: nothing shows a change",
+    "ecb": "what differs between values in tables, indexes and backups, from those without the key: equal ones, and equal blocks, show; "
+    "not from who sees the statements, which bring the key along; a change goes unnoticed",
+    "": "values in tables, indexes and backups, from those without the key; not from who sees the statements, which bring the key along; "
+    "a change goes unnoticed",
 }
 
 
@@ -54,7 +56,9 @@ class Aes(Columns):
 
     def prepare(self, engine: Engine, factors: Mapping[str, str]) -> tuple[str, ...]:
         own_iv = factors.get("iv") == "random" and self.mode not in CHAINED
-        return (_firebird.sealed(f"AES MODE {self.mode.upper()}", BLOCK),) if engine.name == "firebird" and own_iv else ()
+        return (
+            (_firebird.sealed(f"AES MODE {self.mode.upper()}", BLOCK),) if engine.name == "firebird" and own_iv else ()
+        )
 
     def check_version(self, engine: Engine, version: str) -> None:
         if engine.name == "mariadb" and self.mode != "ecb" and version and _number(version) < (11, 2):
@@ -62,7 +66,9 @@ class Aes(Columns):
                 f"mariadb {version} has no {self.mode.upper()}: before 11.2 AES_ENCRYPT has ECB alone. Use mariadb@11.8, or aes-ecb-128"
             )
         if engine.name == "mariadb" and self.bits != 128 and version and _number(version) < (11, 2):
-            raise UsageError(f"mariadb {version} has 128-bit keys alone in a statement: use mariadb@11.8, or aes-ecb-128")
+            raise UsageError(
+                f"mariadb {version} has 128-bit keys alone in a statement: use mariadb@11.8, or aes-ecb-128"
+            )
 
 
 def _number(version: str) -> tuple[int, int]:
@@ -169,7 +175,9 @@ class _Firebird(_Spelled):
 
     def _bytes(self, column: str) -> str:
         if self.random:
-            text = self._call("DECRYPT", f"SUBSTRING({column} FROM {BLOCK + 1})", f"SUBSTRING({column} FROM 1 FOR {BLOCK})")
+            text = self._call(
+                "DECRYPT", f"SUBSTRING({column} FROM {BLOCK + 1})", f"SUBSTRING({column} FROM 1 FOR {BLOCK})"
+            )
         else:
             text = self._call("DECRYPT", column, f"x'{self.fixed.hex()}'")
         return f"TRIM(TRAILING x'00' FROM {text})" if self.mode in ("ecb", "cbc") else text

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from ciphercost.engines import Engine
 from ciphercost.mechanisms import _firebird
 from ciphercost.mechanisms._column import IV, Codec, Columns
+from ciphercost.mechanisms.aes import PROTECTS
 
 NONCE = 12
 """Bytes; Firebird takes 8 or 12."""
@@ -19,7 +20,7 @@ class ChaCha20(Columns):
     key_bytes = 32
     cipher = "ChaCha20"
     factors = (IV,)
-    protects = "values in tables, logs and backups, from those without the key, which every statement brings along: nothing shows a change"
+    protects = PROTECTS[""]
 
     def prepare(self, engine: Engine, factors: Mapping[str, str]) -> tuple[str, ...]:  # noqa: ARG002
         return (_firebird.sealed("CHACHA20", NONCE),) if factors["iv"] == "random" else ()
@@ -40,14 +41,20 @@ class _Spelled(Codec):
 
     def seal(self, value: str, length: int) -> str:
         octets = _firebird.octets(value, length)
-        return _firebird.call(octets, self.key, length) if self.random else self._call("ENCRYPT", octets, f"x'{self.fixed}'")
+        return (
+            _firebird.call(octets, self.key, length)
+            if self.random
+            else self._call("ENCRYPT", octets, f"x'{self.fixed}'")
+        )
 
     def open(self, column: str, length: int) -> str:
         return f"CAST({self._bytes(column)} AS VARCHAR({length}) CHARACTER SET UTF8)"
 
     def _bytes(self, column: str) -> str:
         if self.random:
-            return self._call("DECRYPT", f"SUBSTRING({column} FROM {NONCE + 1})", f"SUBSTRING({column} FROM 1 FOR {NONCE})")
+            return self._call(
+                "DECRYPT", f"SUBSTRING({column} FROM {NONCE + 1})", f"SUBSTRING({column} FROM 1 FOR {NONCE})"
+            )
         return self._call("DECRYPT", column, f"x'{self.fixed}'")
 
     def match(self, column: str, value: str, length: int) -> str:

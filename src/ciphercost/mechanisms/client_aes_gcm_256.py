@@ -59,6 +59,7 @@ class ClientAesGcm256(Columns):
     engines = ("postgresql", "mysql", "mariadb", "firebird", "sqlite")
     key_bytes = 32
     cipher = "AES-256-GCM"
+    workload = "hospital-client"
     protects = (
         "values everywhere outside the application: on the way, in the server's memory, tables, logs and backups, from its "
         "administrators too; a change is noticed, a value put in another's place is not. The server can't search, sort or compute"
@@ -69,7 +70,7 @@ class ClientAesGcm256(Columns):
         return _Sealed(engine.dialect, key)
 
     def implementation(self, engine: Engine, factors: Mapping[str, str]) -> dict[str, str]:  # noqa: ARG002
-        return {"cipher": self.cipher, "by": "the agent, with the OpenSSL that it brings along"}
+        return {"cipher": self.cipher, "implementation": "by the client", "server_library": ""}
 
 
 class _Sealed(Codec):

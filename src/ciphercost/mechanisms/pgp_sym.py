@@ -23,11 +23,18 @@ class PgpSym(Columns):
     family = ""
     engines = ("postgresql",)
     key_bytes = 32
-    protects = "values in tables, logs and backups, from those without the passphrase; a change is found out (OpenPGP's MDC)"
+    protects = (
+        "values in tables, indexes and backups, from those without the passphrase; not from who sees the statements, which bring it "
+        "along; a change is found out (OpenPGP's MDC)"
+    )
     factors = (
         Factor("cipher", ("aes256", "aes192", "aes128"), "the message's cipher"),
         Factor("kdf", tuple(KDF), "how the key comes from the passphrase, for each value anew (pgcrypto's s2k-mode)"),
-        Factor("kdf_iter", (), "iterated: bytes that are hashed, 1024 to 65011712 (s2k-count); empty: pgcrypto draws it, 65536 to 253952"),
+        Factor(
+            "kdf_iter",
+            (),
+            "iterated: bytes that are hashed, 1024 to 65011712 (s2k-count); empty: pgcrypto draws it, 65536 to 253952",
+        ),
         Factor("mdc", ("on", "off"), "whether a change of a message is found out"),
     )
 
@@ -55,7 +62,11 @@ class PgpSym(Columns):
         return _Message(key.hex(), options)
 
     def implementation(self, engine: Engine, factors: Mapping[str, str]) -> dict[str, str]:
-        return {**super().implementation(engine, factors), "cipher": f"{factors['cipher'].upper()} CFB (OpenPGP)", "kdf": factors["kdf"]}
+        return {
+            **super().implementation(engine, factors),
+            "cipher": f"{factors['cipher'].upper()} CFB (OpenPGP)",
+            "kdf": factors["kdf"],
+        }
 
 
 class _Message(Codec):

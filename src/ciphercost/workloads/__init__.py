@@ -270,9 +270,8 @@ def prepare(
             weight = each.weight * unit // max(1, len(sets))
             plain = script.parse(macros.expand(text, where=here), parameters, here, variables)
             if codec:
-                plain = script.by_arm(
-                    plain, script.parse(macros.expand(text, codec, here), parameters, here, variables)
-                )
+                sealed = script.parse(macros.expand(text, codec, here), parameters, here, variables)
+                plain = script.by_arm(plain, sealed)
             yield each.name, weight, plain
 
     def tables(of: Codec) -> Tables:
