@@ -250,37 +250,53 @@ def _split(text: str, where: str) -> list[tuple[int, str]]:
 
 
 _CLAUSE = re.compile(
-    r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|" + re.escape(OPEN) + r"[\w.]+|/\*.*?\*/|[A-Za-z_]\w*(?:\.\w+)*|[^\s]", re.DOTALL
+    r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|" + re.escape(OPEN) + r"[\w.]+|/\*.*?\*/|[A-Za-z_]\w*(?:\.\w+)*|[^\s]",
+    re.DOTALL,
 )
-_CLAUSES = {"SELECT", "RETURNING", "FROM", "WHERE", "GROUP", "ORDER", "HAVING", "SET", "VALUES", "ON", "USING", "LIMIT", "DISTINCT", "UNION"}
+_CLAUSES = {
+    "SELECT",
+    "RETURNING",
+    "FROM",
+    "WHERE",
+    "GROUP",
+    "ORDER",
+    "HAVING",
+    "SET",
+    "VALUES",
+    "ON",
+    "USING",
+    "LIMIT",
+    "DISTINCT",
+    "UNION",
+}
 
 
 def opens(sql: str, where: str) -> bool:
     """Whether the agent is to open columns of the rows. Raises UsageError where a server without a key would have to work with one."""
     if OPEN not in sql:
         return False
-    tokens = [each.group(0) for each in _CLAUSE.finditer(sql)]
-    tokens = [each for each in tokens if each.startswith(OPEN) or not each.startswith(("--", "/*"))]
+    words = [each.group(0) for each in _CLAUSE.finditer(sql)]
+    words = [each for each in words if each.startswith(OPEN) or not each.startswith(("--", "/*"))]
     # One for each parenthesis that is open: the clause before it, and whether it may be all of an item that a SELECT gives.
     outer: list[tuple[str, bool]] = []
     clause, before, listed = "", "", True
-    for number, token in enumerate(tokens):
-        after = tokens[number + 1].upper() if number + 1 < len(tokens) else ""
+    for number, word in enumerate(words):
+        after = words[number + 1].upper() if number + 1 < len(words) else ""
         item = clause in ("SELECT", "RETURNING") and before.upper() in ("SELECT", "RETURNING", ",")
-        if token == "(":
+        if word == "(":
             outer.append((clause, listed))
             listed, clause = listed and item, ""
-        elif token == ")" and outer:
+        elif word == ")" and outer:
             clause, listed = outer.pop()
-        elif token.startswith(OPEN) and not (item and listed and re.fullmatch(r"[,;)]?|FROM|AS|[A-Z_]\w*", after)):
-            column = token.removeprefix(OPEN)
+        elif word.startswith(OPEN) and not (item and listed and re.fullmatch(r"[,;)]?|FROM|AS|[A-Z_]\w*", after)):
+            column = word.removeprefix(OPEN)
             raise UsageError(
                 f"{where}: opened({column}, …) must be an item of its own of what a SELECT gives: the application opens it, and the server "
                 "has no key to work with it. Let the application have the rows, or use a mechanism of the server's own functions"
             )
-        elif token.upper() in _CLAUSES:
-            clause = token.upper()
-        before = token
+        elif word.upper() in _CLAUSES:
+            clause = word.upper()
+        before = word
     return True
 
 

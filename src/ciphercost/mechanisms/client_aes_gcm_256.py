@@ -94,11 +94,15 @@ class _Sealed(Codec):
 
     def open(self, column: str, length: int) -> str:  # noqa: ARG002
         if not _COLUMN.fullmatch(column):
-            raise Impossible(f"an application opens a column of a row that it gets, not what the server computes; {INSTEAD}")
+            raise Impossible(
+                f"an application opens a column of a row that it gets, not what the server computes; {INSTEAD}"
+            )
         return OPEN + column
 
     def match(self, column: str, value: str, length: int) -> str:  # noqa: ARG002
-        raise Impossible(f"the server, which has no key, can't compare sealed values: each is stored in another way; {INSTEAD}")
+        raise Impossible(
+            f"the server, which has no key, can't compare sealed values: each is stored in another way; {INSTEAD}"
+        )
 
     def hex(self, column: str) -> str:
         return HEX.get(self.dialect, "HEX({})").format(column)
