@@ -215,6 +215,9 @@ def open_unit(
     agent = stack.enter_context(
         Agent(cpus=agent_cpus, log=record.logs / "agent.log", env=bench.mask, netns=twins.netns)
     )
+    if bench.sealing:
+        # What is witnessed in columns is in their tables. Both arms are reached alike, so nothing goes where it should not.
+        bench.ready(twins)
     proofs, connected = prove.prove(bench.engine, bench.mechanism, twins, agent, session)
     if bench.mask:
         proofs += masked.prove(bench, twins, agent, session)

@@ -397,7 +397,8 @@ def same_rows(twins: Twins, agent: Agent, program: Program, seed: int) -> str:
         rows = {}
         for arm in ARMS:
             agent.connect(f"check-{arm}", **single(twins.connect[arm]))
-            rows[arm] = agent.query(f"check-{arm}", program.tables(arm).check)
+            tables = program.tables(arm)
+            rows[arm] = tables.read(agent.query(f"check-{arm}", tables.check))
             agent.disconnect(f"check-{arm}")
         if rows["plain"] != rows["encrypted"]:
             return f"the check query answers {rows['plain']} in clear and {rows['encrypted']} encrypted"

@@ -433,7 +433,7 @@ class Bench(msgspec.Struct):
             agent.query("loader", f"CREATE TABLE {CANARY_TABLE} (word varchar(100))")
             agent.query("loader", f"INSERT INTO {CANARY_TABLE} VALUES ('{self.shared.canary}')")
         if self.sealing is not None:
-            for statement in self.sealing.mechanism.prepare(self.engine, self.sealing.factors):
+            for statement in self.sealing.mechanism.prepare(self.engine, self.sealing.factors, ours=not self.cell.url):
                 agent.query("loader", statement)
             columns.fill(agent, "loader", self.sealing, self.shared.canary, arm)
         for step in self.program.tables(arm).load:
@@ -555,7 +555,8 @@ def running_schema(made: Bench, arm: Arm) -> Iterator[None]:
     name = made.own_schemas[arm]
     with schemas.own(made.engine, fields, name, made.guard.run_id, log, made.left):
         with Agent(log=log) as agent:
-            agent.connect("loader", **(fields | made.of_arm(arm) | made.engine.in_schema(name)))
+            answer = agent.connect("loader", **(fields | made.of_arm(arm) | made.engine.in_schema(name)))
+            made.mechanism.check_version(made.engine, str(answer["server_version"]))
             made.fill(agent, arm)
         yield
 
