@@ -229,6 +229,8 @@ def _findings(mechanism: AtRest, leaks: dict[Arm, dict[str, scan.Seen]]) -> list
     for name, plain in leaks["plain"].items():
         encrypted = leaks["encrypted"].get(name, scan.Seen())
         if not plain.hits:
+            if any(other.startswith(f"{name} where") and seen.hits for other, seen in leaks["plain"].items()):
+                continue  # a setting of ours keeps it in memory, and what comes without that setting has its own finding
             text = f"{name}: not seen on the disk even in the plain arm: it stayed in memory, or nothing is known of it"
             found.append(Finding("temporary-data-not-seen", "info", text))
         elif encrypted.hits:
