@@ -6,6 +6,7 @@ In transit both arms use one server and differ in the connection alone; at rest 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -21,7 +22,7 @@ from ciphercost.agent import Agent
 from ciphercost.conditions.delay import delayed
 from ciphercost.conditions.link import Link, check_rights, linked
 from ciphercost.engines import Engine, Installation, Server
-from ciphercost.errors import AgentError, RunError
+from ciphercost.errors import AgentError, RunError, Unproven
 from ciphercost.mechanisms import Mechanism
 from ciphercost.mechanisms._rest import AtRest, Look, Rest, Volume
 from ciphercost.model import ARMS, Arm, CellSpec
@@ -247,7 +248,12 @@ class Bench(msgspec.Struct):
             return
         with self.volume(place, directory) as volume:
             self.fetch(place, volume)
-            server = self.start(place, volume, cpus)
+            try:
+                server = self.start(place, volume, cpus)
+            except RunError as error:
+                if place == "encrypted" and isinstance(self.mechanism, AtRest) and (line := of_encryption(str(error))):
+                    raise Unproven(f"server witness, encrypted arm: its server does not start: {line}") from None
+                raise
             try:
                 yield server
             finally:
@@ -456,6 +462,12 @@ def bench(
         else:
             made.load()
         yield made
+
+
+def of_encryption(words: str) -> str:
+    """Of a server's last words the first line that speaks of keys or encryption; empty where none does. Pure."""
+    lines = [line.strip() for line in words.splitlines()[1:]]
+    return next((line for line in lines if re.search(r"\bkey|keyring|encrypt", line.lower())), "")[:200]
 
 
 def arm_at(place: str) -> Arm:
