@@ -27,6 +27,7 @@ from ciphercost.guard import (
     scratch_base,
     start_time,
 )
+from ciphercost.record import is_id
 
 GRACE_SECONDS = 60.0
 """A scratch directory without an owner file may be one that is being made."""
@@ -112,8 +113,8 @@ def _dead_directories() -> Iterator[Path]:
     if not base.is_dir() or not _ours(base):
         return
     for path in sorted(base.iterdir()):
-        if path.is_symlink() or not path.is_dir():
-            continue
+        if path.is_symlink() or not path.is_dir() or not is_id(path.name):
+            continue  # lost+found, or something of the user's
         try:
             owner = (path / OWNER_FILE).read_text()
         except FileNotFoundError:

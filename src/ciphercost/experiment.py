@@ -138,11 +138,14 @@ def telling(facts: CellFacts, run: Run, *, alone: bool) -> Iterator[None]:
         facts.status, facts.reason = "no-steady-state", str(error)
     except OSError as error:
         facts.status = "failed"
-        facts.reason = f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}; is the disk full?"
+        facts.reason = f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"
+        facts.reason += "" if guard.disk_full() else "; is the disk full?"
     except CiphercostError as error:
         if isinstance(error, UsageError) and alone:
             raise
         facts.status, facts.reason = "failed", str(error)
+    if facts.status == "failed" and (full := guard.disk_full()) and full not in facts.reason:
+        facts.reason += f"; {full}"
     run.record.save_facts()
 
 

@@ -460,7 +460,12 @@ def bench(
         if cell.url:
             ask_password(made, paused)
         else:
-            made.load()
+            try:
+                made.load()
+            except RunError as error:  # said here: at the end all that fills the disk is gone
+                if not (full := guard.disk_full()):
+                    raise
+                raise RunError(f"{error}; {full}") from None
         yield made
 
 
@@ -523,7 +528,8 @@ def copy(source: Path, target: Path) -> None:
         ["cp", "-a", "--reflink=auto", str(source), str(target)], capture_output=True, text=True, check=False
     )
     if done.returncode:
-        raise RunError(f"can't copy the data to {target}: {done.stderr.strip().splitlines()[-1:]}; is the disk full?")
+        said = (done.stderr.strip().splitlines() or ["cp said nothing"])[-1].removeprefix("cp: ")
+        raise RunError(f"can't copy the data: {said}{'' if guard.disk_full() else '; is the disk full?'}")
 
 
 def config_diff(connect: Mapping[Arm, Mapping[str, object]]) -> list[str]:
