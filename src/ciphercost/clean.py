@@ -113,12 +113,13 @@ def _dead_directories() -> Iterator[Path]:
     if not base.is_dir() or not _ours(base):
         return
     for path in sorted(base.iterdir()):
-        if path.is_symlink() or not path.is_dir() or not is_id(path.name):
-            continue  # lost+found, or something of the user's
+        if path.is_symlink() or not path.is_dir():
+            continue
         try:
             owner = (path / OWNER_FILE).read_text()
         except FileNotFoundError:
-            if time.time() - path.stat().st_mtime > GRACE_SECONDS:
+            # Any other name is lost+found, or something of the user's.
+            if is_id(path.name) and time.time() - path.stat().st_mtime > GRACE_SECONDS:
                 yield path
             continue
         except OSError:
