@@ -447,7 +447,7 @@ class Bench(msgspec.Struct):
                 agent.query("loader", step.sql)
             except AgentError as error:
                 # A cut-off key would be no whole one, so it is hidden before.
-                where = hidden.shown(step.sql)[:STATEMENT_SHOWN]
+                where = hidden.shown(step.where)[:STATEMENT_SHOWN]
                 raise RunError(f"loading workload {self.program.name}: {error}, at: {where}") from None
 
 

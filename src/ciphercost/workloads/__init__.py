@@ -72,7 +72,7 @@ class Workload(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class Step(NamedTuple):
-    """One statement of a load, and what to call it where it fails."""
+    """One statement of a load, and what to call it where it fails (the statement itself, or the lines of a file)."""
 
     sql: str
     where: str
@@ -97,9 +97,9 @@ class Load:
             rows = int(self._parameters.get("rows", 0)) if _BATCHED.search(part) else 1
             for first in range(1, rows + 1, BATCH):
                 sql = self._fill(part, first)
-                yield Step(sql, sql[:120])
+                yield Step(sql, sql)
         for sql in self._more():
-            yield Step(sql, sql[:120])
+            yield Step(sql, sql)
 
     def _fill(self, part: str, first: int) -> str:
         last = min(first + BATCH - 1, int(self._parameters.get("rows", 0)))
