@@ -531,3 +531,27 @@ def unfolded(family: str) -> list[str]:
     """`a-{b,c}` as `a-b` and `a-c`."""
     words = [part.strip("{}").split(",") for part in family.split("-")]
     return ["-".join(each) for each in itertools.product(*words)]
+
+
+def test_on_a_server_of_the_users_nothing_is_made_but_schemas_that_are_dropped(
+    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """pgcrypto, which belongs to the whole database, must be there."""
+    if house.engine.name != "postgresql" or house.version < "18":
+        return
+    fields = house.server.connection()
+    monkeypatch.setenv("PGPASSWORD", str(fields["password"]))
+    url = f"postgresql://{fields['user']}@127.0.0.1:{fields['port']}/{fields['database']}"
+    cell = CellSpec("postgresql", "pgcrypto-cbc-256", workload="search", rows=100, url=url)
+    made = Spec(cells=[cell], mode="quick", sessions=1, time=1, latency=False)
+    house.sealing(*house.some())
+    before = house.engine.schemas(house.agent, fields)
+    for there, status in ((False, "failed"), (True, "ok")):
+        house.ask("DROP EXTENSION IF EXISTS pgcrypto CASCADE")
+        if there:
+            house.ask("CREATE EXTENSION pgcrypto SCHEMA public")
+        result, _ = pipeline.run_in(made, tmp_path / status)
+        assert result.cells[0].status == status
+        assert ("CREATE EXTENSION pgcrypto SCHEMA public" in result.cells[0].reason) == (not there)
+        assert house.engine.schemas(house.agent, fields) == before
+    assert [each.code for each in result.cells[0].findings] == ["unauthenticated"]
