@@ -25,7 +25,7 @@ OPERATIONS = SMALL.operations
 
 
 def small_spec(engine: str) -> Spec:
-    return SMALL.spec(engine, 6.0, 5)
+    return SMALL.spec(engine, 3.0, 5)
 
 
 @pytest.mark.timeout(900)
