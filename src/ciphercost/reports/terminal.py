@@ -42,9 +42,9 @@ def render(result: Result) -> str:
     if result.parts:
         blocks.append("\n".join(parts(result)))
     if result.study is not None:
-        from ciphercost.studies import table as beside_published
+        from ciphercost import studies
 
-        blocks = [beside_published.render(result.study), "By our method:", *blocks]
+        blocks = [studies.get(result.study.study).table(result.study), "By our method:", *blocks]
     return "\n\n".join([*blocks, footer(result)])
 
 

@@ -1,0 +1,219 @@
+"""procedure: the study as it was run, then the same operations by turns, on one server, everything on one core. I/O.
+
+A cycle is what the study timed: fresh tables, N records inserted in one transaction, all of them read, all updated, all deleted. As published
+all cycles of the plain arm come first; by turns a cycle is a slice, and four of them in mirrored order are a block.
+
+Statements are literal SQL, sent by the agent; making them up and sending them is the client's part, the same in both arms.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+from collections.abc import Callable, Iterable, Sequence
+
+from ciphercost import hospital, plan, sample, sar, script
+from ciphercost.errors import RunError
+from ciphercost.mechanisms._column import Codec
+from ciphercost.model import ARMS, Arm, StudyRun
+from ciphercost.prove import single
+from ciphercost.studies import Stage
+from ciphercost.studies.column_functions.measured import INTERLEAVED, PILOT, PUBLISHED, SECONDS, SERVER_CPU
+from ciphercost.workloads import Program
+
+OPERATIONS = ("insert", "select", "update", "delete")
+STUDYS, TUNED = "hospital-2024", "hospital"
+"""The study's statements as they are, and those that a good DBA would write."""
+VERSIONS = (STUDYS, TUNED)
+DATA_SEED = 1
+LEAST_LEAD_IN = 10
+LEAD_IN = 4
+"""The smallest load ÷ the records of a lead-in: a cycle of the block's first arm that is thrown away."""
+ANSWER_SECONDS = 7200.0
+"""That one statement may take: an update may be quadratic."""
+MARGIN = 1.15
+"""That a session may take longer than the one before it."""
+
+Wrap = Callable[[str], contextlib.AbstractContextManager[object]]
+
+
+def run(stage: Stage, loads: Sequence[int]) -> None:
+    """A pilot, the published procedure, and sessions by turns for as long as there is time. Raises RunError."""
+    began = time.monotonic()
+    bench, settings = stage.bench, stage.record.settings
+    name = f"{bench.cell.engine} {bench.installation.version}"
+    Pilot(stage, began).run(loads[0])
+    for arm in stage.record.arms:
+        for load in loads:
+            for number in range(1, int(settings["runs"]) + 1):
+                started = time.monotonic()
+                Published(stage, began).cycle(arm_of(arm), STUDYS, load, {"run": float(number)})
+                stage.say(
+                    f"as published: {name}, {arm}, {load:,} records, run {number} of {settings['runs']:.0f}: "
+                    f"{time.monotonic() - started:.1f} s"
+                )
+    least, most = int(settings["least_sessions"]), int(settings["most_sessions"])
+    longest = 0.0
+    for session in range(1, most + 1):
+        used = time.monotonic() - began
+        if session > least and used + MARGIN * longest > stage.seconds:
+            break
+        stage.renew(stage)
+        one_session(stage, began, session, loads)
+        longest = max(longest, time.monotonic() - began - used)
+        stage.say(f"by turns: {name}, session {session} (at least {least}): {time.monotonic() - began - used:.1f} s")
+
+
+def one_session(stage: Stage, began: float, session: int, loads: Sequence[int]) -> None:
+    """A block of every version of the statements and every load, in an order that the run's seed draws."""
+    number = stage.record.engines.index(stage.bench.cell.engine)
+    orders = plan.blocks(stage.seed, number, session)
+    for version in VERSIONS:
+        for load in loads:
+            block = next(orders)
+            for position, arm in enumerate(block.arms):
+                where = {"session": float(session), "block": float(block.number), "position": float(position)}
+                records = max(LEAST_LEAD_IN, loads[0] // LEAD_IN) if position == 0 else load
+                Interleaved(stage, began).cycle(arm, version, records, where)
+
+
+def arm_of(name: str) -> Arm:
+    return "encrypted" if name == "encrypted" else "plain"
+
+
+# ── one cycle ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Cycles:
+    """Fresh tables and the four operations, each timed and kept as a run of its own."""
+
+    design = PUBLISHED
+
+    def __init__(self, stage: Stage, began: float) -> None:
+        self.stage, self.began = stage, began
+        self.bench = stage.bench
+        self.dialect = stage.bench.engine.dialect
+
+    def codec(self, arm: Arm) -> Codec:
+        assert self.bench.sealing is not None
+        return self.bench.sealing.of(arm)
+
+    def cycle(self, arm: Arm, version: str, records: int, where: dict[str, float]) -> None:
+        """Every operation once on tables made anew. Raises RunError, AgentError."""
+        stage, codec = self.stage, self.codec(arm)
+        statements = {each: list(statements_of(version, self.dialect, codec, each, records)) for each in OPERATIONS}
+        select = script.parse(";\n".join(statements["select"]), {}, f"{version}, select")
+        stage.agent.program(program_of(self.bench.program, select))
+        stage.agent.connect(arm, **single(stage.twins.connect[arm]))
+        try:
+            self.fresh(arm, version, codec)
+            sampler = self.sampler()
+            with contextlib.closing(sampler):
+                for operation in OPERATIONS:
+                    self.operation(arm, version, operation, statements[operation], records, where, sampler)
+                    if operation == "insert":
+                        self.inserted(arm, version)
+        finally:
+            stage.agent.disconnect(arm)
+
+    def operation(
+        self,
+        arm: Arm,
+        version: str,
+        operation: str,
+        statements: Sequence[str],
+        records: int,
+        where: dict[str, float],
+        sampler: sample.Sampler,
+    ) -> None:
+        started = time.monotonic()
+        with self.watched() as host:
+            sampler.refresh()
+            sampler.begin()
+            began = time.monotonic()
+            rows = self.perform(arm, operation, statements)
+            seconds = time.monotonic() - began
+            counters = sampler.end()
+        if operation == "select" and rows != records:
+            raise RunError(f"{arm} arm, {version}: {records:,} records were inserted, and SELECT found {rows:,}")
+        self.stage.keep(
+            StudyRun(
+                operation,
+                arm,
+                round(started - self.began, 3),
+                {"records": float(records), **where},
+                {SECONDS: [seconds], SERVER_CPU: [counters.server_cpu_ns / 1e9]},
+                list(host),
+                mechanism=self.bench.mechanism.name,
+                engine=self.bench.cell.engine,
+                workload=version,
+                design=self.design,
+            )
+        )
+
+    def perform(self, arm: Arm, operation: str, statements: Sequence[str]) -> int:
+        """Rows that SELECT found; they stay in the agent, as a client's would. Everything else is sent as it is."""
+        agent = self.stage.agent
+        if operation != "select":
+            every = ["BEGIN", *statements, "COMMIT"] if operation == "insert" else statements
+            agent.queries(arm, every, timeout=ANSWER_SECONDS)
+            return 0
+        answer = agent.slice(arm, ANSWER_SECONDS, discard=0.0, operations=1)
+        if answer.errors:
+            raise RunError(f"{arm} arm: select: {answer.first_error}")
+        return answer.rows
+
+    def fresh(self, arm: Arm, version: str, codec: Codec) -> None:
+        """The tables, empty and as if they had never been used."""
+        agent = self.stage.agent
+        made = hospital.tables(version, self.dialect, codec)
+        for table in reversed(names_of(made)):
+            with contextlib.suppress(RunError):
+                agent.query(arm, f"DROP TABLE {table}")
+        for statement in made:
+            agent.query(arm, statement)
+
+    def sampler(self) -> sample.Sampler:
+        server = self.stage.twins.server
+        return sample.Sampler(server.pid, server.cgroups) if server else sample.Sampler()
+
+    def watched(self) -> contextlib.AbstractContextManager[Iterable[object]]:
+        """What samples the host while an operation runs."""
+        return contextlib.nullcontext([])
+
+    def inserted(self, arm: Arm, version: str) -> None:
+        """What is looked at, outside of all timing, once the records are there."""
+
+
+class Published(Cycles):
+    """As the study did it: CPU and memory sampled once a second."""
+
+    @contextlib.contextmanager
+    def watched(self):  # type: ignore[no-untyped-def,override]
+        cpus = self.stage.twins.server_cpus
+        pid = self.stage.twins.server.pid if self.stage.twins.server else 0
+        rows: list[object] = []
+        with sar.Sar(pid, self.stage.record.settings["interval_s"], min(cpus) if len(cpus) == 1 else None) as host:
+            yield rows
+        rows += host.rows
+
+
+class Interleaved(Cycles):
+    design = INTERLEAVED
+
+
+class Pilot(Cycles):
+    """One cycle of each version and arm at the smallest load: everything is met for the first time here, and how long it takes."""
+
+    design = PILOT
+
+    def run(self, load: int) -> None:
+        for version in VERSIONS:
+            for arm in ARMS:
+                started = time.monotonic()
+                self.cycle(arm, version, load, {})
+                self.stage.say(
+                    f"pilot: {self.bench.cell.engine} {self.bench.installation.version}, {version}, {arm}, {load:,} records: "
+                    f"{time.monotonic() - started:.1f} s"
+                )
