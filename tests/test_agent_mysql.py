@@ -177,6 +177,41 @@ def test_several_statements_are_for_queries_and_never_for_load(agent: Agent, ser
     assert run(agent, "a", 2).errors == 2
 
 
+@pytest.mark.parametrize(
+    "more", [{}, {"connections": 3}, {"per_request": True}, {"per_request": True, "connections": 3}]
+)
+def test_every_connection_begins_with_its_setup(agent: Agent, server: Server, more: dict[str, object]) -> None:
+    setup = "SET SESSION lock_wait_timeout = 77; SELECT 'not; counted'; SET @greeted = 'yes'"
+    agent.connect("a", **server.connection(), setup=setup, **more)
+    for row in agent.query("a", "SELECT @@lock_wait_timeout, @greeted", everywhere=True):
+        assert row == ["77", "yes"]
+    program(agent, ("SELECT id FROM items WHERE id = @@lock_wait_timeout AND @greeted = 'yes'", ""))
+    done = run(agent, "a", 6)
+    assert (done.operations, done.errors, done.rows) == (6, 0, 6), done.first_error
+    agent.connect("b", **server.connection())
+    assert agent.query("b", "SELECT @greeted") == [[None]]
+
+
+@pytest.mark.parametrize("connections", [1, 3])
+def test_a_setup_that_fails_within_a_slice_fails_the_operation(agent: Agent, server: Server, connections: int) -> None:
+    agent.connect("b", **server.connection())
+    agent.query("b", "CREATE TABLE greeting (word VARCHAR(9))")
+    setup = "SELECT word FROM greeting"
+    agent.connect("a", **server.connection(), setup=setup, per_request=True, connections=connections)
+    agent.query("b", "DROP TABLE greeting")
+    program(agent, ("SELECT 1", ""))
+    done = run(agent, "a", 4)
+    assert (done.operations, done.errors, done.rows) == (0, 4, 0)
+    assert done.first_error.startswith("setup: 1146 (42S02)")
+
+
+def test_a_setup_that_fails_is_the_connections_failure(agent: Agent, server: Server) -> None:
+    for more in ({}, {"per_request": True}):
+        with pytest.raises(AgentError, match=r"setup: .*nobody_knows") as refused:
+            agent.connect("a", **server.connection(), setup="SET SESSION nobody_knows = 1", **more)
+        assert refused.value.code.startswith("1193")
+
+
 @pytest.mark.parametrize("version", ["1.2", "1.3"])
 def test_connections_side_by_side_resume_their_sessions(agent: Agent, server: Server, version: str) -> None:
     agent.connect(

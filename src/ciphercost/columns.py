@@ -79,7 +79,8 @@ def fill(agent: Agent, name: str, secrets: Secrets, canary: str, arm: Arm) -> No
     codec = secrets.of(arm)
     agent.query(name, f"CREATE TABLE {TABLE} (id integer NOT NULL, word {codec.column(LENGTH)})")
     for number, text in rows(canary, arm).items():
-        agent.query(name, f"INSERT INTO {TABLE} (id, word) VALUES ({number}, {codec.seal(f"'{text}'", LENGTH)})")
+        stored = codec.seal(f"'{text}'", LENGTH)
+        agent.query(name, f"INSERT INTO {TABLE} (id, word) VALUES ({number}, {stored})")
 
 
 class Sight(msgspec.Struct, frozen=True):

@@ -402,11 +402,15 @@ class Bench(msgspec.Struct):
             if arm in self.own_schemas:
                 fields |= self.engine.in_schema(self.own_schemas[arm])
 
+    def of_arm(self, arm: Arm) -> dict[str, object]:
+        """In columns: what this arm's sessions have beside the server's own fields, while it is loaded too."""
+        return self.mechanism.connection(self.engine, arm, self.factors, self.shared.secrets) if self.sealing else {}
+
     def fill_both(self, agent: Agent, _: Arm, fields: Mapping[str, object]) -> None:
         """In columns: a schema for each arm, made and filled."""
         for arm, name in self.own_schemas.items():
             self.engine.make_schema(agent, fields, name, self.guard.run_id)
-            agent.connect("loader", **{**fields, **self.engine.in_own_schema(name)})
+            agent.connect("loader", **{**fields, **self.of_arm(arm), **self.engine.in_own_schema(name)})
             self.fill(agent, arm)
 
     def fill(self, agent: Agent, arm: Arm = "plain", _: Mapping[str, object] | None = None) -> None:
@@ -537,7 +541,7 @@ def running_schema(made: Bench, arm: Arm) -> Iterator[None]:
     name = made.own_schemas[arm]
     with schemas.own(made.engine, fields, name, made.guard.run_id, log, made.left):
         with Agent(log=log) as agent:
-            agent.connect("loader", **(fields | made.engine.in_schema(name)))
+            agent.connect("loader", **(fields | made.of_arm(arm) | made.engine.in_schema(name)))
             made.fill(agent, arm)
         yield
 

@@ -138,6 +138,8 @@ pub struct Server {
     pub database: Option<String>,
     pub password: Option<String>,
     pub search_path: Option<String>,
+    /// Statements that each connection begins with, before any other.
+    pub setup: Option<String>,
     #[serde(default)]
     pub tls: Tls,
     pub tls_ca: Option<String>,

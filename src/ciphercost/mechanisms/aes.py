@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from ciphercost.engines import Engine
 from ciphercost.errors import UsageError
 from ciphercost.mechanisms._column import BLOCK, IV, Codec, Columns
+from ciphercost.model import Arm
 
 MODES = {
     "mysql": ("ecb", "cbc", "cfb1", "cfb8", "cfb128", "ofb"),
@@ -42,12 +44,12 @@ class Aes(Columns):
         kinds: dict[str, type[_Spelled]] = {"mysql": _MySql, "mariadb": _MariaDb, "firebird": _Firebird}
         return kinds[engine.name](self.mode, key, iv, random=random)
 
-    def server_settings(self, engine: Engine, factors: Mapping[str, str], secrets: object) -> dict[str, str]:  # noqa: ARG002
-        """MySQL takes the mode from a variable, not from the statement."""
-        return {"block-encryption-mode": f"aes-{self.bits}-{self.mode}"} if engine.name == "mysql" else {}
-
-    def session(self, engine: Engine) -> str:
-        return f"SET SESSION block_encryption_mode = 'aes-{self.bits}-{self.mode}'" if engine.name == "mysql" else ""
+    def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:
+        """MySQL takes the mode from a variable, not from the statement: the encrypted arm's sessions set it."""
+        fields = super().connection(engine, arm, factors, secrets)
+        if engine.name == "mysql" and arm == "encrypted":
+            fields["setup"] = f"SET SESSION block_encryption_mode = 'aes-{self.bits}-{self.mode}'"
+        return fields
 
     def prepare(self, engine: Engine, factors: Mapping[str, str]) -> tuple[str, ...]:
         return ()  # replaced

@@ -68,8 +68,8 @@ impl Protocol for Mysql {
         link.inbox.expect(next);
     }
 
-    fn roll_back(&mut self, link: &mut Link<Mysql>) {
-        let next = Outbox(&mut link.outbox).query("ROLLBACK");
+    fn say(&mut self, link: &mut Link<Mysql>, sql: &str) {
+        let next = Outbox(&mut link.outbox).query(sql);
         link.inbox.expect(next);
     }
 

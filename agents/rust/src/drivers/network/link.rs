@@ -18,6 +18,8 @@ pub struct Target {
     pub address: SocketAddr,
     pub asked: message::Server,
     pub tls: Option<TlsClient>,
+    /// Statements that each connection begins with.
+    pub setup: Vec<String>,
 }
 
 /// Where a connection stands.
@@ -32,7 +34,7 @@ enum Phase {
 }
 
 pub struct Link<P: Protocol> {
-    target: Arc<Target>,
+    pub target: Arc<Target>,
     pub polled: bool,
     per_request: bool,
     phase: Phase,

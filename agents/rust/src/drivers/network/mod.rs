@@ -5,11 +5,12 @@ pub mod decimal;
 pub mod link;
 
 use super::{Connection, Interest, Opened, Outcome, Pool, Rows, Step};
-use crate::failure::Result;
+use crate::drivers::firebird::statements;
+use crate::failure::{Failure, Result};
 use crate::message::{self, Connected, Tls};
 use crate::program::{Operation, Script};
 use crate::transport::socket::{Mode, Socket, Traffic, resolve};
-use crate::transport::tls::{self, TlsClient};
+use crate::transport::tls::{self, Facts, TlsClient};
 use buffer::Buffer;
 use link::{Link, Target};
 use std::sync::Arc;
@@ -29,8 +30,8 @@ pub trait Protocol: Default + Send + Sized + 'static {
     fn run(&mut self, link: &mut Link<Self>, script: &Script, number: usize, operation: &Operation);
     /// The same for a statement that was not prepared.
     fn run_unprepared(&mut self, link: &mut Link<Self>, script: &Script, number: usize, operation: &Operation);
-    /// Puts a ROLLBACK into the outbox.
-    fn roll_back(&mut self, link: &mut Link<Self>);
+    /// Puts one statement without values into the outbox.
+    fn say(&mut self, link: &mut Link<Self>, sql: &str);
     /// Takes what has come. None: the statement goes on.
     fn hear(&mut self, link: &mut Link<Self>, outcome: &mut Outcome) -> Result<Option<Ready>>;
     /// Runs statements separated by `;` and gives the last result.
@@ -76,7 +77,8 @@ pub enum Turn {
 /// Opens the connections of an arm, one after the other.
 pub fn connect<P: Protocol>(pool: &message::Pool, asked: &message::Server) -> Result<Opened> {
     let tls = TlsClient::new(asked)?;
-    let target = Arc::new(Target { address: resolve(&asked.host, asked.port)?, asked: asked.clone(), tls });
+    let setup = statements(asked.setup.as_deref().unwrap_or_default()).into_iter().map(str::to_string).collect();
+    let target = Arc::new(Target { address: resolve(&asked.host, asked.port)?, asked: asked.clone(), tls, setup });
     let polled = pool.connections > pool.threads;
     let mut connections = Vec::with_capacity(pool.connections);
     let mut connected = Connected { encrypted: asked.tls != Tls::Off, ..Connected::default() };
@@ -84,7 +86,7 @@ pub fn connect<P: Protocol>(pool: &message::Pool, asked: &message::Server) -> Re
         let mut connection = Client::<P>::new(target.clone(), polled, pool.per_request);
         // Where each operation opens its own connection, one is tried here: it proves the address and the encryption.
         if number == 0 || !pool.per_request {
-            let facts = connection.link.open_now()?;
+            let facts = connection.open_now()?;
             connected.encrypted &= facts.is_some();
             let facts = facts.unwrap_or_default();
             connected.resumed += u64::from(facts.resumed);
@@ -112,6 +114,8 @@ struct Client<P: Protocol> {
     prepared: Option<Arc<Script>>,
     /// The statement that runs.
     statement: usize,
+    /// With `per_request`: statements of the setup that have run on this connection.
+    set_up: usize,
     rolling_back: bool,
     outcome: Outcome,
 }
@@ -124,9 +128,21 @@ impl<P: Protocol> Client<P> {
             per_request,
             prepared: None,
             statement: 0,
+            set_up: 0,
             rolling_back: false,
             outcome: Outcome::default(),
         }
+    }
+
+    /// Opens the connection and runs its setup, waiting for both. Gives what TLS negotiated: None in clear.
+    fn open_now(&mut self) -> Result<Option<Facts>> {
+        let facts = self.link.open_now()?;
+        let target = self.link.target.clone();
+        for statement in &target.setup {
+            let ran = self.protocol.query(&mut self.link, statement);
+            ran.map_err(|failure| Failure { text: format!("setup: {}", failure.text), ..failure })?;
+        }
+        Ok(facts)
     }
 
     /// Sends the statement that is next.
@@ -156,7 +172,7 @@ impl<P: Protocol> Client<P> {
                 self.link.last_error = None;
                 if ready.to_roll_back && !self.rolling_back {
                     self.rolling_back = true;
-                    self.protocol.roll_back(&mut self.link);
+                    self.protocol.say(&mut self.link, "ROLLBACK");
                     self.link.flush()?;
                 } else {
                     return Ok(Step::Done);
@@ -172,13 +188,47 @@ impl<P: Protocol> Client<P> {
         }
     }
 
+    /// On a new connection: sends what is left of its setup, one statement at a time, then the operation's first statement.
+    fn send_first(&mut self, script: &Script, operation: &Operation) -> Result<()> {
+        let target = self.link.target.clone();
+        match target.setup.get(self.set_up) {
+            Some(statement) => {
+                self.protocol.say(&mut self.link, statement);
+                self.link.flush()
+            }
+            None => self.send_statement(script, operation),
+        }
+    }
+
     /// One operation on a connection of its own.
     fn go_on_per_request(&mut self, script: &Script, operation: &Operation) -> Result<Step> {
         if !self.link.is_open() {
             if self.link.go_on_opening()? == Step::Pending {
                 return Ok(Step::Pending);
             }
-            self.send_statement(script, operation)?;
+            self.set_up = 0;
+            self.send_first(script, operation)?;
+            if self.link.polled {
+                return Ok(Step::Pending);
+            }
+        }
+        while self.set_up < self.link.target.setup.len() {
+            if self.protocol.hear(&mut self.link, &mut self.outcome)?.is_none() {
+                if self.link.receive()? {
+                    continue;
+                }
+                return Ok(Step::Pending);
+            }
+            if let Some(error) = &mut self.outcome.error {
+                *error = format!("setup: {error}");
+                self.link.last_error = None;
+                self.link.close();
+                return Ok(Step::Done);
+            }
+            // What a setup answers is no part of the operation.
+            self.outcome.clear();
+            self.set_up += 1;
+            self.send_first(script, operation)?;
             if self.link.polled {
                 return Ok(Step::Pending);
             }
@@ -247,7 +297,7 @@ impl<P: Protocol> Connection for Client<P> {
         if !self.per_request {
             return self.protocol.query(&mut self.link, sql);
         }
-        self.link.open_now()?;
+        self.open_now()?;
         let answer = self.protocol.query(&mut self.link, sql);
         self.link.close();
         answer

@@ -54,8 +54,8 @@ impl Protocol for Postgres {
         outbox.run(b"", statement, operation);
     }
 
-    fn roll_back(&mut self, link: &mut Link<Postgres>) {
-        Outbox(&mut link.outbox).query("ROLLBACK");
+    fn say(&mut self, link: &mut Link<Postgres>, sql: &str) {
+        Outbox(&mut link.outbox).query(sql);
     }
 
     #[inline]
