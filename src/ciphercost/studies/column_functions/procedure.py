@@ -11,12 +11,14 @@ from __future__ import annotations
 import contextlib
 import re
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterator, Sequence
+
+import msgspec
 
 from ciphercost import hospital, plan, sample, sar, script
 from ciphercost.errors import RunError
 from ciphercost.mechanisms._column import Codec
-from ciphercost.model import ARMS, Arm, StudyRun
+from ciphercost.model import ARMS, Arm, HostSample, StudyRun
 from ciphercost.prove import single
 from ciphercost.studies import Stage
 from ciphercost.studies.column_functions.measured import INTERLEAVED, PILOT, PUBLISHED, SECONDS, SERVER_CPU
@@ -34,8 +36,7 @@ ANSWER_SECONDS = 7200.0
 """That one statement may take: an update may be quadratic."""
 MARGIN = 1.15
 """That a session may take longer than the one before it."""
-
-Wrap = Callable[[str], contextlib.AbstractContextManager[object]]
+_CREATED = re.compile(r"\s*CREATE TABLE (?:IF NOT EXISTS )?(\w+)", re.IGNORECASE)
 
 
 def run(stage: Stage, loads: Sequence[int]) -> None:
@@ -144,7 +145,7 @@ class Cycles:
                 round(started - self.began, 3),
                 {"records": float(records), **where},
                 {SECONDS: [seconds], SERVER_CPU: [counters.server_cpu_ns / 1e9]},
-                list(host),
+                host,
                 mechanism=self.bench.mechanism.name,
                 engine=self.bench.cell.engine,
                 workload=version,
@@ -178,9 +179,10 @@ class Cycles:
         server = self.stage.twins.server
         return sample.Sampler(server.pid, server.cgroups) if server else sample.Sampler()
 
-    def watched(self) -> contextlib.AbstractContextManager[Iterable[object]]:
-        """What samples the host while an operation runs."""
-        return contextlib.nullcontext([])
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[list[HostSample]]:
+        """Samples of the host while an operation runs: here there are none."""
+        yield []
 
     def inserted(self, arm: Arm, version: str) -> None:
         """What is looked at, outside of all timing, once the records are there."""
@@ -190,11 +192,11 @@ class Published(Cycles):
     """As the study did it: CPU and memory sampled once a second."""
 
     @contextlib.contextmanager
-    def watched(self):  # type: ignore[no-untyped-def,override]
-        cpus = self.stage.twins.server_cpus
-        pid = self.stage.twins.server.pid if self.stage.twins.server else 0
-        rows: list[object] = []
-        with sar.Sar(pid, self.stage.record.settings["interval_s"], min(cpus) if len(cpus) == 1 else None) as host:
+    def watched(self) -> Iterator[list[HostSample]]:
+        server, cpus = self.stage.twins.server, self.stage.twins.server_cpus
+        rows: list[HostSample] = []
+        only = min(cpus) if len(cpus) == 1 else None
+        with sar.Sar(server.pid if server else 0, self.stage.record.settings["interval_s"], only) as host:
             yield rows
         rows += host.rows
 
@@ -217,3 +219,25 @@ class Pilot(Cycles):
                     f"pilot: {self.bench.cell.engine} {self.bench.installation.version}, {version}, {arm}, {load:,} records: "
                     f"{time.monotonic() - started:.1f} s"
                 )
+
+
+# ── statements ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def statements_of(version: str, dialect: str, codec: Codec, operation: str, records: int) -> Iterator[str]:
+    """INSERT's are of each record, the others' of all. Pure."""
+    if operation != "insert":
+        yield from hospital.operation(version, dialect, codec, operation, None)
+        return
+    for record in hospital.records(records, DATA_SEED):
+        yield from hospital.operation(version, dialect, codec, operation, record)
+
+
+def program_of(program: Program, select: script.Script) -> Program:
+    """A program whose only operation is this script."""
+    return msgspec.structs.replace(program, transactions=(("select", 1, select),))
+
+
+def names_of(tables: Sequence[str]) -> list[str]:
+    """Names in CREATE TABLE statements; what else makes a table ready is passed over. Pure."""
+    return [found[1] for each in tables if (found := _CREATED.match(each))]
