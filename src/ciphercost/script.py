@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -70,12 +70,14 @@ def _reads(sql: str) -> bool:
     )
 
 
-def parse(text: str, parameters: Mapping[str, int | str], where: str = "script") -> Script:
-    """Variables and statements of a script. Parameters (rows, scale, …) are written in as numbers.
+def parse(
+    text: str, parameters: Mapping[str, int | str], where: str = "script", given: Sequence[Variable] = ()
+) -> Script:
+    """Variables and statements of a script. Parameters (rows, scale, …) are written in as numbers; `given`: variables that it needn't set.
 
     Raises UsageError naming `where`, the line, and what to write instead.
     """
-    variables: list[Variable] = []
+    variables: list[Variable] = list(given)
     body: list[str] = []
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.lstrip().startswith("\\"):

@@ -181,6 +181,8 @@ def workload_of(cell: CellSpec) -> workloads.Workload:
     if cell.sql:
         return workloads.from_sql(Path(cell.sql))
     found = workloads.get(cell.workload)
+    if found.records and cell.csv:
+        return msgspec.structs.replace(found, parameters={"rows": found.parameters["rows"]})
     # On the user's own table everything follows from the file.
     return msgspec.structs.replace(found, parameters={}) if cell.csv else found
 
@@ -194,6 +196,8 @@ def program_of(cell: CellSpec, parameters: Mapping[str, str], codec: Codec | Non
     if cell.csv:
         if cell.sql:
             raise UsageError("--csv and --sql both say what an operation is: leave one of them out")
+        if (found := workload_of(cell)).records:
+            return workloads.prepare(found, dialect, parameters, cell.rows, codec, Path(cell.csv))
         if cell.rows:
             raise UsageError("--rows does not go with --csv: the file has as many rows as it has")
         return owndata.program(Path(cell.csv), cell.workload, dialect)

@@ -8,6 +8,9 @@ clients                default number of connections (capacity regime)
 [derived]              numbers computed from them, in order; --rows stands for `rows` among them, unless that is a parameter
 load                   SQL that makes and fills the tables; a statement in which :first and :last stand runs once for each BATCH of `rows`
 people                 a table that `load` made, to be filled with `rows` made-up people (people.py; parameter data_seed)
+records                `register`: the tables that `load` made are filled with `rows` records of hospital beds (hospital.py; data_seed), made up or the
+                       register's own (`--csv`), and the fields of a record are variables of its transactions
+loaded                 SQL that follows these rows
 check                  SQL that reads, and must answer the same on both arms
 [[transaction]]        name, weight, script
 [dialect.NAME]         load, check or a transaction's script, where a server needs other words; batch: people in one INSERT
@@ -17,7 +20,6 @@ A published study keeps its own workload in `studies/`; STUDY/TRANSACTION names 
 
 from __future__ import annotations
 
-import functools
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -53,6 +55,8 @@ class Workload(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     transaction: list[Transaction]
     load: str = ""
     people: str = ""
+    records: str = ""
+    loaded: str = ""
     check: str = ""
     read_only: bool = False
     per_request: bool = False
@@ -178,12 +182,19 @@ def size(text: str | int, where: str) -> int:
 
 
 def prepare(
-    workload: Workload, dialect: str, given: Mapping[str, str], rows: int = 0, codec: Codec | None = None
+    workload: Workload,
+    dialect: str,
+    given: Mapping[str, str],
+    rows: int = 0,
+    codec: Codec | None = None,
+    csv: Path | None = None,
 ) -> Program:
     """The workload with its parameters filled in, in a server's dialect. Raises UsageError naming workload and parameter.
 
-    `codec`: what becomes of its secrets in the encrypted arm; None: nothing.
+    `codec`: what becomes of its secrets in the encrypted arm; None: nothing. `csv`: the register's file, for a workload of records.
     """
+    from ciphercost import hospital
+
     where = f"workload {workload.name}"
     parameters: dict[str, int | str] = {name: size(value, where) for name, value in workload.parameters.items()}
     for name, value in given.items():
@@ -201,35 +212,48 @@ def prepare(
             raise UsageError(
                 f"{where}: --rows says how large it is, and so does --set {next(iter(given))}: leave one of them out"
             )
+    if csv:
+        # All of the file, where nobody says how much of it.
+        parameters["rows"] = hospital.count(csv, parameters["rows"] if rows or "rows" in given else 0)
     for name, expression in workload.derived.items():
         if name == "rows" and rows and name not in workload.parameters:
             parameters[name] = rows
             continue
         parameters[name] = script.evaluate(expression, parameters, f"{where}, derived {name}")
     own = workload.dialect.get(dialect, {})
+    made_up: Callable[[Codec], Iterable[str]] = _none
+    found: Callable[[], Iterator[hospital.Record]] = _none
+    if workload.people:
+        batch = int(own.get("batch", PEOPLE_BATCH))
+        made_up = lambda _: people.inserts(workload.people, int(parameters["rows"]), int(parameters["data_seed"]), batch)  # noqa: E731
+    elif workload.records:
+        found = hospital.source(csv, int(parameters["rows"]), int(parameters["data_seed"]))
+        made_up = lambda of: hospital.inserts(found(), dialect, of)  # noqa: E731
 
-    def parsed(each: Transaction) -> script.Script:
+    def parsed(each: Transaction) -> Iterator[tuple[str, int, script.Script]]:
         text, here = str(own.get(each.name, each.script)), f"{where}, {each.name}"
-        plain = script.parse(macros.expand(text, where=here), parameters, here)
-        return script.by_arm(plain, script.parse(macros.expand(text, codec, here), parameters, here)) if codec else plain
+        sets = hospital.variables(text, found()) if workload.records else []
+        # As many scripts as there are sets stand for one transaction: the others weigh so many times more.
+        unit = hospital.SAMPLES if workload.records else 1
+        for variables in sets or [()]:
+            weight = each.weight * unit // max(1, len(sets))
+            plain = script.parse(macros.expand(text, where=here), parameters, here, variables)
+            if codec:
+                plain = script.by_arm(plain, script.parse(macros.expand(text, codec, here), parameters, here, variables))
+            yield each.name, weight, plain
 
     def tables(of: Codec) -> Tables:
         load = macros.expand(str(own.get("load", workload.load)), of, f"{where}, load")
         check = macros.expand(str(own.get("check", workload.check)), of, f"{where}, check")
-        return Tables(
-            Load(load, parameters, f"{where}, load", made_up), script.fill(check, parameters, f"{where}, check")
-        )
+        rest = Load(str(own.get("loaded", workload.loaded)), parameters, f"{where}, loaded")
 
-    transactions = tuple((each.name, each.weight, parsed(each)) for each in workload.transaction)
-    made_up: Callable[[], Iterable[str]] = tuple
-    if workload.people:
-        made_up = functools.partial(
-            people.inserts,
-            workload.people,
-            int(parameters["rows"]),
-            int(parameters["data_seed"]),
-            int(own.get("batch", PEOPLE_BATCH)),
-        )
+        def more() -> Iterator[str]:
+            yield from made_up(of)
+            yield from (step.sql for step in rest)
+
+        return Tables(Load(load, parameters, f"{where}, load", more), script.fill(check, parameters, f"{where}, check"))
+
+    transactions = tuple(each for transaction in workload.transaction for each in parsed(transaction))
     clear = tables(PLAIN)
     return Program(
         name=workload.name,
@@ -240,5 +264,9 @@ def prepare(
         read_only=workload.read_only or all(each.read_only for _, _, each in transactions),
         per_request=workload.per_request,
         clients=workload.clients,
-        parameters=parameters,
+        parameters=parameters | ({"csv": csv.name} if csv else {}),
     )
+
+
+def _none(*_: object) -> Iterator[Any]:
+    return iter(())
