@@ -372,7 +372,11 @@ STUDY_OPTIONS = ("scale", "duration", "clients", "bindir", "loads", "runs")
 @cli.command()
 @click.argument("study", metavar="STUDY|all")
 @options(
-    click.option("--engine", metavar="ENGINE", help="Another server than the study's own; of several, those named: A,B. [default: the study's]"),
+    click.option(
+        "--engine",
+        metavar="ENGINE",
+        help="Another server than the study's own; of several, those named: A,B. [default: the study's]",
+    ),
     click.option("--time", "time_", metavar="DURATION", help="Load of each operation by our method. [default: 60s]"),
     click.option("--scale", type=int, metavar="N", help="Of the data, where the study has one. [default: the study's]"),
     click.option(

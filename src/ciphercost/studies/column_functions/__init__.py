@@ -25,7 +25,9 @@ class ColumnFunctions(Study):
     """Its sizes are the command line's `--loads` and `--runs`; `--engine` narrows its servers."""
 
     name = "column-functions"
-    title = "Encryption functions of MariaDB, PostgreSQL and Firebird on a register of hospitals (Rosa and Lazarin, 2024)"
+    title = (
+        "Encryption functions of MariaDB, PostgreSQL and Firebird on a register of hospitals (Rosa and Lazarin, 2024)"
+    )
     published_server = "MariaDB 10.8.5, PostgreSQL 14.7, Firebird 4.0.2"
     engine = servers.ALL
     engines = tuple(servers.PAIRS)

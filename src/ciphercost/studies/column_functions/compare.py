@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ciphercost import mechanisms, prove
-from ciphercost.model import ARMS, Cell, Estimate, StudyFigure, StudyRecord, StudyResult
+from ciphercost.model import ARMS, Cell, Estimate, StudyFigure, StudyRecord, StudyResult, StudyRun
 from ciphercost.studies.column_functions import findings, measured, procedure, published, servers
 from ciphercost.studies.column_functions.measured import Cost, Level
 
@@ -95,7 +95,7 @@ def loads_of(record: StudyRecord) -> list[float]:
 # ── figures of a server ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def headlines(study: Study, record: StudyRecord, engine: str, proven: bool) -> list[StudyFigure]:  # noqa: FBT001
+def headlines(study: Study, record: StudyRecord, engine: str, proven: bool) -> list[StudyFigure]:
     """The study's one figure of a server: mean over operations of the mean over loads."""
     printed = published.servers(study)[engine]
     runs = record.runs if proven else []
@@ -144,7 +144,7 @@ def server_figures(record: StudyRecord, engine: str) -> list[StudyFigure]:
     for version in procedure.VERSIONS:
         time = measured.blocks(record.runs, engine, version)
         cpu = measured.blocks(record.runs, engine, version, measured.SERVER_CPU)
-        names = {"engine": engine, "mechanism": mechanism_of(record, engine), "workload": version}
+        names: dict[str, Any] = {"engine": engine, "mechanism": mechanism_of(record, engine), "workload": version}
         for operation in procedure.OPERATIONS:
             for load in loads_of(record):
                 key = (operation, load)
@@ -158,7 +158,7 @@ def server_figures(record: StudyRecord, engine: str) -> list[StudyFigure]:
 
 
 def timed(
-    key: measured.Key, arms: Mapping[str, Sequence[measured.StudyRun]], time: measured.Blocks, of: Mapping[str, object]
+    key: measured.Key, arms: Mapping[str, Sequence[StudyRun]], time: measured.Blocks, of: Mapping[str, Any]
 ) -> list[StudyFigure]:
     """Seconds of both arms and their ratio."""
     operation = key[0]
@@ -176,7 +176,7 @@ def timed(
             here=each.mean if each else None,
             here_sd=each.sd if each else None,
             ours=ours[arm].ours if arm in ours else None,
-            **of,  # type: ignore[arg-type]
+            **of,
         )
         for arm, each in levels.items()
     ]
@@ -194,33 +194,29 @@ def timed(
             high=cost.high if cost else None,
             n=cost.n if cost else 0,
             of=cost.of if cost else "",
-            **of,  # type: ignore[arg-type]
+            **of,
         ),
     ]
 
 
 def by_turns(
-    operation: str, figure: str, unit: str, sessions: Mapping[int, Sequence[measured.Block]], of: Mapping[str, object]
+    operation: str, figure: str, unit: str, sessions: Mapping[int, Sequence[measured.Block]], of: Mapping[str, Any]
 ) -> list[StudyFigure]:
     """Both arms' levels and their ratio, of the interleaved blocks alone."""
     levels, cost = measured.levels_of(sessions), measured.ratio_of(sessions)
     if cost is None:
         return []
-    both = [StudyFigure(operation, figure, unit, arm, ours=levels[arm], **of) for arm in ARMS]  # type: ignore[arg-type]
-    return [*both, StudyFigure(operation, figure, "ratio", "cost", **_interval(cost), **of)]  # type: ignore[arg-type]
+    both = [StudyFigure(operation, figure, unit, arm, ours=levels[arm], **of) for arm in ARMS]
+    return [*both, StudyFigure(operation, figure, "ratio", "cost", **_interval(cost), **of)]
 
 
-def sampled(
-    key: measured.Key, arms: Mapping[str, Sequence[measured.StudyRun]], of: Mapping[str, object]
-) -> list[StudyFigure]:
+def sampled(key: measured.Key, arms: Mapping[str, Sequence[StudyRun]], of: Mapping[str, Any]) -> list[StudyFigure]:
     """CPU and RAM as the study sampled them."""
     found = []
     for figure, unit, read in ((CPU, "%", measured.cpu_of), (MEMORY, "MB", measured.memory_of)):
         for arm in ARMS:
             if each := read(arms.get(arm, ())):
-                found.append(
-                    StudyFigure(key[0], figure, unit, arm, here=each.mean, here_sd=each.sd, **of)  # type: ignore[arg-type]
-                )
+                found.append(StudyFigure(key[0], figure, unit, arm, here=each.mean, here_sd=each.sd, **of))
     return found
 
 
@@ -252,7 +248,7 @@ def growth_figures(record: StudyRecord, engine: str) -> list[StudyFigure]:
 
 def equal_figures(cell: Cell) -> list[StudyFigure]:
     """One server's cell: operations a second, CPU time of an operation, bytes stored."""
-    of = {"engine": cell.engine, "mechanism": cell.mechanism, "workload": cell.workload}
+    of: dict[str, Any] = {"engine": cell.engine, "mechanism": cell.mechanism, "workload": cell.workload}
     found = []
     for figure, unit, key, level in (
         (RATE, "/s", "throughput", "throughput"),
@@ -260,24 +256,21 @@ def equal_figures(cell: Cell) -> list[StudyFigure]:
     ):
         if (estimate := cell.overhead.get(key)) is None:
             continue
-        levels = [
-            StudyFigure(EQUAL, figure, unit, arm, ours=cell.arms.get(arm, {}).get(level), **of)  # type: ignore[arg-type]
-            for arm in ARMS
-        ]
-        found += [*levels, StudyFigure(EQUAL, figure, "ratio", "cost", **_estimate(estimate), **of)]  # type: ignore[arg-type]
+        levels = [StudyFigure(EQUAL, figure, unit, arm, ours=cell.arms.get(arm, {}).get(level), **of) for arm in ARMS]
+        found += [*levels, StudyFigure(EQUAL, figure, "ratio", "cost", **_estimate(estimate), **of)]
     stored = {arm: sum(cell.stored.get(arm, {}).values()) for arm in ARMS}
     if cell.status == "ok" and all(stored.values()):
-        found += [StudyFigure(EQUAL, STORED, "bytes", arm, ours=size, **of) for arm, size in stored.items()]  # type: ignore[arg-type]
+        found += [StudyFigure(EQUAL, STORED, "bytes", arm, ours=size, **of) for arm, size in stored.items()]
         ratio = stored["encrypted"] / stored["plain"]
-        found.append(StudyFigure(EQUAL, STORED, "ratio", "cost", ours=ratio, **of))  # type: ignore[arg-type]
+        found.append(StudyFigure(EQUAL, STORED, "ratio", "cost", ours=ratio, **of))
     return found
 
 
-def _estimate(estimate: Estimate) -> dict[str, float | int]:
+def _estimate(estimate: Estimate) -> dict[str, Any]:
     return {"ours": estimate.ratio, "low": estimate.low, "high": estimate.high, "n": estimate.n}
 
 
-def _interval(cost: Cost | None) -> dict[str, object]:
+def _interval(cost: Cost | None) -> dict[str, Any]:
     """Fields of a figure."""
     if cost is None:
         return {}

@@ -9,17 +9,17 @@ Statements are literal SQL, sent by the agent; making them up and sending them i
 from __future__ import annotations
 
 import contextlib
-import re
 import time
 from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from ciphercost import hospital, plan, sample, sar, script
-from ciphercost.errors import RunError
+from ciphercost.errors import AgentError, RunError
 from ciphercost.mechanisms._column import Codec
 from ciphercost.model import ARMS, Arm, HostSample, StudyRun
 from ciphercost.prove import single
+from ciphercost.provision import Bench
 from ciphercost.studies import Stage
 from ciphercost.studies.column_functions.measured import INTERLEAVED, PILOT, PUBLISHED, SECONDS, SERVER_CPU
 from ciphercost.workloads import Program
@@ -28,6 +28,8 @@ OPERATIONS = ("insert", "select", "update", "delete")
 STUDYS, TUNED = "hospital-2024", "hospital"
 """The study's statements as they are, and those that a good DBA would write."""
 VERSIONS = (STUDYS, TUNED)
+COUNTED = "names_texts_stored"
+"""A run's series: names of states, different ones, different stored values."""
 DATA_SEED = 1
 LEAST_LEAD_IN = 10
 LEAD_IN = 4
@@ -36,20 +38,20 @@ ANSWER_SECONDS = 7200.0
 """That one statement may take: an update may be quadratic."""
 MARGIN = 1.15
 """That a session may take longer than the one before it."""
-_CREATED = re.compile(r"\s*CREATE TABLE (?:IF NOT EXISTS )?(\w+)", re.IGNORECASE)
 
 
 def run(stage: Stage, loads: Sequence[int]) -> None:
     """A pilot, the published procedure, and sessions by turns for as long as there is time. Raises RunError."""
     began = time.monotonic()
     bench, settings = stage.bench, stage.record.settings
+    texts = Texts(bench, max(loads))
     name = f"{bench.cell.engine} {bench.installation.version}"
-    Pilot(stage, began).run(loads[0])
+    Pilot(stage, texts, began).run(loads[0])
     for arm in stage.record.arms:
         for load in loads:
             for number in range(1, int(settings["runs"]) + 1):
                 started = time.monotonic()
-                Published(stage, began).cycle(arm_of(arm), STUDYS, load, {"run": float(number)})
+                Published(stage, texts, began).cycle(arm_of(arm), STUDYS, load, {"run": float(number)})
                 stage.say(
                     f"as published: {name}, {arm}, {load:,} records, run {number} of {settings['runs']:.0f}: "
                     f"{time.monotonic() - started:.1f} s"
@@ -61,12 +63,12 @@ def run(stage: Stage, loads: Sequence[int]) -> None:
         if session > least and used + MARGIN * longest > stage.seconds:
             break
         stage.renew(stage)
-        one_session(stage, began, session, loads)
+        one_session(stage, texts, began, session, loads)
         longest = max(longest, time.monotonic() - began - used)
         stage.say(f"by turns: {name}, session {session} (at least {least}): {time.monotonic() - began - used:.1f} s")
 
 
-def one_session(stage: Stage, began: float, session: int, loads: Sequence[int]) -> None:
+def one_session(stage: Stage, texts: Texts, began: float, session: int, loads: Sequence[int]) -> None:
     """A block of every version of the statements and every load, in an order that the run's seed draws."""
     number = stage.record.engines.index(stage.bench.cell.engine)
     orders = plan.blocks(stage.seed, number, session)
@@ -76,7 +78,7 @@ def one_session(stage: Stage, began: float, session: int, loads: Sequence[int]) 
             for position, arm in enumerate(block.arms):
                 where = {"session": float(session), "block": float(block.number), "position": float(position)}
                 records = max(LEAST_LEAD_IN, loads[0] // LEAD_IN) if position == 0 else load
-                Interleaved(stage, began).cycle(arm, version, records, where)
+                Interleaved(stage, texts, began).cycle(arm, version, records, where)
 
 
 def arm_of(name: str) -> Arm:
@@ -86,24 +88,47 @@ def arm_of(name: str) -> Arm:
 # ── one cycle ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+class Texts:
+    """The statements of one server's cycles: made up once, as the values' key is the run's."""
+
+    def __init__(self, bench: Bench, most: int) -> None:
+        assert bench.sealing is not None
+        self._sealing, self._dialect = bench.sealing, bench.engine.dialect
+        self._records = list(hospital.records(most, DATA_SEED))
+        self._inserts: dict[tuple[Arm, str], list[list[str]]] = {}
+
+    def codec(self, arm: Arm) -> Codec:
+        return self._sealing.of(arm)
+
+    def states(self, records: int) -> int:
+        """Different names of states among the first records."""
+        return len({each.state for each in self._records[:records]})
+
+    def of(self, arm: Arm, version: str, operation: str, records: int) -> list[str]:
+        """INSERT's are of each record, the others' of all."""
+        codec = self.codec(arm)
+        if operation != "insert":
+            return hospital.operation(version, self._dialect, codec, operation)
+        made = self._inserts.setdefault((arm, version), [])
+        for record in self._records[len(made) : records]:
+            made.append(hospital.operation(version, self._dialect, codec, operation, record))
+        return [statement for each in made[:records] for statement in each]
+
+
 class Cycles:
     """Fresh tables and the four operations, each timed and kept as a run of its own."""
 
     design = PUBLISHED
 
-    def __init__(self, stage: Stage, began: float) -> None:
-        self.stage, self.began = stage, began
+    def __init__(self, stage: Stage, texts: Texts, began: float) -> None:
+        self.stage, self.texts, self.began = stage, texts, began
         self.bench = stage.bench
         self.dialect = stage.bench.engine.dialect
 
-    def codec(self, arm: Arm) -> Codec:
-        assert self.bench.sealing is not None
-        return self.bench.sealing.of(arm)
-
     def cycle(self, arm: Arm, version: str, records: int, where: dict[str, float]) -> None:
         """Every operation once on tables made anew. Raises RunError, AgentError."""
-        stage, codec = self.stage, self.codec(arm)
-        statements = {each: list(statements_of(version, self.dialect, codec, each, records)) for each in OPERATIONS}
+        stage, codec = self.stage, self.texts.codec(arm)
+        statements = {each: self.texts.of(arm, version, each, records) for each in OPERATIONS}
         select = script.parse(";\n".join(statements["select"]), {}, f"{version}, select")
         stage.agent.program(program_of(self.bench.program, select))
         stage.agent.connect(arm, **single(stage.twins.connect[arm]))
@@ -113,8 +138,6 @@ class Cycles:
             with contextlib.closing(sampler):
                 for operation in OPERATIONS:
                     self.operation(arm, version, operation, statements[operation], records, where, sampler)
-                    if operation == "insert":
-                        self.inserted(arm, version)
         finally:
             stage.agent.disconnect(arm)
 
@@ -136,6 +159,7 @@ class Cycles:
             rows = self.perform(arm, operation, statements)
             seconds = time.monotonic() - began
             counters = sampler.end()
+        series = {SECONDS: [seconds], SERVER_CPU: [counters.server_cpu_ns / 1e9]}
         if operation == "select" and rows != records:
             raise RunError(f"{arm} arm, {version}: {records:,} records were inserted, and SELECT found {rows:,}")
         self.stage.keep(
@@ -144,7 +168,7 @@ class Cycles:
                 arm,
                 round(started - self.began, 3),
                 {"records": float(records), **where},
-                {SECONDS: [seconds], SERVER_CPU: [counters.server_cpu_ns / 1e9]},
+                series | self.seen(arm, operation, records),
                 host,
                 mechanism=self.bench.mechanism.name,
                 engine=self.bench.cell.engine,
@@ -168,11 +192,10 @@ class Cycles:
     def fresh(self, arm: Arm, version: str, codec: Codec) -> None:
         """The tables, empty and as if they had never been used."""
         agent = self.stage.agent
-        made = hospital.tables(version, self.dialect, codec)
-        for table in reversed(names_of(made)):
-            with contextlib.suppress(RunError):
-                agent.query(arm, f"DROP TABLE {table}")
-        for statement in made:
+        with contextlib.suppress(AgentError):  # where a cycle was broken off, or there was none yet
+            for statement in hospital.drop(version, self.dialect):
+                agent.query(arm, statement)
+        for statement in hospital.tables(version, self.dialect, codec):
             agent.query(arm, statement)
 
     def sampler(self) -> sample.Sampler:
@@ -184,8 +207,9 @@ class Cycles:
         """Samples of the host while an operation runs: here there are none."""
         yield []
 
-    def inserted(self, arm: Arm, version: str) -> None:
-        """What is looked at, outside of all timing, once the records are there."""
+    def seen(self, arm: Arm, operation: str, records: int) -> dict[str, list[float]]:  # noqa: ARG002
+        """What else is looked at, outside of all timing."""
+        return {}
 
 
 class Published(Cycles):
@@ -210,6 +234,13 @@ class Pilot(Cycles):
 
     design = PILOT
 
+    def seen(self, arm: Arm, operation: str, records: int) -> dict[str, list[float]]:
+        """After an encrypted INSERT: how many names of states there are, how many different ones, and as how many different values."""
+        if arm == "plain" or operation != "insert":
+            return {}
+        stored = self.stage.agent.query(arm, "SELECT COUNT(*), COUNT(DISTINCT name) FROM state")[0]
+        return {COUNTED: [float(stored[0] or 0), float(self.texts.states(records)), float(stored[1] or 0)]}
+
     def run(self, load: int) -> None:
         for version in VERSIONS:
             for arm in ARMS:
@@ -224,20 +255,6 @@ class Pilot(Cycles):
 # ── statements ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def statements_of(version: str, dialect: str, codec: Codec, operation: str, records: int) -> Iterator[str]:
-    """INSERT's are of each record, the others' of all. Pure."""
-    if operation != "insert":
-        yield from hospital.operation(version, dialect, codec, operation, None)
-        return
-    for record in hospital.records(records, DATA_SEED):
-        yield from hospital.operation(version, dialect, codec, operation, record)
-
-
 def program_of(program: Program, select: script.Script) -> Program:
     """A program whose only operation is this script."""
     return msgspec.structs.replace(program, transactions=(("select", 1, select),))
-
-
-def names_of(tables: Sequence[str]) -> list[str]:
-    """Names in CREATE TABLE statements; what else makes a table ready is passed over. Pure."""
-    return [found[1] for each in tables if (found := _CREATED.match(each))]
