@@ -13,7 +13,7 @@ from ciphercost.studies import Stage, Study
 from ciphercost.studies.column_functions import compare, procedure, report, servers
 
 DEFAULT_LOADS, DEFAULT_RUNS = (1000, 2000), 3
-SECONDS = 840.0
+SECONDS = 720.0
 """For the study's procedure and for the same by turns, on three servers with the default loads and runs."""
 LEAST_SECONDS = 10.0
 TEMPLATE_ROWS = 20
@@ -33,7 +33,7 @@ class ColumnFunctions(Study):
     engines = tuple(servers.PAIRS)
     operations = procedure.OPERATIONS
     options = ("loads", "runs")
-    seconds = 40.0
+    seconds = 30.0
     one_core = True
 
     def __init__(

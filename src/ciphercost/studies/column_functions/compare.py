@@ -214,9 +214,8 @@ def sampled(key: measured.Key, arms: Mapping[str, Sequence[StudyRun]], of: Mappi
     """CPU and RAM as the study sampled them."""
     found = []
     for figure, unit, read in ((CPU, "%", measured.cpu_of), (MEMORY, "MB", measured.memory_of)):
-        for arm in ARMS:
-            if each := read(arms.get(arm, ())):
-                found.append(StudyFigure(key[0], figure, unit, arm, here=each.mean, here_sd=each.sd, **of))
+        levels = {arm: each for arm in ARMS if (each := read(arms.get(arm, ())))}
+        found += [StudyFigure(key[0], figure, unit, a, here=e.mean, here_sd=e.sd, **of) for a, e in levels.items()]
     return found
 
 
@@ -226,20 +225,9 @@ def growth_figures(record: StudyRecord, engine: str) -> list[StudyFigure]:
     for version in procedure.VERSIONS:
         blocks = measured.blocks(record.runs, engine, version)
         for operation in procedure.OPERATIONS:
-            for arm in ARMS:
-                if each := measured.exponent(blocks, operation, arm):
-                    found.append(
-                        StudyFigure(
-                            operation,
-                            GROWTH,
-                            "exponent",
-                            arm,
-                            engine=engine,
-                            mechanism=mechanism_of(record, engine),
-                            workload=version,
-                            **_interval(each),
-                        )
-                    )
+            of: dict[str, Any] = {"engine": engine, "mechanism": mechanism_of(record, engine), "workload": version}
+            grown = {arm: each for arm in ARMS if (each := measured.exponent(blocks, operation, arm))}
+            found += [StudyFigure(operation, GROWTH, "exponent", a, **_interval(e), **of) for a, e in grown.items()]
     return found
 
 

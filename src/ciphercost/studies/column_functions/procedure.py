@@ -9,8 +9,9 @@ Statements are literal SQL, sent by the agent; making them up and sending them i
 from __future__ import annotations
 
 import contextlib
+import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -34,10 +35,13 @@ DATA_SEED = 1
 LEAST_LEAD_IN = 10
 LEAD_IN = 4
 """The smallest load ÷ the records of a lead-in: a cycle of the block's first arm that is thrown away."""
+BLOCK_CYCLES = 4
 ANSWER_SECONDS = 7200.0
 """That one statement may take: an update may be quadratic."""
 MARGIN = 1.15
 """That a session may take longer than the one before it."""
+GUESS = 1.5
+"""Exponent of growth with the load that a plan is made with, before there is any to be seen: between in proportion and quadratic."""
 
 
 def run(stage: Stage, loads: Sequence[int]) -> None:
@@ -46,7 +50,14 @@ def run(stage: Stage, loads: Sequence[int]) -> None:
     bench, settings = stage.bench, stage.record.settings
     texts = Texts(bench, max(loads))
     name = f"{bench.cell.engine} {bench.installation.version}"
-    Pilot(stage, texts, began).run(loads[0])
+    pilot = Pilot(stage, texts, began)
+    pilot.run(loads[0])
+    expected = [expect(seconds, loads) for seconds in pilot.seconds.values()]
+    published = int(settings["runs"]) * len(ARMS) * expect(pilot.seconds[STUDYS], loads)
+    planned = sessions_in(stage.seconds - pilot.total - published, BLOCK_CYCLES * sum(expected), settings)
+    stage.say(
+        f"{name}: about {published:.0f} s as published, then about {BLOCK_CYCLES * sum(expected):.0f} s for each of {planned} sessions or more by turns"
+    )
     for arm in stage.record.arms:
         for load in loads:
             for number in range(1, int(settings["runs"]) + 1):
@@ -56,16 +67,26 @@ def run(stage: Stage, loads: Sequence[int]) -> None:
                     f"as published: {name}, {arm}, {load:,} records, run {number} of {settings['runs']:.0f}: "
                     f"{time.monotonic() - started:.1f} s"
                 )
-    least, most = int(settings["least_sessions"]), int(settings["most_sessions"])
     longest = 0.0
-    for session in range(1, most + 1):
+    for session in range(1, int(settings["most_sessions"]) + 1):
         used = time.monotonic() - began
-        if session > least and used + MARGIN * longest > stage.seconds:
+        if session > settings["least_sessions"] and used + MARGIN * longest > stage.seconds:
             break
         stage.renew(stage)
         one_session(stage, texts, began, session, loads)
         longest = max(longest, time.monotonic() - began - used)
-        stage.say(f"by turns: {name}, session {session} (at least {least}): {time.monotonic() - began - used:.1f} s")
+        stage.say(f"by turns: {name}, session {session}: {time.monotonic() - began - used:.1f} s")
+
+
+def expect(seconds: float, loads: Sequence[int]) -> float:
+    """Of one cycle of each load, where one of the smallest takes `seconds`. Pure."""
+    return seconds * sum(math.pow(load / min(loads), GUESS) for load in loads)
+
+
+def sessions_in(left: float, each: float, settings: Mapping[str, float]) -> int:
+    """How many sessions of `each` seconds go into what is left of the time: never fewer than an interval needs. Pure."""
+    least, most = int(settings["least_sessions"]), int(settings["most_sessions"])
+    return max(least, min(most, int(left / each) if each > 0 else most))
 
 
 def one_session(stage: Stage, texts: Texts, began: float, session: int, loads: Sequence[int]) -> None:
@@ -234,6 +255,15 @@ class Pilot(Cycles):
 
     design = PILOT
 
+    def __init__(self, stage: Stage, texts: Texts, began: float) -> None:
+        super().__init__(stage, texts, began)
+        self.seconds: dict[str, float] = {}
+        """Of a cycle, mean of both arms, by version."""
+
+    @property
+    def total(self) -> float:
+        return len(ARMS) * sum(self.seconds.values())
+
     def seen(self, arm: Arm, operation: str, records: int) -> dict[str, list[float]]:
         """After an encrypted INSERT: how many names of states there are, how many different ones, and as how many different values."""
         if arm == "plain" or operation != "insert":
@@ -243,13 +273,14 @@ class Pilot(Cycles):
 
     def run(self, load: int) -> None:
         for version in VERSIONS:
+            began = time.monotonic()
             for arm in ARMS:
-                started = time.monotonic()
                 self.cycle(arm, version, load, {})
-                self.stage.say(
-                    f"pilot: {self.bench.cell.engine} {self.bench.installation.version}, {version}, {arm}, {load:,} records: "
-                    f"{time.monotonic() - started:.1f} s"
-                )
+            self.seconds[version] = (time.monotonic() - began) / len(ARMS)
+            self.stage.say(
+                f"pilot: {self.bench.cell.engine} {self.bench.installation.version}, {version}, {load:,} records: "
+                f"{self.seconds[version]:.1f} s a cycle"
+            )
 
 
 # ── statements ────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from ciphercost import studies
 from ciphercost.model import ARMS, StudyFigure, StudyResult
-from ciphercost.reports.terminal import decimals_of_width, number, wrap
+from ciphercost.reports.terminal import number, wrap
 from ciphercost.studies.column_functions import compare, procedure, published, servers
 from ciphercost.studies.table import NOT_PUBLISHED, percent, signed, with_interval
+
+WIDE = 30.0
+"""Upper ÷ lower end of an interval that says nothing."""
 
 
 def render(study: StudyResult) -> str:
@@ -40,36 +44,31 @@ def _lines(study: StudyResult) -> Iterator[str]:
 
 
 def headlines(study: StudyResult) -> Iterator[str]:
-    """Three columns, a row a server."""
+    """Three columns, a row a server and version of the statements."""
     rows = [each for each in study.figures if each.operation == compare.ALL_OPERATIONS]
-    yield "cost in time, mean over operations and loads"
+    yield "COST IN TIME, mean over operations and loads"
     yield _columns("", "as published", "the same here", "our method here")
     for each in rows:
+        mine = ours(each)
         if each.workload == procedure.STUDYS:
-            yield _columns(
-                f"  {each.engine}",
-                plus_minus(each.published, each.published_sd) or NOT_PUBLISHED,
-                plus_minus(each.here, each.here_sd) or "-",
-                with_interval(each) + behind(each),
-            )
-            yield _cipher(each)
-    for each in rows:
-        if each.workload == procedure.TUNED:
-            yield _columns(f"  {each.engine}, {each.workload}", "", "", with_interval(each) + behind(each))
-
-
-def _cipher(figure: StudyFigure) -> str:
-    printed = published.servers(studies.get("column-functions"))[figure.engine]
-    return f"    published on {printed.version}, {printed.cipher}; here {figure.mechanism}"
+            said = plus_minus(each.published, each.published_sd) or NOT_PUBLISHED
+            yield _columns(f"  {each.engine}", said, plus_minus(each.here, each.here_sd) or "-", mine)
+            printed = published.servers(studies.get(study.study))[each.engine]
+            yield f"    published on {printed.version}, {printed.cipher}; here {each.mechanism}"
+        else:
+            yield _columns(f"    statements of `{each.workload}`", "", "", mine)
 
 
 def _columns(label: str, said: str, here: str, ours: str) -> str:
-    return f"{label:<22}{said:>15}{here:>16}{ours:>27}".rstrip()
+    return f"{label:<18}{said:>15}{here:>21}{ours:>26}".rstrip() if said else f"{label:<54}{ours:>26}".rstrip()
 
 
-def behind(figure: StudyFigure) -> str:
-    """What an interval rests on, where it is not sessions."""
-    return f" {figure.n} {figure.of}" if figure.of not in ("", "sessions") else ""
+def ours(cost: StudyFigure) -> str:
+    """`+1.4 % (+1.1 to +1.8)`; an interval that says nothing is said to be wide, and one that rests on no sessions says on what."""
+    if cost.low is not None and cost.high is not None and cost.high / max(cost.low, 1e-9) > WIDE:
+        return f"{percent(cost.ours)} (too wide)"
+    rests = f", {cost.n} {cost.of}" if cost.of not in ("", "sessions") and cost.low is not None else ""
+    return with_interval(cost) + rests
 
 
 def plus_minus(ratio: float | None, sd: float | None) -> str:
@@ -84,24 +83,24 @@ def plus_minus(ratio: float | None, sd: float | None) -> str:
 
 
 def server(study: StudyResult, engine: str) -> Iterator[str]:
-    """Seconds and their cost, then CPU and RAM as sampled, of every operation and load; then the tuned statements by our method."""
+    """Times and their cost, then CPU and RAM as sampled, of every operation and load; then what only our method has."""
     own = [each for each in study.figures if each.engine == engine and each.load is not None]
     name = next((each.strip() for each in study.server.split(",") if each.split()[:1] == [engine]), engine)
     first = [each for each in own if each.workload == procedure.STUDYS]
-    yield f"{name.upper()}, {own[0].mechanism}: seconds, the same procedure here, and by our method"
-    yield f"  {'':<15}{'plain':>14}{'encrypted':>15}{'cost':>9}  {'cost, our method':>23}".rstrip()
+    yield f"{name.upper()}, {own[0].mechanism}"
+    yield f"  {'time, ms':<14}{'the same here':>30}{'cost':>10}{'our method: cost':>24}"
     for operation, load in _keys(first):
-        yield seconds(operation, load, _by_arm(first, operation, load, compare.TIME))
+        yield timed(operation, load, _by_arm(first, operation, load, compare.TIME))
     yield from sampled(first)
-    if turned := [each for each in first if each.figure == compare.SERVER_CPU]:
-        yield "  the server's CPU time, s, by our method"
-        for operation, load in _keys(turned):
-            yield turns(operation, load, _by_arm(turned, operation, load, compare.SERVER_CPU))
     second = [each for each in own if each.workload == procedure.TUNED]
-    if second:
-        yield f"  the statements of `{procedure.TUNED}`: seconds by our method"
-        for operation, load in _keys(second):
-            yield turns(operation, load, _by_arm(second, operation, load, compare.TIME))
+    for heading, figures, figure in (
+        ("our method: the server's CPU time, ms", first, compare.SERVER_CPU),
+        (f"our method: time of the statements of `{procedure.TUNED}`, ms", second, compare.TIME),
+    ):
+        if keys := _keys([each for each in figures if each.figure == figure]):
+            yield f"  {heading}"
+            for operation, load in keys:
+                yield turns(operation, load, _by_arm(figures, operation, load, figure))
 
 
 def _keys(figures: Sequence[StudyFigure]) -> list[tuple[str, float]]:
@@ -113,21 +112,20 @@ def _by_arm(figures: Sequence[StudyFigure], operation: str, load: float, figure:
 
 
 def _label(operation: str, load: float) -> str:
-    return f"  {operation:<7}{load:>8,.0f}"
+    return f"  {operation:<6}{load:>8,.0f}"
 
 
-def seconds(operation: str, load: float, by_arm: dict[str, StudyFigure]) -> str:
-    both = [spread(each.here, each.here_sd) if (each := by_arm.get(arm)) else "-" for arm in ARMS]
+def timed(operation: str, load: float, by_arm: dict[str, StudyFigure]) -> str:
+    both = [spread(each.here, each.here_sd, 1e3) if (each := by_arm.get(arm)) else "-" for arm in ARMS]
     cost = by_arm.get("cost")
-    here, ours = (percent(cost.here), with_interval(cost) + behind(cost)) if cost else ("-", "-")
-    return f"{_label(operation, load)}{both[0]:>14}{both[1]:>15}{here:>9}  {ours:>23}".rstrip()
+    here, mine = (percent(cost.here), ours(cost)) if cost else ("-", "-")
+    return f"{_label(operation, load)}{both[0]:>15}{both[1]:>15}{here:>10}{mine:>24}"
 
 
 def turns(operation: str, load: float, by_arm: dict[str, StudyFigure]) -> str:
-    both = [number(each.ours) if (each := by_arm.get(arm)) and each.ours is not None else "-" for arm in ARMS]
+    both = [number(each.ours * 1e3) if (each := by_arm.get(arm)) and each.ours is not None else "-" for arm in ARMS]
     cost = by_arm.get("cost")
-    ours = with_interval(cost) + behind(cost) if cost else "-"
-    return f"{_label(operation, load)}{both[0]:>14}{both[1]:>15}{'':>9}  {ours:>23}".rstrip()
+    return f"{_label(operation, load)}{' → '.join(both):>30}{'':>10}{ours(cost) if cost else '-':>24}"
 
 
 def sampled(figures: Sequence[StudyFigure]) -> Iterator[str]:
@@ -135,20 +133,22 @@ def sampled(figures: Sequence[StudyFigure]) -> Iterator[str]:
     of = [each for each in figures if each.figure in (compare.CPU, compare.MEMORY)]
     if not of:
         return
-    yield f"  {'sampled here':<15}{'CPU, %':>29}{'RAM in use, MB':>32}"
+    yield f"  {'sampled here':<14}{'CPU, %':>30}{'RAM in use, MB':>34}"
     for operation, load in _keys(of):
         columns = []
         for figure in (compare.CPU, compare.MEMORY):
             by_arm = _by_arm(of, operation, load, figure)
             columns.append(" → ".join(spread(e.here, e.here_sd) if (e := by_arm.get(arm)) else "-" for arm in ARMS))
-        yield f"{_label(operation, load)}{columns[0]:>29}{columns[1]:>32}"
+        yield f"{_label(operation, load)}{columns[0]:>30}{columns[1]:>34}"
 
 
-def spread(mean: float | None, sd: float | None) -> str:
-    """`0.812 ± 0.021`."""
+def spread(mean: float | None, sd: float | None, scale: float = 1.0) -> str:
+    """`81.2 ± 2.1`: three digits of the mean, and the spread to the same place."""
     if mean is None:
         return "-"
-    return number(mean) + (f" ± {float(f'{sd:.2g}'):g}" if sd is not None else "")
+    mean *= scale
+    digits = max(0, 2 - math.floor(math.log10(abs(mean)))) if mean else 0
+    return f"{mean:,.{digits}f}" + (f" ± {sd * scale:,.{digits}f}" if sd is not None else "")
 
 
 # ── growth, equal ciphers ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -210,7 +210,6 @@ def _equal_row(figure: str, by_arm: dict[str, StudyFigure]) -> str:
     unit = by_arm["plain"].unit
     both = " → ".join(number(each.ours) if (each := by_arm[arm]).ours is not None else "-" for arm in ARMS)
     cost = by_arm["cost"]
-    digits = decimals_of_width((cost.high - cost.low) * 100) if cost.low is not None and cost.high is not None else 1
-    said = with_interval(cost) if cost.low is not None else f"{signed(((cost.ours or 1) - 1) * 100, digits)} %"
-    label = f"    {figure}, {unit}" if unit.strip("/s") else f"    {figure}"
+    said = ours(cost)
+    label = f"    {figure}" + (f", {unit}" if unit == "µs" else "")
     return f"{label:<28}{both:>24}{said:>28}".rstrip()
