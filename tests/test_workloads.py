@@ -22,7 +22,11 @@ settings.register_profile("repeatable", deadline=None, derandomize=True)
 settings.load_profile("repeatable")
 
 DIALECTS = ("postgresql", "mysql", "sqlite", "firebird")
-SIZED = [name for name in workloads.names() if workloads.get(name).load and name != "bulk-read"]
+SIZED = [
+    name
+    for name in workloads.names()
+    if workloads.get(name).load and name != "bulk-read" and not workloads.get(name).records
+]
 BOUNDS = re.compile(
     r"generate_series\((\d+), (\d+)\)|SELECT (\d+) UNION ALL SELECT n \+ 1 FROM s WHERE n < (\d+)|SELECT (\d+) \+ 1000 \* .*? WHERE n <= (\d+)",
     re.DOTALL,

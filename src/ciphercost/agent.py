@@ -19,6 +19,7 @@ from typing import Any, Self
 
 import msgspec
 
+from ciphercost import hidden
 from ciphercost.errors import AgentError, MissingServer, RunError
 from ciphercost.model import AgentSlice
 from ciphercost.workloads import Program
@@ -171,7 +172,7 @@ class Agent:
                 raise RunError(self._gone())
             self._buffer += data
         line, _, self._buffer = self._buffer.partition(b"\n")
-        return line
+        return hidden.shown(line.decode(errors="replace")).encode() if b"error" in line else line
 
     def _answers_before(self, due: float) -> bool:
         left = due - time.monotonic()
@@ -205,7 +206,12 @@ class Agent:
             self.request({"type": "transaction", "name": f"t{number}", "weight": weight})
             for statement in script.statements:
                 parameters = " ".join(prefix + name for name in statement.parameters)
-                message = {"type": "statement", "transaction": f"t{number}", "sql": statement.sql, "parameters": parameters}
+                message = {
+                    "type": "statement",
+                    "transaction": f"t{number}",
+                    "sql": statement.sql,
+                    "parameters": parameters,
+                }
                 self.request(message | ({"arm": statement.arm} if statement.arm else {}))
 
     def connect(self, arm: str, **fields: object) -> dict[str, Any]:

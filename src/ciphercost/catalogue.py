@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from ciphercost import engines, mechanisms, record, studies, workloads
 from ciphercost.errors import UsageError, nearest
@@ -27,27 +27,36 @@ def engines_table() -> str:
             "none found; `ciphercost install " + name + "`"
         ]
         rows += [(name if n == 0 else "", place) for n, place in enumerate(where)]
-        rows.append(("", f"mechanisms: {', '.join(engine.mechanisms)}"))
+        rows.append(("", f"mechanisms: {', '.join(mechanisms.folded(engine.mechanisms))}"))
     return table(rows)
 
 
 def mechanisms_table() -> str:
-    rows = []
-    for name in mechanisms.names():
-        mechanism = mechanisms.get(name)
-        rows.append((name, f"{mechanism.title}; layer: {mechanism.layer}"))
-        rows.append(
-            (
-                "",
-                f"protects against {mechanism.protects}"
-                if mechanism.layer != "control"
-                else f"protects {mechanism.protects}",
-            )
-        )
+    """A family, which is one mechanism but for its mode or key length, in one row for each of what it protects."""
+    rows: list[tuple[str, str]] = []
+    known = set()
+    for mechanism in map(mechanisms.get, mechanisms.names()):
+        if mechanism.family and (mechanism.family, mechanism.protects) in known:
+            continue
+        known.add((mechanism.family, mechanism.protects))
+        rows.append((mechanism.name, f"{mechanism.title}; layer: {mechanism.layer}"))
+        if mechanism.family:
+            alike = [each for each in map(mechanisms.get, mechanisms.names()) if each.family == mechanism.family]
+            those = [each.name for each in alike if each.protects == mechanism.protects]
+            rows.append(("", f"the same: {', '.join(mechanisms.folded(those))}"))
+            rows += [("", f"{engine} has {modes}") for engine, modes in _modes(those)]
+        rows.append(("", f"protects {mechanisms.protection(mechanism)}"))
         for factor in mechanism.factors:
             values = " | ".join(value or "default" for value in factor.values) or "…"
             rows.append(("", f"--set {factor.name}={values}: {factor.text}"))
     return table(rows)
+
+
+def _modes(names: list[str]) -> Iterator[tuple[str, str]]:
+    """Which of a family's mechanisms each engine has."""
+    for engine in engines.names():
+        if has := [name for name in names if engine in mechanisms.get(name).engines]:
+            yield engine, ", ".join(mechanisms.folded(has))
 
 
 def workloads_table() -> str:

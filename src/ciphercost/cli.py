@@ -101,11 +101,18 @@ OUTPUT = (
     ),
     click.option("--no-progress", is_flag=True, help="Say nothing while it runs."),
 )
+IV_OPTION = click.option(
+    "--iv",
+    type=click.Choice(["random", "fixed"]),
+    help="In columns: an IV of its own for each value, or one for all, as published studies have it. Short for --set iv=…. "
+    "[default: random]",
+)
 MEASURE = (
     click.option("--workload", metavar="W", help="See `ciphercost list workloads`. [default: point-select]"),
     click.option(
         "--set", "factors", multiple=True, metavar="NAME=VALUE", help="A mechanism's factor or a workload's parameter."
     ),
+    IV_OPTION,
     click.option("--clients", type=int, help="Connections. [default: the workload's]"),
     click.option("--rows", type=int, help="Rows of the main table."),
     click.option("--precision", metavar="SHARE", help="Stop once the interval is ± this: 1%."),
@@ -158,6 +165,8 @@ def _cell(target: str, given: dict[str, Any]) -> Any:
         if not equals or not name:
             raise UsageError(f"--set {each}: write NAME=VALUE, e.g. --set version=1.2")
         factors[name] = value
+    if given.get("iv"):
+        factors |= _iv(mechanism, given["iv"], factors)
     if given["pooled"] and given["workload"] == "connect":
         raise UsageError("workload connect opens a connection for each operation: leave --pooled out")
     if given["sql"] and given["workload"]:
@@ -191,6 +200,19 @@ def _cell(target: str, given: dict[str, Any]) -> Any:
         mtu=given["mtu"] or 0,
         cache=given["cache"] or "warm",
     )
+
+
+def _iv(mechanism: str, value: str, factors: dict[str, str]) -> dict[str, str]:
+    """The factor that --iv is short for. Raises UsageError where the mechanism has none."""
+    from ciphercost import mechanisms
+
+    if "iv" in factors:
+        raise UsageError("--iv and --set iv=… say the same: leave one of them out")
+    made = mechanisms.get(mechanism)
+    if "iv" not in {factor.name for factor in made.factors}:
+        why = "ECB has no IV" if "-ecb-" in mechanism else "it is for modes in columns that have an IV"
+        raise UsageError(f"--iv {value}: {mechanism} has no choice of IV ({why}): leave --iv out")
+    return {"iv": value}
 
 
 BESIDE_A_FILE = ("output", "json_", "no_progress", "print_spec", "targets")
@@ -434,10 +456,11 @@ def calibrate(engine: str, **given: Any) -> None:
 @click.argument("target", metavar="ENGINE:MECHANISM | URL")
 @options(
     click.option("--set", "factors", multiple=True, metavar="NAME=VALUE", help="A factor of the mechanism."),
+    IV_OPTION,
     click.option("--ca", metavar="FILE", help="Certificate authority of that server, PEM."),
     click.option("--bindir", metavar="DIR", help="Binaries of the server to start."),
 )
-def prove(target: str, factors: tuple[str, ...], ca: str | None, bindir: str | None) -> None:
+def prove(target: str, factors: tuple[str, ...], iv: str | None, ca: str | None, bindir: str | None) -> None:
     """Is it encrypted? No load, every witness.
 
     Exit status 0 only if every witness says so.
@@ -463,7 +486,7 @@ def prove(target: str, factors: tuple[str, ...], ca: str | None, bindir: str | N
     )
     url = target if "://" in target else None
     name = examine.target_of_url(target) if url else target
-    cell = _cell(name, {**blank, "factors": factors, "url": url, "ca": ca, "bindir": bindir})
+    cell = _cell(name, {**blank, "factors": factors, "iv": iv, "url": url, "ca": ca, "bindir": bindir})
     proven, text = examine.examine(cell)
     click.echo(text)
     raise click.exceptions.Exit(0 if proven else COST_OF_FAILURE)

@@ -6,7 +6,8 @@ Each arm's canary is a word of its own: both lie in one server's files.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -15,8 +16,8 @@ from ciphercost import patterns, scan
 from ciphercost.agent import Agent
 from ciphercost.engines import Engine
 from ciphercost.errors import AgentError
-from ciphercost.mechanisms._column import BLOCK, PLAIN, Codec, Columns, secret
-from ciphercost.model import ARMS, Arm, Finding
+from ciphercost.mechanisms._column import BLOCK, IV, PLAIN, Codec, Columns, secret
+from ciphercost.model import Arm, Finding
 
 TABLE = "ciphercost_canary"
 LENGTH = 100
@@ -45,7 +46,8 @@ class Secrets(msgspec.Struct, frozen=True):
     @property
     def wrong(self) -> Codec:
         """The same with another key."""
-        other = bytes(each ^ 0x5A for each in self.key)
+        # Nothing tells of the key in what a server says of this one.
+        other = hashlib.sha256(self.key).digest()[: len(self.key)]
         return self.mechanism.codec(self.engine, self.factors, other, self.iv)
 
     def of(self, arm: Arm) -> Codec:
@@ -118,7 +120,10 @@ def server(sight: Sight) -> tuple[bool, str]:
         return True, f"the canary row comes back with its key; with another: {error}"
     if other is not None and bytes.fromhex(other) == wanted.encode():
         return False, "the canary row comes back with another key too"
-    return True, f"the canary row comes back with its key, and other bytes with another; {len(stored) // 2} bytes stored"
+    return (
+        True,
+        f"the canary row comes back with its key, and other bytes with another; {len(stored) // 2} bytes stored",
+    )
 
 
 def disk(sight: Sight) -> tuple[bool, str]:
@@ -141,11 +146,31 @@ def disk(sight: Sight) -> tuple[bool, str]:
 def findings(sight: Sight) -> list[Finding]:
     """What the stored bytes of the encrypted arm give away, each seen and counted. Raises AgentError."""
     codec, texts = sight.secrets.codec, rows(sight.canary, "encrypted")
+    found = written_keys(sight)
     stored = {number: bytes.fromhex(str(sight.ask(codec.hex("word"), number))) for number in texts}
     iv = "iv=random, which stores an IV of its own with each value"
-    found = patterns.findings({number: text.encode() for number, text in texts.items()}, stored, iv)
+    if IV not in sight.secrets.mechanism.factors:
+        iv = f"a mode that has an IV, with {iv}"
+    found += patterns.findings({number: text.encode() for number, text in texts.items()}, stored, iv)
     if not notices(sight, stored[1]):
         found.append(patterns.UNAUTHENTICATED)
+    return found
+
+
+def written_keys(sight: Sight) -> list[Finding]:
+    """Where the key, which stands in every statement, is written down: in the server's files, or in logs that it says it keeps."""
+    secrets = sight.secrets
+    key = secrets.key.hex()
+    if key not in secrets.codec.seal("''", LENGTH):
+        return []
+    found = []
+    if logs := secrets.engine.statement_logs:
+        for what, closes in sight.agent.query(sight.name, logs):
+            text = f"the server writes down {what}: with the key that stands in it"
+            found.append(Finding("key-in-log", "high", text, str(closes)))
+    if hits := scan.search(scan.below(sight.places), key).hits:
+        text = f"the key lies in clear in the server's files: {', '.join(list(hits)[:SHOWN])}"
+        found.append(Finding("key-in-files", "high", text, "what makes the server write statements down"))
     return found
 
 
@@ -163,11 +188,16 @@ def notices(sight: Sight, stored: bytes) -> bool:
     return True
 
 
-def sizes(engine: Engine, agent: Agent, arms: Mapping[Arm, str]) -> dict[str, dict[str, int]]:
-    """Bytes of each arm's tables and indexes as the server counts them. `arms`: the agent's arms, connected to each arm's schema."""
+def sizes(sights: Iterable[Sight]) -> dict[str, dict[str, int]]:
+    """Bytes of each arm's tables and indexes, as the server counts them or its files show them."""
     found: dict[str, dict[str, int]] = {}
-    for arm in ARMS:
-        if engine.sizes and arm in arms:
-            tables, indexes = agent.query(arms[arm], engine.sizes)[0][:2]
-            found[arm] = {"table_bytes": int(tables or 0), "index_bytes": int(indexes or 0)}
+    for sight in sights:
+        engine = sight.secrets.engine
+        if engine.sizes:
+            tables, indexes = (int(each or 0) for each in sight.agent.query(sight.name, engine.sizes)[0][:2])
+        elif sight.places and (counted := engine.stored_bytes(sight.places[0], schema_name(sight.arm))):
+            tables, indexes = counted
+        else:
+            continue
+        found[sight.arm] = {"table_bytes": tables, "index_bytes": indexes}
     return found

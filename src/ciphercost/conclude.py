@@ -310,7 +310,7 @@ def describe_columns(facts: CellFacts, twins: Twins, agent: Agent) -> None:
     sealing = twins.sealing
     facts.encryption |= sealing.mechanism.implementation(sealing.engine, sealing.factors)
     facts.findings = columns.findings(twins.sight("encrypted", agent, "encrypted"))
-    facts.stored = columns.sizes(sealing.engine, agent, {arm: arm for arm in ARMS})
+    facts.stored = columns.sizes(twins.sight(arm, agent, arm) for arm in ARMS)
 
 
 def describe_at_rest(facts: CellFacts, twins: Twins, agent: Agent) -> None:

@@ -6,13 +6,19 @@ import tempfile
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from ciphercost import engines, guard, ordeal, prove, provision, spec
+import msgspec
+
+from ciphercost import columns, engines, guard, mechanisms, ordeal, prove, provision, spec
 from ciphercost.agent import Agent
 from ciphercost.errors import UsageError, nearest
+from ciphercost.mechanisms._column import Columns
 from ciphercost.mechanisms._rest import AtRest
-from ciphercost.model import CellSpec, Proof, Spec
+from ciphercost.model import CellSpec, Finding, Proof, Spec
 from ciphercost.record import new_id
 from ciphercost.reports.terminal import findings_lines, wrap
+
+A_WORKLOAD = "search"
+"""Of those that have secrets. Nothing of it is run."""
 
 
 def schemes() -> dict[str, str]:
@@ -32,6 +38,8 @@ def target_of_url(url: str) -> str:
 
 def examine(cell: CellSpec) -> tuple[bool, str]:
     """(proven, text for people). Raises CiphercostError where the target can't be reached or started."""
+    if isinstance(mechanisms.get(cell.mechanism), Columns):
+        cell = msgspec.structs.replace(cell, workload=A_WORKLOAD)
     spec.check(Spec(cells=[cell], mode="quick", sessions=1))
     run_id = new_id()
     with tempfile.TemporaryDirectory(prefix="ciphercost-prove-") as logs, guard.Guard(run_id) as run_guard:
@@ -46,7 +54,14 @@ def examine(cell: CellSpec) -> tuple[bool, str]:
             twins = bench.twins(1, set(), set())
             proofs, _ = prove.prove(bench.engine, bench.mechanism, twins, agent, 1)
             proven, text = judge([*proofs, *closely.proofs], bench)
-            return proven, "\n".join([text, *findings_lines(closely.findings)])
+            found = in_columns(twins, agent) if twins.sealing and proven else closely.findings
+            return proven, "\n".join([text, *findings_lines(found)])
+
+
+def in_columns(twins: provision.Twins, agent: Agent) -> list[Finding]:
+    """What values that are encrypted give away."""
+    agent.connect("encrypted", **prove.single(twins.connect["encrypted"]))
+    return columns.findings(twins.sight("encrypted", agent, "encrypted"))
 
 
 def judge(proofs: list[Proof], bench: provision.Bench) -> tuple[bool, str]:

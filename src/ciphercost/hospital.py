@@ -1,4 +1,4 @@
-"""hospital: a number and a seed, or the register's own file -> records of hospital beds -> SQL of the workloads `hospital` and `hospital-2024`. Pure but for `read`.
+"""hospital: a number and a seed, or the register's own file -> records of hospital beds -> SQL of `hospital` and `hospital-2024`.
 
 The register is OpenDataSUS' "Registro de Ocupação Hospitalar COVID-19": a line for each hospital and day. Made-up records have its columns,
 and values of its lengths and frequencies; no hospital is meant. As in `people`, nothing but `random()` is drawn from.
@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from ciphercost import macros, script, workloads
-from ciphercost.errors import UsageError, nearest
+from ciphercost.errors import RunError, UsageError, nearest
 from ciphercost.mechanisms._column import PLAIN, Codec
 from ciphercost.owndata import csvfile, dialects
 from ciphercost.owndata.columns import shown
@@ -73,9 +73,19 @@ TABLES: dict[str, dict[str, str]] = {
     "occupancy": {"id": "number"} | {name: name for name in OCCUPANCY},
     "notification": {
         name: name
-        for name in ("source_id", "notified", "cnes", "origin", "user_name", "deleted", "validated", "created", "updated")
+        for name in (
+            "source_id",
+            "notified",
+            "cnes",
+            "origin",
+            "user_name",
+            "deleted",
+            "validated",
+            "created",
+            "updated",
+        )
     }
-    | {name: "number" for name in ("id", "state_id", "municipality_id", "patient_id", "occupancy_id")},
+    | dict.fromkeys(("id", "state_id", "municipality_id", "patient_id", "occupancy_id"), "number"),
 }
 """Table -> column -> the field that is in it; a notification after its parents."""
 WORKLOADS = ("hospital", "hospital-2024")
@@ -129,7 +139,7 @@ ORIGINS = (("parse-api", 0.62), ("portal", 0.88), ("", 1.0))
 """Where a line came from, with the share of lines up to it."""
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 ID_LETTERS = 10
-FIRST_DAY, DAYS = datetime(2021, 1, 1, 3), 365  # noqa: DTZ001 - midnight in Brasília, told in UTC, as all times of the register
+FIRST_DAY, DAYS = datetime(2021, 1, 1, 3), 365
 MEANS = {"suspected_ward": 0.8, "suspected_icu": 0.3, "confirmed_ward": 2.2, "confirmed_icu": 2.6, "hospital_icu": 3.0, "hospital_ward": 9.0} | {
     "suspected_deaths": 0.05, "suspected_discharges": 0.25, "confirmed_deaths": 0.2, "confirmed_discharges": 0.9
 }  # fmt: skip
@@ -207,6 +217,8 @@ HEADERS = {
 """Field -> its column in the register."""
 OTHER = {"state": "estado", "municipality": "municipio"}
 """Where the notification's own place is left blank: the hospital's."""
+FLAGS = ("deleted", "validated")
+_COLUMNS = tuple((field, HEADERS[field], HEADERS[field].lower()) for field in FIELDS[1:])
 MOST_COUNT = 2**31 - 1
 _COUNT = re.compile(r"([+-]?[0-9]+)(?:\.0*)?").fullmatch
 _FLAGS = {"": 0, "false": 0, "0": 0, "true": 1, "1": 1, "falso": 0, "verdadeiro": 1}
@@ -238,36 +250,42 @@ def _places(path: Path, titles: Sequence[str]) -> dict[str, int]:
     wanted = [*HEADERS.values(), *OTHER.values()]
     missing = [name for name in wanted if name.lower() not in at]
     if missing:
-        known = [shown(title) for title in titles if title.strip() and title.strip().lower() not in {name.lower() for name in wanted}]
+        known = [
+            shown(title)
+            for title in titles
+            if title.strip() and title.strip().lower() not in {name.lower() for name in wanted}
+        ]
         like = f"; '{missing[0]}': {nearest(missing[0], known)}" if known and len(missing) < len(wanted) / 2 else ""
         raise UsageError(
             f"--csv {path}, line 1: the register's column{'s' if len(missing) > 1 else ''} {', '.join(missing)} "
-            f"{'are' if len(missing) > 1 else 'is'} missing{like}. It must be OpenDataSUS' \"Registro de Ocupação Hospitalar COVID-19\"; for rows "
+            f'{"are" if len(missing) > 1 else "is"} missing{like}. It must be OpenDataSUS\' "Registro de Ocupação Hospitalar COVID-19"; for rows '
             "of your own use --workload mixed-crud"
         )
     return {name.lower(): at[name.lower()] for name in wanted}
 
 
 def _record(path: Path, line: int, number: int, values: Sequence[str], places: Mapping[str, int]) -> Record:
-    found: dict[str, str | int] = {}
-    for field, title in HEADERS.items():
-        value = values[places[title.lower()]].strip()
+    found: list[str | int] = [number]
+    for field, title, key in _COLUMNS:
+        value = values[places[key]].strip()
+        kept: str | int = value
+        wrong = ""
         if field in LENGTHS:
-            other = OTHER.get(field)
-            if not value and other:
-                value = values[places[other.lower()]].strip()
-            found[field] = value
-            wrong = _text_wrong(field, value)
+            if not value and field in OTHER:
+                kept = value = values[places[OTHER[field]]].strip()
+            if not value or len(value) > LENGTHS[field]:
+                wrong = _text_wrong(field, value)
         elif field in TIMES:
-            found[field], wrong = _time(value)
-        elif field in ("deleted", "validated"):
+            kept, wrong = _time(value)
+        elif field in FLAGS:
             wrong = "" if value.lower() in _FLAGS else f"'{shown(value)}' is neither true nor false"
-            found[field] = _FLAGS.get(value.lower(), 0)
+            kept = _FLAGS.get(value.lower(), 0)
         else:
-            found[field], wrong = _number(value)
+            kept, wrong = _number(value)
         if wrong:
             raise UsageError(f"--csv {path}, line {line}, column '{title}': {wrong}. Mend that line, or leave it out")
-    return Record(number=number, **found)  # type: ignore[arg-type]
+        found.append(kept)
+    return Record(*found)  # type: ignore[arg-type]
 
 
 def _text_wrong(field: str, value: str) -> str:
@@ -278,6 +296,7 @@ def _text_wrong(field: str, value: str) -> str:
     return ""
 
 
+@lru_cache(maxsize=4096)
 def _number(value: str) -> tuple[int, str]:
     """A count; blank is 0, as the register's manual has it; whole numbers may be written 3.0. And what is wrong with it."""
     if not value:
@@ -315,7 +334,17 @@ def _count(path: Path, wanted: int, _: tuple[int, ...]) -> int:
 
 def source(csv: Path | None, rows: int, seed: int) -> Callable[[], Iterator[Record]]:
     """What gives the records of a load, anew each time it is called."""
-    return (lambda: read(csv, rows)) if csv else (lambda: records(rows, seed))
+
+    def found() -> Iterator[Record]:
+        if csv is None:
+            yield from records(rows, seed)
+            return
+        try:
+            yield from read(csv, rows)
+        except UsageError as error:
+            raise RunError(f"it was changed while it was read: {error}") from None
+
+    return found
 
 
 # ── SQL ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -336,7 +365,10 @@ def inserts(found: Iterable[Record], dialect: str, codec: Codec) -> Iterator[str
     while batch := list(islice(each, size)):
         for table, columns in TABLES.items():
             head = f"INSERT INTO {table} ({', '.join(columns)}) VALUES "
-            rows = [f"({', '.join(_value(record, field, dialect, codec) for field in columns.values())})" for record in batch]
+            rows = [
+                f"({', '.join(_value(record, field, dialect, codec) for field in columns.values())})"
+                for record in batch
+            ]
             if dialect == "firebird":
                 # One row a statement there; so a block of them.
                 yield f"EXECUTE BLOCK AS BEGIN {' '.join(f'{head}{row};' for row in rows)} END"
@@ -352,14 +384,15 @@ def _value(record: Record, field: str, dialect: str, codec: Codec) -> str:
 def operation(workload: str, dialect: str, codec: Codec | None, name: str, record: Record | None = None) -> list[str]:
     """The statements of one operation of the study in one arm: of one record for `insert`, of all records for the others.
 
-    Without BEGIN and END, and without what keeps the tables' size in a run. Raises UsageError for a name that isn't there.
+    Without BEGIN and COMMIT, and without what keeps the tables' size in a run. Raises UsageError for a name that isn't there.
     """
     if (name == "insert") != (record is not None):
         raise UsageError(f"{workload}: an insert is of one record, and {', '.join(OPERATIONS[1:])} are of all")
     values: dict[str, int | str] = {each: literal(record, each, dialect) for each in FIELDS} if record else {}
     where = f"workload {workload}, {name}"
     return [
-        macros.expand(script.fill(each, values, where), codec or PLAIN, where) for each in _statements(workload, dialect, name)
+        macros.expand(script.fill(each, values, where), codec or PLAIN, where)
+        for each in _statements(workload, dialect, name)
     ]
 
 
@@ -373,13 +406,15 @@ def _statements(workload: str, dialect: str, name: str) -> tuple[str, ...]:
     text = texts[name].partition(RUN_ONLY)[0]
     text = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("\\"))
     bare = [each.strip().rstrip(";") for each in script.bare(text).split(";\n")]
-    return tuple(each for each in bare if each and each.upper() not in ("BEGIN", "END"))
+    return tuple(each for each in bare if each and each.upper() not in ("BEGIN", "COMMIT"))
 
 
 def tables(workload: str, dialect: str, codec: Codec | None = None) -> list[str]:
     """What makes the workload's tables, without rows, in one arm."""
     found = workloads.get(workload)
-    text = macros.expand(str(found.dialect.get(dialect, {}).get("load", found.load)), codec or PLAIN, f"workload {workload}, load")
+    text = macros.expand(
+        str(found.dialect.get(dialect, {}).get("load", found.load)), codec or PLAIN, f"workload {workload}, load"
+    )
     return [each.strip() for each in text.split(";\n") if each.strip()]
 
 
@@ -406,14 +441,17 @@ def variables(text: str, found: Iterable[Record]) -> list[tuple[script.Variable,
 
     Under load the state is always the one that `delete` takes, so that what is added goes again.
     """
-    drawn = {line.split()[1] for line in text.splitlines() if line.lstrip().startswith("\\set ") and len(line.split()) > 1}
+    drawn = {
+        line.split()[1] for line in text.splitlines() if line.lstrip().startswith("\\set ") and len(line.split()) > 1
+    }
     named = [each for each in FIELDS if each not in drawn and re.search(rf"(?<![:\w]):{each}\b", text)]
     if not named:
         return []
     complete = (each for each in found if all(getattr(each, name) for name in TIMES))
     return [
         tuple(
-            script.Variable(name, "constant", value=CHOSEN if name == "state" else str(getattr(record, name))) for name in named
+            script.Variable(name, "constant", value=CHOSEN if name == "state" else str(getattr(record, name)))
+            for name in named
         )
         for record in islice(complete, SAMPLES)
     ]

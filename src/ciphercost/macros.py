@@ -17,7 +17,8 @@ from ciphercost.mechanisms._column import PLAIN, Codec
 
 # What stands in quotes and comments is left alone.
 _TOKEN = re.compile(
-    r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|/\*.*?\*/|\b(?:sealed|opened|secret|matches)\s*\(|[(),]", re.DOTALL | re.IGNORECASE
+    r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|/\*.*?\*/|\b(?:sealed|opened|secret|matches)\s*\(|[(),]",
+    re.DOTALL | re.IGNORECASE,
 )
 
 

@@ -9,6 +9,8 @@ from itertools import combinations
 from ciphercost.model import Finding
 
 BLOCK = 16
+TOLD = 8
+"""Differing bytes, at the least, by which two texts tell that they share a key stream: one pair of 2^64 does by chance."""
 UNAUTHENTICATED = Finding(
     "unauthenticated",
     "low",
@@ -34,19 +36,25 @@ def equal_values(texts: Mapping[int, bytes], stored: Mapping[int, bytes]) -> int
 def key_stream(texts: Mapping[int, bytes], stored: Mapping[int, bytes]) -> int:
     """The most bytes of two different texts whose difference is that of their stored forms: one key stream was used for both.
 
-    Whoever knows the one text reads that many bytes of the other. Fewer than a block are chance, and 0.
+    Whoever knows the one text reads that many bytes of the other. Fewer than a block are chance, and 0. So are equal beginnings that
+    are stored alike: that is equality, and tells nothing of what differs. Before what is stored an IV may stand.
     """
     most = 0
     for a, b in combinations(texts, 2):
-        if texts[a] == texts[b]:
-            continue
-        same = 0
-        for p, q, c, d in zip(texts[a], texts[b], stored[a], stored[b], strict=False):
-            if p ^ q != c ^ d:
-                break
-            same += 1
-        most = max(most, same if same >= BLOCK else 0)
+        spare = min(len(stored[a]) - len(texts[a]), len(stored[b]) - len(texts[b]))
+        for start in range(max(0, min(spare, BLOCK)) + 1):
+            most = max(most, _shared(texts[a], texts[b], stored[a][start:], stored[b][start:]))
     return most
+
+
+def _shared(a: bytes, b: bytes, stored_a: bytes, stored_b: bytes) -> int:
+    same = told = 0
+    for p, q, c, d in zip(a, b, stored_a, stored_b, strict=False):
+        if p ^ q != c ^ d:
+            break
+        same += 1
+        told += p != q
+    return same if same >= BLOCK and told >= TOLD else 0
 
 
 def findings(texts: Mapping[int, bytes], stored: Mapping[int, bytes], iv: str) -> list[Finding]:
@@ -56,7 +64,7 @@ def findings(texts: Mapping[int, bytes], stored: Mapping[int, bytes], iv: str) -
         text = f"equal blocks of a value are stored as equal blocks ({blocks} of {BLOCK} bytes seen): its pattern shows"
         found.append(Finding("pattern-shows", "high", text, "another mode than ECB"))
     if pairs := equal_values(texts, stored):
-        text = f"equal values are stored as equal bytes ({pairs} pair seen): who reads the table sees which rows agree"
+        text = f"equal values are stored as equal bytes ({pairs} pair{'s' * (pairs != 1)} seen): who reads the table sees which rows agree"
         found.append(Finding("equality-shows", "medium", text, iv))
     if size := key_stream(texts, stored):
         whole = size >= min(len(each) for each in texts.values())

@@ -17,7 +17,19 @@ from typing import TypeVar
 
 import msgspec
 
-from ciphercost import cache, columns, conditions, engines, guard, mechanisms, passwords, schemas, spec, workloads
+from ciphercost import (
+    cache,
+    columns,
+    conditions,
+    engines,
+    guard,
+    hidden,
+    mechanisms,
+    passwords,
+    schemas,
+    spec,
+    workloads,
+)
 from ciphercost.agent import Agent
 from ciphercost.conditions.delay import delayed
 from ciphercost.conditions.link import Link, check_rights, linked
@@ -31,6 +43,8 @@ from ciphercost.scan import canary
 
 SECRET_FIELDS = frozenset({"password", "key"})
 CANARY_TABLE = "ciphercost_canary"
+STATEMENT_SHOWN = 120
+"""Letters of a statement that failed."""
 T = TypeVar("T")
 
 
@@ -344,6 +358,7 @@ class Bench(msgspec.Struct):
         """Fill the template, once for each place, unless another cell has. Raises RunError with the statement that failed."""
         if self.data in self.shared.templates:
             return
+        fill = self.fill_both if self.own_schemas else self.fill
         for place in dict.fromkeys(self._origin(place) for place in self.places):
             template = self.directory / "template" / place
             template.mkdir(parents=True, mode=0o700)
@@ -356,7 +371,6 @@ class Bench(msgspec.Struct):
                     self._first_start(place, volume, self.mechanism.encrypt)
             else:
                 self.engine.initialise(self.installation, template, self.guard)
-            fill = self.fill_both if self.own_schemas else self.fill
             self._first_start(place, volume, lambda look: fill(look.agent, look.arm, look.connect))
         self.shared.templates[self.data] = self.directory / "template"
 
@@ -426,7 +440,9 @@ class Bench(msgspec.Struct):
             try:
                 agent.query("loader", step.sql)
             except AgentError as error:
-                raise RunError(f"loading workload {self.program.name}: {error}, at: {step.where}") from None
+                # A cut-off key would be no whole one, so it is hidden before.
+                where = hidden.shown(step.sql)[:STATEMENT_SHOWN]
+                raise RunError(f"loading workload {self.program.name}: {error}, at: {where}") from None
 
 
 @contextmanager
@@ -457,9 +473,7 @@ def bench(
         conditions.mask()
         if conditions.mask_provable(cell):
             engine.payload(1)
-    sealing = (
-        columns.secrets_of(mechanism, engine, factors, shared.secrets) if isinstance(mechanism, Columns) else None
-    )
+    sealing = columns.secrets_of(mechanism, engine, factors, shared.secrets) if isinstance(mechanism, Columns) else None
     program = spec.program_of(cell, parameters, sealing.codec if sealing else None)
     if not engine.stores or not data:
         program = msgspec.structs.replace(program, load=(), check="", sealed=None)

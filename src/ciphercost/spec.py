@@ -13,7 +13,7 @@ import msgspec
 
 from ciphercost import conditions, engines, mechanisms, owndata, plan, workloads
 from ciphercost.errors import UsageError, nearest
-from ciphercost.mechanisms._column import Codec
+from ciphercost.mechanisms._column import Codec, Columns
 from ciphercost.model import CellSpec, Spec
 
 _SECONDS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
@@ -224,6 +224,8 @@ def _check_cell(cell: CellSpec) -> None:
         raise UsageError(f"rate {cell.rate}: must be above 0")
     if cell.ca and not Path(cell.ca).is_file():
         raise UsageError(f"--ca {cell.ca}: there is no such file")
+    if isinstance(mechanism := mechanisms.get(cell.mechanism), Columns):
+        _check_secrets(cell, mechanism)
     program = program_of(cell, parameters)
     if engine.embedded and (cell.per_request or program.per_request):
         raise UsageError(
@@ -238,6 +240,19 @@ def _check_cell(cell: CellSpec) -> None:
     conditions.check(cell, engine)
     if engine.embedded and (cell.url or cell.bindir):
         raise UsageError(f"{cell.engine} is embedded in the agent: --url and --bindir do not fit")
+
+
+def _check_secrets(cell: CellSpec, mechanism: Columns) -> None:
+    """A mechanism in columns needs values that are secret. Raises UsageError."""
+    if cell.sql:
+        raise UsageError(
+            f"--sql runs on tables as they are, and {mechanism.name} needs them twice, in clear and encrypted: use --workload search"
+        )
+    if not workloads.has_secrets(workload_of(cell)):
+        have = ", ".join(name for name in workloads.names() if workloads.has_secrets(workloads.get(name)))
+        raise UsageError(
+            f"workload {cell.workload} has no secret column, so {mechanism.name} would encrypt nothing: use --workload with one of {have}"
+        )
 
 
 def load(path: Path) -> Spec:

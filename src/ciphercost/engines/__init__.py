@@ -185,6 +185,13 @@ class Engine(ABC):
     sizes: str = ""
     """SQL of one row, in the schema that is asked about: bytes of its tables, bytes of its indexes. Empty: the server counts neither."""
 
+    def stored_bytes(self, directory: Path, name: str) -> tuple[int, int] | None:  # noqa: ARG002
+        """The same two figures, of a schema that `make_schema` made, read from the files of a server of ours. None: not told that way."""
+        return None
+
+    statement_logs: str = ""
+    """SQL of (what, closes): what the server writes down of the statements that it is sent, in words, and the setting that ends it."""
+
     def right_to_make(self, fields: Mapping[str, object]) -> str:  # noqa: ARG002
         """What an administrator writes so that this user may make a schema, for people."""
         return "ask the server's administrator for the right to make schemas"

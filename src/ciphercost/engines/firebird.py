@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, unquote
 
 from ciphercost import sources
-from ciphercost.engines import Engine, Installation, Server, Spill, _network
+from ciphercost.engines import Engine, Installation, Server, Spill, _firebird_pages, _network
 from ciphercost.engines._network import PASSWORD_FILE, StartedServer, own_file, parse_url
 from ciphercost.errors import AgentError, MissingServer, RunError, UsageError, nearest
 from ciphercost.guard import hand_over, scratch_base, server_user
@@ -496,6 +496,9 @@ class Firebird(Engine):
     def in_own_schema(self, name: str) -> dict[str, object]:
         """By an alias: see `_configure`."""
         return {"database": name}
+
+    def stored_bytes(self, directory: Path, name: str) -> tuple[int, int] | None:
+        return _firebird_pages.sizes(directory / f"{name}.fdb")
 
     def _beside(self, agent: Agent, fields: Mapping[str, object], name: str) -> str:
         """The path of a database of ours: in the directory of the user's, which the server alone knows where it has an alias."""

@@ -62,6 +62,15 @@ class Mariadb(Family):
         "ON c.VARIABLE_NAME = 'SSL_CIPHER' AND v.VARIABLE_NAME = 'SSL_VERSION'"
     )
 
+    statement_logs = (
+        "SELECT 'statements that change rows, in its binary log', 'binlog_format = ROW' "
+        "WHERE @@GLOBAL.log_bin AND @@GLOBAL.binlog_format <> 'ROW' "
+        "UNION ALL SELECT 'statements that change rows, beside them in its binary log', 'binlog_annotate_row_events = OFF' "
+        "WHERE @@GLOBAL.log_bin AND @@GLOBAL.binlog_annotate_row_events "
+        "UNION ALL SELECT 'every statement, in its general log', 'general_log = OFF' WHERE @@GLOBAL.general_log "
+        "UNION ALL SELECT 'slow statements, in a log of their own', 'slow_query_log = OFF' WHERE @@GLOBAL.slow_query_log"
+    )
+
     def make(
         self, base: list[str | Path], installation: Installation, directory: Path, password: str, guard: Guard
     ) -> None:

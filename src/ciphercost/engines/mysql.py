@@ -46,6 +46,15 @@ class Mysql(Family):
         "ON c.VARIABLE_NAME = 'Ssl_cipher' AND v.VARIABLE_NAME = 'Ssl_version'"
     )
 
+    statement_logs = (
+        "SELECT 'statements that change rows, in its binary log', 'binlog_format = ROW' "
+        "WHERE @@GLOBAL.log_bin AND @@GLOBAL.binlog_format <> 'ROW' "
+        "UNION ALL SELECT 'statements that change rows, beside them in its binary log', 'binlog_rows_query_log_events = OFF' "
+        "WHERE @@GLOBAL.log_bin AND @@GLOBAL.binlog_rows_query_log_events "
+        "UNION ALL SELECT 'every statement, in its general log', 'general_log = OFF' WHERE @@GLOBAL.general_log "
+        "UNION ALL SELECT 'slow statements, in a log of their own', 'slow_query_log = OFF' WHERE @@GLOBAL.slow_query_log"
+    )
+
     def check_factors(self, mechanism: str, factors: Mapping[str, str], version: str) -> None:  # noqa: ARG002
         group = factors.get("group", "") if mechanism == "tls" else ""
         if group and group not in GROUPS:

@@ -445,6 +445,14 @@ class Postgresql(Engine):
         "WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace"
     )
 
+    statement_logs = (
+        "SELECT 'every statement that fails', 'log_min_error_statement = panic' "
+        "WHERE current_setting('log_min_error_statement') NOT IN ('fatal', 'panic') "
+        "UNION ALL SELECT 'statements', 'log_statement = none' WHERE current_setting('log_statement') IN ('mod', 'all') "
+        "UNION ALL SELECT 'slow statements', 'log_min_duration_statement = -1' "
+        "WHERE current_setting('log_min_duration_statement') <> '-1'"
+    )
+
     def spills(self, word: str) -> tuple[Spill, ...]:
         """A temporary table that outgrows its buffers, and a sort that outgrows its memory, held open by a cursor."""
         rows = f"SELECT '{word}' || i AS word FROM generate_series(1, {SPILT_ROWS}) AS i"

@@ -9,7 +9,7 @@ import functools
 import importlib
 import pkgutil
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -123,3 +123,23 @@ def get(name: str) -> Mechanism:
     if name not in _all():
         raise UsageError(f"unknown mechanism '{name}': {nearest(name, names())}")
     return _all()[name]
+
+
+def folded(names: Sequence[str]) -> list[str]:
+    """Names as people read them: those of a family as one, `aes-{cbc,ecb}-{128,256}`. Pure; of names that exist."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        own = get(name).family
+        found.setdefault(own or name, []).append(name)
+    return [_fold(those) for those in found.values()]
+
+
+def _fold(those: list[str]) -> str:
+    parts = [name.split("-") for name in those]
+    words = [list(dict.fromkeys(each)) for each in zip(*parts, strict=True)]
+    return "-".join(each[0] if len(each) == 1 else f"{{{','.join(each)}}}" for each in words)
+
+
+def protection(mechanism: Mechanism) -> str:
+    """What it protects: in columns values are named, elsewhere those whom it is against. Pure."""
+    return mechanism.protects if mechanism.layer in ("column", "control") else f"against {mechanism.protects}"

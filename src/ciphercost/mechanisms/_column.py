@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ciphercost import guard
+from ciphercost import guard, hidden
 from ciphercost.mechanisms import Factor, Mechanism
 from ciphercost.model import Arm, Witness
 
@@ -81,7 +81,10 @@ class Columns(Mechanism):
         return engine.in_clear()
 
     def prepare(self, engine: Engine, factors: Mapping[str, str]) -> tuple[str, ...]:  # noqa: ARG002
-        """Statements that an arm's schema needs once, before anything is made in it; run in both arms, so that they differ in nothing."""
+        """Statements that an arm's schema needs once, before anything is made in it; run in both arms, so that they differ in nothing.
+
+        No key belongs in them: the server would keep it.
+        """
         return ()
 
     @abstractmethod
@@ -98,10 +101,12 @@ class Columns(Mechanism):
 
 
 def secret(directory: Path, name: str, size: int) -> bytes:
-    """Random bytes made for the run, kept in a file below its secrets (0600), the same for each that asks."""
+    """Random bytes made for the run, kept in a file below its secrets (0600), the same for each that asks. No message of ours shows them."""
     path = directory / f"column-{name}-{size}"
     if not path.exists():
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(os.urandom(size))
         guard.hand_over(path)
-    return path.read_bytes()
+    made = path.read_bytes()
+    hidden.hide(made)
+    return made

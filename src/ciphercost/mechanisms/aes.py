@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ciphercost.engines import Engine
 from ciphercost.errors import UsageError
+from ciphercost.mechanisms import _firebird
 from ciphercost.mechanisms._column import BLOCK, IV, Codec, Columns
 from ciphercost.model import Arm
 
@@ -20,8 +21,10 @@ BITS = (128, 192, 256)
 CHAINED = ("cbc", "cfb", "cfb1", "cfb8", "cfb128")
 """Modes in which a random first block under a zero IV is a random IV for what follows; in the others the IV makes the key stream."""
 PROTECTS = {
-    "ecb": "values in tables, logs and backups, from those without the key: but equal blocks look equal, and nothing shows a change",
-    "": "values in tables, logs and backups, from those without the key, which every statement brings along: nothing shows a change",
+    "ecb": "what differs between values in tables, indexes and backups, from those without the key: equal ones, and equal blocks, show; "
+    "not from who sees the statements, which bring the key along; a change goes unnoticed",
+    "": "values in tables, indexes and backups, from those without the key; not from who sees the statements, which bring the key along; "
+    "a change goes unnoticed",
 }
 
 
@@ -52,7 +55,10 @@ class Aes(Columns):
         return fields
 
     def prepare(self, engine: Engine, factors: Mapping[str, str]) -> tuple[str, ...]:
-        return ()  # replaced
+        own_iv = factors.get("iv") == "random" and self.mode not in CHAINED
+        return (
+            (_firebird.sealed(f"AES MODE {self.mode.upper()}", BLOCK),) if engine.name == "firebird" and own_iv else ()
+        )
 
     def check_version(self, engine: Engine, version: str) -> None:
         if engine.name == "mariadb" and self.mode != "ecb" and version and _number(version) < (11, 2):
@@ -60,7 +66,9 @@ class Aes(Columns):
                 f"mariadb {version} has no {self.mode.upper()}: before 11.2 AES_ENCRYPT has ECB alone. Use mariadb@11.8, or aes-ecb-128"
             )
         if engine.name == "mariadb" and self.bits != 128 and version and _number(version) < (11, 2):
-            raise UsageError(f"mariadb {version} has 128-bit keys alone in a statement: use mariadb@11.8, or aes-ecb-128")
+            raise UsageError(
+                f"mariadb {version} has 128-bit keys alone in a statement: use mariadb@11.8, or aes-ecb-128"
+            )
 
 
 def _number(version: str) -> tuple[int, int]:
@@ -135,7 +143,7 @@ class _MariaDb(_MySql):
 
 
 class _Firebird(_Spelled):
-    """ENCRYPT(… USING AES MODE m KEY k IV i); ECB and CBC want whole blocks, and pad nothing."""
+    """ENCRYPT(… USING AES MODE m KEY k IV i); ECB and CBC want whole blocks, and pad nothing: there `value` is evaluated twice."""
 
     def column(self, length: int) -> str:
         return f"varchar({self.stored(length)}) character set octets"
@@ -148,7 +156,7 @@ class _Firebird(_Spelled):
 
     def _padded(self, value: str, length: int) -> str:
         """Octets; where whole blocks are wanted, zeros behind them: a text has none."""
-        octets = f"CAST(CAST({value} AS VARCHAR({length})) AS VARCHAR({4 * length}) CHARACTER SET OCTETS)"
+        octets = _firebird.octets(value, length)
         if self.mode not in ("ecb", "cbc"):
             return octets
         size = f"((OCTET_LENGTH(CAST({value} AS VARCHAR({length}))) / {BLOCK} + 1) * {BLOCK})"
@@ -160,14 +168,16 @@ class _Firebird(_Spelled):
             return self._call("ENCRYPT", text, f"x'{self.fixed.hex()}'")
         if self.mode in CHAINED:
             return self._call("ENCRYPT", f"GEN_UUID() || {text}", f"x'{bytes(BLOCK).hex()}'")
-        return f"SEALED({text})"
+        return _firebird.call(text, self.key, length)
 
     def open(self, column: str, length: int) -> str:
         return f"CAST({self._bytes(column)} AS VARCHAR({length}) CHARACTER SET UTF8)"
 
     def _bytes(self, column: str) -> str:
         if self.random:
-            text = self._call("DECRYPT", f"SUBSTRING({column} FROM {BLOCK + 1})", f"SUBSTRING({column} FROM 1 FOR {BLOCK})")
+            text = self._call(
+                "DECRYPT", f"SUBSTRING({column} FROM {BLOCK + 1})", f"SUBSTRING({column} FROM 1 FOR {BLOCK})"
+            )
         else:
             text = self._call("DECRYPT", column, f"x'{self.fixed.hex()}'")
         return f"TRIM(TRAILING x'00' FROM {text})" if self.mode in ("ecb", "cbc") else text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from ciphercost.engines import Engine
 from ciphercost.errors import UsageError
@@ -36,6 +37,9 @@ class PgCrypto(Columns):
                 f"Use postgresql@{CFB_SINCE}, or pgcrypto-cbc-{self.key_bytes * 8}"
             )
 
+    def server_settings(self, engine: Engine, factors: Mapping[str, str], secrets: Path) -> dict[str, str]:  # noqa: ARG002
+        return LOG_NO_STATEMENT
+
     def prepare(self, engine: Engine, factors: Mapping[str, str]) -> tuple[str, ...]:  # noqa: ARG002
         return (EXTENSION,)
 
@@ -43,6 +47,8 @@ class PgCrypto(Columns):
         return _Spelled(CIPHERS[self.mode], key, iv, has_iv=self.mode != "ecb", random=factors.get("iv") == "random")
 
 
+LOG_NO_STATEMENT = {"log_min_error_statement": "panic"}
+"""Or a statement that fails, as the witness's with another key does, would stand in the log with its key."""
 EXTENSION = "CREATE EXTENSION IF NOT EXISTS pgcrypto SCHEMA public"
 """In `public`, where unqualified names are not looked up: so it is named wherever it is used."""
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from ciphercost.engines import Engine
 from ciphercost.errors import UsageError
 from ciphercost.mechanisms import Factor
 from ciphercost.mechanisms._column import Codec, Columns
-from ciphercost.mechanisms.pgcrypto import EXTENSION
+from ciphercost.mechanisms.pgcrypto import EXTENSION, LOG_NO_STATEMENT
 
 KDF = {"iterated": "3", "salted": "1", "simple": "0"}
 """OpenPGP's string-to-key specifiers (RFC 4880, 3.7.1), by pgcrypto's `s2k-mode`."""
@@ -22,11 +23,18 @@ class PgpSym(Columns):
     family = ""
     engines = ("postgresql",)
     key_bytes = 32
-    protects = "values in tables, logs and backups, from those without the passphrase; a change is found out (OpenPGP's MDC)"
+    protects = (
+        "values in tables, indexes and backups, from those without the passphrase; not from who sees the statements, which bring it "
+        "along; a change is found out (OpenPGP's MDC)"
+    )
     factors = (
         Factor("cipher", ("aes256", "aes192", "aes128"), "the message's cipher"),
         Factor("kdf", tuple(KDF), "how the key comes from the passphrase, for each value anew (pgcrypto's s2k-mode)"),
-        Factor("kdf_iter", (), "iterated: bytes that are hashed, 1024 to 65011712 (s2k-count); empty: pgcrypto draws it, 65536 to 253952"),
+        Factor(
+            "kdf_iter",
+            (),
+            "iterated: bytes that are hashed, 1024 to 65011712 (s2k-count); empty: pgcrypto draws it, 65536 to 253952",
+        ),
         Factor("mdc", ("on", "off"), "whether a change of a message is found out"),
     )
 
@@ -38,6 +46,9 @@ class PgpSym(Columns):
         if count and not (count.isdigit() and ITERATIONS[0] <= int(count) <= ITERATIONS[1]):
             raise UsageError(f"pgp-sym: kdf_iter '{count}': write a number from {ITERATIONS[0]} to {ITERATIONS[1]}")
         return filled
+
+    def server_settings(self, engine: Engine, factors: Mapping[str, str], secrets: Path) -> dict[str, str]:  # noqa: ARG002
+        return LOG_NO_STATEMENT
 
     def prepare(self, engine: Engine, factors: Mapping[str, str]) -> tuple[str, ...]:  # noqa: ARG002
         return (EXTENSION,)
@@ -51,7 +62,11 @@ class PgpSym(Columns):
         return _Message(key.hex(), options)
 
     def implementation(self, engine: Engine, factors: Mapping[str, str]) -> dict[str, str]:
-        return {**super().implementation(engine, factors), "cipher": f"{factors['cipher'].upper()} CFB (OpenPGP)", "kdf": factors["kdf"]}
+        return {
+            **super().implementation(engine, factors),
+            "cipher": f"{factors['cipher'].upper()} CFB (OpenPGP)",
+            "kdf": factors["kdf"],
+        }
 
 
 class _Message(Codec):

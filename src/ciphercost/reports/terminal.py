@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from ciphercost import conditions, engines
+from ciphercost import conditions, engines, mechanisms
 from ciphercost.model import ARMS, Cell, Estimate, Finding, Part, Result, Severity
 
 WIDTH = 80
@@ -41,6 +41,8 @@ def render(result: Result) -> str:
         blocks.append(block(together[0]) if len(together) == 1 else table(together))
     if result.parts:
         blocks.append("\n".join(parts(result)))
+    if protections := protected(result.cells):
+        blocks.append("\n".join(protections))
     if result.study is not None:
         from ciphercost import studies
 
@@ -156,11 +158,76 @@ def _lines(cell: Cell) -> Iterator[str]:
     yield from wrap(f"verdict: {verdict(cell)}", "  ", "           ")
     yield from wrap(proof_line(cell), "  ", "          ")
     yield from storage(cell)
+    for what, words, both in stored(cell):
+        yield f"  {f'stored bytes, {what}':<25}{words:>14}  {'':<17} {both}"
     if "rotation_s" in cell.key_life:
         yield f"  a new key for the encrypted data: {number(cell.key_life['rotation_s'])} s"
     yield from findings_lines(cell.findings)
     for warning in cell.warnings:
         yield from wrap(f"! {warning.text}", "  ", "    ")
+
+
+def stored(cell: Cell) -> Iterator[tuple[str, str, str]]:
+    """Of tables and indexes: (`tables`, `49.3 % more`, `164 → 246 KB`), where the server counts them."""
+    for key, what in (("table_bytes", "tables"), ("index_bytes", "indexes")):
+        plain, encrypted = (cell.stored.get(arm, {}).get(key, 0) for arm in ARMS)
+        if plain and encrypted:
+            both = f"{number(plain / 1e3)} → {number(encrypted / 1e3)} KB"
+            yield what, growth(encrypted / plain), both
+
+
+def growth(ratio: float) -> str:
+    """`49.3 % more` or `3.2 times`, of something counted and not estimated."""
+    if ratio == 1:
+        return "no more"
+    return f"{ratio:.3g} times" if ratio >= 3 else f"{abs(ratio - 1) * 100:.1f} % {'more' if ratio > 1 else 'fewer'}"
+
+
+NAME_WIDTH, COST_WIDTH, PROTECTS_WIDTH = 20, 24, 32
+
+
+def protected(cells: list[Cell]) -> list[str]:
+    """What it costs and what it protects side by side, where a run compares mechanisms; nothing where it doesn't."""
+    shown = [cell for cell in cells if cell.overhead and cell.layer != "control"]
+    if len({(cell.engine, cell.mechanism, cell.factors.get("iv")) for cell in shown}) < 2:
+        return []
+    lines = [_row("", "what it costs", "what it protects")]
+    for cell in shown:
+        iv = f"iv={cell.factors['iv']}" if cell.layer == "column" and "iv" in cell.factors else ""
+        names = [f"{cell.engine} {cell.version}", cell.mechanism, cell.workload, iv, cell.variant]
+        columns = [
+            [line for name in names if name for line in textwrap.wrap(name, NAME_WIDTH)],
+            [line for cost in costs(cell) for line in textwrap.wrap(cost, COST_WIDTH, subsequent_indent="  ")],
+            [line for text in protects(cell) for line in textwrap.wrap(text, PROTECTS_WIDTH, subsequent_indent="  ")],
+        ]
+        lines += [_row(*line) for line in itertools.zip_longest(*columns, fillvalue="")]
+    return lines
+
+
+def _row(name: str, cost: str, protection: str) -> str:
+    return f"  {name:<{NAME_WIDTH}} {cost:<{COST_WIDTH}} {protection}".rstrip()
+
+
+def costs(cell: Cell) -> Iterator[str]:
+    """The dearest figures of a cell, in words."""
+    for key, what, more, less in (
+        ("throughput", "operations/s", "more", "fewer"),
+        ("server_cpu_per_op", "server CPU/op", "more", "less"),
+        ("client_cpu_per_op", "client CPU/op", "more", "less"),
+        ("latency_p50", "latency p50", "longer", "shorter"),
+    ):
+        if key in cell.overhead and not (key == "latency_p50" and "throughput" in cell.overhead):
+            yield f"{worded(cell.overhead[key], more, less)} {what}"
+    for what, words, _ in stored(cell):
+        yield f"{words} stored, {what}"
+
+
+def protects(cell: Cell) -> Iterator[str]:
+    """What the mechanism protects, and what was seen to be open all the same, by severity."""
+    if cell.mechanism in mechanisms.names():
+        yield mechanisms.protection(mechanisms.get(cell.mechanism))
+    for each in by_severity(cell.findings):
+        yield f"open, {each.severity}: {each.code}"
 
 
 STORAGE: tuple[tuple[str, str], ...] = (
@@ -187,11 +254,15 @@ def storage(cell: Cell) -> Iterator[str]:
         yield f"  {label:<25}{words:>14}  {interval(estimate):<17} {' → '.join(map(number, both))} {unit}"
 
 
+def by_severity(findings: Iterable[Finding]) -> list[Finding]:
+    return sorted(findings, key=lambda one: SEVERITIES.index(one.severity))
+
+
 def findings_lines(findings: list[Finding]) -> Iterator[str]:
     """What the encryption leaves open, the worst first, each with what closes it."""
     if findings:
         yield "  what it leaves open"
-    for each in sorted(findings, key=lambda one: SEVERITIES.index(one.severity)):
+    for each in by_severity(findings):
         closes = f" Closed by: {each.closes}." if each.closes else ""
         yield from wrap(f"{each.severity}: {each.text}.{closes}", "    ", "      ")
 

@@ -65,6 +65,8 @@ class Workload(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     derived: dict[str, str] = {}
     dialect: dict[str, dict[str, Any]] = {}
     name: str = ""
+    own_sql: bool = False
+    """The user's statements: a function of theirs may be called as one of our macros is."""
 
 
 class Step(NamedTuple):
@@ -170,7 +172,15 @@ def from_sql(path: Path) -> Workload:
         measures="the user's own statements",
         transaction=[Transaction(path.name, text)],
         name=path.name,
+        own_sql=True,
     )
+
+
+def has_secrets(workload: Workload) -> bool:
+    """Whether any of its SQL says that a value is secret (`macros`). Pure."""
+    texts = [workload.load, workload.check, *(each.script for each in workload.transaction)]
+    texts += [str(text) for own in workload.dialect.values() for text in own.values()]
+    return any(macros.used(text) for text in texts)
 
 
 def size(text: str | int, where: str) -> int:
@@ -214,24 +224,30 @@ def prepare(
             )
     if csv:
         # All of the file, where nobody says how much of it.
-        parameters["rows"] = hospital.count(csv, parameters["rows"] if rows or "rows" in given else 0)
+        parameters["rows"] = hospital.count(csv, int(parameters["rows"]) if rows or "rows" in given else 0)
     for name, expression in workload.derived.items():
         if name == "rows" and rows and name not in workload.parameters:
             parameters[name] = rows
             continue
         parameters[name] = script.evaluate(expression, parameters, f"{where}, derived {name}")
     own = workload.dialect.get(dialect, {})
-    made_up: Callable[[Codec], Iterable[str]] = _none
-    found: Callable[[], Iterator[hospital.Record]] = _none
-    if workload.people:
-        batch = int(own.get("batch", PEOPLE_BATCH))
-        made_up = lambda _: people.inserts(workload.people, int(parameters["rows"]), int(parameters["data_seed"]), batch)  # noqa: E731
-    elif workload.records:
-        found = hospital.source(csv, int(parameters["rows"]), int(parameters["data_seed"]))
-        made_up = lambda of: hospital.inserts(found(), dialect, of)  # noqa: E731
+    found = (
+        hospital.source(csv, int(parameters["rows"]), int(parameters.get("data_seed", 0)))
+        if workload.records
+        else _none
+    )
+
+    def made_up(of: Codec) -> Iterator[str]:
+        if workload.people:
+            batch = int(own.get("batch", PEOPLE_BATCH))
+            yield from people.inserts(workload.people, int(parameters["rows"]), int(parameters["data_seed"]), batch)
+        yield from hospital.inserts(found(), dialect, of)
 
     def parsed(each: Transaction) -> Iterator[tuple[str, int, script.Script]]:
         text, here = str(own.get(each.name, each.script)), f"{where}, {each.name}"
+        if workload.own_sql:
+            yield each.name, each.weight, script.parse(text, parameters, here)
+            return
         sets = hospital.variables(text, found()) if workload.records else []
         # As many scripts as there are sets stand for one transaction: the others weigh so many times more.
         unit = hospital.SAMPLES if workload.records else 1
@@ -239,7 +255,8 @@ def prepare(
             weight = each.weight * unit // max(1, len(sets))
             plain = script.parse(macros.expand(text, where=here), parameters, here, variables)
             if codec:
-                plain = script.by_arm(plain, script.parse(macros.expand(text, codec, here), parameters, here, variables))
+                sealed = script.parse(macros.expand(text, codec, here), parameters, here, variables)
+                plain = script.by_arm(plain, sealed)
             yield each.name, weight, plain
 
     def tables(of: Codec) -> Tables:
@@ -268,5 +285,5 @@ def prepare(
     )
 
 
-def _none(*_: object) -> Iterator[Any]:
+def _none() -> Iterator[Any]:
     return iter(())

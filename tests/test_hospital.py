@@ -1,0 +1,546 @@
+"""hospital: records as the register has them, its own file or what is wrong with it; and four operations that do what they say, on real servers."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+import re
+import tracemalloc
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ciphercost import columns, engines, guard, hospital, macros, mechanisms, record, workloads
+from ciphercost.agent import Agent
+from ciphercost.engines import Engine
+from ciphercost.errors import RunError, UsageError
+from ciphercost.hospital import CHOSEN, FIELDS, LENGTHS, OPERATIONS, TABLES, TEXTS, WORKLOADS, Record
+from ciphercost.mechanisms._column import PLAIN, Codec, Columns
+from ciphercost.model import ARMS, Arm
+from conftest import RequireServer
+from test_real import SHORT, ciphercost, result_of
+
+DIALECTS = ("postgresql", "mysql", "firebird", "sqlite")
+SOME = list(hospital.records(3000, 1))
+
+
+def file_of(found: list[Record]) -> list[list[str]]:
+    """The register's lines of these records, the unnamed index in front."""
+
+    def shown(each: Record, field: str) -> str:
+        value = getattr(each, field)
+        if field in hospital.TIMES:
+            return f"{value.replace(' ', 'T')}Z" if value else ""
+        if field in hospital.FLAGS:
+            return str(bool(value))
+        # As the register's exports have it: numbers with a point, and a blank for none.
+        return f"{value}.0" if isinstance(value, int) and value else str(value) if value else ""
+
+    head = ["", *hospital.HEADERS.values(), *hospital.OTHER.values()]
+    return [head] + [
+        [str(each.number - 1), *(shown(each, field) for field in hospital.HEADERS), each.state, each.municipality]
+        for each in found
+    ]
+
+
+def write(path: Path, rows: list[list[str]], delimiter: str = ",") -> Path:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file, delimiter=delimiter).writerows(rows)
+    return path
+
+
+# ── made-up records ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_records_are_the_same_for_a_seed_and_a_shorter_list_begins_a_longer_one() -> None:
+    assert list(hospital.records(50, 1)) == SOME[:50]
+    assert next(hospital.records(1, 2)) != SOME[0]
+    # Pinned: what a study encrypts must not change with a version.
+    assert (SOME[0].source_id, SOME[0].state, SOME[0].municipality) == ("I0vPebowFB", "Espírito Santo", "Vila Velha")
+
+
+def test_records_look_like_the_registers() -> None:
+    assert all(re.fullmatch(r"\d{7}", each.cnes) for each in SOME)
+    assert len({each.source_id for each in SOME}) == len(SOME)
+    times = r"2021|2022-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}"
+    assert all(re.match(times, getattr(each, name)) for each in SOME for name in hospital.TIMES)
+    assert any(not each.created.endswith(".000") for each in SOME)
+    assert all(each.notified <= each.created <= each.updated for each in SOME)
+    states = Counter(each.state for each in SOME)
+    assert len(states) == 27
+    assert states.most_common(1)[0][0] == "São Paulo"
+    assert 0 < sum(not each.origin for each in SOME) < 600
+    assert 0 < sum(not each.user_name for each in SOME) < 600
+    assert any("'" in each.municipality for each in SOME)
+    assert any(not each.municipality.isascii() for each in SOME)
+    assert all(each.covid_icu == each.suspected_icu + each.confirmed_icu for each in SOME)
+    deaths = [each.confirmed_deaths for each in SOME]
+    assert sum(not each for each in deaths) > len(SOME) / 2
+    assert max(each.hospital_ward for each in SOME) > 20
+    for field, most in LENGTHS.items():
+        assert max(len(getattr(each, field)) for each in SOME) <= most
+
+
+# ── the register's file ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_registers_file_gives_its_records(tmp_path: Path) -> None:
+    path = write(tmp_path / "register.csv", file_of(SOME[:200]))
+    assert list(hospital.read(path)) == SOME[:200]
+    assert list(hospital.read(path, 7)) == SOME[:7]
+    assert hospital.count(path) == 200
+
+
+def test_case_and_order_of_the_columns_are_free_and_others_are_passed_over(tmp_path: Path) -> None:
+    rows = file_of(SOME[:5])
+    turned = [[*reversed(each), "more"] for each in rows]
+    turned[0] = [*(title.upper() for title in turned[0][:-1]), "ocupacaoNova"]
+    assert list(hospital.read(write(tmp_path / "turned.csv", turned, ";"))) == SOME[:5]
+
+
+def changed(column: str, value: str) -> Record:
+    """What the file gives for its first line with another value in a column."""
+    rows = file_of(SOME[:1])
+    rows[1][rows[0].index(column)] = value
+    path = Path("changed.csv")
+    return next(hospital.read(write(path, rows)))
+
+
+def test_what_the_register_leaves_blank_is_taken_as_its_manual_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert changed("ocupacaoCovidUti", "").covid_icu == 0
+    assert changed("ocupacaoCovidUti", "-2.0").covid_icu == -2
+    assert changed("excluido", "").deleted == 0
+    assert changed("_updated_at", "").updated == ""
+    assert changed("dataNotificacao", "2020-08-23").notified == "2020-08-23 00:00:00.000"
+    assert changed("dataNotificacao", "2020-08-23T01:00:00+03:00").notified == "2020-08-22 22:00:00.000"
+    assert changed("estadoNotificacao", "").state == SOME[0].state  # the hospital's
+    assert changed("municipio", "").municipality == SOME[0].municipality
+
+
+def without(column: str) -> Callable[[list[list[str]]], list[list[str]]]:
+    def cut(rows: list[list[str]]) -> list[list[str]]:
+        at = rows[0].index(column)
+        return [each[:at] + each[at + 1 :] for each in rows]
+
+    return cut
+
+
+def put(line: int, **values: str) -> Callable[[list[list[str]]], list[list[str]]]:
+    def put_in(rows: list[list[str]]) -> list[list[str]]:
+        for column, value in values.items():
+            rows[line - 1][rows[0].index(column)] = value
+        return rows
+
+    return put_in
+
+
+WRONG: dict[str, tuple[Callable[[list[list[str]]], list[list[str]]], str]] = {
+    "a column is missing": (without("ocupacaoCovidUti"), "line 1: the register's column ocupacaoCovidUti is missing"),
+    "it is another file": (lambda _: [["a", "b"], ["1", "2"]], "line 1: the register's columns _id,"),
+    "no state": (put(3, estadoNotificacao="", estado=""), "line 3, column 'estadoNotificacao': the state's name is empty"),
+    "no town": (put(3, municipioNotificacao=" ", municipio=""), "line 3, column 'municipioNotificacao': the municipality's"),
+    "a count in words": (put(4, saidaSuspeitaAltas="two"), "line 4, column 'saidaSuspeitaAltas': 'two' is not a whole number"),
+    "half a bed": (put(2, ocupacaoCovidCli="1.5"), "line 2, column 'ocupacaoCovidCli': '1.5' is not a whole number"),
+    "too many beds": (put(2, ocupacaoCovidCli="9" * 10), "more than a server's integer holds"),
+    "no date": (put(2, dataNotificacao="2021-02-30T03:00:00.000Z"), "line 2, column 'dataNotificacao': '2021-02-30T03"),
+    "no flag": (put(2, excluido="maybe"), "line 2, column 'excluido': 'maybe' is neither true nor false"),
+    "a long name": (put(2, estadoNotificacao="x" * 41), "has 41 letters, and the register's have 40 at most"),
+    "only the names": (lambda rows: rows[:1], "holds no records"),
+    "too few": (lambda rows: rows, "holds 9 records, and 8,000 are asked for: write --rows 9"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_with_it_is_said_with_its_place(tmp_path: Path, name: str) -> None:
+    change, words = WRONG[name]
+    path = write(tmp_path / "wrong.csv", change(file_of(SOME[:9])))
+    with pytest.raises(UsageError, match=re.escape(words)) as caught:
+        hospital.count(path, 8000 if name == "too few" else 0)
+    assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (("--rows", "8000"), "holds 500 records, and 8,000 are asked for"),
+        (("--set", "rows=8000"), "holds 500 records, and 8,000 are asked for"),
+        (("--set", "data_seed=3"), "'data_seed' is neither a factor"),
+        (("--workload", "search"), "has tables of its own"),
+    ],
+)
+def test_too_few_records_are_refused_before_anything_is_started(
+    tmp_path: Path, argv: tuple[str, ...], words: str
+) -> None:
+    write(tmp_path / "register.csv", file_of(SOME[:500]))
+    argv = ("run", "postgresql:pgcrypto-cbc-256", "--csv", "register.csv", "--workload", "hospital", *argv, *SHORT)
+    done = ciphercost(*argv, cwd=tmp_path)
+    assert (done.returncode, words in done.stderr) == (2, True), done.stdout + done.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+def test_latin_1_is_refused_with_its_line(tmp_path: Path) -> None:
+    path = write(tmp_path / "register.csv", file_of(SOME[:9]))
+    path.write_bytes(path.read_text().encode("latin-1"))
+    done = ciphercost(
+        "run", "mariadb:aes-cbc-256", "--csv", "register.csv", "--workload", "hospital-2024", *SHORT, cwd=tmp_path
+    )
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert re.search(r"register.csv, line \d+: byte \d+ is not UTF-8", done.stderr), done.stderr
+
+
+def test_a_file_is_never_held(tmp_path: Path) -> None:
+    rows = file_of(SOME)
+    path = write(tmp_path / "long.csv", [rows[0], *itertools.chain.from_iterable(itertools.repeat(rows[1:], 4))])
+    made = workloads.prepare(workloads.get("hospital"), "postgresql", {}, csv=path)
+    assert made.parameters == {"rows": 12_000, "next": 12_001, "csv": "long.csv", "data_seed": 1}
+    tracemalloc.start()
+    try:
+        length = sum(len(step.sql) for step in made.load)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert length > 3_000_000
+    assert peak < 2_000_000
+
+
+def test_a_file_that_shrinks_while_it_is_loaded_is_an_error_of_the_run(tmp_path: Path) -> None:
+    path = write(tmp_path / "register.csv", file_of(SOME[:20]))
+    made = workloads.prepare(workloads.get("hospital"), "postgresql", {}, 20, csv=path)
+    write(path, file_of(SOME[:10]))
+    with pytest.raises(RunError, match="changed while it was read"):
+        list(made.load)
+
+
+# ── the workloads as text ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_files_and_module_agree_on_tables_columns_and_lengths(name: str, dialect: str) -> None:
+    made = dict(
+        re.findall(r"^CREATE TABLE (\w+) \((.*)\)$", "\n".join(hospital.tables(name, dialect, Marked())), re.MULTILINE)
+    )
+    assert list(made) == list(TABLES)
+    for table, fields in TABLES.items():
+        for column, field in fields.items():
+            kind = f"<{LENGTHS[field]}>" if field in LENGTHS else r"\w"
+            assert re.search(rf"(^|, ){column} {kind}", made[table]), (table, column)
+    inserted = " ".join(hospital.operation(name, dialect, Marked(), "insert", SOME[0]))
+    for field, length in LENGTHS.items():
+        assert f"<{hospital.literal(SOME[0], field, dialect)}, {length}>" in inserted, field
+    selected = " ".join(hospital.operation(name, dialect, Marked(), "select"))
+    assert sorted(int(each) for each in re.findall(r"<\w+\.\w+, (\d+)>", selected)) == sorted(LENGTHS.values())
+
+
+class Marked(Codec):
+    def column(self, length: int) -> str:
+        return f"<{length}>"
+
+    def seal(self, value: str, length: int) -> str:
+        return f"<{value}, {length}>"
+
+    def open(self, column: str, length: int) -> str:
+        return f"<{column}, {length}>"
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_an_operation_of_the_study_has_neither_variables_nor_what_keeps_the_size(name: str, dialect: str) -> None:
+    for each in OPERATIONS:
+        found = hospital.operation(name, dialect, None, each, SOME[0] if each == "insert" else None)
+        assert found
+        for sql in found:
+            assert not re.search(r"(?<!:):[a-z]|\$\d|\\set|only in a run", sql), sql
+            assert sql.split()[0].upper() in ("INSERT", "SELECT", "UPDATE", "DELETE", "WITH"), sql
+    assert len(hospital.operation(name, dialect, None, "update")) == 1
+    (updated,) = hospital.operation(name, dialect, Marked(), "update")
+    assert f"<CASE WHEN id > 0 THEN '{CHOSEN}' END, 40>" in updated, "a constant would be sealed once"
+
+
+def test_values_are_quoted_whatever_is_in_them() -> None:
+    odd = msgspec.structs.replace(
+        SOME[0], origin="it's :rows; \\ sealed(x, 1)\n-- only in a run", municipality="d'Oeste", updated=""
+    )
+    for dialect in DIALECTS:
+        found = hospital.operation("hospital", dialect, None, "insert", odd)
+        assert len(found) == 5
+        assert "'d''Oeste'" in found[1]
+        assert ", NULL," in found[4]
+        assert dialect == "mysql" or "it''s :rows; \\" in found[4]
+
+
+@pytest.mark.parametrize("wrong", [("insert", None), ("select", SOME[0]), ("upsert", None)])
+def test_an_operation_that_is_none_is_refused(wrong: tuple[str, Record | None]) -> None:
+    with pytest.raises(UsageError):
+        hospital.operation("hospital", "postgresql", None, *wrong)
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_the_transactions_under_load_are_four_and_bring_records(name: str) -> None:
+    made = workloads.prepare(workloads.get(name), "postgresql", {})
+    share: Counter[str] = Counter()
+    for each, weight, _ in made.transactions:
+        share[each] += weight
+    assert {each: weight // hospital.SAMPLES for each, weight in share.items()} == dict(
+        zip(OPERATIONS, (4, 1, 1, 2), strict=True)
+    )
+    inserts = [each for one, _, each in made.transactions if one == "insert"]
+    values = [{each.name: each.value for each in one.variables} for one in inserts]
+    assert [each["source_id"] for each in values] == [each.source_id for each in SOME[: hospital.SAMPLES]]
+    assert {each["state"] for each in values} == {CHOSEN}
+    assert all(set(each) >= set(FIELDS) - {"number"} for each in values)
+    assert macros.used(workloads.get(name).load)
+    assert not made.read_only
+
+
+# ── on real servers ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+SERVERS = [
+    ("postgresql", "", "pgcrypto-cbc-256"), ("mariadb", "11.8", "aes-cbc-256"), ("mysql", "", "aes-cbc-256"), ("firebird", "", "aes-cbc-256"),
+]  # fmt: skip
+N = 40
+RECORDS = SOME[:N]
+
+
+class House(msgspec.Struct):
+    """A server with a schema for each arm, the agent connected to both."""
+
+    engine: Engine
+    agent: Agent
+    codecs: dict[Arm, Codec]
+
+    def do(self, arm: Arm, workload: str, name: str) -> list[list[list[str | None]]]:
+        """One operation of the study, over all records, in one transaction."""
+        each: list[Record | None] = [*RECORDS] if name == "insert" else [None]
+        found = [
+            sql
+            for one in each
+            for sql in hospital.operation(workload, self.engine.dialect, self.codecs[arm], name, one)
+        ]
+        self.agent.query(arm, "BEGIN")
+        answers = [self.agent.query(arm, sql) for sql in found]
+        self.agent.query(arm, "COMMIT")
+        return answers
+
+    def make(self, arm: Arm, workload: str) -> None:
+        for sql in hospital.tables(workload, self.engine.dialect, self.codecs[arm]):
+            self.agent.query(arm, sql)
+
+    def drop(self, arm: Arm, workload: str) -> None:
+        for sql in hospital.drop(workload, self.engine.dialect):
+            self.agent.query(arm, sql)
+
+    def counts(self, arm: Arm) -> list[int]:
+        return [int(self.agent.query(arm, f"SELECT count(*) FROM {table}")[0][0] or 0) for table in TABLES]
+
+    def stored(self, arm: Arm, table: str, column: str) -> list[str]:
+        """What lies in a column."""
+        codec = self.codecs[arm]
+        shown = column if codec is PLAIN else codec.hex(column)
+        return [str(row[0]) for row in self.agent.query(arm, f"SELECT {shown} FROM {table}")]
+
+
+@pytest.fixture(scope="module", params=SERVERS, ids=lambda value: value[0])
+def house(
+    request: pytest.FixtureRequest, require_server: RequireServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[House]:
+    name, version, mechanism_name = request.param
+    installation, engine, mechanism = require_server(name, version), engines.get(name), mechanisms.get(mechanism_name)
+    assert isinstance(mechanism, Columns)
+    factors, run_id = mechanism.check({}), record.new_id()
+    logs = tmp_path_factory.mktemp("logs")
+    with guard.Guard(run_id) as run_guard, Agent(log=logs / "agent.log") as agent:
+        scratch = guard.scratch(run_id, run_guard)
+        directory, keys = scratch / "data", scratch / "keys"
+        for each in (directory, keys):
+            each.mkdir(mode=0o700)
+            guard.hand_over(each)
+        engine.initialise(installation, directory, run_guard)
+        server = engine.start(installation, directory, run_guard, logs=logs)
+        try:
+            secrets = columns.secrets_of(mechanism, engine, factors, keys)
+            fields = {**server.connection(), **engine.in_clear()}
+            for arm in ARMS:
+                schema = columns.schema_name(arm)
+                engine.make_schema(agent, fields, schema, run_id)
+                own = mechanism.connection(engine, arm, factors, keys)
+                agent.connect(arm, **{**fields, **own, **engine.in_own_schema(schema)})
+                for sql in mechanism.prepare(engine, factors):
+                    agent.query(arm, sql)
+            yield House(engine, agent, {arm: secrets.of(arm) for arm in ARMS})
+        finally:
+            server.stop()
+
+
+def texts(rows: list[list[str | None]]) -> list[list[str | None]]:
+    """The secrets of the rows of a SELECT, in the order of their numbers."""
+    return [[row[1], *row[3:6], *row[10:12]] for row in sorted(rows, key=lambda row: int(row[0] or 0))]
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_each_operation_does_what_it_says_in_both_arms(house: House, workload: str) -> None:
+    seen: dict[Arm, list[list[str | None]]] = {}
+    for arm in ARMS:
+        house.make(arm, workload)
+        try:
+            house.do(arm, workload, "insert")
+            assert house.counts(arm) == [N] * 5
+            ((rows),) = house.do(arm, workload, "select")
+            seen[arm] = sorted(rows, key=lambda row: int(row[0] or 0))
+            first = house.stored(arm, "state", "name")
+            house.do(arm, workload, "update")
+            named = house.agent.query(arm, f"SELECT {house.codecs[arm].open('name', 40)} FROM state")
+            assert named == [[CHOSEN]] * N
+            if arm == "encrypted":
+                # A random IV: as many different values as the function was called for.
+                changed_ = house.stored(arm, "state", "name")
+                assert len(set(changed_)) == N
+                chosen = sum(each.state == CHOSEN for each in RECORDS)
+                assert len(set(changed_) - set(first)) == N - chosen, "a state that had the name already is left alone"
+                for column in ("source_id", "cnes", "origin", "user_name"):
+                    assert len(set(house.stored(arm, "notification", column))) == N
+                assert CHOSEN.encode().hex() not in "".join(changed_).lower()
+            house.do(arm, workload, "delete")
+            assert house.counts(arm) == [0] * 5
+        finally:
+            house.drop(arm, workload)
+    assert seen["plain"] == seen["encrypted"]
+    assert texts(seen["plain"]) == [
+        [each.source_id, each.cnes, each.origin, each.user_name, each.state, each.municipality] for each in RECORDS
+    ]
+    assert [[int(value or 0) for value in row[12:]] for row in seen["plain"]] == [
+        [getattr(each, name) for name in (*hospital.OUTCOMES, *hospital.OCCUPANCY)] for each in RECORDS
+    ]
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_a_delete_takes_the_chosen_state_and_no_other(house: House, workload: str) -> None:
+    arm: Arm = "encrypted"
+    house.make(arm, workload)
+    try:
+        house.do(arm, workload, "insert")
+        chosen = sum(each.state == CHOSEN for each in RECORDS)
+        assert 0 < chosen < N
+        house.do(arm, workload, "delete")
+        assert house.counts(arm) == [N - chosen] * 5
+        ((rows),) = house.do(arm, workload, "select")
+        assert texts(rows) == [
+            [each.source_id, each.cnes, each.origin, each.user_name, each.state, each.municipality]
+            for each in RECORDS
+            if each.state != CHOSEN
+        ]
+    finally:
+        house.drop(arm, workload)
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_a_load_gives_the_rows_that_inserts_give_and_under_load_the_tables_keep_their_size(
+    house: House, workload: str
+) -> None:
+    found = workloads.get(workload)
+    codec = house.codecs["encrypted"]
+    made = workloads.prepare(found, house.engine.dialect, {}, N, codec)
+    for arm in ARMS:
+        for step in made.tables(arm).load:
+            house.agent.query(arm, step.sql)
+    try:
+        checked = {arm: house.agent.query(arm, made.tables(arm).check) for arm in ARMS}
+        assert checked["plain"] == checked["encrypted"]
+        assert checked["plain"][0][0] == str(N)
+        for arm in ARMS:
+            ((rows),) = house.do(arm, workload, "select")
+            assert [row[0] for row in texts(rows)] == [each.source_id for each in RECORDS]
+        house.agent.program(made)
+        for arm in ARMS:
+            answer = house.agent.slice(arm, 120, discard=0, seed=5, operations=60)
+            assert (answer.errors, answer.operations) == (0, 60), answer.first_error
+            after = house.counts(arm)
+            assert len(set(after)) == 1
+            assert N <= after[0] < N + 30
+            for sql in hospital.empty(workload, house.engine.dialect):
+                house.agent.query(arm, sql)
+            assert house.counts(arm) == [0] * 5
+            house.do(arm, workload, "insert")
+            ((rows),) = house.do(arm, workload, "select")
+            assert sorted(int(row[0] or 0) for row in rows) == list(range(1, N + 1)), "numbers begin with 1 again"
+    finally:
+        for arm in ARMS:
+            house.drop(arm, workload)
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_postgresql_calls_the_function_as_often_as_there_are_values(house: House, workload: str) -> None:
+    if house.engine.name != "postgresql":
+        pytest.skip("only PostgreSQL counts calls")
+    wanted = {
+        "insert": (TEXTS * N, 0),
+        "select": (0, TEXTS * N),
+        "update": (N - sum(each.state == CHOSEN for each in RECORDS), N),
+        "delete": (0, N),
+    }
+    arm: Arm = "encrypted"
+    house.agent.query(arm, "SET track_functions = 'all'")
+    house.make(arm, workload)
+    try:
+        before = calls(house.agent, arm)
+        for name in OPERATIONS:
+            house.do(arm, workload, name)
+            after = calls(house.agent, arm)
+            assert tuple(b - a for a, b in zip(before, after, strict=True)) == wanted[name], name
+            before = after
+    finally:
+        house.drop(arm, workload)
+
+
+def calls(agent: Agent, arm: Arm) -> tuple[int, int]:
+    """Of encrypt_iv and of decrypt_iv, so far."""
+    agent.query(arm, "SELECT pg_stat_force_next_flush()")
+    sql = "SELECT funcname, calls FROM pg_stat_user_functions WHERE funcname IN ('encrypt_iv', 'decrypt_iv')"
+    found = {str(row[0]): int(row[1] or 0) for row in agent.query(arm, sql)}
+    return found.get("encrypt_iv", 0), found.get("decrypt_iv", 0)
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_sqlite_runs_them_too(tmp_path: Path, workload: str) -> None:
+    with Agent(log=tmp_path / "agent.log") as agent:
+        agent.connect("plain", driver="sqlite", path=str(tmp_path / "data.db"), pragmas="PRAGMA foreign_keys = ON")
+        inside = House(engines.get("sqlite"), agent, {"plain": PLAIN})
+        inside.make("plain", workload)
+        inside.do("plain", workload, "insert")
+        ((rows),) = inside.do("plain", workload, "select")
+        assert [row[0] for row in texts(rows)] == [each.source_id for each in RECORDS]
+        inside.do("plain", workload, "update")
+        assert inside.stored("plain", "state", "name") == [CHOSEN] * N
+        inside.do("plain", workload, "delete")
+        assert inside.counts("plain") == [0] * 5
+
+
+# ── the whole path ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("target", "workload", "extra"),
+    [
+        ("postgresql:pgcrypto-cbc-256", "hospital", ("--rows", "150")),
+        ("mariadb:aes-cbc-256", "hospital-2024", ("--csv", "register.csv")),
+    ],
+)
+def test_it_is_run_end_to_end(
+    tmp_path: Path, require_server: RequireServer, target: str, workload: str, extra: tuple[str, ...]
+) -> None:
+    require_server(target.partition(":")[0])
+    write(tmp_path / "register.csv", file_of(SOME[:150]))
+    done = ciphercost("run", target, "--workload", workload, *extra, *SHORT, "--json", "out.json", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    cell = result_of(tmp_path)["cells"][0]
+    assert (cell["status"], cell["workload"], cell["rows"]) == ("ok", workload, 150)
+    assert cell["overhead"]["server_cpu_per_op"]["ratio"] > 0
+    assert all(arm.get("errors", 0) == 0 for arm in cell["arms"].values())
+    assert json.dumps(cell).count("passed") >= 2
