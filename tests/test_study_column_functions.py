@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 import subprocess
@@ -13,7 +14,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from ciphercost import conclude, record, replicate, schema, studies
+from ciphercost import conclude, hospital, record, replicate, schema, studies
 from ciphercost.errors import UsageError
 from ciphercost.model import ARMS, Cell, Estimate, HostSample, Proof, StudyFigure, StudyRecord, StudyResult, StudyRun
 from ciphercost.reports import terminal
@@ -524,14 +525,36 @@ def test_its_cells_are_one_experiment_at_equal_cipher() -> None:
 # ── whole, on real servers ────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def register(path: Path, count: int) -> Path:
+    """A file as the register's is, of so many lines."""
+    titles = {**hospital.HEADERS, "estado": "estado", "municipio": "municipio"}
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(titles.values())
+        for each in hospital.records(count, 9):
+            writer.writerow([getattr(each, name, "") for name in titles])
+    return path
+
+
+def test_a_file_with_fewer_records_than_the_largest_load_is_refused(tmp_path: Path) -> None:
+    path = register(tmp_path / "register.csv", 30)
+    made = replicate.chosen("column-functions", {"loads": "20,30", "csv": str(path)})[0]
+    assert {(cell.csv, cell.rows) for cell in made.spec("firebird", 9.0, 1).cells} == {(str(path), 30)}
+    with pytest.raises(UsageError, match="holds 30 records, and 40 are asked for"):
+        replicate.chosen("column-functions", {"loads": "20,40", "csv": str(path)})
+    with pytest.raises(UsageError, match="nowhere"):
+        replicate.chosen("column-functions", {"csv": str(tmp_path / "nowhere.csv")})
+
+
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("engine", ["postgresql", "mariadb"])
+@pytest.mark.parametrize(("engine", "file"), [("postgresql", True), ("mariadb", False)])
 def test_a_very_small_replication_is_proven_run_recorded_and_reported_again(
-    tmp_path: Path, engine: str, require_server: RequireServer
+    tmp_path: Path, engine: str, file: bool, require_server: RequireServer
 ) -> None:
     require_server(engine)
+    source = str(register(tmp_path / "register.csv", 50)) if file else ""
     small = ColumnFunctions(
-        (20, 40), 2, least_sessions=2, most_sessions=2, cell_sessions=2, cell_rows=40, interval=0.05
+        (20, 40), 2, source, least_sessions=2, most_sessions=2, cell_sessions=2, cell_rows=40, interval=0.05
     )
     result, directory = replicate.run_in(small, small.spec(engine, 4.0, 5), tmp_path / "run")
     found = record.read_study(directory)
@@ -539,6 +562,7 @@ def test_a_very_small_replication_is_proven_run_recorded_and_reported_again(
     assert not found.reason
     assert found.complete
     assert found.versions[engine]
+    assert found.tools["records"] == (f"of {source}" if file else "made up")
     ours = [run for run in found.runs if run.design == measured.PUBLISHED]
     # One arm wholly before the other; of each load two runs; of each run the four operations.
     assert [(run.arm, run.load["records"], run.load["run"], run.operation) for run in ours] == [
@@ -579,4 +603,3 @@ def test_a_very_small_replication_is_proven_run_recorded_and_reported_again(
     text = terminal.render(result)
     assert "our method here" in text
     assert "stores equal values alike" in text
-    assert max(map(len, text.splitlines())) <= 80

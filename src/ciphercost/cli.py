@@ -387,7 +387,7 @@ def run(targets: tuple[str, ...], print_spec: bool, **given: Any) -> None:
     _run(made, given)
 
 
-STUDY_OPTIONS = ("scale", "duration", "clients", "bindir", "loads", "runs")
+STUDY_OPTIONS = ("scale", "duration", "clients", "bindir", "loads", "runs", "csv")
 """Of `replicate`: what only some studies have."""
 
 
@@ -412,6 +412,7 @@ STUDY_OPTIONS = ("scale", "duration", "clients", "bindir", "loads", "runs")
         help="column-functions: records of each load; the study's: 1000,2000,4000,8000. [default: 1000,2000]",
     ),
     click.option("--runs", type=int, help="column-functions: of each load as published; the study's: 10. [default: 3]"),
+    click.option("--csv", metavar="FILE", help="column-functions: the register's own file. [default: made-up records]"),
     *OUTPUT[1:],
 )
 def replicate(study: str, engine: str | None, **given: Any) -> None:

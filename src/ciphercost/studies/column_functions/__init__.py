@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from ciphercost import workloads
+from ciphercost import hospital, workloads
 from ciphercost.errors import UsageError, nearest
 from ciphercost.model import ARMS, FORMAT, Cell, CellSpec, Spec, StudyRecord, StudyResult
 from ciphercost.spec import check
@@ -18,6 +19,7 @@ SECONDS = 720.0
 LEAST_SECONDS = 10.0
 TEMPLATE_ROWS = 20
 """In the tables that a server is loaded with: the procedure makes its own, anew each time."""
+CELL_ROWS = 1000
 EQUAL_GROUP = f"{servers.EQUAL_CIPHER} with a random IV on every server"
 
 
@@ -32,7 +34,7 @@ class ColumnFunctions(Study):
     engine = servers.ALL
     engines = tuple(servers.PAIRS)
     operations = procedure.OPERATIONS
-    options = ("loads", "runs")
+    options = ("loads", "runs", "csv")
     seconds = 30.0
     one_core = True
 
@@ -40,6 +42,7 @@ class ColumnFunctions(Study):
         self,
         loads: tuple[int, ...] = DEFAULT_LOADS,
         runs: int = DEFAULT_RUNS,
+        csv: str = "",
         *,
         least_sessions: int = 3,
         most_sessions: int = 8,
@@ -47,8 +50,11 @@ class ColumnFunctions(Study):
         cell_rows: int = 0,
         interval: float = 1.0,
     ) -> None:
-        """`cell_sessions`, `cell_rows`: of the comparison at equal cipher (0: the workload's own); `interval`: seconds between two samples."""
-        self.loads, self.runs = loads, runs
+        """`csv`: the register's own file, where the records are not to be made up.
+
+        `cell_sessions`, `cell_rows`: of the comparison at equal cipher (0: the workload's own); `interval`: seconds between two samples.
+        """
+        self.loads, self.runs, self.csv = loads, runs, csv
         self.least_sessions, self.most_sessions = least_sessions, most_sessions
         self.cell_sessions, self.cell_rows = cell_sessions, cell_rows
         self.interval = interval
@@ -59,9 +65,13 @@ class ColumnFunctions(Study):
         if runs < 1:
             raise UsageError(f"--runs {runs}: must be at least 1")
         loads = servers.loads_of(given["loads"]) if "loads" in given else self.loads
+        csv = given.get("csv", self.csv)
+        if csv:
+            hospital.count(Path(csv), max(loads))
         return ColumnFunctions(
             loads,
             runs,
+            csv,
             least_sessions=self.least_sessions,
             most_sessions=self.most_sessions,
             cell_sessions=self.cell_sessions,
@@ -90,7 +100,9 @@ class ColumnFunctions(Study):
                 workload=procedure.TUNED,
                 factors=servers.EQUAL_FACTORS,
                 clients=1,
-                rows=self.cell_rows,
+                # Of the register's file no more than is made up elsewhere: it has 745,015 lines.
+                rows=self.cell_rows or (min(CELL_ROWS, max(self.loads)) if self.csv else 0),
+                csv=self.csv,
                 regime="one-core",
                 group=EQUAL_GROUP,
                 variant=f"{name} {servers.PAIRS[name].equal}",
@@ -108,6 +120,7 @@ class ColumnFunctions(Study):
                 factors=servers.PAIRS[name].factors,
                 clients=1,
                 rows=TEMPLATE_ROWS,
+                csv=self.csv,
                 regime="one-core",
             )
             for name in servers.listed(engine)
@@ -136,6 +149,7 @@ class ColumnFunctions(Study):
             arms=list(ARMS),
             mechanisms=own,
             engines=names,
+            tools={"records": f"of {self.csv}" if self.csv else "made up"},
             settings=settings,
         )
 

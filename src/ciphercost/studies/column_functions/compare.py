@@ -78,8 +78,9 @@ def words(record: StudyRecord, unproven: Mapping[str, str]) -> str:
 def as_run(record: StudyRecord) -> str:
     settings = record.settings
     loads = servers.worded([f"{load:,.0f}" for load in loads_of(record)])
+    times = f"{settings['runs']:.0f} run{'s' * (settings['runs'] != 1)}"
     return (
-        f"{loads} records, {settings['runs']:.0f} run{'s' * (settings['runs'] != 1)} of each, on tables made anew each time; server and "
+        f"{loads} records {record.tools.get('records', '')}, {times} of each, on tables made anew each time; server and "
         "client on one core; first all of the plain arm, then all of the encrypted one; ± is the standard deviation over the runs, in the "
         "first table over the four operations; CPU (sys + user of that core, first sample dropped) and RAM (total − free) sampled each "
         f"{settings['interval_s']:g} s. Time is the client's: statements are literal SQL that it makes up beforehand and sends one after "

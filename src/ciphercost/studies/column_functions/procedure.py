@@ -12,6 +12,7 @@ import contextlib
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -115,7 +116,8 @@ class Texts:
     def __init__(self, bench: Bench, most: int) -> None:
         assert bench.sealing is not None
         self._sealing, self._dialect = bench.sealing, bench.engine.dialect
-        self._records = list(hospital.records(most, DATA_SEED))
+        csv = Path(bench.cell.csv) if bench.cell.csv else None
+        self._records = list(hospital.source(csv, most, DATA_SEED)())
         self._inserts: dict[tuple[Arm, str], list[list[str]]] = {}
 
     def codec(self, arm: Arm) -> Codec:
