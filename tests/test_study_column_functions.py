@@ -12,6 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import jsonschema
+import msgspec
 import pytest
 
 from ciphercost import conclude, hospital, record, replicate, schema, studies
@@ -466,6 +467,20 @@ def test_operations_too_short_for_a_sample_are_counted() -> None:
     assert "in 36 of 144 runs" in text
     assert "mariadb select" in text
     assert "insert" not in text
+
+
+def test_memory_that_is_not_the_servers_is_told() -> None:
+    assert not told(compared(), "RAM in use as total")
+    made = kept()
+    for run in made.runs:
+        if (run.engine, run.arm, run.design) == ("firebird", "encrypted", ""):
+            run.host[:] = [
+                msgspec.structs.replace(each, memory_free_bytes=600_000_000, server_memory_bytes=9_000_000)
+                for each in run.host
+            ]
+    text = told(compared(made), "RAM in use as total")
+    assert "firebird +400 MB, of which the server's own processes +9 MB" in text
+    assert "mariadb" not in text
 
 
 # ── options ───────────────────────────────────────────────────────────────────────────────────────────────────────────

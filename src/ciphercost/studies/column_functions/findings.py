@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from ciphercost.model import ARMS, Cell, StudyFigure, StudyRecord
@@ -18,6 +19,8 @@ APART = 0.3
 BUSY = 0.02
 """Share by which two levels of CPU may differ and still be the same."""
 LEAST_BUSY = 80.0
+LEAST_MB, FOREIGN = 50.0, 3.0
+"""From which a change of RAM is told, and by how much it must exceed the server's own."""
 
 
 def findings(study: Study, record: StudyRecord, figures: Sequence[StudyFigure], cells: Sequence[Cell]) -> list[str]:
@@ -31,6 +34,7 @@ def findings(study: Study, record: StudyRecord, figures: Sequence[StudyFigure], 
         fixed_iv(record),
         too_short(record),
         busy_core(figures),
+        whose_memory(record),
         access_path(figures),
         growth(record, figures),
         UNPROVEN if record.proofs else "",
@@ -219,6 +223,36 @@ def busy_core(figures: Sequence[StudyFigure]) -> str:
         return ""
     said = "; ".join(f"{called(e)} {p:.0f} → {c:.0f} % busy, {percent(e.ours)} CPU time" for e, p, c in same)
     return f"The core is as busy in one arm as in the other, only for longer: {said}. Mean CPU % is no measure of the cost; CPU time is."
+
+
+def whose_memory(record: StudyRecord) -> str:
+    """Total − free is the whole machine's, caches and all: beside it what the server itself holds."""
+    apart = []
+    for engine in record.engines:
+        own: dict[str, list[tuple[float, float]]] = {}
+        for run in record.runs:
+            if (run.engine, run.design) == (engine, measured.PUBLISHED):
+                own.setdefault(run.arm, []).extend(
+                    (
+                        row.memory_available_bytes + row.memory_used_bytes - row.memory_free_bytes,
+                        row.server_memory_bytes,
+                    )
+                    for row in run.host
+                )
+        if not all(own.get(arm) for arm in ARMS):
+            continue
+        used, held = (
+            (fmean(each[which] for each in own["encrypted"]) - fmean(each[which] for each in own["plain"])) / 1e6
+            for which in (0, 1)
+        )
+        if abs(used) >= LEAST_MB and abs(used) > FOREIGN * abs(held):
+            apart.append(f"{engine} {used:+,.0f} MB, of which the server's own processes {held:+,.0f} MB")
+    if not apart:
+        return ""
+    return (
+        "RAM in use as total − free is the whole machine's, with every file that the kernel remembers. From the plain arm to the encrypted "
+        f"one it changes by: {'; '.join(apart)}."
+    )
 
 
 # ── the access path ───────────────────────────────────────────────────────────────────────────────────────────────────
