@@ -92,11 +92,13 @@ def test_a_directory_without_an_owner_is_left_alone_while_it_is_young(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CIPHERCOST_SCRATCH", str(tmp_path))
-    (tmp_path / "young").mkdir()
-    (tmp_path / "old").mkdir()
+    young, old = record.new_id(), record.new_id()
     long_ago = time.time() - 2 * clean.GRACE_SECONDS
-    os.utime(tmp_path / "old", (long_ago, long_ago))
-    assert [each.what for each in clean.leftovers() if each.kind == "directory"] == [str(tmp_path / "old")]
+    for name in (young, old, "lost+found", "mine"):
+        (tmp_path / name).mkdir()
+        if name != young:
+            os.utime(tmp_path / name, (long_ago, long_ago))
+    assert [each.what for each in clean.leftovers() if each.kind == "directory"] == [str(tmp_path / old)]
 
 
 def test_a_process_that_has_the_number_of_a_dead_one_is_not_killed() -> None:

@@ -20,7 +20,9 @@ def test_every_command_is_in_the_readme(command: str) -> None:
 
 @pytest.mark.parametrize("name", [*engines.names(), *mechanisms.names(), *workloads.names()])
 def test_every_engine_mechanism_and_workload_is_in_the_readme(name: str) -> None:
-    assert f"`{name}`" in README
+    """A mechanism also by its family's name, which test_in_columns holds to be true."""
+    family = mechanisms.get(name).family if name in mechanisms.names() else ""
+    assert f"`{family or name}`" in README
 
 
 def test_every_option_of_run_is_in_the_readme() -> None:

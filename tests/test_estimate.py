@@ -506,6 +506,19 @@ def test_bytes_written_and_read_and_the_cpu_of_the_whole_machine_have_intervals_
     assert found.arms["encrypted"]["machine_cpu_us_per_op"] == pytest.approx(3, rel=1e-3)
 
 
+def test_where_the_database_lives_in_the_agent_its_cpu_time_is_the_machines() -> None:
+    def embedded(record: SliceRecord) -> SliceRecord:
+        assert record.agent is not None
+        work, more = record.agent.done, 2 if record.arm == "encrypted" else 1
+        own = msgspec.structs.replace(record.agent, cpu_user_ns=round(3000 * more * work), cpu_system_ns=0)
+        seen = counters(record, server_cpu_ns=0, foreign_cpu=work * 1000 / 4e8, window_ns=400_000_000)
+        return msgspec.structs.replace(seen, agent=own)
+
+    found = finish(run(4, 5, change=embedded))
+    assert found.overhead["machine_cpu_per_op"].ratio == pytest.approx(7 / 4, rel=0.02)
+    assert found.arms["plain"]["machine_cpu_us_per_op"] == pytest.approx(4, rel=0.02)
+
+
 def test_a_cell_of_latency_alone_is_judged_by_its_median() -> None:
     records = [record for record in run(4, 1, latency_blocks=3) if record.phase == "latency"]
     found = finish(records)

@@ -306,7 +306,8 @@ SERVERS = [
     ("postgresql", "", "pgcrypto-cbc-256"), ("mariadb", "11.8", "aes-cbc-256"), ("mysql", "", "aes-cbc-256"), ("firebird", "", "aes-cbc-256"),
 ]  # fmt: skip
 N = 40
-RECORDS = SOME[:N]
+RECORDS = [msgspec.structs.replace(each, state=CHOSEN) if each.number % 5 == 0 else each for each in SOME[:N]]
+"""Some of them are of the chosen state from the start."""
 
 
 class House(msgspec.Struct):
@@ -315,6 +316,7 @@ class House(msgspec.Struct):
     engine: Engine
     agent: Agent
     codecs: dict[Arm, Codec]
+    fields: dict[Arm, dict[str, object]]
 
     def do(self, arm: Arm, workload: str, name: str) -> list[list[list[str | None]]]:
         """One operation of the study, over all records, in one transaction."""
@@ -334,6 +336,8 @@ class House(msgspec.Struct):
             self.agent.query(arm, sql)
 
     def drop(self, arm: Arm, workload: str) -> None:
+        """By a connection that has prepared nothing: Firebird's has its tables in use."""
+        self.agent.connect(arm, **self.fields[arm])
         for sql in hospital.drop(workload, self.engine.dialect):
             self.agent.query(arm, sql)
 
@@ -367,14 +371,16 @@ def house(
         try:
             secrets = columns.secrets_of(mechanism, engine, factors, keys)
             fields = {**server.connection(), **engine.in_clear()}
+            reach: dict[Arm, dict[str, object]] = {}
             for arm in ARMS:
                 schema = columns.schema_name(arm)
                 engine.make_schema(agent, fields, schema, run_id)
                 own = mechanism.connection(engine, arm, factors, keys)
-                agent.connect(arm, **{**fields, **own, **engine.in_own_schema(schema)})
+                reach[arm] = {**fields, **own, **engine.in_own_schema(schema)}
+                agent.connect(arm, **reach[arm])
                 for sql in mechanism.prepare(engine, factors):
                     agent.query(arm, sql)
-            yield House(engine, agent, {arm: secrets.of(arm) for arm in ARMS})
+            yield House(engine, agent, {arm: secrets.of(arm) for arm in ARMS}, reach)
         finally:
             server.stop()
 
@@ -475,25 +481,35 @@ def test_a_load_gives_the_rows_that_inserts_give_and_under_load_the_tables_keep_
             house.drop(arm, workload)
 
 
+@pytest.mark.parametrize("house", SERVERS[:1], indirect=True, ids=["postgresql"])
+@pytest.mark.parametrize("iv", ["random", "fixed"])
 @pytest.mark.parametrize("workload", WORKLOADS)
-def test_postgresql_calls_the_function_as_often_as_there_are_values(house: House, workload: str) -> None:
-    if house.engine.name != "postgresql":
-        pytest.skip("only PostgreSQL counts calls")
-    wanted = {
-        "insert": (TEXTS * N, 0),
-        "select": (0, TEXTS * N),
-        "update": (N - sum(each.state == CHOSEN for each in RECORDS), N),
-        "delete": (0, N),
-    }
+def test_postgresql_calls_the_function_as_often_as_there_are_values(house: House, workload: str, iv: str) -> None:
+    mechanism = mechanisms.get("pgcrypto-cbc-256")
+    assert isinstance(mechanism, Columns)
     arm: Arm = "encrypted"
+    codec = mechanism.codec(house.engine, {"iv": iv}, bytes(range(32)), bytes(16))
+    house = msgspec.structs.replace(house, codecs={arm: codec})
+    others = N - sum(each.state == CHOSEN for each in RECORDS)
+    wanted = {"insert": (TEXTS * N, 0), "select": (0, TEXTS * N), "update": (others, N), "delete": (0, N)}
     house.agent.query(arm, "SET track_functions = 'all'")
     house.make(arm, workload)
     try:
         before = calls(house.agent, arm)
         for name in OPERATIONS:
+            if name == "delete" and iv == "fixed":
+                # What the counting is for: a constant under a fixed IV is sealed once, whatever the number of rows. (As bytes: convert_to
+                # is only stable, and is called for each row.)
+                constant = codec.seal(f"'{CHOSEN}'", 40).replace(
+                    f"convert_to('{CHOSEN}', 'UTF8')", f"'\\x{CHOSEN.encode().hex()}'::bytea"
+                )
+                house.agent.query(arm, f"UPDATE state SET name = {constant}")
+                folded = calls(house.agent, arm)
+                assert (folded[0] - before[0], folded[1] - before[1]) == (1, 0)
+                before = folded
             house.do(arm, workload, name)
             after = calls(house.agent, arm)
-            assert tuple(b - a for a, b in zip(before, after, strict=True)) == wanted[name], name
+            assert (after[0] - before[0], after[1] - before[1]) == wanted[name], name
             before = after
     finally:
         house.drop(arm, workload)
@@ -511,7 +527,7 @@ def calls(agent: Agent, arm: Arm) -> tuple[int, int]:
 def test_sqlite_runs_them_too(tmp_path: Path, workload: str) -> None:
     with Agent(log=tmp_path / "agent.log") as agent:
         agent.connect("plain", driver="sqlite", path=str(tmp_path / "data.db"), pragmas="PRAGMA foreign_keys = ON")
-        inside = House(engines.get("sqlite"), agent, {"plain": PLAIN})
+        inside = House(engines.get("sqlite"), agent, {"plain": PLAIN}, {})
         inside.make("plain", workload)
         inside.do("plain", workload, "insert")
         ((rows),) = inside.do("plain", workload, "select")

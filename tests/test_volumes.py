@@ -218,6 +218,7 @@ def test_a_full_disk_ends_in_words_with_nothing_left(
             said = " ".join((done.stdout + done.stderr).split())
             assert done.returncode == 1, said
             assert "disk full" in said or "No space left on device" in said, said
+            assert "CIPHERCOST_SCRATCH" in said, said
             assert "Traceback" not in said
             assert "operations per second" not in done.stdout
             assert [line for line in Path("/proc/mounts").read_text().splitlines() if f"{base}/" in line] == []

@@ -22,10 +22,11 @@ FIELDS: dict[str, tuple[dict[str, type | tuple[type, ...]], dict[str, type | tup
     "program": ({"name": str}, {}),
     "variable": (
         {"name": str, "kind": str},
-        {"low": int, "high": int, "skew": (int, float), "length": int, "value": str},
+        {"low": int, "high": int, "skew": (int, float), "length": int, "value": str, "of": str},
     ),
+    "cipher": ({"name": str, "key": str}, {}),
     "transaction": ({"name": str, "weight": int}, {}),
-    "statement": ({"transaction": str, "sql": str, "parameters": str}, {"arm": str}),
+    "statement": ({"transaction": str, "sql": str, "parameters": str}, {"arm": str, "open": bool}),
     "connect": (
         {"arm": str, "driver": str},
         {"connections": int, "threads": int, "busy_ns": int, "jitter": (int, float), "per_request": bool},
@@ -55,6 +56,8 @@ class FakeAgent:
         self.greeted = False
         self.program_name = ""
         self.transactions: dict[str, int] = {}
+        self.kinds: dict[str, str] = {}
+        self.ciphered = False
         self.arms: dict[str, dict[str, Any]] = {}
         self.slices = 0
 
@@ -113,6 +116,8 @@ class FakeAgent:
     def program(self, name: str) -> dict[str, Any]:
         self.program_name = name
         self.transactions = {}
+        self.kinds = {}
+        self.ciphered = False
         return {"type": "ok"}
 
     def variable(self, **fields: Any) -> dict[str, Any]:
@@ -123,12 +128,23 @@ class FakeAgent:
             "sequence": {"low"},
             "text": {"length"},
             "constant": {"value"},
+            "sealed": {"of"},
         }
         kind = fields["kind"]
         if kind not in needs or needs[kind] != set(fields) - {"name", "kind"}:
             raise Refused("bad-message", f"a variable of kind '{kind}' does not take these fields")
         if "high" in fields and fields["low"] > fields["high"]:
             raise Refused("bad-message", "low is above high")
+        if kind == "sealed" and (not self.ciphered or self.kinds.get(fields["of"], "sealed") == "sealed"):
+            raise Refused("bad-message", "sealed takes a cipher, and a variable that was declared and is not sealed")
+        self.kinds[fields["name"]] = kind
+        return {"type": "ok"}
+
+    def cipher(self, name: str, key: str) -> dict[str, Any]:
+        self.need_program()
+        if name != "aes256-gcm" or len(key) != 64 or not set(key) <= set("0123456789abcdefABCDEF") or self.ciphered:
+            raise Refused("bad-message", "one cipher a program, aes256-gcm, and a key of 64 hexadecimal digits")
+        self.ciphered = True
         return {"type": "ok"}
 
     def transaction(self, name: str, weight: int) -> dict[str, Any]:
@@ -138,8 +154,10 @@ class FakeAgent:
         self.transactions[name] = weight
         return {"type": "ok"}
 
-    def statement(self, transaction: str, **_: Any) -> dict[str, Any]:
+    def statement(self, transaction: str, open: bool = False, **_: Any) -> dict[str, Any]:  # noqa: A002
         self.need_program()
+        if open and not self.ciphered:
+            raise Refused("bad-message", "no cipher to open with")
         if transaction not in self.transactions:
             raise Refused("bad-message", f"unknown transaction '{transaction}'")
         return {"type": "ok"}
@@ -186,7 +204,7 @@ class FakeAgent:
         self.clock += done * latency / 1e9 if operations else seconds
         return {
             "type": "slice", "arm": arm, "seconds": done * latency / 1e9 if operations else counted, "operations": done, "work": float(done), "errors": 0,
-            "rows": done, "checksum": f"{done + (arm == 'encrypted' and self.options.differ):016x}",
+            "rows": done, "sealed": 0, "opened": 0, "checksum": f"{done + (arm == 'encrypted' and self.options.differ):016x}",
             "cpu_user_ns": round(done * latency * 0.6), "cpu_system_ns": round(done * latency * 0.3),
             "bytes_sent": 0, "bytes_received": 0, "segments_sent": 0, "segments_received": 0, "connects": 0, "resumed": 0, "late": 0,
             "threads": 1, "histogram": histogram(latency, done), "first_error": "",

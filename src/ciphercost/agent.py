@@ -197,12 +197,15 @@ class Agent:
     def program(self, program: Program) -> None:
         """Tell the agent what an operation is."""
         self.request({"type": "program", "name": program.name})
+        if program.key:
+            self.request({"type": "cipher", "name": "aes256-gcm", "key": program.key})
         for number, (_, weight, script) in enumerate(program.transactions):
             # Two transactions may use one name for two things, so names are made unique.
             prefix = f"t{number}."
             for variable in script.variables:
                 fields = msgspec.to_builtins(variable)
-                self.request({"type": "variable", **fields, "name": prefix + variable.name})
+                of = {"of": prefix + variable.of} if variable.of else {}
+                self.request({"type": "variable", **fields, **of, "name": prefix + variable.name})
             self.request({"type": "transaction", "name": f"t{number}", "weight": weight})
             for statement in script.statements:
                 parameters = " ".join(prefix + name for name in statement.parameters)
@@ -212,7 +215,8 @@ class Agent:
                     "sql": statement.sql,
                     "parameters": parameters,
                 }
-                self.request(message | ({"arm": statement.arm} if statement.arm else {}))
+                message |= {"arm": statement.arm} if statement.arm else {}
+                self.request(message | ({"open": True} if statement.open else {}))
 
     def connect(self, arm: str, **fields: object) -> dict[str, Any]:
         """Open an arm's connections; the answer says what was negotiated."""

@@ -27,6 +27,7 @@ from ciphercost.guard import (
     scratch_base,
     start_time,
 )
+from ciphercost.record import is_id
 
 GRACE_SECONDS = 60.0
 """A scratch directory without an owner file may be one that is being made."""
@@ -117,7 +118,8 @@ def _dead_directories() -> Iterator[Path]:
         try:
             owner = (path / OWNER_FILE).read_text()
         except FileNotFoundError:
-            if time.time() - path.stat().st_mtime > GRACE_SECONDS:
+            # Any other name is lost+found, or something of the user's.
+            if is_id(path.name) and time.time() - path.stat().st_mtime > GRACE_SECONDS:
                 yield path
             continue
         except OSError:

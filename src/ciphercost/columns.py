@@ -17,7 +17,7 @@ from ciphercost.agent import Agent
 from ciphercost.engines import Engine
 from ciphercost.errors import AgentError
 from ciphercost.mechanisms._column import BLOCK, IV, PLAIN, Codec, Columns, secret
-from ciphercost.model import Arm, Finding
+from ciphercost.model import Arm, Finding, Severity
 
 TABLE = "ciphercost_canary"
 LENGTH = 100
@@ -97,6 +97,18 @@ class Sight(msgspec.Struct, frozen=True):
     places: tuple[Path, ...] = ()
     """Where the server's files lie; empty: they can't be seen."""
 
+    def text(self, codec: Codec) -> str | None:
+        """The canary row's text, opened by the server or, where it has no key, here. Raises AgentError."""
+        if codec.client_side:
+            return bytes.fromhex(str(self.opened(codec))).decode()
+        return self.ask(codec.open("word", LENGTH))
+
+    def opened(self, codec: Codec, stored: bytes = b"") -> str | None:
+        """The decrypted bytes of the canary row, or of what might be stored, in hexadecimal digits. Raises AgentError."""
+        if codec.client_side:
+            return codec.opened(stored or bytes.fromhex(str(self.ask(codec.hex("word"))))).hex()
+        return self.ask(codec.raw(codec.literal(stored) if stored else "word"))
+
     def ask(self, expression: str, number: int = 1) -> str | None:
         """One expression of the canary table's row. Raises AgentError."""
         found = self.agent.query(self.name, f"SELECT {expression} FROM {TABLE} WHERE id = {number}")
@@ -106,7 +118,10 @@ class Sight(msgspec.Struct, frozen=True):
 def server(sight: Sight) -> tuple[bool, str]:
     """The row comes back with the right key, and does not with a wrong one."""
     secrets, wanted = sight.secrets, word(sight.canary, sight.arm)
-    found = sight.ask(secrets.of(sight.arm).open("word", LENGTH))
+    try:
+        found = sight.text(secrets.of(sight.arm))
+    except AgentError as error:
+        return False, f"the canary row does not come back: {error}"
     if found != wanted:
         return False, f"the canary row does not come back: {str(found)[:60]}"
     if sight.arm == "plain":
@@ -115,7 +130,7 @@ def server(sight: Sight) -> tuple[bool, str]:
     if not stored or wanted.encode().hex() in stored.lower():
         return False, f"the canary stands in the column in clear: {str(stored)[:60]}"
     try:
-        other = sight.ask(secrets.wrong.raw("word"))
+        other = sight.opened(secrets.wrong)
     except AgentError as error:
         return True, f"the canary row comes back with its key; with another: {error}"
     if other is not None and bytes.fromhex(other) == wanted.encode():
@@ -165,9 +180,9 @@ def written_keys(sight: Sight) -> list[Finding]:
         return []
     found = []
     if logs := secrets.engine.statement_logs:
-        for what, closes in sight.agent.query(sight.name, logs):
+        for what, closes, severity in sight.agent.query(sight.name, logs):
             text = f"the server writes down {what}: with the key that stands in it"
-            found.append(Finding("key-in-log", "high", text, str(closes)))
+            found.append(Finding("key-in-log", msgspec.convert(severity, Severity), text, str(closes)))
     if hits := scan.search(scan.below(sight.places), key).hits:
         text = f"the key lies in clear in the server's files: {', '.join(list(hits)[:SHOWN])}"
         found.append(Finding("key-in-files", "high", text, "what makes the server write statements down"))
@@ -182,7 +197,7 @@ def notices(sight: Sight, stored: bytes) -> bool:
         changed[at] ^= 1
         text = None
         with contextlib.suppress(AgentError):
-            text = sight.ask(codec.raw(codec.literal(bytes(changed))))
+            text = sight.opened(codec, bytes(changed))
         if text is not None:
             return False
     return True

@@ -309,6 +309,8 @@ def describe_columns(facts: CellFacts, twins: Twins, agent: Agent) -> None:
         return
     sealing = twins.sealing
     facts.encryption |= sealing.mechanism.implementation(sealing.engine, sealing.factors)
+    if sealing.codec.client_side:
+        facts.encryption["client_library"] = str(agent.hello.get("tls_library", ""))
     facts.findings = columns.findings(twins.sight("encrypted", agent, "encrypted"))
     facts.stored = columns.sizes(twins.sight(arm, agent, arm) for arm in ARMS)
 

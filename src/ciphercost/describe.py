@@ -65,7 +65,7 @@ def describe(arm: Arm, main: Arms, latency: Arms, histogram: Histogram | None, m
             "server_cpu_us_per_op": main.per_work(arm, "server_cpu_ns") / 1e3,
             "server_user_us_per_op": main.per_work(arm, "server_user_ns") / 1e3,
             "server_system_us_per_op": main.per_work(arm, "server_system_ns") / 1e3,
-            "machine_cpu_us_per_op": main.per_work(arm, "server_cpu_ns", "foreign_cpu_ns") / 1e3,
+            "machine_cpu_us_per_op": main.per_work(arm, *main.machine) / 1e3,
             "read_bytes_per_op": main.per_work(arm, "read_bytes"),
             "write_bytes_per_op": main.per_work(arm, "write_bytes"),
             "host": host(arm, main),

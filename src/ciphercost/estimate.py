@@ -23,15 +23,15 @@ from ciphercost.plan import LEAST_BLOCKS_QUICK, LEAST_SESSIONS
 from ciphercost.statistics import ALPHA, Carryover, Interval
 from ciphercost.tally import QUANTILES, Arms, Tally
 
-# machine_cpu_per_op: of the server and of all that is neither agent nor controller. At rest a kernel's threads may do the encrypting, which
-# are no process of the server's; in transit nobody works for it but itself, and there it is noise.
+# machine_cpu_per_op: of the server (an embedded one's is the agent) and of all that is neither agent nor controller. At rest a
+# kernel's threads may do the encrypting, which are no process of the server's; in transit nobody works for it but itself: there it is noise.
 # Beside throughput: totals of one field ÷ totals of another, encrypted ÷ plain. The ratio of totals is the estimate.
 RATIOS: tuple[tuple[str, tuple[str, ...], str, str], ...] = (
     ("server_cpu_per_op", ("server_cpu_ns",), "work", "CPU time/operation"),
     ("client_cpu_per_op", ("client_user_ns", "client_system_ns"), "operations", "CPU time/operation"),
     ("wire_bytes_per_op", ("wire_bytes",), "operations", "bytes/operation"),
     ("segments_per_op", ("segments",), "operations", "segments/operation"),
-    ("machine_cpu_per_op", ("server_cpu_ns", "foreign_cpu_ns"), "work", "CPU time/operation"),
+    ("machine_cpu_per_op", (), "work", "CPU time/operation"),
     ("disk_bytes_per_op", ("read_bytes", "write_bytes"), "work", "bytes/operation"),
     ("disk_written_per_op", ("write_bytes",), "work", "bytes/operation"),
     ("disk_read_per_op", ("read_bytes",), "work", "bytes/operation"),
@@ -246,7 +246,7 @@ class CellEstimator:
                 if latency is main and name == "p50":
                     primary = interval
         for name, numerator, denominator, unit in RATIOS:
-            interval = ratio_of_totals(main, numerator, denominator, mode, self._most_nu)
+            interval = ratio_of_totals(main, numerator or main.machine, denominator, mode, self._most_nu)
             if interval is not None:
                 estimate = stated(interval, mode, unit)
                 overhead[name] = msgspec.structs.replace(estimate, ratio_of_totals=estimate.ratio)

@@ -17,9 +17,6 @@ from ciphercost.model import CellSpec, Finding, Proof, Spec
 from ciphercost.record import new_id
 from ciphercost.reports.terminal import findings_lines, wrap
 
-A_WORKLOAD = "search"
-"""Of those that have secrets. Nothing of it is run."""
-
 
 def schemes() -> dict[str, str]:
     """ENGINE:MECHANISM that is examined behind a URL, by its scheme."""
@@ -38,8 +35,8 @@ def target_of_url(url: str) -> str:
 
 def examine(cell: CellSpec) -> tuple[bool, str]:
     """(proven, text for people). Raises CiphercostError where the target can't be reached or started."""
-    if isinstance(mechanisms.get(cell.mechanism), Columns):
-        cell = msgspec.structs.replace(cell, workload=A_WORKLOAD)
+    if isinstance(mechanism := mechanisms.get(cell.mechanism), Columns):
+        cell = msgspec.structs.replace(cell, workload=mechanism.workload)  # nothing of it is run
     spec.check(Spec(cells=[cell], mode="quick", sessions=1))
     run_id = new_id()
     with tempfile.TemporaryDirectory(prefix="ciphercost-prove-") as logs, guard.Guard(run_id) as run_guard:

@@ -138,11 +138,14 @@ def telling(facts: CellFacts, run: Run, *, alone: bool) -> Iterator[None]:
         facts.status, facts.reason = "no-steady-state", str(error)
     except OSError as error:
         facts.status = "failed"
-        facts.reason = f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}; is the disk full?"
+        facts.reason = f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"
+        facts.reason += "" if guard.disk_full() else "; is the disk full?"
     except CiphercostError as error:
         if isinstance(error, UsageError) and alone:
             raise
         facts.status, facts.reason = "failed", str(error)
+    if facts.status == "failed" and (full := guard.disk_full()) and full not in facts.reason:
+        facts.reason += f"; {full}"
     run.record.save_facts()
 
 
@@ -215,6 +218,9 @@ def open_unit(
     agent = stack.enter_context(
         Agent(cpus=agent_cpus, log=record.logs / "agent.log", env=bench.mask, netns=twins.netns)
     )
+    if bench.sealing:
+        # What is witnessed in columns is in their tables. Both arms are reached alike, so nothing goes where it should not.
+        bench.ready(twins)
     proofs, connected = prove.prove(bench.engine, bench.mechanism, twins, agent, session)
     if bench.mask:
         proofs += masked.prove(bench, twins, agent, session)
@@ -248,7 +254,7 @@ def open_unit(
         unseen = Warning_("server-not-seen", "the server's processes can't be seen from here: client-side figures only")
         facts.warnings = [*(each for each in facts.warnings if each != unseen), unseen]
     quiet = stack.enter_context(contextlib.closing(Quiet(twins.by_arm)))
-    if wants_storage(bench, record.facts.spec):
+    if wants_storage(bench, record.facts.spec, session):
         drive.watcher.phase(drive.number, session, "fio on both directories")
         quiet.none()
         directories = {arm: volume.path.parent for arm in ARMS if (volume := twins.by_arm[arm].volume)}
@@ -263,10 +269,13 @@ def open_unit(
     return drive.begin(session, twins, agent, samplers, open_arm, quiet)
 
 
-def wants_storage(bench: provision.Bench, spec: Spec) -> bool:
-    """Whether fio is to run as well: where it is there, the arms differ in their file systems, and the cell has time enough beside it."""
+def wants_storage(bench: provision.Bench, spec: Spec, session: int) -> bool:
+    """Whether fio is to run as well: where it is there, the arms differ in their file systems, and the cell has time enough beside it.
+
+    In every other session: it takes as long as the server's load does, and has less to find out.
+    """
     below = isinstance(bench.mechanism, AtRest) and bench.mechanism.loaded_once
-    return below and spec.time >= LEAST_SECONDS_FOR_FIO and bool(fio.find())
+    return below and session % 2 == 1 and spec.time >= LEAST_SECONDS_FOR_FIO and bool(fio.find())
 
 
 def samplers_of(twins: provision.Twins, agent: Agent, stack: contextlib.ExitStack) -> dict[Arm, sample.Sampler]:

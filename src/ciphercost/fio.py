@@ -29,7 +29,7 @@ from ciphercost.model import Arm, Estimate, Mode, StorageSlice
 if TYPE_CHECKING:
     from ciphercost.guard import Guard
 
-SECONDS = 0.5
+SECONDS = 0.3
 """Of a job, at most: it ends when it has been through the whole file."""
 SIZE = 128 * 1024 * 1024
 """Bytes of the file in each arm's directory."""

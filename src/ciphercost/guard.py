@@ -111,6 +111,23 @@ def scratch_base() -> Path:
     return Path(chosen).absolute() if chosen else Path(f"/var/tmp/ciphercost-{os.geteuid()}")  # noqa: S108 - owner is checked
 
 
+FULL_BYTES, FULL_SHARE = 64 << 20, 0.02
+"""Of a disk: what is free where it counts as full. Servers want room for whole extents, and for their logs."""
+
+
+def disk_full() -> str:
+    """What to do about the disk that runs keep their data on, where it is full; else empty."""
+    base = scratch_base()
+    try:
+        status = os.statvfs(base)
+    except OSError:
+        return ""
+    free = status.f_bavail * status.f_frsize
+    if free > max(FULL_BYTES, FULL_SHARE * status.f_blocks * status.f_frsize):
+        return ""
+    return f"the disk of {base} is full ({free / 1e6:.0f} MB free): take fewer --rows, or set CIPHERCOST_SCRATCH to a directory on a larger one"
+
+
 def scratch(run_id: str, guard: Guard | None = None) -> Path:
     """Make this run's scratch directory, with `secrets/` in it, and let the guard remove it at the run's end.
 

@@ -96,7 +96,7 @@ CHOSEN = "Alagoas"
 """The state that an UPDATE gives to all, and whose notifications a DELETE takes."""
 SAMPLES = 4
 """Records that inserts under load take their values from; each is a statement of its own to the agent."""
-BATCH = {"firebird": 40}
+BATCH = {"firebird": 100}
 BATCH_ELSEWHERE = 200
 """Records in one INSERT a table."""
 RUN_ONLY = "-- only in a run"
@@ -363,17 +363,20 @@ def inserts(found: Iterable[Record], dialect: str, codec: Codec) -> Iterator[str
     each = iter(found)
     size = BATCH.get(dialect, BATCH_ELSEWHERE)
     while batch := list(islice(each, size)):
+        # One row a statement on Firebird: so blocks of them, and a commit for several.
+        blocks = dialect == "firebird"
+        yield from ("BEGIN",) if blocks else ()
         for table, columns in TABLES.items():
             head = f"INSERT INTO {table} ({', '.join(columns)}) VALUES "
             rows = [
                 f"({', '.join(_value(record, field, dialect, codec) for field in columns.values())})"
                 for record in batch
             ]
-            if dialect == "firebird":
-                # One row a statement there; so a block of them.
+            if blocks:
                 yield f"EXECUTE BLOCK AS BEGIN {' '.join(f'{head}{row};' for row in rows)} END"
             else:
                 yield head + ", ".join(rows)
+        yield from ("COMMIT",) if blocks else ()
 
 
 def _value(record: Record, field: str, dialect: str, codec: Codec) -> str:
@@ -432,7 +435,7 @@ def empty(workload: str, dialect: str, codec: Codec | None = None) -> list[str]:
 
 
 def drop(workload: str, dialect: str) -> list[str]:  # noqa: ARG001
-    """What takes the tables away, a notification before its parents."""
+    """What takes the tables away, a notification before its parents. Firebird's are in use while any connection has statements on them prepared."""
     return [f"DROP TABLE {each}" for each in reversed(TABLES)]
 
 

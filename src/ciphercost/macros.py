@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 
 from ciphercost.errors import UsageError
-from ciphercost.mechanisms._column import PLAIN, Codec
+from ciphercost.mechanisms._column import PLAIN, Codec, Impossible
 
 # What stands in quotes and comments is left alone.
 _TOKEN = re.compile(
@@ -79,15 +79,18 @@ def _expanded(name: str, arguments: list[str], codec: Codec, where: str) -> str:
         raise UsageError(f"{where}: write {form}, got {name}({', '.join(arguments)})")
     length = int(arguments[-1])
     inner = [expand(each, codec, where) for each in arguments[:-1]]
-    match name:
-        case "secret":
-            return codec.column(length)
-        case "sealed":
-            return codec.seal(inner[0], length)
-        case "opened":
-            return codec.open(inner[0], length)
-        case _:
-            return codec.match(inner[0], inner[1], length)
+    try:
+        match name:
+            case "secret":
+                return codec.column(length)
+            case "sealed":
+                return codec.seal(inner[0], length)
+            case "opened":
+                return codec.open(inner[0], length)
+            case _:
+                return codec.match(inner[0], inner[1], length)
+    except Impossible as error:
+        raise UsageError(f"{where}: {name}({', '.join(arguments)}): {error}") from None
 
 
 class _Mark(Codec):

@@ -154,6 +154,9 @@ class AgentSlice(msgspec.Struct, tag="slice", tag_field="type", frozen=True):
     first_error: str = ""
     work: float = 0.0
     """Operations by their share in the counted part; 0: not said, `operations` stands for it."""
+    sealed: int = 0
+    """Values that the agent itself sealed for counted operations, and opened of their rows."""
+    opened: int = 0
 
     @property
     def done(self) -> float:

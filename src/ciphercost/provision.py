@@ -7,6 +7,7 @@ at rest (and in an embedded engine) each arm has a directory of its own.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -34,7 +35,7 @@ from ciphercost.agent import Agent
 from ciphercost.conditions.delay import delayed
 from ciphercost.conditions.link import Link, check_rights, linked
 from ciphercost.engines import Engine, Installation, Server
-from ciphercost.errors import AgentError, RunError
+from ciphercost.errors import AgentError, RunError, Unproven
 from ciphercost.mechanisms import Mechanism
 from ciphercost.mechanisms._column import Columns
 from ciphercost.mechanisms._rest import AtRest, Look, Rest, Volume
@@ -277,7 +278,12 @@ class Bench(msgspec.Struct):
             return
         with self.volume(place, directory) as volume:
             self.fetch(place, volume)
-            server = self.start(place, volume, cpus)
+            try:
+                server = self.start(place, volume, cpus)
+            except RunError as error:
+                if place == "encrypted" and isinstance(self.mechanism, AtRest) and (line := of_encryption(str(error))):
+                    raise Unproven(f"server witness, encrypted arm: its server does not start: {line}") from None
+                raise
             try:
                 yield server
             finally:
@@ -433,7 +439,7 @@ class Bench(msgspec.Struct):
             agent.query("loader", f"CREATE TABLE {CANARY_TABLE} (word varchar(100))")
             agent.query("loader", f"INSERT INTO {CANARY_TABLE} VALUES ('{self.shared.canary}')")
         if self.sealing is not None:
-            for statement in self.sealing.mechanism.prepare(self.engine, self.sealing.factors):
+            for statement in self.sealing.mechanism.prepare(self.engine, self.sealing.factors, ours=not self.cell.url):
                 agent.query("loader", statement)
             columns.fill(agent, "loader", self.sealing, self.shared.canary, arm)
         for step in self.program.tables(arm).load:
@@ -441,7 +447,7 @@ class Bench(msgspec.Struct):
                 agent.query("loader", step.sql)
             except AgentError as error:
                 # A cut-off key would be no whole one, so it is hidden before.
-                where = hidden.shown(step.sql)[:STATEMENT_SHOWN]
+                where = hidden.shown(step.where)[:STATEMENT_SHOWN]
                 raise RunError(f"loading workload {self.program.name}: {error}, at: {where}") from None
 
 
@@ -513,8 +519,19 @@ def bench(
         if cell.url:
             ask_password(made, paused)
         else:
-            made.load()
+            try:
+                made.load()
+            except RunError as error:  # said here: at the end all that fills the disk is gone
+                if not (full := guard.disk_full()):
+                    raise
+                raise RunError(f"{error}; {full}") from None
         yield made
+
+
+def of_encryption(words: str) -> str:
+    """Of a server's last words the first line that speaks of keys or encryption; empty where none does. Pure."""
+    lines = [line.strip() for line in words.splitlines()[1:]]
+    return next((line for line in lines if re.search(r"\bkey|keyring|encrypt", line.lower())), "")[:200]
 
 
 def arm_at(place: str) -> Arm:
@@ -555,7 +572,8 @@ def running_schema(made: Bench, arm: Arm) -> Iterator[None]:
     name = made.own_schemas[arm]
     with schemas.own(made.engine, fields, name, made.guard.run_id, log, made.left):
         with Agent(log=log) as agent:
-            agent.connect("loader", **(fields | made.of_arm(arm) | made.engine.in_schema(name)))
+            answer = agent.connect("loader", **(fields | made.of_arm(arm) | made.engine.in_schema(name)))
+            made.mechanism.check_version(made.engine, str(answer["server_version"]))
             made.fill(agent, arm)
         yield
 
@@ -571,7 +589,8 @@ def copy(source: Path, target: Path) -> None:
         ["cp", "-a", "--reflink=auto", str(source), str(target)], capture_output=True, text=True, check=False
     )
     if done.returncode:
-        raise RunError(f"can't copy the data to {target}: {done.stderr.strip().splitlines()[-1:]}; is the disk full?")
+        said = (done.stderr.strip().splitlines() or ["cp said nothing"])[-1].removeprefix("cp: ")
+        raise RunError(f"can't copy the data: {said}{'' if guard.disk_full() else '; is the disk full?'}")
 
 
 def config_diff(connect: Mapping[Arm, Mapping[str, object]]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import time
 from collections.abc import Iterable, Iterator
@@ -20,6 +21,11 @@ T = TypeVar("T", bound=msgspec.Struct)
 def new_id() -> str:
     """A run's name: when it began, and four letters so that two in one second differ."""
     return time.strftime("%Y%m%d-%H%M%S", time.gmtime()) + "-" + secrets.token_hex(2)
+
+
+def is_id(name: str) -> bool:
+    """Whether `new_id` could have made this name."""
+    return re.fullmatch(r"\d{8}-\d{6}-[0-9a-f]{4}", name) is not None
 
 
 def directory_for(run_id: str, wanted: Path | None) -> Path:

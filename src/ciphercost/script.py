@@ -26,6 +26,8 @@ class Variable(msgspec.Struct, frozen=True, omit_defaults=True):
     skew: float | None = None
     length: int | None = None
     value: str | None = None
+    of: str | None = None
+    """The variable whose value this one is, sealed."""
 
 
 class Statement(msgspec.Struct, frozen=True):
@@ -33,6 +35,8 @@ class Statement(msgspec.Struct, frozen=True):
     parameters: tuple[str, ...]
     arm: str = ""
     """The only arm that runs it; empty: both."""
+    open: bool = False
+    """The agent opens the sealed values of its rows."""
 
 
 class Script(msgspec.Struct, frozen=True):
@@ -53,7 +57,16 @@ _FUNCTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 _NAME = re.compile(r"[A-Za-z_]\w*")
 # String literals, quoted identifiers, comments and PostgreSQL's `::` casts must keep their colons.
-_TOKEN = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|/\*.*?\*/|::|:([A-Za-z_]\w*)|;|\$\d+", re.DOTALL)
+SEAL = "/*ciphercost:seal*/"
+"""Stands before a variable that the agent is to seal."""
+OPEN = "/*ciphercost:open*/"
+"""Stands before a column that the agent is to open, an item of what a SELECT gives."""
+SEALED = ".sealed"
+"""Ends the name of a variable that is another's value, sealed."""
+_TOKEN = re.compile(
+    r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|/\*(?!ciphercost:seal).*?\*/|::|(?P<seal>/\*ciphercost:seal\*/)?:(?P<name>[A-Za-z_]\w*)|;|\$\d+",
+    re.DOTALL,
+)
 _WORD = re.compile(r":([A-Za-z_]\w*)")
 
 
@@ -96,6 +109,8 @@ def parse(
             )
         variables.append(_variable(name, expression, parameters, f"{where}, line {number}"))
     drawn = {variable.name for variable in variables}
+    wanted = [each for each in dict.fromkeys(re.findall(rf"{re.escape(SEAL)}:(\w+)", text)) if each in drawn]
+    variables += [Variable(each + SEALED, "sealed", of=each) for each in wanted]
     statements = [
         _statement(each, drawn, parameters, f"{where}, line {line}") for line, each in _split("\n".join(body), where)
     ]
@@ -112,15 +127,16 @@ def by_arm(plain: Script, encrypted: Script) -> Script:
     def of(script: Script, arm: str) -> tuple[Statement, ...]:
         return tuple(msgspec.structs.replace(each, arm=arm) for each in script.statements)
 
-    return Script(plain.variables, (*of(plain, "plain"), *of(encrypted, "encrypted")))
+    # What is sealed is drawn in the other arm too, as it is.
+    return Script(encrypted.variables, (*of(plain, "plain"), *of(encrypted, "encrypted")))
 
 
 def fill(text: str, parameters: Mapping[str, int | str], where: str = "script") -> str:
     """Parameters written into SQL text: `:rows` becomes 100000. Raises UsageError for a name that is no parameter."""
 
     def replace(match: re.Match[str]) -> str:
-        name = match.group(1)
-        if name is None:
+        name = match["name"]
+        if name is None or match["seal"]:
             return match.group(0)
         if name not in parameters:
             raise UsageError(f"{where}: ':{name}' is not a parameter; {nearest(name, parameters)}")
@@ -233,16 +249,73 @@ def _split(text: str, where: str) -> list[tuple[int, str]]:
     return found
 
 
+_CLAUSE = re.compile(
+    r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|" + re.escape(OPEN) + r"[\w.]+|/\*.*?\*/|[A-Za-z_]\w*(?:\.\w+)*|[^\s]",
+    re.DOTALL,
+)
+_CLAUSES = {
+    "SELECT",
+    "RETURNING",
+    "FROM",
+    "WHERE",
+    "GROUP",
+    "ORDER",
+    "HAVING",
+    "SET",
+    "VALUES",
+    "ON",
+    "USING",
+    "LIMIT",
+    "DISTINCT",
+    "UNION",
+}
+
+
+def opens(sql: str, where: str) -> bool:
+    """Whether the agent is to open columns of the rows. Raises UsageError where a server without a key would have to work with one."""
+    if OPEN not in sql:
+        return False
+    words = [each.group(0) for each in _CLAUSE.finditer(sql)]
+    words = [each for each in words if each.startswith(OPEN) or not each.startswith(("--", "/*"))]
+    # One for each parenthesis that is open: the clause before it, and whether it may be all of an item that a SELECT gives.
+    outer: list[tuple[str, bool]] = []
+    clause, before, listed = "", "", True
+    for number, word in enumerate(words):
+        after = words[number + 1].upper() if number + 1 < len(words) else ""
+        item = clause in ("SELECT", "RETURNING") and before.upper() in ("SELECT", "RETURNING", ",")
+        if word == "(":
+            outer.append((clause, listed))
+            listed, clause = listed and item, ""
+        elif word == ")" and outer:
+            clause, listed = outer.pop()
+        elif word.startswith(OPEN) and not (item and listed and re.fullmatch(r"[,;)]?|FROM|AS|[A-Z_]\w*", after)):
+            column = word.removeprefix(OPEN)
+            raise UsageError(
+                f"{where}: opened({column}, …) must be an item of its own of what a SELECT gives: the application opens it, and the server "
+                "has no key to work with it. Let the application have the rows, or use a mechanism of the server's own functions"
+            )
+        elif word.upper() in _CLAUSES:
+            clause = word.upper()
+        before = word
+    return True
+
+
 def _statement(sql: str, drawn: set[str], parameters: Mapping[str, int | str], where: str) -> Statement:
     order: list[str] = []
+    opened = opens(sql, where)
+    sql = sql.replace(OPEN, "")
 
     def replace(match: re.Match[str]) -> str:
-        name = match.group(1)
+        name = match["name"]
         if name is None:
             if match.group(0).startswith("$"):
                 raise UsageError(f"{where}: write ':name' and '\\set name …' instead of '{match.group(0)}'")
             return match.group(0)
-        if name in drawn:
+        if match["seal"]:
+            if name not in drawn:
+                raise UsageError(f"{where}: ':{name}' is no variable, so there is nothing to seal; \\set it")
+            name += SEALED
+        if name in drawn or match["seal"]:
             if name not in order:
                 order.append(name)
             return f"${order.index(name) + 1}"
@@ -250,4 +323,4 @@ def _statement(sql: str, drawn: set[str], parameters: Mapping[str, int | str], w
             return str(parameters[name])
         raise UsageError(f"{where}: ':{name}' is set nowhere; {nearest(name, [*drawn, *parameters])}")
 
-    return Statement(_TOKEN.sub(replace, sql), tuple(order))
+    return Statement(_TOKEN.sub(replace, sql), tuple(order), open=opened)

@@ -13,7 +13,7 @@ import msgspec
 
 from ciphercost import conditions, engines, mechanisms, owndata, plan, workloads
 from ciphercost.errors import UsageError, nearest
-from ciphercost.mechanisms._column import Codec, Columns
+from ciphercost.mechanisms._column import BLOCK, Codec, Columns
 from ciphercost.model import CellSpec, Spec
 
 _SECONDS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
@@ -215,7 +215,7 @@ def _check_cell(cell: CellSpec) -> None:
         raise UsageError(
             f"{cell.engine}:{cell.mechanism}: these mechanisms can't be switched on together; run them as two cells"
         )
-    _, parameters = split_factors(cell)
+    factors, parameters = split_factors(cell)
     if cell.clients < 0 or cell.clients > 1000:
         raise UsageError(f"clients {cell.clients}: must lie between 1 and 1000")
     if cell.rows < 0:
@@ -227,6 +227,10 @@ def _check_cell(cell: CellSpec) -> None:
     if isinstance(mechanism := mechanisms.get(cell.mechanism), Columns):
         _check_secrets(cell, mechanism)
     program = program_of(cell, parameters)
+    if isinstance(mechanism, Columns):
+        codec = mechanism.codec(engine, factors, bytes(mechanism.key_bytes), bytes(BLOCK))
+        if codec.client_side:
+            program_of(cell, parameters, codec)  # raises what an application can't do
     if engine.embedded and (cell.per_request or program.per_request):
         raise UsageError(
             f"{cell.engine} is embedded: it has no connections to open, so workload '{program.name}' does not fit"

@@ -113,6 +113,13 @@ class Arms(NamedTuple):
         """For what is sampled at the edges of the counted part, where operations are cut in two."""
         return self.total(arm, *fields) / self.total(arm, "work")
 
+    @property
+    def machine(self) -> tuple[str, ...]:
+        """Fields of the CPU time of who serves, kernel threads included; where the database lives in the agent that is the agent."""
+        served = any(self.total(arm, "server_cpu_ns") for arm in ARMS)
+        own = ("server_cpu_ns",) if served else ("client_user_ns", "client_system_ns")
+        return (*own, "foreign_cpu_ns")
+
     def by_session(self, mode: Mode) -> bool:
         """Whether sessions are the unit of what is estimated: in full mode, once there are two."""
         return mode == "full" and len(set(self.sessions.tolist())) >= 2

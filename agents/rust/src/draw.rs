@@ -47,11 +47,28 @@ impl Random {
 /// How a variable's values come about.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Kind {
-    Uniform { low: i64, high: i64 },
-    Zipfian { low: i64, high: i64, zipf: Zipf },
-    Sequence { low: i64 },
-    Text { length: usize },
-    Constant { value: String },
+    Uniform {
+        low: i64,
+        high: i64,
+    },
+    Zipfian {
+        low: i64,
+        high: i64,
+        zipf: Zipf,
+    },
+    Sequence {
+        low: i64,
+    },
+    Text {
+        length: usize,
+    },
+    Constant {
+        value: String,
+    },
+    /// The value of another variable, sealed.
+    Sealed {
+        of: usize,
+    },
 }
 
 /// A drawn value. Text lies in the operation's own buffer, so that drawing allocates nothing.
@@ -60,6 +77,7 @@ pub enum Value {
     Unset,
     Integer(i64),
     Text { start: usize, end: usize },
+    Bytes { start: usize, end: usize },
 }
 
 impl Kind {
@@ -86,6 +104,8 @@ impl Kind {
                 texts.extend_from_slice(value.as_bytes());
                 Value::Text { start, end: texts.len() }
             }
+            // Draws nothing: the operation seals, once all others are drawn.
+            Kind::Sealed { .. } => Value::Unset,
         }
     }
 }

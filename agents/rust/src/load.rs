@@ -2,6 +2,7 @@
 
 use crate::clock::{CpuTime, ThreadCpu, now_ns, sleep_until, timespec, wake_on_time};
 use crate::drivers::{Connection, Interest, Outcome, Step};
+use crate::envelope;
 use crate::failure::{Failure, Result};
 use crate::histogram::Latencies;
 use crate::program::{Operation, Script};
@@ -38,6 +39,9 @@ pub struct Tally {
     pub work: f64,
     pub errors: u64,
     pub rows: u64,
+    /// Values that were sealed by counted operations, and opened.
+    pub sealed: u64,
+    pub opened: u64,
     pub checksum: u64,
     pub late: u64,
     pub first_error: String,
@@ -53,6 +57,8 @@ impl Tally {
         self.work += other.work;
         self.errors += other.errors;
         self.rows += other.rows;
+        self.sealed += other.sealed;
+        self.opened += other.opened;
         self.checksum = self.checksum.wrapping_add(other.checksum);
         self.late += other.late;
         if self.first_error.is_empty() {
@@ -195,6 +201,7 @@ impl<'a, C: Connection> Worker<'a, C> {
 
     fn work(mut self) -> Result<Tally> {
         wake_on_time();
+        envelope::enter(self.shared.script.cipher.as_ref())?;
         sleep_until(self.shared.start_ns);
         self.look(now_ns().max(self.shared.start_ns));
         let polled = self.slots[0].connection.polled();
@@ -366,6 +373,8 @@ impl<'a, C: Connection> Worker<'a, C> {
                 None => {
                     self.tally.operations += 1;
                     self.tally.rows += outcome.rows;
+                    self.tally.sealed += slot.operation.sealed;
+                    self.tally.opened += outcome.opened;
                     self.tally.checksum = self.tally.checksum.wrapping_add(outcome.checksum);
                     self.tally.latencies.record(now - slot.from_ns);
                 }

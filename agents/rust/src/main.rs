@@ -5,6 +5,7 @@ mod clock;
 mod cpu;
 mod draw;
 mod drivers;
+mod envelope;
 mod failure;
 mod floor;
 mod histogram;

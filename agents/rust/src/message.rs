@@ -15,6 +15,7 @@ pub enum Request {
     Variable(Variable),
     Transaction(Transaction),
     Statement(Statement),
+    Cipher(Cipher),
     Connect(Connect),
     Query(Query),
     Slice(Slice),
@@ -46,6 +47,21 @@ pub struct Variable {
     pub skew: Option<f64>,
     pub length: Option<usize>,
     pub value: Option<String>,
+    pub of: Option<String>,
+}
+
+/// What a program's values are sealed with. It has no `Debug` that would show the key.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cipher {
+    pub name: String,
+    pub key: String,
+}
+
+impl fmt::Debug for Cipher {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Cipher({})", self.name)
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -62,6 +78,8 @@ pub struct Statement {
     pub sql: String,
     pub parameters: String,
     pub arm: Option<String>,
+    #[serde(default)]
+    pub open: bool,
 }
 
 #[derive(Debug)]
@@ -293,9 +311,10 @@ impl Connect {
 }
 
 /// The `type` of every message, in the order of PROTOCOL.md.
-const TYPES: [&str; 11] = [
+const TYPES: [&str; 12] = [
     "hello",
     "program",
+    "cipher",
     "variable",
     "transaction",
     "statement",
@@ -330,6 +349,7 @@ impl Line {
         Ok(match kind.as_str() {
             "hello" => Request::Hello(read(fields)?),
             "program" => Request::Program(read(fields)?),
+            "cipher" => Request::Cipher(read(fields)?),
             "variable" => Request::Variable(read(fields)?),
             "transaction" => Request::Transaction(read(fields)?),
             "statement" => Request::Statement(read(fields)?),
@@ -472,6 +492,8 @@ pub struct SliceAnswer {
     pub work: f64,
     pub errors: u64,
     pub rows: u64,
+    pub sealed: u64,
+    pub opened: u64,
     pub checksum: String,
     pub cpu_user_ns: u64,
     pub cpu_system_ns: u64,

@@ -1,6 +1,8 @@
 //! program: messages -> what an operation is; and one operation drawn from it.
 
 use crate::draw::{Kind, Random, Value};
+use crate::drivers::network::decimal::{DIGITS, decimal};
+use crate::envelope::{self, Key};
 use crate::failure::{Failure, Result};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,6 +11,7 @@ use std::sync::atomic::AtomicI64;
 #[derive(Debug, Default)]
 pub struct Program {
     pub name: String,
+    cipher: Option<Key>,
     variables: Vec<(String, Kind)>,
     transactions: Vec<Transaction>,
     /// How often each variable was drawn, by arm: survives slices and reconnections.
@@ -27,6 +30,8 @@ pub struct Statement {
     pub sql: String,
     /// Indices of variables, in order of `$1`, `$2`…
     pub parameters: Vec<usize>,
+    /// Sealed values of its rows are opened.
+    pub open: bool,
 }
 
 impl Program {
@@ -46,6 +51,32 @@ impl Program {
         Ok(())
     }
 
+    /// Declares a variable that is another one's value, sealed.
+    pub fn add_sealed(&mut self, name: String, of: &str) -> Result<()> {
+        self.cipher()?;
+        match self.variables.iter().position(|(known, _)| known == of) {
+            Some(at) if matches!(self.variables[at].1, Kind::Sealed { .. }) => {
+                Err(Failure::bad_message(format!("of: variable {of:?} is sealed itself")))
+            }
+            Some(at) => self.add_variable(name, Kind::Sealed { of: at }),
+            None => Err(Failure::bad_message(format!("of: no variable {of:?} is declared"))),
+        }
+    }
+
+    pub fn set_cipher(&mut self, key: Key) -> Result<()> {
+        match self.cipher.replace(key) {
+            None => Ok(()),
+            first => {
+                self.cipher = first;
+                Err(Failure::bad_message("a cipher is declared already"))
+            }
+        }
+    }
+
+    fn cipher(&self) -> Result<&Key> {
+        self.cipher.as_ref().ok_or_else(|| Failure::bad_message("no cipher is declared to seal or open with"))
+    }
+
     pub fn add_transaction(&mut self, name: String, weight: u64) -> Result<()> {
         if weight == 0 {
             return Err(Failure::bad_message("weight: must be a positive integer"));
@@ -57,7 +88,17 @@ impl Program {
         Ok(())
     }
 
-    pub fn add_statement(&mut self, transaction: &str, arm: Option<String>, sql: String, names: &str) -> Result<()> {
+    pub fn add_statement(
+        &mut self,
+        transaction: &str,
+        arm: Option<String>,
+        sql: String,
+        names: &str,
+        open: bool,
+    ) -> Result<()> {
+        if open {
+            self.cipher()?;
+        }
         let find = |name: &str| {
             let position = self.variables.iter().position(|(known, _)| known == name);
             position.ok_or_else(|| Failure::bad_message(format!("parameters: no variable {name:?} is declared")))
@@ -65,7 +106,7 @@ impl Program {
         let parameters = names.split_whitespace().map(find).collect::<Result<Vec<_>>>()?;
         let unknown = || Failure::bad_message(format!("no transaction {transaction:?} is declared"));
         let transaction = self.transactions.iter_mut().find(|known| known.name == transaction).ok_or_else(unknown)?;
-        transaction.statements.push((arm, Statement { sql, parameters }));
+        transaction.statements.push((arm, Statement { sql, parameters, open }));
         Ok(())
     }
 
@@ -86,13 +127,24 @@ impl Program {
             }
             weight += transaction.weight;
             let mut variables: Vec<usize> = statements.iter().flat_map(|s| s.parameters.iter().copied()).collect();
+            let sealed_of = |variable: &usize| match self.variables[*variable].1 {
+                Kind::Sealed { of } => Some((*variable, of)),
+                _ => None,
+            };
+            let mut sealed: Vec<(usize, usize)> = variables.iter().filter_map(sealed_of).collect();
+            sealed.sort_unstable();
+            sealed.dedup();
+            // What is sealed must be drawn, whether or not a statement has it in clear too.
+            variables.retain(|variable| sealed_of(variable).is_none());
+            variables.extend(sealed.iter().map(|(_, of)| *of));
             variables.sort_unstable();
             variables.dedup();
             let first = script.statements.len();
             script.statements.extend(statements.into_iter().cloned());
-            script.transactions.push(Drawn { up_to: weight, first, last: script.statements.len(), variables });
+            script.transactions.push(Drawn { up_to: weight, first, last: script.statements.len(), variables, sealed });
         }
         script.weight = weight;
+        script.cipher.clone_from(&self.cipher);
         script.kinds = self.variables.iter().map(|(_, kind)| kind.clone()).collect();
         let fresh = || Arc::new(self.variables.iter().map(|_| AtomicI64::new(0)).collect());
         script.counters = self.counters.entry(arm.to_string()).or_insert_with(fresh).clone();
@@ -104,6 +156,8 @@ impl Program {
 #[derive(Debug, Default)]
 pub struct Script {
     pub statements: Vec<Statement>,
+    /// The key of what its operations seal and open.
+    pub cipher: Option<Key>,
     transactions: Vec<Drawn>,
     weight: u64,
     kinds: Vec<Kind>,
@@ -117,6 +171,8 @@ struct Drawn {
     first: usize,
     last: usize,
     variables: Vec<usize>,
+    /// Which variables are sealed values, and of which others.
+    sealed: Vec<(usize, usize)>,
 }
 
 /// One operation, drawn: which statements run, with which values. Reused, so that drawing allocates nothing.
@@ -125,6 +181,8 @@ pub struct Operation {
     /// Its statements in the script: `first..last`.
     pub first: usize,
     pub last: usize,
+    /// How many of its values were sealed.
+    pub sealed: u64,
     values: Vec<Value>,
     texts: Vec<u8>,
 }
@@ -147,6 +205,15 @@ impl Script {
             operation.values[variable] =
                 self.kinds[variable].draw(&mut random, &self.counters[variable], &mut operation.texts);
         }
+        operation.sealed = drawn.sealed.len() as u64;
+        if !drawn.sealed.is_empty() {
+            operation.seal(&drawn.sealed);
+        }
+    }
+
+    /// Whether a variable's value is bytes, and no text.
+    pub fn is_sealed(&self, variable: usize) -> bool {
+        matches!(self.kinds[variable], Kind::Sealed { .. })
     }
 }
 
@@ -155,14 +222,37 @@ impl Script {
 pub enum Parameter<'a> {
     Integer(i64),
     Text(&'a [u8]),
+    /// What is no text: a sealed value.
+    Bytes(&'a [u8]),
 }
 
 impl Operation {
+    /// Seals each second one's value under a nonce of its own. A number is sealed as its decimal digits.
+    fn seal(&mut self, sealed: &[(usize, usize)]) {
+        envelope::with(|vault, _| {
+            for &(variable, of) in sealed {
+                let (start, end) = match self.values[of] {
+                    Value::Integer(value) => {
+                        let start = self.texts.len();
+                        self.texts.extend_from_slice(decimal(value, &mut [0; DIGITS]));
+                        (start, self.texts.len())
+                    }
+                    Value::Text { start, end } | Value::Bytes { start, end } => (start, end),
+                    Value::Unset => (0, 0),
+                };
+                let at = self.texts.len();
+                vault.seal(&mut self.texts, start, end).expect("AES-GCM seals whatever it is given");
+                self.values[variable] = Value::Bytes { start: at, end: self.texts.len() };
+            }
+        });
+    }
+
     #[inline]
     pub fn parameter(&self, variable: usize) -> Parameter<'_> {
         match self.values[variable] {
             Value::Integer(value) => Parameter::Integer(value),
             Value::Text { start, end } => Parameter::Text(&self.texts[start..end]),
+            Value::Bytes { start, end } => Parameter::Bytes(&self.texts[start..end]),
             Value::Unset => Parameter::Text(&[]),
         }
     }
@@ -178,9 +268,9 @@ mod tests {
         program.add_variable("n".into(), Kind::Sequence { low: 1 }).unwrap();
         program.add_transaction("read".into(), 3).unwrap();
         program.add_transaction("write".into(), 1).unwrap();
-        program.add_statement("read", None, "SELECT $1".into(), "a").unwrap();
-        program.add_statement("write", Some("plain".into()), "INSERT $1, $2".into(), "n a").unwrap();
-        program.add_statement("write", Some("encrypted".into()), "INSERT e($1)".into(), "n").unwrap();
+        program.add_statement("read", None, "SELECT $1".into(), "a", false).unwrap();
+        program.add_statement("write", Some("plain".into()), "INSERT $1, $2".into(), "n a", false).unwrap();
+        program.add_statement("write", Some("encrypted".into()), "INSERT e($1)".into(), "n", false).unwrap();
         program
     }
 
@@ -210,7 +300,7 @@ mod tests {
         let mut program = Program::new("p".into());
         program.add_variable("n".into(), Kind::Sequence { low: 5 }).unwrap();
         program.add_transaction("t".into(), 1).unwrap();
-        program.add_statement("t", None, "$1".into(), "n").unwrap();
+        program.add_statement("t", None, "$1".into(), "n", false).unwrap();
         let mut draw = |arm: &str| {
             let mut operation = Operation::default();
             program.script(arm).unwrap().draw(0, 0, &mut operation);
@@ -225,7 +315,47 @@ mod tests {
     #[test]
     fn a_statement_names_what_is_declared() {
         let mut program = program();
-        assert_eq!(program.add_statement("read", None, "x".into(), "zzz").unwrap_err().code, "bad-message");
-        assert_eq!(program.add_statement("zzz", None, "x".into(), "a").unwrap_err().code, "bad-message");
+        assert_eq!(program.add_statement("read", None, "x".into(), "zzz", false).unwrap_err().code, "bad-message");
+        assert_eq!(program.add_statement("zzz", None, "x".into(), "a", false).unwrap_err().code, "bad-message");
+    }
+
+    #[test]
+    fn what_is_sealed_is_drawn_and_sealed_anew_for_each_operation() {
+        let mut program = Program::new("p".into());
+        program.add_variable("n".into(), Kind::Sequence { low: 41 }).unwrap();
+        assert_eq!(program.add_sealed("s".into(), "n").unwrap_err().code, "bad-message", "without a cipher");
+        assert!(program.add_transaction("t".into(), 1).is_ok());
+        assert!(program.add_statement("t", None, "SELECT 1".into(), "", true).is_err(), "without a cipher");
+        let key = Key::read("aes256-gcm", &"5a".repeat(32)).unwrap();
+        program.set_cipher(key.clone()).unwrap();
+        assert!(program.set_cipher(key.clone()).is_err(), "twice");
+        program.add_variable("text".into(), Kind::Text { length: 20 }).unwrap();
+        program.add_sealed("s".into(), "n").unwrap();
+        program.add_sealed("st".into(), "text").unwrap();
+        assert!(program.add_sealed("ss".into(), "s").is_err(), "sealed twice");
+        program.add_statement("t", Some("encrypted".into()), "$1, $2".into(), "s st", false).unwrap();
+        program.add_statement("t", Some("plain".into()), "$1, $2".into(), "n text", false).unwrap();
+        let mut draw = |arm: &str| {
+            let (script, mut operation) = (program.script(arm).unwrap(), Operation::default());
+            envelope::enter(script.cipher.as_ref()).unwrap();
+            script.draw(0, 0, &mut operation);
+            let values = script.statements[0].parameters.iter().map(|at| match operation.parameter(*at) {
+                Parameter::Integer(value) => value.to_string().into_bytes(),
+                Parameter::Text(value) | Parameter::Bytes(value) => value.to_vec(),
+            });
+            (operation.sealed, values.collect::<Vec<_>>())
+        };
+        let (none, clear) = draw("plain");
+        let ((two, first), (_, second)) = (draw("encrypted"), draw("encrypted"));
+        assert_eq!((none, two), (0, 2));
+        assert!(first[1] != second[1] && first[1][2..14] != second[1][2..14]);
+        envelope::with(|vault, row| {
+            vault.put(&first[0], row).unwrap();
+            vault.put(&second[0], row).unwrap();
+            assert_eq!(row, b"4142", "both arms draw the same, and a sequence goes on");
+            row.clear();
+            vault.put(&first[1], row).unwrap();
+            assert_eq!(*row, clear[1]);
+        });
     }
 }

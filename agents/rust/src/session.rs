@@ -5,6 +5,7 @@ use crate::draw::{Kind, Zipf};
 use crate::drivers::mysql::Mysql;
 use crate::drivers::postgres::Postgres;
 use crate::drivers::{Arm, firebird, network, null, sqlite};
+use crate::envelope::Key;
 use crate::failure::{Failure, Result};
 use crate::floor;
 use crate::load::Plan;
@@ -51,8 +52,15 @@ impl Session {
                 Ok(Answer::Ok {})
             }
             Request::Variable(variable) => {
-                let kind = kind(&variable)?;
-                self.program()?.add_variable(variable.name, kind)?;
+                match (kind(&variable)?, variable.of) {
+                    (Some(kind), _) => self.program()?.add_variable(variable.name, kind)?,
+                    (None, of) => self.program()?.add_sealed(variable.name, &of.unwrap_or_default())?,
+                }
+                Ok(Answer::Ok {})
+            }
+            Request::Cipher(asked) => {
+                let key = Key::read(&asked.name, &asked.key)?;
+                self.program()?.set_cipher(key)?;
                 Ok(Answer::Ok {})
             }
             Request::Transaction(asked) => {
@@ -60,7 +68,13 @@ impl Session {
                 Ok(Answer::Ok {})
             }
             Request::Statement(asked) => {
-                self.program()?.add_statement(&asked.transaction, asked.arm, asked.sql, &asked.parameters)?;
+                self.program()?.add_statement(
+                    &asked.transaction,
+                    asked.arm,
+                    asked.sql,
+                    &asked.parameters,
+                    asked.open,
+                )?;
                 Ok(Answer::Ok {})
             }
             Request::Connect(connect) => self.connect(connect),
@@ -152,6 +166,8 @@ impl Session {
             work: tally.work,
             errors: tally.errors,
             rows: tally.rows,
+            sealed: tally.sealed,
+            opened: tally.opened,
             checksum: format!("{:016x}", tally.checksum),
             cpu_user_ns: tally.cpu.user_ns,
             cpu_system_ns: tally.cpu.system_ns,
@@ -182,14 +198,15 @@ impl Session {
     }
 }
 
-/// The variable's kind; every kind takes its own fields and no other.
-fn kind(asked: &message::Variable) -> Result<Kind> {
+/// The variable's kind; every kind takes its own fields and no other. None: it is another one's value, sealed.
+fn kind(asked: &message::Variable) -> Result<Option<Kind>> {
     let given = [
         ("low", asked.low.is_some()),
         ("high", asked.high.is_some()),
         ("skew", asked.skew.is_some()),
         ("length", asked.length.is_some()),
         ("value", asked.value.is_some()),
+        ("of", asked.of.is_some()),
     ];
     let wanted: &[&str] = match asked.kind.as_str() {
         "uniform" => &["low", "high"],
@@ -197,6 +214,7 @@ fn kind(asked: &message::Variable) -> Result<Kind> {
         "sequence" => &["low"],
         "text" => &["length"],
         "constant" => &["value"],
+        "sealed" => &["of"],
         other => return Err(Failure::bad_message(format!("kind: {other:?} is not known"))),
     };
     for (name, there) in given {
@@ -209,7 +227,8 @@ fn kind(asked: &message::Variable) -> Result<Kind> {
     if low > high {
         return Err(Failure::bad_message("low: must not be above high"));
     }
-    Ok(match asked.kind.as_str() {
+    Ok(Some(match asked.kind.as_str() {
+        "sealed" => return Ok(None),
         "uniform" => Kind::Uniform { low, high },
         "zipfian" => {
             let skew = asked.skew.unwrap_or(0.0);
@@ -224,7 +243,7 @@ fn kind(asked: &message::Variable) -> Result<Kind> {
             _ => return Err(Failure::bad_message(format!("length: must be at most {LONGEST_TEXT}"))),
         },
         _ => Kind::Constant { value: asked.value.clone().unwrap_or_default() },
-    })
+    }))
 }
 
 const LONGEST_TEXT: usize = 16 << 20;

@@ -190,7 +190,7 @@ class Engine(ABC):
         return None
 
     statement_logs: str = ""
-    """SQL of (what, closes): what the server writes down of the statements that it is sent, in words, and the setting that ends it."""
+    """SQL of (what, closes, severity): what the server writes down of the statements that it is sent, in words, and the setting that ends it."""
 
     def right_to_make(self, fields: Mapping[str, object]) -> str:  # noqa: ARG002
         """What an administrator writes so that this user may make a schema, for people."""

@@ -63,12 +63,12 @@ class Mariadb(Family):
     )
 
     statement_logs = (
-        "SELECT 'statements that change rows, in its binary log', 'binlog_format = ROW' "
+        "SELECT 'statements that change rows, in its binary log', 'binlog_format = ROW', 'high' "
         "WHERE @@GLOBAL.log_bin AND @@GLOBAL.binlog_format <> 'ROW' "
-        "UNION ALL SELECT 'statements that change rows, beside them in its binary log', 'binlog_annotate_row_events = OFF' "
+        "UNION ALL SELECT 'statements that change rows, beside them in its binary log', 'binlog_annotate_row_events = OFF', 'high' "
         "WHERE @@GLOBAL.log_bin AND @@GLOBAL.binlog_annotate_row_events "
-        "UNION ALL SELECT 'every statement, in its general log', 'general_log = OFF' WHERE @@GLOBAL.general_log "
-        "UNION ALL SELECT 'slow statements, in a log of their own', 'slow_query_log = OFF' WHERE @@GLOBAL.slow_query_log"
+        "UNION ALL SELECT 'every statement, in its general log', 'general_log = OFF', 'high' WHERE @@GLOBAL.general_log "
+        "UNION ALL SELECT 'slow statements, in a log of their own', 'slow_query_log = OFF', 'medium' WHERE @@GLOBAL.slow_query_log"
     )
 
     def make(

@@ -47,12 +47,12 @@ class Mysql(Family):
     )
 
     statement_logs = (
-        "SELECT 'statements that change rows, in its binary log', 'binlog_format = ROW' "
+        "SELECT 'statements that change rows, in its binary log', 'binlog_format = ROW', 'high' "
         "WHERE @@GLOBAL.log_bin AND @@GLOBAL.binlog_format <> 'ROW' "
-        "UNION ALL SELECT 'statements that change rows, beside them in its binary log', 'binlog_rows_query_log_events = OFF' "
+        "UNION ALL SELECT 'statements that change rows, beside them in its binary log', 'binlog_rows_query_log_events = OFF', 'high' "
         "WHERE @@GLOBAL.log_bin AND @@GLOBAL.binlog_rows_query_log_events "
-        "UNION ALL SELECT 'every statement, in its general log', 'general_log = OFF' WHERE @@GLOBAL.general_log "
-        "UNION ALL SELECT 'slow statements, in a log of their own', 'slow_query_log = OFF' WHERE @@GLOBAL.slow_query_log"
+        "UNION ALL SELECT 'every statement, in its general log', 'general_log = OFF', 'high' WHERE @@GLOBAL.general_log "
+        "UNION ALL SELECT 'slow statements, in a log of their own', 'slow_query_log = OFF', 'medium' WHERE @@GLOBAL.slow_query_log"
     )
 
     def check_factors(self, mechanism: str, factors: Mapping[str, str], version: str) -> None:  # noqa: ARG002

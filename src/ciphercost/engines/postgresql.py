@@ -446,10 +446,10 @@ class Postgresql(Engine):
     )
 
     statement_logs = (
-        "SELECT 'every statement that fails', 'log_min_error_statement = panic' "
+        "SELECT 'every statement that fails', 'log_min_error_statement = panic', 'medium' "
         "WHERE current_setting('log_min_error_statement') NOT IN ('fatal', 'panic') "
-        "UNION ALL SELECT 'statements', 'log_statement = none' WHERE current_setting('log_statement') IN ('mod', 'all') "
-        "UNION ALL SELECT 'slow statements', 'log_min_duration_statement = -1' "
+        "UNION ALL SELECT 'statements', 'log_statement = none', 'high' WHERE current_setting('log_statement') IN ('mod', 'all') "
+        "UNION ALL SELECT 'slow statements', 'log_min_duration_statement = -1', 'medium' "
         "WHERE current_setting('log_min_duration_statement') <> '-1'"
     )
 

@@ -32,8 +32,17 @@ BLOCK = 16
 """Bytes of AES' block, and of its IV."""
 
 
+class Impossible(Exception):
+    """A codec can't have this value sealed or opened where a workload wants it; says why, and what to use."""
+
+
 class Codec:
     """What becomes of a secret value in one arm's SQL. This one: nothing, as in the plain arm."""
+
+    client_side = False
+    """Whether the application seals and opens: `seal` and `open` mark what the agent is to do, and what stands in a table is `opened` here."""
+    agent_key = ""
+    """In hexadecimal digits: what the agent then seals and opens with."""
 
     def column(self, length: int) -> str:
         """The type of a column for texts of up to `length` letters."""
@@ -63,6 +72,10 @@ class Codec:
         """Stored bytes as SQL has them."""
         raise NotImplementedError
 
+    def opened(self, stored: bytes) -> bytes:
+        """Of a `client_side` one: the text of stored bytes. Raises AgentError where they don't open."""
+        raise NotImplementedError
+
 
 PLAIN = Codec()
 
@@ -75,15 +88,18 @@ class Columns(Mechanism):
     key_bytes: int = 32
     cipher: str = ""
     """For people: `AES-256-CBC`."""
+    workload = "search"
+    """Of those that have secrets, one that it can have: for what asks for none."""
 
     def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:  # noqa: ARG002
         """Both arms are reached alike, in clear."""
         return engine.in_clear()
 
-    def prepare(self, engine: Engine, factors: Mapping[str, str]) -> tuple[str, ...]:  # noqa: ARG002
+    def prepare(self, engine: Engine, factors: Mapping[str, str], *, ours: bool = True) -> tuple[str, ...]:  # noqa: ARG002
         """Statements that an arm's schema needs once, before anything is made in it; run in both arms, so that they differ in nothing.
 
-        No key belongs in them: the server would keep it.
+        No key belongs in them: the server would keep it. `ours` false: on a server of the user's, where nothing may be made outside
+        the schema.
         """
         return ()
 

@@ -148,6 +148,10 @@ class AtRest(Mechanism):
         """What this mechanism never covers, beside what the proof itself sees."""
         return []
 
+    def left_in_clear(self, rest: Rest) -> tuple[str, ...]:  # noqa: ARG002
+        """Patterns of files, by names relative to the data, that were asked to be left in clear: each is one of `findings`, and no failure."""
+        return ()
+
     def advice(self, place: str) -> str:  # noqa: ARG002
         """The setting that closes a leak of temporary data into this file, for people; empty: none is known."""
         return ""

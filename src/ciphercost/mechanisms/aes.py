@@ -54,7 +54,7 @@ class Aes(Columns):
             fields["setup"] = f"SET SESSION block_encryption_mode = 'aes-{self.bits}-{self.mode}'"
         return fields
 
-    def prepare(self, engine: Engine, factors: Mapping[str, str]) -> tuple[str, ...]:
+    def prepare(self, engine: Engine, factors: Mapping[str, str], *, ours: bool = True) -> tuple[str, ...]:  # noqa: ARG002
         own_iv = factors.get("iv") == "random" and self.mode not in CHAINED
         return (
             (_firebird.sealed(f"AES MODE {self.mode.upper()}", BLOCK),) if engine.name == "firebird" and own_iv else ()

@@ -22,7 +22,7 @@ class ChaCha20(Columns):
     factors = (IV,)
     protects = PROTECTS[""]
 
-    def prepare(self, engine: Engine, factors: Mapping[str, str]) -> tuple[str, ...]:  # noqa: ARG002
+    def prepare(self, engine: Engine, factors: Mapping[str, str], *, ours: bool = True) -> tuple[str, ...]:  # noqa: ARG002
         return (_firebird.sealed("CHACHA20", NONCE),) if factors["iv"] == "random" else ()
 
     def codec(self, engine: Engine, factors: Mapping[str, str], key: bytes, iv: bytes) -> Codec:  # noqa: ARG002

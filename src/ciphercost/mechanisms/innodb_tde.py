@@ -174,6 +174,9 @@ class InnodbTde(AtRest):
         """
         return ("ALTER INSTANCE ROTATE INNODB MASTER KEY",)
 
+    def left_in_clear(self, rest: Rest) -> tuple[str, ...]:
+        return ("data/binlog.*", "data/#innodb_redo/*", "data/undo_*") if rest.factors["logs"] != "on" else ()
+
     def findings(self, rest: Rest) -> list[Finding]:
         found = []
         if rest.factors["logs"] != "on":

@@ -153,13 +153,20 @@ class PgTde(VendorTde):
         plain = "loaded" if look.rest.factors["preload"] == "both" else "not loaded"
         return super().implementation(look) | {"pg_tde": _version(look), "pg_tde_in_plain_arm": plain}
 
-    def findings(self, rest: Rest) -> list[Finding]:  # noqa: ARG002
+    def left_in_clear(self, rest: Rest) -> tuple[str, ...]:
+        return ("pg_wal/*",) if rest.factors["wal"] != "on" else ()
+
+    def findings(self, rest: Rest) -> list[Finding]:
         text = (
             "catalogs are not encrypted: names of tables and columns, and in pg_statistic the most common values and the "
             "histogram of every column that was analyzed, lie on the disk in clear"
         )
         closes = "ALTER TABLE … ALTER COLUMN … SET STATISTICS 0 for such columns, before they are first analyzed"
-        return [Finding("catalogs-in-clear", "medium", text, closes)]
+        found = [Finding("catalogs-in-clear", "medium", text, closes)]
+        if rest.factors["wal"] != "on":
+            text = "wal=off: every row that is written to an encrypted table lies in the write-ahead log in clear"
+            found.insert(0, Finding("log-in-clear", "high", text, "wal=on: pg_tde.wal_encrypt = on"))
+        return found
 
     def advice(self, place: str) -> str:
         if "pg_wal" in place:

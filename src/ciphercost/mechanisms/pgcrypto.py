@@ -40,8 +40,8 @@ class PgCrypto(Columns):
     def server_settings(self, engine: Engine, factors: Mapping[str, str], secrets: Path) -> dict[str, str]:  # noqa: ARG002
         return LOG_NO_STATEMENT
 
-    def prepare(self, engine: Engine, factors: Mapping[str, str]) -> tuple[str, ...]:  # noqa: ARG002
-        return (EXTENSION,)
+    def prepare(self, engine: Engine, factors: Mapping[str, str], *, ours: bool = True) -> tuple[str, ...]:  # noqa: ARG002
+        return (EXTENSION if ours else EXTENSION_IS_THERE,)
 
     def codec(self, engine: Engine, factors: Mapping[str, str], key: bytes, iv: bytes) -> Codec:  # noqa: ARG002
         return _Spelled(CIPHERS[self.mode], key, iv, has_iv=self.mode != "ecb", random=factors.get("iv") == "random")
@@ -51,10 +51,14 @@ LOG_NO_STATEMENT = {"log_min_error_statement": "panic"}
 """Or a statement that fails, as the witness's with another key does, would stand in the log with its key."""
 EXTENSION = "CREATE EXTENSION IF NOT EXISTS pgcrypto SCHEMA public"
 """In `public`, where unqualified names are not looked up: so it is named wherever it is used."""
+EXTENSION_IS_THERE = (
+    "DO $$ BEGIN IF to_regprocedure('public.gen_random_bytes(integer)') IS NULL THEN RAISE EXCEPTION 'this database has no "
+    "pgcrypto in its schema public; an administrator makes it by CREATE EXTENSION pgcrypto SCHEMA public'; END IF; END $$"
+)
 
 
 class _Spelled(Codec):
-    """All its functions are immutable: with constants alone they would be evaluated once a statement."""
+    """The functions are immutable, but not `convert_to`, so that a constant is sealed for each row too; of `gen_random_bytes` each call counts."""
 
     def __init__(self, cipher: str, key: bytes, iv: bytes, *, has_iv: bool, random: bool) -> None:
         self.cipher, self.random = cipher, random
@@ -86,7 +90,10 @@ class _Spelled(Codec):
         return self._call("decrypt", column, self.fixed)
 
     def match(self, column: str, value: str, length: int) -> str:
-        return super().match(column, value, length) if self.random else f"{column} = {self.seal(value, length)}"
+        if self.random:
+            return super().match(column, value, length)
+        # Of itself it would be sealed again for each row, where no index is used: `convert_to` is only stable.
+        return f"{column} = (SELECT {self.seal(value, length)})"
 
     def hex(self, column: str) -> str:
         return f"encode({column}, 'hex')"

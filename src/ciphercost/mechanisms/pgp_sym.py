@@ -9,7 +9,7 @@ from ciphercost.engines import Engine
 from ciphercost.errors import UsageError
 from ciphercost.mechanisms import Factor
 from ciphercost.mechanisms._column import Codec, Columns
-from ciphercost.mechanisms.pgcrypto import EXTENSION, LOG_NO_STATEMENT
+from ciphercost.mechanisms.pgcrypto import EXTENSION, EXTENSION_IS_THERE, LOG_NO_STATEMENT
 
 KDF = {"iterated": "3", "salted": "1", "simple": "0"}
 """OpenPGP's string-to-key specifiers (RFC 4880, 3.7.1), by pgcrypto's `s2k-mode`."""
@@ -50,8 +50,8 @@ class PgpSym(Columns):
     def server_settings(self, engine: Engine, factors: Mapping[str, str], secrets: Path) -> dict[str, str]:  # noqa: ARG002
         return LOG_NO_STATEMENT
 
-    def prepare(self, engine: Engine, factors: Mapping[str, str]) -> tuple[str, ...]:  # noqa: ARG002
-        return (EXTENSION,)
+    def prepare(self, engine: Engine, factors: Mapping[str, str], *, ours: bool = True) -> tuple[str, ...]:  # noqa: ARG002
+        return (EXTENSION if ours else EXTENSION_IS_THERE,)
 
     def codec(self, engine: Engine, factors: Mapping[str, str], key: bytes, iv: bytes) -> Codec:  # noqa: ARG002
         options = f"cipher-algo={factors['cipher']}, compress-algo=0, s2k-mode={KDF[factors['kdf']]}"

@@ -54,7 +54,9 @@ def rows(figures: list[StudyFigure]) -> Iterator[str]:
 
 
 def line(*parts: str) -> str:
-    label, published, here, ours = parts
+    label, *others, ours = parts
+    # Large counts would touch what stands before them.
+    published, here = (each if len(each) < COLUMN else each.replace(",", "") for each in others)
     return f"{label:<{LABEL}}{published:>{COLUMN}}{here:>{COLUMN}}{ours:>{LAST}}".rstrip()
 
 

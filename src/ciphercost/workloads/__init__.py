@@ -35,6 +35,8 @@ from ciphercost.mechanisms._column import PLAIN, Codec
 
 PEOPLE_BATCH = 250
 """People in one INSERT, where the server takes several rows."""
+SEALED_DIGITS = "c101"
+"""How a value begins that the application has sealed, in hexadecimal digits (PROTOCOL.md)."""
 BATCH = 100_000
 """Rows that one statement of a load makes on the server: one transaction of 5,000,000 would fill logs and memory of some."""
 _BATCHED = re.compile(r":first\b")
@@ -70,7 +72,7 @@ class Workload(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class Step(NamedTuple):
-    """One statement of a load, and what to call it where it fails."""
+    """One statement of a load, and what to call it where it fails (the statement itself, or the lines of a file)."""
 
     sql: str
     where: str
@@ -95,9 +97,9 @@ class Load:
             rows = int(self._parameters.get("rows", 0)) if _BATCHED.search(part) else 1
             for first in range(1, rows + 1, BATCH):
                 sql = self._fill(part, first)
-                yield Step(sql, sql[:120])
+                yield Step(sql, sql)
         for sql in self._more():
-            yield Step(sql, sql[:120])
+            yield Step(sql, sql)
 
     def _fill(self, part: str, first: int) -> str:
         last = min(first + BATCH - 1, int(self._parameters.get("rows", 0)))
@@ -111,6 +113,17 @@ class Tables(msgspec.Struct, frozen=True):
     load: Iterable[Step]
     """Can be gone through more than once, and may be too long to hold."""
     check: str
+    codec: Codec = PLAIN
+    """By which the rows that `check` gives are read, where the application itself opens them."""
+
+    def read(self, rows: list[list[str | None]]) -> list[list[str | None]]:
+        """The check's rows as texts. Raises AgentError where a sealed value does not open."""
+        return [[self._read(value) for value in row] for row in rows] if self.codec.client_side else rows
+
+    def _read(self, value: str | None) -> str | None:
+        if not value or not value.lower().startswith(SEALED_DIGITS):
+            return value
+        return self.codec.opened(bytes.fromhex(value)).decode(errors="replace")
 
 
 class Program(msgspec.Struct, frozen=True):
@@ -127,6 +140,8 @@ class Program(msgspec.Struct, frozen=True):
     parameters: dict[str, int | str]
     sealed: Tables | None = None
     """The encrypted arm's, where its secrets are encrypted in its statements; None: both arms' are the same."""
+    key: str = ""
+    """Hexadecimal digits: what the agent seals and opens with. For the agent alone; in no record."""
 
     def tables(self, arm: str) -> Tables:
         """What fills and reads this arm's tables."""
@@ -262,13 +277,22 @@ def prepare(
     def tables(of: Codec) -> Tables:
         load = macros.expand(str(own.get("load", workload.load)), of, f"{where}, load")
         check = macros.expand(str(own.get("check", workload.check)), of, f"{where}, check")
+        if of.client_side:
+            if script.OPEN in load or script.SEAL in load:
+                raise UsageError(
+                    f"{where}, load: an application seals literals alone in a load; use --workload hospital-client"
+                )
+            if script.opens(check, f"{where}, check"):
+                # As digits: what a server gives as text must be one.
+                check = re.sub(rf"{re.escape(script.OPEN)}([\w.]+)", lambda found: of.hex(found[1]), check)
         rest = Load(str(own.get("loaded", workload.loaded)), parameters, f"{where}, loaded")
 
         def more() -> Iterator[str]:
             yield from made_up(of)
             yield from (step.sql for step in rest)
 
-        return Tables(Load(load, parameters, f"{where}, load", more), script.fill(check, parameters, f"{where}, check"))
+        check = script.fill(check, parameters, f"{where}, check")
+        return Tables(Load(load, parameters, f"{where}, load", more), check, of)
 
     transactions = tuple(each for transaction in workload.transaction for each in parsed(transaction))
     clear = tables(PLAIN)
@@ -277,6 +301,7 @@ def prepare(
         load=clear.load,
         check=clear.check,
         sealed=tables(codec) if codec else None,
+        key=codec.agent_key if codec else "",
         transactions=transactions,
         read_only=workload.read_only or all(each.read_only for _, _, each in transactions),
         per_request=workload.per_request,

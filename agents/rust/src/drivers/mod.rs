@@ -7,13 +7,15 @@ pub mod null;
 pub mod postgres;
 pub mod sqlite;
 
-use crate::failure::Result;
+use crate::envelope::{self, Vault};
+use crate::failure::{Failure, Result};
 use crate::load::{self, Plan, Total};
 use crate::message::Connected;
 use crate::program::{Operation, Script};
 use crate::transport::socket::Traffic;
 use std::os::fd::RawFd;
 use std::sync::Arc;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// How far an operation has come.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -29,6 +31,8 @@ pub struct Outcome {
     pub rows: u64,
     /// Sum modulo 2⁶⁴ of each row's XXH3-64.
     pub checksum: u64,
+    /// Sealed values of its rows that were opened.
+    pub opened: u64,
     /// Why it failed, if it did. The connection can be used again.
     pub error: Option<String>,
 }
@@ -38,6 +42,7 @@ impl Outcome {
     pub fn clear(&mut self) {
         self.rows = 0;
         self.checksum = 0;
+        self.opened = 0;
         if self.error.is_some() {
             self.error = None;
         }
@@ -47,6 +52,27 @@ impl Outcome {
     pub fn row(&mut self, hash: u64) {
         self.rows += 1;
         self.checksum = self.checksum.wrapping_add(hash);
+    }
+
+    /// Counts a row as it is once its sealed values are opened. `rewrite` puts it so into an empty buffer.
+    #[inline]
+    pub fn opened_row(&mut self, rewrite: impl FnOnce(&mut Vault, &mut Vec<u8>) -> Result<()>) {
+        envelope::with(|vault, row| {
+            vault.opened = 0;
+            match rewrite(vault, row) {
+                Ok(()) => {
+                    self.opened += vault.opened;
+                    self.row(xxh3_64(row));
+                }
+                Err(failure) => self.fail(&failure),
+            }
+        });
+    }
+
+    /// The operation failed; what it failed by first is kept.
+    #[cold]
+    pub fn fail(&mut self, failure: &Failure) {
+        self.error.get_or_insert_with(|| failure.to_string());
     }
 }
 

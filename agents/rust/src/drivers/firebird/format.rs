@@ -163,7 +163,7 @@ impl Format {
         }
         for (&kind, value) in self.kinds.iter().zip(values) {
             match (kind, value) {
-                (Kind::Varying, Parameter::Text(text)) => outbox.bytes(text),
+                (Kind::Varying, Parameter::Text(text) | Parameter::Bytes(text)) => outbox.bytes(text),
                 (Kind::Varying, Parameter::Integer(value)) => digits(outbox, value),
                 (kind, value) => {
                     let number = match value {
@@ -171,6 +171,7 @@ impl Format {
                         Parameter::Text(text) => {
                             std::str::from_utf8(text).ok().and_then(|text| text.trim().parse().ok())
                         }
+                        Parameter::Bytes(_) => None,
                     };
                     let fits = |number: i64| kind == Kind::Eight || i32::try_from(number).is_ok();
                     match number.filter(|number| fits(*number)) {

@@ -15,9 +15,10 @@ mod statement;
 mod xdr;
 
 use super::{Connection, Interest, Opened, Outcome, Pool, Rows, Step};
+use crate::envelope::{Vault, opened_length};
 use crate::failure::{Failure, Result};
 use crate::message::{self, Connected};
-use crate::program::{Operation, Script};
+use crate::program::{Operation, Script, Statement};
 use crate::transport::socket::{Mode, Traffic, resolve};
 use crate::transport::tls;
 use format::{Format, Kind};
@@ -28,7 +29,7 @@ pub use sql::split as statements;
 use statement::Prepared;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use xdr::{Outbox, Reader};
+use xdr::{Outbox, Reader, padding};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 /// Opens the connections of an arm, one after the other.
@@ -312,18 +313,19 @@ impl FirebirdConnection {
     fn hear(&mut self) -> Result<bool> {
         while let Some(&awaited) = self.awaited.front() {
             let FirebirdConnection { link, statements, outcome, .. } = self;
-            let none = Format::default();
-            let format = statements.get(self.statement).map_or(&none, |prepared| &prepared.columns);
+            let none = Prepared::default();
+            let prepared = statements.get(self.statement).unwrap_or(&none);
+            let format = &prepared.columns;
             let Some(packet) = link.inbox.next(format)? else { return Ok(false) };
             match (awaited, packet) {
                 (Awaited::Rows, Packet::Row(row)) => {
-                    add_row(row, format, outcome, &mut self.blobs);
+                    add_row(row, prepared, outcome, &mut self.blobs);
                     continue;
                 }
                 (Awaited::Rows, Packet::Batch { last }) => self.exhausted = last,
                 (Awaited::Single, Packet::Single(row)) => {
                     if let Some(row) = row {
-                        add_row(row, format, outcome, &mut self.blobs);
+                        add_row(row, prepared, outcome, &mut self.blobs);
                     }
                 }
                 (Awaited::Ignored, Packet::Response { .. }) => {}
@@ -343,8 +345,9 @@ impl FirebirdConnection {
                 (Awaited::Description, Packet::Response { data, .. }) => match format::describe(data) {
                     Ok(description) => {
                         let prepared = &mut self.statements[self.statement];
-                        let (order, reads) = (std::mem::take(&mut prepared.order), prepared.reads);
-                        *prepared = Prepared { reads, ..Prepared::new(prepared.handle, order, &description, false) };
+                        let (order, reads, open) = (std::mem::take(&mut prepared.order), prepared.reads, prepared.open);
+                        *prepared =
+                            Prepared { reads, open, ..Prepared::new(prepared.handle, order, &description, false) };
                     }
                     Err(failure) => outcome.error = Some(failure.to_string()),
                 },
@@ -400,7 +403,11 @@ impl FirebirdConnection {
 
 /// Counts a row. BLOBs are no part of it: their content is hashed when it is read.
 #[inline]
-fn add_row(row: &[u8], format: &Format, outcome: &mut Outcome, blobs: &mut Vec<i64>) {
+fn add_row(row: &[u8], prepared: &Prepared, outcome: &mut Outcome, blobs: &mut Vec<i64>) {
+    let format = &prepared.columns;
+    if prepared.open {
+        return outcome.opened_row(|vault, opened| open_row(row, format, vault, opened, blobs));
+    }
     if !format.has_blobs {
         outcome.row(xxh3_64(row));
         return;
@@ -414,6 +421,37 @@ fn add_row(row: &[u8], format: &Format, outcome: &mut Outcome, blobs: &mut Vec<i
     outcome.row(hash.digest());
 }
 
+/// A row with its sealed values opened: as the row would be that holds their texts, or what is hashed of it.
+fn open_row(row: &[u8], format: &Format, vault: &mut Vault, opened: &mut Vec<u8>, blobs: &mut Vec<i64>) -> Result<()> {
+    let mut done = Ok(());
+    let pad = |opened: &mut Vec<u8>, length: usize| opened.extend_from_slice(&[0; 3][..padding(length)]);
+    if !format.has_blobs {
+        let nulls = format.kinds.len().div_ceil(8);
+        opened.extend_from_slice(&row[..nulls]);
+        pad(opened, nulls);
+    }
+    format.walk(&mut Reader::new(row), |kind, value| match (kind, value) {
+        (Kind::Blob, Some(id)) => blobs.push(id.try_into().map_or(0, i64::from_be_bytes)),
+        (_, None) if format.has_blobs => opened.push(0),
+        (_, None) => {}
+        (kind, Some(value)) => {
+            let whole = !format.has_blobs;
+            if whole && kind == Kind::Varying {
+                opened.extend_from_slice(&(opened_length(value) as u32).to_be_bytes());
+            }
+            let at = opened.len();
+            match kind {
+                Kind::Varying if done.is_ok() => done = vault.put(value, opened),
+                _ => opened.extend_from_slice(value),
+            }
+            if whole {
+                pad(opened, opened.len() - at);
+            }
+        }
+    });
+    done
+}
+
 impl Connection for FirebirdConnection {
     fn prepare(&mut self, script: &Arc<Script>) -> Result<()> {
         if self.script.as_ref().is_some_and(|known| known.statements == script.statements) {
@@ -422,7 +460,7 @@ impl Connection for FirebirdConnection {
         self.script = None;
         let old = std::mem::take(&mut self.statements);
         if self.per_request {
-            self.statements = script.statements.iter().map(|statement| unprepared(&statement.sql)).collect();
+            self.statements = script.statements.iter().map(unprepared).collect();
         } else {
             old.iter().for_each(|statement| self.forget(statement));
             self.statements = self.prepare_now(script)?;
@@ -441,7 +479,7 @@ impl Connection for FirebirdConnection {
             (self.transaction, self.explicit, self.rolling_back) = (None, false, false);
             for statement in &mut self.statements[operation.first..operation.last] {
                 if statement.verb == Some(Verb::Other) {
-                    *statement = Prepared { reads: statement.reads, ..Prepared::default() };
+                    *statement = Prepared { reads: statement.reads, open: statement.open, ..Prepared::default() };
                 }
             }
             self.stage = Stage::Opening;
@@ -488,9 +526,9 @@ impl Connection for FirebirdConnection {
 }
 
 /// A statement before the server knows it.
-fn unprepared(sql: &str) -> Prepared {
-    match sql::verb(sql) {
-        Verb::Other => Prepared { reads: sql::reads(sql), ..Prepared::default() },
+fn unprepared(statement: &Statement) -> Prepared {
+    match sql::verb(&statement.sql) {
+        Verb::Other => Prepared { reads: sql::reads(&statement.sql), open: statement.open, ..Prepared::default() },
         verb => Prepared::own(verb),
     }
 }

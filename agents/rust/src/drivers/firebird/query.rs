@@ -76,9 +76,9 @@ impl FirebirdConnection {
     /// Every statement of a script, prepared within a transaction of its own.
     pub fn prepare_now(&mut self, script: &Script) -> Result<Vec<Prepared>> {
         self.begin_now()?;
-        let prepare = |statement: &crate::program::Statement| match unprepared(&statement.sql) {
-            Prepared { verb: None, reads, .. } => {
-                self.prepare_one(&statement.sql, false).map(|(prepared, _)| Prepared { reads, ..prepared })
+        let prepare = |statement: &crate::program::Statement| match unprepared(statement) {
+            Prepared { verb: None, reads, open, .. } => {
+                self.prepare_one(&statement.sql, false).map(|(prepared, _)| Prepared { reads, open, ..prepared })
             }
             own => Ok(own),
         };

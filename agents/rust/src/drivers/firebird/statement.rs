@@ -38,6 +38,8 @@ pub struct Prepared {
     pub verb: Option<Verb>,
     /// Whether it only reads. Its own transaction then is read-only: the server writes nothing when that ends.
     pub reads: bool,
+    /// Sealed values of its rows are opened.
+    pub open: bool,
     pub handle: i32,
     /// Whether it gives its rows through a cursor.
     pub cursor: bool,
@@ -54,6 +56,7 @@ impl Prepared {
         Prepared {
             verb: Some(Verb::Other),
             reads: false,
+            open: false,
             handle,
             cursor: matches!(description.kind, SELECT | SELECT_FOR_UPDATE),
             columns: if text { Format::text(columns) } else { Format::native(columns) },

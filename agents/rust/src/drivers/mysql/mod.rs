@@ -2,6 +2,7 @@
 
 mod answers;
 mod login;
+mod opened;
 mod outbox;
 mod packets;
 mod placeholders;
@@ -26,6 +27,11 @@ const CANNOT_BE_PREPARED: &str = "1295 ";
 pub struct Mysql {
     /// The program's statements; None where the server cannot prepare it.
     statements: Vec<Option<Prepared>>,
+    /// The statement that runs has its rows opened.
+    opening: bool,
+    /// It travelled by the binary protocol, and so do its rows, whose columns are of these types.
+    binary: bool,
+    types: Vec<u8>,
 }
 
 impl Protocol for Mysql {
@@ -54,6 +60,8 @@ impl Protocol for Mysql {
     fn run(&mut self, link: &mut Link<Mysql>, script: &Script, number: usize, operation: &Operation) {
         match &mut self.statements[number] {
             Some(prepared) => {
+                self.opening = script.statements[number].open;
+                self.binary = true;
                 let next = Outbox(&mut link.outbox).execute(prepared, operation);
                 link.inbox.expect(next);
             }
@@ -63,28 +71,36 @@ impl Protocol for Mysql {
 
     /// With its values written in, as a client does that opens a connection for one statement.
     fn run_unprepared(&mut self, link: &mut Link<Mysql>, script: &Script, number: usize, operation: &Operation) {
+        self.opening = script.statements[number].open;
+        self.binary = false;
         let backslash = takes_backslash(link);
         let next = Outbox(&mut link.outbox).query_with_values(&script.statements[number], operation, backslash);
         link.inbox.expect(next);
     }
 
     fn say(&mut self, link: &mut Link<Mysql>, sql: &str) {
+        self.opening = false;
         let next = Outbox(&mut link.outbox).query(sql);
         link.inbox.expect(next);
     }
 
     #[inline]
     fn hear(&mut self, link: &mut Link<Mysql>, outcome: &mut Outcome) -> Result<Option<Ready>> {
-        while let Some(part) = link.inbox.part(true)? {
+        while let Some(part) = link.inbox.part(!self.opening)? {
             match part {
                 Part::Row(hash) => outcome.row(hash),
-                Part::End => return Ok(Some(Ready { to_roll_back: false })),
+                Part::Result => self.types.clear(),
+                Part::Column(body) if self.opening => self.types.push(packets::column_type(body)?),
+                Part::KeptRow(body) if self.binary => {
+                    outcome.opened_row(|vault, row| opened::binary(body, &self.types, vault, row));
+                }
+                Part::KeptRow(body) => outcome.opened_row(|vault, row| opened::text(body, vault, row)),
+                Part::LongRow => outcome.fail(&Failure::statement("a row is too long to be opened")),
+                Part::End => return Ok(Some(ready(link))),
                 Part::Error(failure) if failure.lost => return Err(failure),
                 Part::Error(failure) => {
-                    outcome.error.get_or_insert_with(|| failure.to_string());
-                    // An error bears no status: the last one holds. Without autocommit every statement opens one.
-                    let to_roll_back = link.inbox.status & (IN_TRANSACTION | AUTOCOMMIT) != AUTOCOMMIT;
-                    return Ok(Some(Ready { to_roll_back }));
+                    outcome.fail(&failure);
+                    return Ok(Some(ready(link)));
                 }
                 _ => {}
             }
@@ -101,6 +117,12 @@ impl Protocol for Mysql {
         }
         answer
     }
+}
+
+/// An error bears no status: the last one holds. Without autocommit every statement opens a transaction.
+#[inline]
+fn ready(link: &Link<Mysql>) -> Ready {
+    Ready { to_roll_back: link.inbox.status & (IN_TRANSACTION | AUTOCOMMIT) != AUTOCOMMIT }
 }
 
 fn takes_backslash(link: &Link<Mysql>) -> bool {

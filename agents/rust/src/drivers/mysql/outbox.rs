@@ -13,6 +13,8 @@ const SET_OPTION: u8 = 0x1b;
 
 const LONGLONG: [u8; 2] = [0x08, 0];
 const VAR_STRING: [u8; 2] = [0xfd, 0];
+/// Bytes of no character set.
+const BLOB: [u8; 2] = [0xfc, 0];
 
 /// A statement that the server has prepared.
 #[derive(Debug)]
@@ -110,32 +112,21 @@ impl Outbox<'_> {
                     self.0.extend_from_slice(&match value(operation, variable) {
                         Parameter::Integer(_) => LONGLONG,
                         Parameter::Text(_) => VAR_STRING,
+                        Parameter::Bytes(_) => BLOB,
                     });
                 }
             }
             for &variable in variables {
                 match value(operation, variable) {
                     Parameter::Integer(value) => self.0.extend_from_slice(&value.to_le_bytes()),
-                    Parameter::Text(text) => self.text(text),
+                    Parameter::Text(text) | Parameter::Bytes(text) => {
+                        put_length(text.len(), self.0);
+                        self.0.extend_from_slice(text);
+                    }
                 }
             }
         }
         self.end(at)
-    }
-
-    /// A text behind its length.
-    fn text(&mut self, text: &[u8]) {
-        let length = (text.len() as u64).to_le_bytes();
-        match text.len() {
-            0..=0xfa => self.0.push(length[0]),
-            0xfb..=0xffff => self.0.extend_from_slice(&[0xfc, length[0], length[1]]),
-            0x1_0000..=0xff_ffff => self.0.extend_from_slice(&[0xfd, length[0], length[1], length[2]]),
-            _ => {
-                self.0.push(0xfe);
-                self.0.extend_from_slice(&length);
-            }
-        }
-        self.0.extend_from_slice(text);
     }
 
     /// A query with its values written in as literals. `backslash`: whether the server takes it for an escape.
@@ -154,10 +145,21 @@ impl Outbox<'_> {
         self.end(at)
     }
 
+    /// A literal of bytes.
+    fn bytes(&mut self, bytes: &[u8]) {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        self.0.extend_from_slice(b"X'");
+        for byte in bytes {
+            self.0.extend_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
+        }
+        self.0.push(b'\'');
+    }
+
     fn literal(&mut self, value: Parameter<'_>, backslash: bool) {
         let text = match value {
             Parameter::Integer(value) => return self.0.extend_from_slice(decimal(value, &mut [0; DIGITS])),
             Parameter::Text(text) => text,
+            Parameter::Bytes(bytes) => return self.bytes(bytes),
         };
         self.0.push(b'\'');
         for &byte in text {
@@ -169,6 +171,21 @@ impl Outbox<'_> {
             }
         }
         self.0.push(b'\'');
+    }
+}
+
+/// A value's length, which stands before it.
+#[inline]
+pub fn put_length(length: usize, into: &mut Vec<u8>) {
+    let bytes = (length as u64).to_le_bytes();
+    match length {
+        0..=0xfa => into.push(bytes[0]),
+        0xfb..=0xffff => into.extend_from_slice(&[0xfc, bytes[0], bytes[1]]),
+        0x1_0000..=0xff_ffff => into.extend_from_slice(&[0xfd, bytes[0], bytes[1], bytes[2]]),
+        _ => {
+            into.push(0xfe);
+            into.extend_from_slice(&bytes);
+        }
     }
 }
 
@@ -202,7 +219,7 @@ mod tests {
         for (name, value) in names.iter().zip(constants) {
             program.add_variable(name.clone(), Kind::Constant { value: value.to_string() }).unwrap();
         }
-        program.add_statement("t", None, sql.into(), &names.join(" ")).unwrap();
+        program.add_statement("t", None, sql.into(), &names.join(" "), false).unwrap();
         let (mut script, mut operation) = (program.script("plain").unwrap(), Operation::default());
         script.draw(0, 0, &mut operation);
         (script.statements.remove(0), operation)
@@ -268,7 +285,8 @@ mod tests {
             (1 << 24, b"\xfe\0\0\0\x01\0\0\0\0"),
         ] {
             let (mut bytes, text) = (Vec::new(), vec![b'x'; length]);
-            Outbox(&mut bytes).text(&text);
+            put_length(length, &mut bytes);
+            bytes.extend_from_slice(&text);
             assert_eq!(bytes, [head, &text].concat());
             assert_eq!(super::super::packets::Fields(&bytes).value().unwrap(), Some(&text[..]));
         }

@@ -200,6 +200,16 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// The type in a column's description: behind six names, the length of what follows, character set and display length.
+pub fn column_type(body: &[u8]) -> Result<u8> {
+    let mut fields = Fields(body);
+    for _ in 0..6 {
+        fields.value()?;
+    }
+    fields.bytes(7)?;
+    fields.u8()
+}
+
 /// Errors that end the connection: the server shuts down, or it or someone else has ended this session.
 const LAST_WORDS: [u16; 4] = [1053, 1927, 3169, 4031];
 

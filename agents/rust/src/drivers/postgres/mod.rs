@@ -7,17 +7,33 @@ mod outbox;
 use super::network::link::Link;
 use super::network::{Protocol, Ready};
 use super::{Outcome, QUERY_LIMIT_BYTES, Rows, escape};
+use crate::envelope::Vault;
 use crate::failure::{Failure, Result};
-use crate::program::{Operation, Script};
+use crate::program::{Operation, Script, Statement};
 use inbox::{Fields, Inbox, Message, error_of};
 use login::Login;
 use outbox::Outbox;
 
 #[derive(Default)]
 pub struct Postgres {
-    /// The names of the prepared statements.
-    names: Vec<Vec<u8>>,
+    statements: Vec<Prepared>,
+    /// The statement that runs has its rows opened.
+    opening: bool,
+    /// Formats of an unprepared statement's values. Reused.
+    formats: Vec<u8>,
 }
+
+/// A statement that the server has prepared.
+struct Prepared {
+    name: Vec<u8>,
+    /// In which formats its values travel, and those of its rows, as `Bind` says it.
+    formats: Vec<u8>,
+    results: Vec<u8>,
+}
+
+/// All values travel as text.
+const ALL_TEXT: [u8; 2] = [0, 0];
+const BYTEA: i32 = 17;
 
 impl Protocol for Postgres {
     type Inbox = Inbox;
@@ -30,47 +46,68 @@ impl Protocol for Postgres {
 
     fn prepare(&mut self, link: &mut Link<Postgres>, script: &Script) -> Result<()> {
         let mut outbox = Outbox(&mut link.outbox);
-        for name in &self.names {
-            outbox.close_statement(&String::from_utf8_lossy(name));
+        for old in self.statements.drain(..) {
+            outbox.close_statement(&String::from_utf8_lossy(&old.name));
         }
-        self.names = (0..script.statements.len()).map(|number| format!("s{number}").into_bytes()).collect();
-        for (name, statement) in self.names.iter().zip(&script.statements) {
-            outbox.parse(&String::from_utf8_lossy(name), &statement.sql);
+        for (number, statement) in script.statements.iter().enumerate() {
+            let name = format!("s{number}");
+            outbox.parse(&name, &statement.sql);
+            if statement.open {
+                outbox.describe_statement(&name);
+            }
+            let mut formats = Vec::new();
+            put_formats(script, statement, &mut formats);
+            self.statements.push(Prepared { name: name.into_bytes(), formats, results: ALL_TEXT.into() });
         }
         outbox.sync();
-        dialogue(link, |_, _| {})
+        let described = script.statements.iter().enumerate().filter(|(_, statement)| statement.open);
+        let (mut described, statements) = (described.map(|(number, _)| number), &mut self.statements);
+        dialogue(link, |tag, body| {
+            // What a statement's rows consist of, or that it has none.
+            if tag == b'T' || tag == b'n' {
+                let number = described.next();
+                if let Some(prepared) = number.and_then(|number| statements.get_mut(number)).filter(|_| tag == b'T') {
+                    prepared.results = binary_bytes(body);
+                }
+            }
+        })
     }
 
     #[inline]
     fn run(&mut self, link: &mut Link<Postgres>, script: &Script, number: usize, operation: &Operation) {
-        Outbox(&mut link.outbox).run(&self.names[number], &script.statements[number], operation);
+        let (prepared, statement) = (&self.statements[number], &script.statements[number]);
+        self.opening = statement.open;
+        let mut outbox = Outbox(&mut link.outbox);
+        outbox.run(&prepared.name, &prepared.formats, &prepared.results, statement, operation);
     }
 
     /// Unnamed, and parsed in the same flight.
     fn run_unprepared(&mut self, link: &mut Link<Postgres>, script: &Script, number: usize, operation: &Operation) {
         let statement = &script.statements[number];
+        self.opening = statement.open;
+        put_formats(script, statement, &mut self.formats);
         let mut outbox = Outbox(&mut link.outbox);
         outbox.parse("", &statement.sql);
-        outbox.run(b"", statement, operation);
+        outbox.run(b"", &self.formats, &ALL_TEXT, statement, operation);
     }
 
     fn say(&mut self, link: &mut Link<Postgres>, sql: &str) {
+        self.opening = false;
         Outbox(&mut link.outbox).query(sql);
     }
 
     #[inline]
     fn hear(&mut self, link: &mut Link<Postgres>, outcome: &mut Outcome) -> Result<Option<Ready>> {
-        while let Some(message) = link.inbox.next(true)? {
+        while let Some(message) = link.inbox.next(!self.opening)? {
             match message {
                 Message::Row(hash) => outcome.row(hash),
                 Message::Other { tag: b'Z', body } => {
-                    return Ok(Some(Ready { to_roll_back: body.first() == Some(&b'E') }));
+                    return Ok(Some(Ready { to_roll_back: body.first() != Some(&b'I') }));
                 }
+                Message::Other { tag: b'D', body } => outcome.opened_row(|vault, row| open_row(body, vault, row)),
                 Message::Other { tag: b'E', body } => {
                     let failure = error_of(body);
-                    if outcome.error.is_none() {
-                        outcome.error = Some(failure.to_string());
-                    }
+                    outcome.fail(&failure);
                     link.last_error = Some(failure);
                 }
                 Message::Other { tag: b'G', .. } => {
@@ -79,6 +116,7 @@ impl Protocol for Postgres {
                     outbox.sync();
                     link.flush()?;
                 }
+                Message::TooLong if self.opening => outcome.fail(&Failure::statement("a row is too long to be opened")),
                 Message::Other { .. } | Message::TooLong => {}
             }
         }
@@ -100,6 +138,50 @@ impl Protocol for Postgres {
         }
         Ok(rows)
     }
+}
+
+/// In which format each of a statement's values travels: sealed ones as they are, all others as text.
+fn put_formats(script: &Script, statement: &Statement, into: &mut Vec<u8>) {
+    into.clear();
+    if !statement.parameters.iter().any(|variable| script.is_sealed(*variable)) {
+        return into.extend_from_slice(&ALL_TEXT);
+    }
+    into.extend_from_slice(&(statement.parameters.len() as u16).to_be_bytes());
+    for &variable in &statement.parameters {
+        into.extend_from_slice(&[0, u8::from(script.is_sealed(variable))]);
+    }
+}
+
+/// Of a RowDescription: which columns are to come as they are, since they are bytes.
+fn binary_bytes(body: &[u8]) -> Vec<u8> {
+    let mut fields = Fields(body);
+    let count = fields.i16();
+    let mut results = count.to_be_bytes().to_vec();
+    for _ in 0..count {
+        fields.string();
+        fields.bytes(6);
+        results.extend_from_slice(&[0, u8::from(fields.i32() == BYTEA)]);
+        fields.bytes(8);
+    }
+    results
+}
+
+/// A DataRow with its sealed values opened: as the row would be that holds their texts.
+fn open_row(body: &[u8], vault: &mut Vault, row: &mut Vec<u8>) -> Result<()> {
+    let mut fields = Fields(body);
+    let count = fields.i16();
+    row.extend_from_slice(&count.to_be_bytes());
+    for _ in 0..count {
+        let length = fields.i32();
+        let at = row.len();
+        row.extend_from_slice(&length.to_be_bytes());
+        if let Ok(length) = usize::try_from(length) {
+            vault.put_text(fields.bytes(length), row)?;
+            let length = (row.len() - at - 4) as u32;
+            row[at..at + 4].copy_from_slice(&length.to_be_bytes());
+        }
+    }
+    Ok(())
 }
 
 /// Sends what waits and hears the answer to its end, outside the load loop; `see` gets every message.

@@ -32,6 +32,13 @@ impl Outbox<'_> {
         self.end(at);
     }
 
+    pub fn describe_statement(&mut self, name: &str) {
+        let at = self.begin(b'D');
+        self.0.push(b'S');
+        self.string(name);
+        self.end(at);
+    }
+
     pub fn close_statement(&mut self, name: &str) {
         let at = self.begin(b'C');
         self.0.push(b'S');
@@ -55,24 +62,25 @@ impl Outbox<'_> {
         self.0.extend_from_slice(b"S\0\0\0\x04");
     }
 
-    /// Bind, Execute and Sync: one run of a prepared statement.
+    /// Bind, Execute and Sync: one run of a prepared statement. The formats of its values and of its rows' are given.
     #[inline]
-    pub fn run(&mut self, name: &[u8], statement: &Statement, operation: &Operation) {
+    pub fn run(&mut self, name: &[u8], formats: &[u8], results: &[u8], statement: &Statement, operation: &Operation) {
         let at = self.begin(b'B');
         self.0.push(0);
         self.0.extend_from_slice(name);
-        self.0.extend_from_slice(&[0, 0, 0]);
+        self.0.push(0);
+        self.0.extend_from_slice(formats);
         self.0.extend_from_slice(&(statement.parameters.len() as u16).to_be_bytes());
         for &variable in &statement.parameters {
             match operation.parameter(variable) {
                 Parameter::Integer(value) => self.integer(value),
-                Parameter::Text(text) => {
+                Parameter::Text(text) | Parameter::Bytes(text) => {
                     self.0.extend_from_slice(&(text.len() as u32).to_be_bytes());
                     self.0.extend_from_slice(text);
                 }
             }
         }
-        self.0.extend_from_slice(&[0, 0]);
+        self.0.extend_from_slice(results);
         self.end(at);
         self.0.extend_from_slice(b"E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04");
     }

@@ -133,6 +133,16 @@ impl Prepared {
         }
     }
 
+    /// SQLite copies the bytes.
+    #[inline]
+    pub fn bind_bytes(&mut self, index: c_int, value: &[u8]) -> c_int {
+        // SAFETY: the length is the value's own and SQLITE_TRANSIENT makes SQLite copy it before the call returns.
+        unsafe {
+            let length = value.len() as c_int;
+            ffi::sqlite3_bind_blob(self.0, index, value.as_ptr().cast(), length, ffi::SQLITE_TRANSIENT())
+        }
+    }
+
     /// Runs up to the next row; SQLITE_ROW, SQLITE_DONE or an error's code.
     #[inline]
     pub fn step(&mut self) -> c_int {

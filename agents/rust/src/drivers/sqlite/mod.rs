@@ -181,12 +181,19 @@ impl SqliteConnection {
                 let code = match operation.parameter(variable) {
                     Parameter::Integer(value) => statement.bind_integer(index, value),
                     Parameter::Text(text) => statement.bind_text(index, text),
+                    Parameter::Bytes(bytes) => statement.bind_bytes(index, bytes),
                 };
                 database.check(code)?;
             }
             let columns = statement.columns();
+            let open = script.statements[at].open;
             let code = loop {
                 match statement.step() {
+                    libsqlite3_sys::SQLITE_ROW if open => {
+                        self.outcome.opened_row(|vault, row| {
+                            put_row(statement, columns, row, |value, row| vault.put(value, row))
+                        });
+                    }
                     libsqlite3_sys::SQLITE_ROW => {
                         hash_row(statement, columns, &mut self.row, &mut self.outcome);
                     }
@@ -196,13 +203,16 @@ impl SqliteConnection {
             let result = database.check(code);
             statement.reset();
             result?;
+            if open && self.outcome.error.is_some() {
+                return Err(Failure::statement("a sealed value does not open"));
+            }
         }
         Ok(())
     }
 
     #[cold]
     fn fail(&mut self, failure: Failure) {
-        self.outcome.error = Some(failure.to_string());
+        self.outcome.fail(&failure);
         if self.database.as_ref().is_some_and(|database| !database.in_autocommit()) {
             let _ = self.run("ROLLBACK");
         }
@@ -264,11 +274,31 @@ impl Connection for SqliteConnection {
     }
 }
 
-/// Hashes a row in the form of PostgreSQL's DataRow: the number of columns, then each value's length and text.
+/// Hashes a row.
 #[inline]
 fn hash_row(statement: &Prepared, columns: usize, row: &mut Vec<u8>, outcome: &mut Outcome) {
-    use std::io::Write;
     row.clear();
+    let as_it_is = |value: &[u8], row: &mut Vec<u8>| {
+        row.extend_from_slice(value);
+        Ok(())
+    };
+    if put_row(statement, columns, row, as_it_is).is_ok() {
+        outcome.row(xxh3_64(row));
+    }
+    if row.capacity() > 1 << 20 {
+        *row = Vec::new();
+    }
+}
+
+/// A row in the form of PostgreSQL's DataRow: the number of columns, then each value's length and text. `put` appends a value's bytes.
+#[inline]
+fn put_row(
+    statement: &Prepared,
+    columns: usize,
+    row: &mut Vec<u8>,
+    mut put: impl FnMut(&[u8], &mut Vec<u8>) -> Result<()>,
+) -> Result<()> {
+    use std::io::Write;
     row.extend_from_slice(&(columns as u16).to_be_bytes());
     for column in 0..columns {
         let at = row.len();
@@ -282,16 +312,13 @@ fn hash_row(statement: &Prepared, columns: usize, row: &mut Vec<u8>, outcome: &m
             Cell::Integer(value) => write!(row, "{value}").map_or(0, |()| row.len() - at - 4),
             Cell::Real(value) => write!(row, "{value}").map_or(0, |()| row.len() - at - 4),
             Cell::Bytes(bytes) => {
-                row.extend_from_slice(bytes);
-                bytes.len()
+                put(bytes, row)?;
+                row.len() - at - 4
             }
         };
         row[at..at + 4].copy_from_slice(&(length as u32).to_be_bytes());
     }
-    outcome.row(xxh3_64(row));
-    if row.capacity() > 1 << 20 {
-        *row = Vec::new();
-    }
+    Ok(())
 }
 
 fn add_row(statement: &Prepared, columns: usize, rows: &mut Rows) {

@@ -1,0 +1,117 @@
+"""client_aes_gcm_256: what an application does that encrypts by itself: AES-256-GCM in the agent; the server gets bytes, and no key.
+
+The envelope is that of PROTOCOL.md ("Sealed values"). The agent seals what a workload binds and opens what its rows bring; literals (of a
+load, of the canary) are sealed here. What only a server could do with a key, an application can't have done by it, and is refused.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from ciphercost.engines import Engine
+from ciphercost.errors import AgentError
+from ciphercost.mechanisms._column import Codec, Columns, Impossible
+from ciphercost.script import OPEN, SEAL
+
+MARK = b"\xc1\x01"
+NONCE = 12
+TAG = 16
+OVERHEAD = len(MARK) + NONCE + TAG
+TYPES = {
+    "postgresql": "bytea",
+    "mysql": "varbinary({})",
+    "firebird": "varchar({}) character set octets",
+    "sqlite": "blob",
+}
+"""By dialect: a column of so many bytes."""
+HEX = {"postgresql": "encode({}, 'hex')", "firebird": "HEX_ENCODE({})"}
+_VARIABLE = re.compile(r":[A-Za-z_]\w*")
+_COLUMN = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)?")
+_LITERAL = re.compile(r"(E?)'((?:[^']|'')*)'", re.IGNORECASE)
+INSTEAD = "use --workload hospital-client, or a mechanism of the server's own functions"
+
+
+def seal(key: bytes, text: bytes) -> bytes:
+    """An envelope, under a nonce of its own."""
+    nonce = os.urandom(NONCE)
+    return MARK + nonce + AESGCM(key).encrypt(nonce, text, None)
+
+
+def opened(key: bytes, stored: bytes) -> bytes:
+    """What an envelope holds. Raises AgentError with the agent's own code, and nearly its words."""
+    if not stored.startswith(MARK) or len(stored) < OVERHEAD:
+        raise AgentError("a sealed value does not open: it is no envelope", "statement")
+    try:
+        return AESGCM(key).decrypt(stored[len(MARK) :][:NONCE], stored[len(MARK) + NONCE :], None)
+    except InvalidTag:
+        text = "a sealed value does not open: it was changed, or sealed with another key"
+        raise AgentError(text, "statement") from None
+
+
+class ClientAesGcm256(Columns):
+    name = "client-aes-gcm-256"
+    title = "encryption by the application (the agent): AES in Galois/Counter mode, 256-bit key"
+    engines = ("postgresql", "mysql", "mariadb", "firebird", "sqlite")
+    key_bytes = 32
+    cipher = "AES-256-GCM"
+    workload = "hospital-client"
+    protects = (
+        "values everywhere outside the application: on the way, in the server's memory, tables, logs and backups, from its "
+        "administrators too; a change is noticed, a value put in another's place is not. The server can't search, sort or compute"
+    )
+
+    def codec(self, engine: Engine, factors: Mapping[str, str], key: bytes, iv: bytes) -> Codec:  # noqa: ARG002
+        """There is no IV to be given: each value has a nonce of its own."""
+        return _Sealed(engine.dialect, key)
+
+    def implementation(self, engine: Engine, factors: Mapping[str, str]) -> dict[str, str]:  # noqa: ARG002
+        return {"cipher": self.cipher, "implementation": "by the client", "server_library": ""}
+
+
+class _Sealed(Codec):
+    client_side = True
+
+    def __init__(self, dialect: str, key: bytes) -> None:
+        self.dialect, self.key, self.agent_key = dialect, key, key.hex()
+
+    def column(self, length: int) -> str:
+        return TYPES[self.dialect].format(4 * length + OVERHEAD)
+
+    def seal(self, value: str, length: int) -> str:  # noqa: ARG002
+        if _VARIABLE.fullmatch(value):
+            return SEAL + value
+        if found := _LITERAL.fullmatch(value):
+            text = found[2].replace("''", "'")
+            if found[1] or self.dialect == "mysql":
+                text = re.sub(r"\\(.)", r"\1", text, flags=re.DOTALL)
+            return self.literal(seal(self.key, text.encode()))
+        raise Impossible(f"an application seals a variable or a literal, not what the server computes; {INSTEAD}")
+
+    def open(self, column: str, length: int) -> str:  # noqa: ARG002
+        if not _COLUMN.fullmatch(column):
+            raise Impossible(
+                f"an application opens a column of a row that it gets, not what the server computes; {INSTEAD}"
+            )
+        return OPEN + column
+
+    def match(self, column: str, value: str, length: int) -> str:  # noqa: ARG002
+        raise Impossible(
+            f"the server, which has no key, can't compare sealed values: each is stored in another way; {INSTEAD}"
+        )
+
+    def hex(self, column: str) -> str:
+        return HEX.get(self.dialect, "HEX({})").format(column)
+
+    def literal(self, stored: bytes) -> str:
+        return f"'\\x{stored.hex()}'::bytea" if self.dialect == "postgresql" else f"x'{stored.hex()}'"
+
+    def opened(self, stored: bytes) -> bytes:
+        return opened(self.key, stored)
+
+
+MECHANISM = ClientAesGcm256()

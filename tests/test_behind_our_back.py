@@ -1,0 +1,102 @@
+"""Encryption switched off behind the tool's back, in a run from end to end: no number, exit status 1, the witness that noticed named."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import ciphercost
+from ciphercost.agent import Agent
+from ciphercost.engines import Server
+from ciphercost.mechanisms._rest import Volume
+from ciphercost.model import CellSpec, Spec
+from ciphercost.provision import Bench
+from ciphercost.reports import terminal
+from conftest import RequireServer
+
+Sabotage = Callable[[Bench, Volume], None]
+
+
+def no_sabotage(bench: Bench, volume: Volume) -> None:
+    """For those that are sabotaged once they are up."""
+
+
+def without_its_keyring(bench: Bench, volume: Volume) -> None:
+    (volume.path / "data" / "component_keyring_file.cnf").unlink()
+
+
+def with_the_plain_arms_files(bench: Bench, volume: Volume) -> None:
+    template = bench.shared.templates[bench.data] / "plain"
+    for path in template.iterdir():
+        if path.is_file():
+            shutil.copy(path, volume.path / path.name)
+
+
+CASES: dict[str, tuple[CellSpec, Sabotage, tuple[str, ...], str]] = {
+    "a keyring component that is disabled": (
+        CellSpec("mysql", "innodb-tde", factors={"logs": "off"}),
+        without_its_keyring,
+        (),
+        "server witness, encrypted arm: its server does not start",
+    ),
+    "a table that is decrypted": (
+        CellSpec("mariadb", "mariadb-tde", version="11.8"),
+        no_sabotage,
+        ("SET GLOBAL innodb_encrypt_tables = ON", "ALTER TABLE ciphercost_canary ENCRYPTED = NO"),
+        "server witness, encrypted arm",
+    ),
+    "a log that is no longer encrypted": (
+        CellSpec("mysql", "innodb-tde"),
+        no_sabotage,
+        ("SET GLOBAL innodb_redo_log_encrypt = OFF",),
+        "server witness, encrypted arm: innodb_redo_log_encrypt is 0",
+    ),
+    "a conversion that is still running": (
+        CellSpec("firebird", "firebird-crypt"),
+        no_sabotage,
+        ("ALTER DATABASE DECRYPT",),
+        "server witness, encrypted arm",
+    ),
+    "a file in clear in the encrypted one's place": (
+        CellSpec("sqlite", "sqlcipher"),
+        with_the_plain_arms_files,
+        (),
+        "witness, encrypted arm",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_switched_off_behind_our_back_gives_no_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, require_server: RequireServer, name: str
+) -> None:
+    cell, before, after, witness = CASES[name]
+    if cell.engine != "sqlite":
+        require_server(cell.engine, cell.version)
+    real = Bench.start
+
+    def start(bench: Bench, place: str, volume: Volume, cpus: set[int] | None = None) -> Server:
+        attacked = place == "encrypted" and any(part.startswith("session-") for part in volume.path.parts)
+        if attacked:
+            before(bench, volume)
+        server = real(bench, place, volume, cpus)
+        if attacked and after:
+            with Agent() as agent:
+                agent.connect("attacker", **server.connection(), **bench.engine.in_clear())
+                for statement in after:
+                    agent.query("attacker", statement)
+        return server
+
+    monkeypatch.setattr(Bench, "start", start)
+    cell = CellSpec(cell.engine, cell.mechanism, version=cell.version, factors=cell.factors, workload="tpcb", rows=500)
+    result = ciphercost.run(Spec(cells=[cell], mode="quick", sessions=1, time=2.0, latency=False), tmp_path / "run")
+    found = result.cells[0]
+    assert found.status == "unproven", found.reason
+    assert not found.overhead
+    assert witness in found.reason
+    said = terminal.render(result)
+    assert "no number is printed" in said
+    assert "operations per second" not in said

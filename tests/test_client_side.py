@@ -1,0 +1,314 @@
+"""client-aes-gcm-256 on real servers: what the application seals and opens, how often, what the witnesses say, and what is refused."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+from ciphercost import cli, columns, engines, guard, macros, mechanisms, record, script, workloads
+from ciphercost.agent import Agent
+from ciphercost.columns import LENGTH, TABLE, Secrets, Sight
+from ciphercost.engines import Engine, Server
+from ciphercost.errors import AgentError, UsageError
+from ciphercost.mechanisms._column import PLAIN, Codec
+from ciphercost.mechanisms.client_aes_gcm_256 import MARK, MECHANISM, OVERHEAD
+from ciphercost.model import ARMS, AgentSlice, Arm
+from ciphercost.workloads import Program
+from conftest import RequireServer
+
+CANARY = "canary0123456789abcdef"
+TEXTS = ("", "x", "sixteen letters.", "Grüße, 日本語", 'it\'s \\ a "quote"', "€" * 60, "\\xc101", "c101")
+ROWS = 25
+SECRETS = 6
+"""Secret values of a record: four of the notification, the names of state and municipality."""
+
+
+# ── pure ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def codec_of(engine: str) -> Codec:
+    return MECHANISM.codec(engines.get(engine), {}, bytes(32), b"")
+
+
+def parsed(text: str, engine: str = "postgresql") -> script.Script:
+    return script.parse(macros.expand(text, codec_of(engine), "here"), {"rows": 5}, "here")
+
+
+def test_variables_are_sealed_by_the_agent_and_columns_opened() -> None:
+    made = parsed(
+        "\\set a random_text(5)\n\\set b random(1, :rows)\n"
+        "UPDATE t SET x = sealed(:a, 9), y = :a, z = sealed(:a, 9) WHERE id = :b AND u = ':a'; SELECT opened(t.x, 9), y FROM t;"
+    )
+    write, read = made.statements
+    assert write.sql == "UPDATE t SET x = $1, y = $2, z = $1 WHERE id = $3 AND u = ':a'"
+    assert (write.parameters, write.open) == (("a.sealed", "a", "b"), False)
+    assert (read.sql, read.parameters, read.open) == ("SELECT t.x, y FROM t", (), True)
+    assert [(each.name, each.kind, each.of) for each in made.variables][2:] == [("a.sealed", "sealed", "a")]
+
+
+def test_both_arms_draw_the_same() -> None:
+    text = "\\set a random_text(5)\nINSERT INTO t VALUES (sealed(:a, 9)); SELECT 1 FROM t;"
+    both = script.by_arm(script.parse(macros.expand(text), {}), parsed(text))
+    assert [each.name for each in both.variables] == ["a", "a.sealed"]
+    assert [(each.arm, each.parameters) for each in both.statements] == [
+        ("plain", ("a",)), ("plain", ()), ("encrypted", ("a.sealed",)), ("encrypted", ()),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT opened(a, 9) FROM t",
+        "SELECT id, opened(a, 9) AS name, opened(t.b, 9) word, n FROM t WHERE n > 3 ORDER BY id",
+        "SELECT id, (SELECT opened(name, 9) FROM state s WHERE s.id = n.state_id), n FROM n",
+        "/* opened(a, 9) = 1 */ SELECT 'opened(a, 9) ||', opened(a, 9) -- + 1\n FROM t",
+        "INSERT INTO t (a) VALUES (1) RETURNING id, opened(a, 9)",
+    ],
+)
+def test_items_that_a_select_gives_are_opened(text: str) -> None:
+    (statement,) = parsed(text).statements
+    assert statement.open
+    assert "ciphercost" not in statement.sql
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT id FROM t WHERE opened(a, 9) = 'x'",
+        "SELECT id FROM t ORDER BY opened(a, 9)",
+        "SELECT max(opened(a, 9)) FROM t",
+        "SELECT opened(a, 9) || 'x' FROM t",
+        "SELECT 'x' || opened(a, 9) FROM t",
+        "SELECT opened(a, 9) = 'x' FROM t",
+        "SELECT DISTINCT opened(a, 9) FROM t",
+        "SELECT opened(lower(a), 9) FROM t",
+        "SELECT CASE WHEN (SELECT opened(a, 9) FROM t) = 'x' THEN 1 END FROM t",
+        "SELECT n FROM (SELECT opened(a, 9) AS n FROM t) AS d",
+        "SELECT id FROM t WHERE 'x' IN (SELECT opened(a, 9) FROM t)",
+        "DELETE FROM t WHERE matches(a, 'x', 9)",
+        "UPDATE t SET a = sealed(b || 'x', 9)",
+        "INSERT INTO t SELECT sealed(name, 9) FROM u",
+        "INSERT INTO t VALUES (sealed(:rows, 9))",
+    ],
+)
+def test_what_needs_a_server_with_the_key_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="here"):
+        parsed(text)
+
+
+@pytest.mark.parametrize("workload", ["search", "sort", "hospital", "hospital-2024"])
+def test_a_workload_that_does_not_fit_is_refused_before_anything_is_started(workload: str) -> None:
+    done = CliRunner().invoke(cli.cli, ["run", "sqlite:client-aes-gcm-256", "--workload", workload, "--quick"])
+    assert isinstance(done.exception, UsageError), done.output
+    said = str(done.exception)
+    assert workload in said
+    assert "hospital-client" in said or "mechanism of the server's own functions" in said
+
+
+# ── on real servers ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class House(msgspec.Struct):
+    """A server with a schema for each arm, the agent connected to both."""
+
+    engine: Engine
+    agent: Agent
+    secrets: Secrets
+    places: tuple[Path, ...]
+
+    def codec(self, arm: Arm) -> Codec:
+        return self.secrets.of(arm)
+
+    def drop(self, arm: Arm, table: str) -> None:
+        with contextlib.suppress(AgentError):  # where there is none
+            self.agent.query(arm, f"DROP TABLE {table}")
+
+    def sight(self, arm: Arm, secrets: Secrets | None = None) -> Sight:
+        return Sight(arm, secrets or self.secrets, CANARY, self.agent, arm, self.places)
+
+    def literal(self, text: str) -> str:
+        doubled = text.replace("'", "''")
+        return f"'{doubled}'" if self.engine.dialect != "mysql" else "'" + doubled.replace("\\", "\\\\") + "'"
+
+    def run(self, arm: Arm, operations: int, seed: int = 3) -> AgentSlice:
+        done = self.agent.slice(arm, 60, discard=0, seed=seed, operations=operations)
+        assert (done.operations, done.errors) == (operations, 0), done.first_error
+        return done
+
+
+@pytest.fixture(scope="module", params=MECHANISM.engines)
+def house(
+    request: pytest.FixtureRequest, require_server: RequireServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[House]:
+    engine = engines.get(request.param)
+    installation = engine.find() if engine.embedded else require_server(request.param)
+    logs, run_id = tmp_path_factory.mktemp("logs"), record.new_id()
+    with guard.Guard(run_id) as run_guard, Agent(log=logs / "agent.log") as agent:
+        scratch = guard.scratch(run_id, run_guard)
+        keys = scratch / "keys"
+        keys.mkdir(mode=0o700)
+        secrets = columns.secrets_of(MECHANISM, engine, {}, keys)
+        servers: list[Server] = []
+        for arm in ARMS:
+            if engine.embedded or not servers:
+                directory = scratch / f"data-{arm}"
+                directory.mkdir(mode=0o700)
+                guard.hand_over(directory)
+                engine.initialise(installation, directory, run_guard)
+                servers.append(engine.start(installation, directory, run_guard, logs=logs))
+            fields = {**servers[-1].connection(), **MECHANISM.connection(engine, arm, {}, keys)}
+            if not engine.embedded:
+                engine.make_schema(agent, fields, columns.schema_name(arm), run_id)
+                fields |= engine.in_own_schema(columns.schema_name(arm))
+            agent.connect(arm, **fields)
+        try:
+            yield House(engine, agent, secrets, tuple(scratch.glob("data-*")) if not engine.embedded else ())
+        finally:
+            for server in servers:
+                server.stop()
+
+
+def program_of(house: House, *names: str) -> Program:
+    """hospital-client in both arms, with these of its transactions alone."""
+    found = workloads.get("hospital-client")
+    made = workloads.prepare(found, house.engine.dialect, {}, ROWS, house.secrets.codec)
+    return msgspec.structs.replace(made, transactions=tuple(each for each in made.transactions if each[0] in names))
+
+
+@pytest.fixture(scope="module")
+def filled(house: House) -> House:
+    made = program_of(house, "select")
+    for arm in ARMS:
+        for step in made.tables(arm).load:
+            house.agent.query(arm, step.sql)
+    return house
+
+
+def test_literals_are_sealed_here_and_opened_by_anybody_who_has_the_key(house: House) -> None:
+    for arm in ARMS:
+        codec = house.codec(arm)
+        house.drop(arm, "t")
+        house.agent.query(arm, f"CREATE TABLE t (id integer NOT NULL, a {codec.column(60)})")
+        for number, text in enumerate(TEXTS):
+            value = codec.seal(house.literal(text), 60)
+            house.agent.query(arm, f"INSERT INTO t (id, a) VALUES ({number}, {value})")
+    codec = house.secrets.codec
+    rows = house.agent.query("encrypted", f"SELECT {codec.hex('a')} FROM t ORDER BY id")
+    stored = [bytes.fromhex(str(row[0])) for row in rows]
+    assert [codec.opened(each).decode() for each in stored] == list(TEXTS)
+    assert all(
+        each.startswith(MARK) and len(each) == len(text.encode()) + OVERHEAD
+        for each, text in zip(stored, TEXTS, strict=True)
+    )
+    one = script.parse(macros.expand("SELECT id, opened(a, 60) FROM t ORDER BY id", codec), {})
+    plain = script.parse("SELECT id, a FROM t ORDER BY id", {})
+    found = msgspec.structs.replace(program_of(house), transactions=(("t", 1, script.by_arm(plain, one)),))
+    house.agent.program(found)
+    seen = {arm: house.run(arm, 2) for arm in ARMS}
+    assert seen["plain"].checksum == seen["encrypted"].checksum
+    assert (seen["plain"].opened, seen["encrypted"].opened) == (0, 2 * len(TEXTS))
+
+
+def test_every_value_is_sealed_and_opened_once_an_operation(filled: House) -> None:
+    counts = {
+        "insert": (SECRETS, 0),
+        "select": (0, SECRETS * ROWS),
+        "find": (0, ROWS),
+        "update": (1, 0),
+        "delete": (0, 0),
+    }
+    for name, (sealed, opened) in counts.items():
+        filled.agent.program(program_of(filled, name))
+        done = {arm: filled.run(arm, 4) for arm in ARMS}
+        # The four that were inserted are seen too.
+        opened = opened * (ROWS + 4) // ROWS
+        assert (done["plain"].sealed, done["plain"].opened) == (0, 0), name
+        assert (done["encrypted"].sealed, done["encrypted"].opened) == (4 * sealed, 4 * opened), name
+        assert done["plain"].checksum == done["encrypted"].checksum, name
+        assert done["plain"].rows == done["encrypted"].rows, name
+
+
+def test_the_check_compares_what_the_values_say(filled: House) -> None:
+    made = program_of(filled, "select")
+
+    def answer(arm: Arm) -> list[list[str | None]]:
+        tables = made.tables(arm)
+        return tables.read(filled.agent.query(arm, tables.check))
+
+    assert answer("plain") == answer("encrypted")
+    assert len(answer("plain")) == ROWS
+    sealed = filled.secrets.codec.seal("'Nowhere'", 40)
+    filled.agent.query("encrypted", f"UPDATE state SET name = {sealed} WHERE id = 3")
+    assert answer("plain") != answer("encrypted")
+    other = filled.secrets.wrong.seal("'Nowhere'", 40)
+    filled.agent.query("encrypted", f"UPDATE state SET name = {other} WHERE id = 3")
+    with pytest.raises(AgentError, match="does not open"):
+        answer("encrypted")
+
+
+def filled_canary(house: House, codec: Codec | None = None) -> None:
+    for arm in ARMS:
+        house.drop(arm, TABLE)
+        columns.fill(house.agent, arm, house.secrets, CANARY, arm)
+    if codec is not None:
+        house.drop("encrypted", TABLE)
+        house.agent.query("encrypted", f"CREATE TABLE {TABLE} (id integer NOT NULL, word {codec.column(LENGTH)})")
+        for number, text in columns.rows(CANARY, "encrypted").items():
+            sealed = codec.seal(f"'{text}'", LENGTH)
+            house.agent.query("encrypted", f"INSERT INTO {TABLE} (id, word) VALUES ({number}, {sealed})")
+
+
+def test_the_witness_speaks_for_both_arms_and_nothing_is_found(house: House) -> None:
+    filled_canary(house)
+    for arm in ARMS:
+        passed, words = columns.server(house.sight(arm))
+        assert passed, words
+    assert columns.findings(house.sight("encrypted")) == []
+
+
+def test_a_wrong_key_is_witnessed(house: House) -> None:
+    filled_canary(house)
+    other = msgspec.structs.replace(house.secrets, key=bytes(32))
+    passed, words = columns.server(house.sight("encrypted", other))
+    assert not passed
+    assert "does not open" in words
+
+
+def test_values_in_clear_are_witnessed(house: House) -> None:
+    filled_canary(house, PLAIN)
+    passed, words = columns.server(house.sight("encrypted"))
+    assert not passed, words
+    passed, words = columns.disk(house.sight("encrypted"))
+    assert not passed, words
+
+
+# ── the whole path ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("engine", ["postgresql", "sqlite"])
+def test_it_is_run_end_to_end(
+    engine: str, require_server: RequireServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if engine != "sqlite":
+        require_server(engine)
+    monkeypatch.chdir(tmp_path)
+    options = ["--workload", "hospital-client", "--rows", "50", "--quick", "--time", "3s", "--json", "out.json"]
+    done = CliRunner().invoke(cli.cli, ["run", f"{engine}:client-aes-gcm-256", *options])
+    assert done.exception is None, done.output
+    (cell,) = json.loads((tmp_path / "out.json").read_text())["cells"]
+    assert cell["status"] == "ok"
+    assert cell["encryption"]["cipher"] == "AES-256-GCM"
+    assert cell["encryption"]["client_library"].startswith("OpenSSL")
+    assert cell.get("findings", []) == []
+    assert all(proof["passed"] for proof in cell["proofs"])
+
+
+def test_it_is_a_mechanism_of_every_server() -> None:
+    assert mechanisms.get("client-aes-gcm-256") is MECHANISM
+    assert set(MECHANISM.engines) == {each for each in engines.names() if engines.get(each).stores}

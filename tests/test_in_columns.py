@@ -1,0 +1,533 @@
+"""columns on real servers: what is sealed comes back, every value is sealed, the witnesses can fail, and findings are those of the mode."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+from cryptography.hazmat.decrepit.ciphers import modes as old
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+from ciphercost import cli, columns, engines, guard, mechanisms, pipeline, record, reports, scan, spec
+from ciphercost.agent import Agent
+from ciphercost.columns import LENGTH, TABLE, Secrets, Sight
+from ciphercost.engines import Engine, Server
+from ciphercost.errors import AgentError, UsageError
+from ciphercost.mechanisms._column import BLOCK, PLAIN, Codec, Columns, secret
+from ciphercost.mechanisms.pgcrypto import LOG_NO_STATEMENT
+from ciphercost.model import ARMS, Arm, CellSpec, Spec
+from conftest import RequireServer
+
+SERVERS = ("postgresql@15", "postgresql@18", "mysql@9.7", "mariadb@11.8", "mariadb@10.11", "firebird@4.0")
+LETTERS = 60
+TEXTS = (
+    "",
+    "x",
+    "sixteen letters.",
+    "sixteen letters." * 2,
+    "Grüße aus Köln, über dreißig Byte",
+    "日本語のテキスト",
+    "x" * LETTERS,
+    "€" * LETTERS,
+    'it\'s \\ a "quote"',
+)
+ROWS = 100
+
+
+class House:
+    """A server with a schema for each arm, to which the agent is connected by the arms' names."""
+
+    def __init__(self, engine: Engine, version: str, server: Server, agent: Agent, secrets: Path) -> None:
+        self.engine, self.version, self.server, self.agent, self.secrets = engine, version, server, agent, secrets
+        for arm in ARMS:
+            engine.make_schema(agent, server.connection() | engine.in_clear(), columns.schema_name(arm), "test")
+
+    def sealing(self, mechanism: Columns, factors: dict[str, str]) -> Secrets:
+        """This mechanism switched on: both arms connected, what it needs made in both."""
+        made = columns.secrets_of(mechanism, self.engine, factors, self.secrets)
+        for arm in ARMS:
+            fields = self.server.connection() | mechanism.connection(self.engine, arm, factors, self.secrets)
+            self.agent.connect(arm, **{**fields, **self.engine.in_own_schema(columns.schema_name(arm))})
+            for statement in mechanism.prepare(self.engine, factors):
+                self.agent.query(arm, statement)
+            self.drop(arm, TABLE)
+        return made
+
+    def drop(self, arm: Arm, table: str) -> None:
+        if self.engine.name == "firebird":
+            with contextlib.suppress(AgentError):
+                self.agent.query(arm, f"DROP TABLE {table}")
+        else:
+            self.agent.query(arm, f"DROP TABLE IF EXISTS {table}")
+
+    def ask(self, sql: str) -> list[list[str | None]]:
+        return self.agent.query("encrypted", sql)
+
+    def table(self, codec: Codec) -> None:
+        self.drop("encrypted", "t")
+        self.ask(f"CREATE TABLE t (id integer NOT NULL, sealed_ {codec.column(LETTERS)}, clear_ varchar({LETTERS}))")
+
+    def literal(self, text: str) -> str:
+        doubled = text.replace("'", "''")
+        return f"'{doubled}'" if self.engine.dialect != "mysql" else "'" + doubled.replace("\\", "\\\\") + "'"
+
+    def rows(self, expression: str) -> str:
+        """ROWS rows of (a number from 1, the expression), made on the server."""
+        if self.engine.name == "postgresql":
+            return f"SELECT n, {expression} FROM generate_series(1, {ROWS}) AS n"
+        one = "SELECT 1 FROM RDB$DATABASE" if self.engine.name == "firebird" else "SELECT 1"
+        numbers = f"WITH RECURSIVE s(n) AS ({one} UNION ALL SELECT n + 1 FROM s WHERE n < {ROWS})"
+        return f"{numbers} SELECT n, {expression} FROM s"
+
+    def sight(self, sealing: Secrets, canary: str, arm: Arm) -> Sight:
+        assert self.server.directory is not None
+        return Sight(arm, sealing, canary, self.agent, arm, (self.server.directory,))
+
+    def some(self, **factors: str) -> tuple[Columns, dict[str, str]]:
+        """A mechanism that this server has, of the usual kind."""
+        name = "pgcrypto-cbc-256" if self.engine.name == "postgresql" else "aes-cbc-256"
+        mechanism = get("aes-ecb-128" if self.version.startswith("10.") else name)
+        return mechanism, mechanism.check(factors)
+
+    @property
+    def cases(self) -> Iterator[tuple[str, Columns, dict[str, str]]]:
+        """Every mechanism that this version has, with every IV."""
+        for mechanism in map(mechanisms.get, mechanisms.of(self.engine)):
+            if not isinstance(mechanism, Columns) or mechanism.name.startswith("client-"):
+                continue
+            try:
+                mechanism.check_version(self.engine, self.version)
+            except UsageError:
+                continue
+            ivs = next((each.values for each in mechanism.factors if each.name == "iv"), ("",))
+            for iv in ivs:
+                yield f"{mechanism.name} {iv}", mechanism, mechanism.check({"iv": iv} if iv else {})
+
+
+def get(name: str) -> Columns:
+    found = mechanisms.get(name)
+    assert isinstance(found, Columns)
+    return found
+
+
+@pytest.fixture(scope="module", params=SERVERS)
+def house(request: pytest.FixtureRequest, require_server: RequireServer) -> Iterator[House]:
+    name, _, version = request.param.partition("@")
+    installation = require_server(name, version)
+    engine = engines.get(name)
+    settings = LOG_NO_STATEMENT if name == "postgresql" else {}
+    with guard.Guard(record.new_id()) as made:
+        scratch = guard.scratch(made.run_id, made)
+        (scratch / "data").mkdir()
+        guard.hand_over(scratch / "data")
+        engine.initialise(installation, scratch / "data", made)
+        server = engine.start(installation, scratch / "data", made, settings=settings, logs=scratch)
+        with Agent() as agent:
+            yield House(engine, installation.version, server, agent, scratch / "secrets")
+        server.stop()
+
+
+def test_what_is_sealed_comes_back_letter_for_letter(house: House) -> None:
+    for name, mechanism, factors in house.cases:
+        codec = house.sealing(mechanism, factors).codec
+        house.table(codec)
+        for number, text in enumerate(TEXTS):
+            value = house.literal(text)
+            house.ask(
+                f"INSERT INTO t (id, sealed_, clear_) VALUES ({number}, {codec.seal(value, LETTERS)}, {house.literal(text)})"
+            )
+            matched = codec.match("sealed_", value, LETTERS)
+            assert house.ask(f"SELECT id FROM t WHERE id = {number} AND {matched}") == [[str(number)]], (name, text)
+        found = house.ask(f"SELECT {codec.open('sealed_', LETTERS)}, {codec.hex('sealed_')} FROM t ORDER BY id")
+        assert [row[0] for row in found] == list(TEXTS), name
+        assert not [text for text, (_, stored) in zip(TEXTS, found, strict=True) if in_clear(text, str(stored))], name
+
+
+def in_clear(text: str, stored: str) -> bool:
+    return len(text) > 1 and text.encode().hex() in stored.lower()
+
+
+def test_every_row_of_a_statement_has_an_iv_of_its_own(house: House) -> None:
+    """Neither a constant folded by the planner nor an expression that is evaluated once a statement."""
+    for name, mechanism, factors in house.cases:
+        codec = house.sealing(mechanism, factors).codec
+        house.table(codec)
+        wanted = 1 if mechanism.fixed_iv(factors) or not mechanism.factors else ROWS
+        constant, another = (codec.seal(text, LETTERS) for text in ("'constant'", "'another'"))
+        house.ask(f"INSERT INTO t (id, sealed_) {house.rows(constant)}")
+        opened = codec.open("sealed_", LETTERS)
+        for text in ("constant", "another"):
+            assert house.ask(f"SELECT count(DISTINCT sealed_), count(*) FROM t WHERE {opened} = '{text}'") == [
+                [str(wanted), str(ROWS)]
+            ], name
+            house.ask(f"UPDATE t SET sealed_ = {another}")
+        varied = codec.seal("CONCAT('name ', id)" if house.engine.dialect == "mysql" else "'name ' || id", LETTERS)
+        house.ask(f"UPDATE t SET sealed_ = {varied}")
+        found = house.ask(f"SELECT {opened} FROM t ORDER BY id")
+        assert found == [[f"name {number}"] for number in range(1, ROWS + 1)], name
+
+
+@pytest.mark.parametrize("iv", [bytes(range(100, 116)), b"\xff" * BLOCK], ids=["any", "overflow"])
+def test_the_bytes_are_those_of_another_implementation(house: House, iv: bytes) -> None:
+    """The second IV makes a counter overflow into all of its bytes."""
+    text = "Grüße aus Köln, über dreißig Byte lang"
+    compared = 0
+    for name, mechanism, factors in house.cases:
+        if factors.get("iv") == "random" or mechanism.name == "pgp-sym":
+            continue
+        key = house.sealing(mechanism, factors).key
+        codec = mechanism.codec(house.engine, factors, key, iv)
+        here = " FROM RDB$DATABASE" if house.engine.name == "firebird" else ""
+        stored = house.ask(f"SELECT {codec.hex(f'({codec.seal(house.literal(text), LETTERS)})')}{here}")[0][0]
+        mode = mechanism.name.split("-")[1] if "-" in mechanism.name else ""
+        if (cipher := by_mode(mode, key, iv)) is None:
+            continue  # cfb1 is not in the library
+        padded = text.encode()
+        if mode in ("ecb", "cbc"):
+            missing = BLOCK - len(padded) % BLOCK
+            padded += bytes(missing) if house.engine.name == "firebird" else bytes([missing]) * missing
+        encryptor = cipher.encryptor()
+        assert bytes.fromhex(str(stored)) == encryptor.update(padded) + encryptor.finalize(), name
+        compared += 1
+    assert compared
+
+
+def by_mode(mode: str, key: bytes, iv: bytes) -> Any:
+    if not mode:
+        return Cipher(algorithms.ChaCha20(key, bytes(4) + iv[:12]), None)
+    known = {
+        "ecb": modes.ECB(),
+        "cbc": modes.CBC(iv),
+        "ctr": modes.CTR(iv),
+        "ofb": old.OFB(iv),
+        "cfb": old.CFB(iv),
+        "cfb128": old.CFB(iv),
+        "cfb8": old.CFB8(iv),
+    }
+    return Cipher(algorithms.AES(key), known[mode]) if mode in known else None
+
+
+def test_each_finding_fires_on_the_mechanism_that_has_the_fault_and_on_no_other(house: House) -> None:
+    for name, mechanism, factors in house.cases:
+        sealing = house.sealing(mechanism, factors)
+        canary = scan.canary()
+        columns.fill(house.agent, "encrypted", sealing, canary, "encrypted")
+        sight = msgspec.structs.replace(house.sight(sealing, canary, "encrypted"), places=())
+        assert {each.code for each in columns.findings(sight)} == expected(name), name
+
+
+def expected(name: str) -> set[str]:
+    """What a mechanism leaves open, by its mode and IV."""
+    if name.startswith("pgp-sym"):
+        return set()
+    found = {"unauthenticated"}
+    if "-ecb-" in name:
+        return found | {"pattern-shows", "equality-shows"}
+    if name.endswith("fixed"):
+        found.add("equality-shows")
+        if any(mode in name for mode in ("-ctr-", "-ofb-", "chacha20", "-cfb-", "-cfb128-")):
+            found.add("key-stream-reused")
+    return found
+
+
+def test_pgp_without_its_mdc_does_not_notice_a_change(house: House) -> None:
+    if house.engine.name != "postgresql":
+        return
+    mechanism = get("pgp-sym")
+    sealing = house.sealing(mechanism, mechanism.check({"mdc": "off"}))
+    columns.fill(house.agent, "encrypted", sealing, "canary0123456789", "encrypted")
+    sight = house.sight(sealing, "canary0123456789", "encrypted")
+    assert [each.code for each in columns.findings(sight)] == ["unauthenticated"]
+
+
+# ── witnesses ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def heard(house: House, sealing: Secrets, canary: str, arm: Arm) -> dict[str, bool]:
+    """What each witness says of an arm; an error is a no."""
+    said = {}
+    for name, witness in (("server", columns.server), ("disk", columns.disk)):
+        try:
+            said[name] = witness(house.sight(sealing, canary, arm))[0]
+        except AgentError:
+            said[name] = False
+    return said
+
+
+def test_both_witnesses_believe_arms_that_are_what_they_say(house: House) -> None:
+    sealing, canary = house.sealing(*house.some()), scan.canary()
+    for arm in ARMS:
+        columns.fill(house.agent, arm, sealing, canary, arm)
+        assert heard(house, sealing, canary, arm) == {"server": True, "disk": True}
+
+
+def test_an_encrypted_arm_that_was_loaded_in_clear_fails_both(house: House) -> None:
+    sealing, canary = house.sealing(*house.some()), scan.canary()
+    house.ask(f"CREATE TABLE {TABLE} (id integer NOT NULL, word {PLAIN.column(LENGTH)})")
+    for number, text in columns.rows(canary, "encrypted").items():
+        house.ask(f"INSERT INTO {TABLE} (id, word) VALUES ({number}, '{text}')")
+    assert heard(house, sealing, canary, "encrypted") == {"server": False, "disk": False}
+
+
+def test_a_plain_arm_that_is_encrypted_fails_both(house: House) -> None:
+    sealing, canary = house.sealing(*house.some()), scan.canary()
+    mechanism, factors = house.some()
+    own = mechanism.connection(house.engine, "encrypted", factors, house.secrets)
+    schema = house.engine.in_own_schema(columns.schema_name("plain"))
+    house.agent.connect("plain", **{**house.server.connection(), **own, **schema})
+    house.agent.query("plain", f"CREATE TABLE {TABLE} (id integer NOT NULL, word {sealing.codec.column(LENGTH)})")
+    for number, text in columns.rows(canary, "plain").items():
+        value = sealing.codec.seal(f"'{text}'", LENGTH)
+        house.agent.query("plain", f"INSERT INTO {TABLE} (id, word) VALUES ({number}, {value})")
+    assert heard(house, sealing, canary, "plain") == {"server": False, "disk": False}
+
+
+def test_a_wrong_key_fails_the_servers_witness(house: House) -> None:
+    sealing, canary = house.sealing(*house.some()), scan.canary()
+    columns.fill(house.agent, "encrypted", sealing, canary, "encrypted")
+    other = msgspec.structs.replace(sealing, key=bytes(len(sealing.key)))
+    assert heard(house, other, canary, "encrypted") == {"server": False, "disk": True}
+
+
+def test_a_canary_in_clear_in_any_table_of_the_encrypted_schema_fails_the_disks_witness(house: House) -> None:
+    sealing, canary = house.sealing(*house.some()), scan.canary()
+    columns.fill(house.agent, "encrypted", sealing, canary, "encrypted")
+    house.drop("encrypted", "notes")
+    house.ask("CREATE TABLE notes (note varchar(100))")
+    house.ask(f"INSERT INTO notes VALUES ('{columns.word(canary, 'encrypted')}')")
+    assert heard(house, sealing, canary, "encrypted") == {"server": True, "disk": False}
+
+
+def test_a_disk_witness_that_looked_at_nothing_proves_nothing(house: House, tmp_path: Path) -> None:
+    sealing = house.sealing(*house.some())
+    sight = msgspec.structs.replace(house.sight(sealing, "x", "encrypted"), places=(tmp_path,))
+    assert columns.disk(sight) == (False, "no bytes seen: the witness looked at nothing")
+
+
+# ── keys ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_a_server_says_of_a_statement_shows_no_key(house: House) -> None:
+    sealing = house.sealing(*house.some())
+    shown, value = [], sealing.codec.seal("'x'", 10)
+    for broken in (f"SELECT 1 WHERE ({value}", f"SELECT wrong wrong {value}"):
+        with pytest.raises(AgentError) as error:
+            house.ask(broken)
+        shown.append(str(error.value))
+    assert not any(sealing.key.hex()[:12] in text for text in shown)
+    if house.engine.dialect == "mysql":
+        assert "[key]" in shown[1]
+
+
+def test_a_server_that_writes_statements_down_is_found_out(house: House) -> None:
+    mechanism, factors = house.some()
+    sealing, canary = house.sealing(mechanism, factors), scan.canary()
+    columns.fill(house.agent, "encrypted", sealing, canary, "encrypted")
+    sight = house.sight(sealing, canary, "encrypted")
+    assert not columns.written_keys(sight)
+    if house.engine.name == "postgresql":
+        house.ask("SET log_min_error_statement = error")
+        assert [(each.code, each.closes) for each in columns.written_keys(sight)] == [
+            ("key-in-log", "log_min_error_statement = panic")
+        ]
+    elif house.engine.dialect == "mysql":
+        house.ask("SET GLOBAL general_log = ON")
+        try:
+            sight.ask(sealing.codec.open("word", LENGTH))
+            found = columns.written_keys(sight)
+        finally:
+            house.ask("SET GLOBAL general_log = OFF")
+        assert [each.code for each in found] == ["key-in-log", "key-in-files"]
+        assert found[0].closes == "general_log = OFF"
+
+
+def test_a_binary_log_of_statements_fails_the_disks_witness_and_is_found_with_what_closes_it(house: House) -> None:
+    if house.engine.name != "mysql":
+        return
+    mechanism, factors = get("aes-cbc-128"), {"iv": "fixed"}
+    house.sealing(mechanism, factors)
+    house.ask("SET GLOBAL binlog_format = 'STATEMENT'")
+    try:
+        sealing, canary = house.sealing(mechanism, factors), scan.canary()
+        columns.fill(house.agent, "encrypted", sealing, canary, "encrypted")
+        passed, detail = columns.disk(house.sight(sealing, canary, "encrypted"))
+        found = columns.written_keys(house.sight(sealing, canary, "encrypted"))
+    finally:
+        house.ask("SET GLOBAL binlog_format = 'ROW'")
+    assert not passed
+    assert "binlog" in detail
+    assert ("key-in-log", "binlog_format = ROW") in [(each.code, each.closes) for each in found]
+
+
+def test_the_key_is_in_no_file_of_the_servers(house: House) -> None:
+    """Not even where a function was made for the mechanism."""
+    if house.engine.name == "mysql":
+        return  # the tests before have made it log statements
+    for name, mechanism, factors in house.cases:
+        if mechanism.prepare(house.engine, factors):
+            own = secret(house.secrets, name.replace(" ", "-"), mechanism.key_bytes)
+            fresh = msgspec.structs.replace(house.sealing(mechanism, factors), key=own)
+            columns.fill(house.agent, "encrypted", fresh, "canary0123456789", "encrypted")
+            found = columns.written_keys(house.sight(fresh, "canary0123456789", "encrypted"))
+            assert "key-in-files" not in [each.code for each in found], name
+
+
+# ── how often ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Calls:
+    """Counts of PostgreSQL's own, of each function's calls."""
+
+    def __init__(self, house: House) -> None:
+        self.house = house
+        house.ask("SET track_functions = 'all'")
+        self.before = self._now()
+
+    def _now(self) -> dict[str, int]:
+        self.house.ask("SELECT pg_stat_force_next_flush()")
+        rows = self.house.ask("SELECT funcname, sum(calls) FROM pg_stat_user_functions GROUP BY 1")
+        return {str(name): int(str(calls)) for name, calls in rows}
+
+    def since(self) -> dict[str, int]:
+        now = self._now()
+        changes = {name: now[name] - self.before.get(name, 0) for name in now}
+        self.before = now
+        return {name: calls for name, calls in changes.items() if calls}
+
+
+def test_a_statement_calls_the_function_once_for_each_value(house: House) -> None:
+    if house.engine.name != "postgresql":
+        return
+    for iv in ("random", "fixed"):
+        mechanism, factors = house.some(iv=iv)
+        codec = house.sealing(mechanism, factors).codec
+        house.table(codec)
+        calls = Calls(house)
+        value, same = codec.seal("'name ' || n", LETTERS), codec.seal("CASE WHEN id > 0 THEN 'same' END", LETTERS)
+        house.ask(f"INSERT INTO t (id, sealed_) {house.rows(value)}")
+        drawn = {"gen_random_bytes": ROWS} if iv == "random" else {}
+        assert calls.since() == {"encrypt_iv": ROWS, **drawn}
+        opened = codec.open("sealed_", LETTERS)
+        house.ask(f"SELECT id FROM t ORDER BY {opened} LIMIT 10")
+        assert calls.since() == {"decrypt_iv": ROWS}
+        matched = codec.match("sealed_", "'name 7'", LETTERS)
+        house.ask(f"SELECT count(*) FROM t WHERE {matched}")
+        assert calls.since() == ({"decrypt_iv": ROWS} if iv == "random" else {"encrypt_iv": 1})
+        house.ask(f"UPDATE t SET sealed_ = {same}")
+        assert calls.since() == {"encrypt_iv": ROWS, **drawn}
+
+
+# ── the whole ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_stored_bytes_grow_by_what_was_encrypted(house: House) -> None:
+    sealing = house.sealing(*house.some())
+    for arm in ARMS:
+        codec = sealing.of(arm)
+        house.drop(arm, "person")
+        house.agent.query(arm, f"CREATE TABLE person (id integer NOT NULL, name {codec.column(LETTERS)})")
+        sealed = codec.seal("'seventeen letters'", LETTERS)
+        for _ in range(20):
+            house.agent.query(arm, f"INSERT INTO person (id, name) {house.rows(sealed)}")
+        house.agent.query(arm, "CREATE INDEX person_name ON person (name)")
+        if house.engine.dialect == "mysql":
+            house.agent.query(arm, "ANALYZE TABLE person")
+    found = columns.sizes(house.sight(sealing, "", arm) for arm in ARMS)
+    for kind in ("table_bytes", "index_bytes"):
+        assert found["encrypted"][kind] > found["plain"][kind] > 0
+    # 2,000 rows of 17 letters, or of 32 to 48 bytes.
+    assert 34_000 < found["plain"]["table_bytes"] < found["encrypted"]["table_bytes"] < 600_000
+
+
+def test_a_run_shows_what_is_protected_beside_its_cost(require_server: RequireServer, tmp_path: Path) -> None:
+    for name in ("postgresql", "mariadb"):
+        require_server(name, "")
+    cells = [
+        CellSpec("postgresql", "pgcrypto-cbc-256", workload="search", rows=500),
+        CellSpec("mariadb", "aes-ecb-128", workload="sort", rows=500),
+    ]
+    result, directory = pipeline.run_in(
+        Spec(cells=cells, mode="quick", sessions=1, time=1.5, latency=False), tmp_path / "run"
+    )
+    assert [(cell.status, cell.reason) for cell in result.cells] == [("ok", "")] * len(cells)
+    for cell in result.cells:
+        assert cell.stored["encrypted"]["table_bytes"] > cell.stored["plain"]["table_bytes"] > 0
+        assert cell.stored["encrypted"]["index_bytes"] > cell.stored["plain"]["index_bytes"] > 0
+    assert [cell.encryption["cipher"] for cell in result.cells] == ["AES-256-CBC", "AES-128-ECB"]
+    assert [len(cell.findings) for cell in result.cells] == [1, 3]
+    text = reports.get("terminal")(result)
+    for words in ("stored bytes, tables", "what it protects", "open, high: pattern-shows"):
+        assert words in text
+    for path in directory.rglob("*"):
+        if path.is_file():
+            assert b"\\x" not in path.read_bytes(), path
+            assert b"X'" not in path.read_bytes(), path
+
+
+# ── refused before anything is started ────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("run postgresql:pgcrypto-cbc-256", "workload point-select has no secret column"),
+        ("run mysql:aes-cbc-256 --workload tpcb", "one of "),
+        ("run mariadb:aes-cbc-256 --sql FILE", "--sql runs on tables as they are"),
+        ("run mariadb@10.11:aes-cbc-256 --workload search", "before 11.2 AES_ENCRYPT has ECB alone"),
+        ("run mariadb@10.11:aes-ecb-256 --workload search", "128-bit keys alone"),
+        ("run postgresql@15:pgcrypto-cfb-128 --workload search", "has no CFB"),
+        ("run mysql:aes-ctr-256 --workload search", "mysql has no mechanism 'aes-ctr-256'"),
+        ("run sqlite:aes-cbc-256 --workload search", "sqlite has no mechanism"),
+        ("run mariadb:aes-ecb-128 --iv fixed --workload search", "ECB has no IV"),
+        ("run postgresql:tls --iv fixed", "tls has no choice of IV"),
+        ("run mariadb:aes-cbc-128 --iv fixed --set iv=random --workload search", "say the same"),
+        ("prove postgresql:pgp-sym --iv fixed", "pgp-sym has no choice of IV"),
+        ("run postgresql:pgp-sym --set kdf_iter=12 --workload search", "from 1024 to 65011712"),
+        ("run postgresql:pgp-sym --set kdf=simple --set kdf_iter=2048 --workload search", "kdf=iterated"),
+    ],
+)
+def test_what_can_not_be_is_refused(arguments: str, words: str, tmp_path: Path) -> None:
+    file = tmp_path / "own.sql"
+    file.write_text("SELECT sealed(1)")
+    with pytest.raises(UsageError) as error:
+        cli.cli.main(arguments.replace("FILE", str(file)).split(), standalone_mode=False)
+    assert words in str(error.value)
+
+
+def test_a_workload_with_secrets_is_named_where_one_is_wanted() -> None:
+    with pytest.raises(UsageError, match="search, sort"):
+        spec.check(Spec(cells=[CellSpec("postgresql", "pgcrypto-cbc-256")]))
+
+
+def test_iv_is_short_for_the_factor() -> None:
+    said = CliRunner().invoke(
+        cli.cli, ["run", "mariadb:aes-cbc-128", "--iv", "fixed", "--workload", "search", "--print-spec"]
+    )
+    assert 'factors = { "iv" = "fixed" }' in said.output
+
+
+def test_a_secret_too_long_for_firebirds_function_is_refused() -> None:
+    mechanism = get("aes-ofb-128")
+    codec = mechanism.codec(engines.get("firebird"), {"iv": "random"}, bytes(16), bytes(16))
+    assert codec.seal("x", 1020)
+    with pytest.raises(UsageError, match="1020 are the most"):
+        codec.seal("x", 1021)
+
+
+def test_every_family_spells_the_names_that_are_in_it() -> None:
+    for mechanism in map(mechanisms.get, mechanisms.names()):
+        if mechanism.family:
+            assert mechanism.name in unfolded(mechanism.family)
+    assert mechanisms.folded(["aes-cbc-128", "tls", "aes-ecb-128"]) == ["aes-{cbc,ecb}-128", "tls"]
+
+
+def unfolded(family: str) -> list[str]:
+    """`a-{b,c}` as `a-b` and `a-c`."""
+    words = [part.strip("{}").split(",") for part in family.split("-")]
+    return ["-".join(each) for each in itertools.product(*words)]

@@ -1,0 +1,129 @@
+"""macros: what is secret, in one arm's words; everything else is left as it is."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ciphercost import macros, workloads
+from ciphercost.errors import UsageError
+from ciphercost.mechanisms._column import Codec
+from ciphercost.model import ARMS
+from ciphercost.workloads import from_sql, has_secrets, prepare, read
+
+
+class Loud(Codec):
+    """Says what it was asked."""
+
+    def column(self, length: int) -> str:
+        return f"COLUMN[{length}]"
+
+    def seal(self, value: str, length: int) -> str:
+        return f"SEAL[{value}|{length}]"
+
+    def open(self, column: str, length: int) -> str:
+        return f"OPEN[{column}|{length}]"
+
+
+@pytest.mark.parametrize(
+    ("text", "clear", "sealed"),
+    [
+        ("name secret(60) NOT NULL", "name varchar(60) NOT NULL", "name COLUMN[60] NOT NULL"),
+        ("VALUES (sealed(:name, 60))", "VALUES (:name)", "VALUES (SEAL[:name|60])"),
+        ("SELECT opened(s.name, 60) FROM s", "SELECT s.name FROM s", "SELECT OPEN[s.name|60] FROM s"),
+        ("WHERE matches(name, :name, 40)", "WHERE name = :name", "WHERE OPEN[name|40] = :name"),
+        ("SEALED ( 'a' , 5 )", "'a'", "SEAL['a'|5]"),
+        ("sealed('a, (b) it''s', 20)", "'a, (b) it''s'", "SEAL['a, (b) it''s'|20]"),
+        ("sealed(concat('a', f(1, 2)), 9)", "concat('a', f(1, 2))", "SEAL[concat('a', f(1, 2))|9]"),
+        ("sealed(opened(a, 5) || 'x', 6)", "a || 'x'", "SEAL[OPEN[a|5] || 'x'|6]"),
+        ("sealed(a, 1), sealed(b, 2)", "a, b", "SEAL[a|1], SEAL[b|2]"),
+        (
+            "sealed(CASE WHEN id > 0 THEN 'x' END, 40)",
+            "CASE WHEN id > 0 THEN 'x' END",
+            "SEAL[CASE WHEN id > 0 THEN 'x' END|40]",
+        ),
+        ("sealed(/* a, b) */ x, 3)", "/* a, b) */ x", "SEAL[/* a, b) */ x|3]"),
+    ],
+)
+def test_each_word_becomes_what_the_arm_has(text: str, clear: str, sealed: str) -> None:
+    assert macros.used(text)
+    assert macros.expand(text) == clear
+    assert macros.expand(text, Loud()) == sealed
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT 'sealed(a, 1)' FROM t",
+        'SELECT "opened(a, 1)" FROM t',
+        "SELECT 1 -- sealed(a, 1)",
+        "SELECT /* secret(5) */ 1",
+        "SELECT unsealed(a, 1), sealed_at, secret FROM t",
+        "INSERT INTO sealed VALUES (1)",
+        "SELECT a - -1, b / 2, (c, d) FROM t",
+        "",
+    ],
+)
+def test_what_is_no_macro_is_left_alone(text: str) -> None:
+    assert not macros.used(text)
+    assert macros.expand(text, Loud()) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("sealed(a, 1", "never closed"),
+        ("sealed(a)", r"write sealed\(EXPRESSION, LENGTH\), got sealed\(a\)"),
+        ("sealed(a, b)", "write sealed"),
+        ("secret(x)", r"write secret\(LENGTH\)"),
+        ("secret()", r"write secret\(LENGTH\)"),
+        ("matches(a, 5)", r"write matches\(COLUMN, EXPRESSION, LENGTH\)"),
+        ("opened(, 5)", "write opened"),
+    ],
+)
+def test_what_is_wrongly_written_is_said_with_its_form(text: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words) as error:
+        macros.expand(text, where="workload x, load")
+    assert str(error.value).startswith("workload x, load")
+
+
+SQL = st.text(alphabet="abc '\"(),-*/\n0123:;|", max_size=60)
+
+
+@given(SQL)
+def test_text_without_macros_never_changes(text: str) -> None:
+    assert macros.expand(text, Loud()) == text
+
+
+@given(st.text(alphabet="ab 1+|.", min_size=1, max_size=20).filter(str.strip), st.integers(1, 500))
+def test_a_value_comes_out_as_it_went_in(value: str, length: int) -> None:
+    assert macros.expand(f"x sealed({value}, {length}) y", Loud()) == f"x SEAL[{value.strip()}|{length}] y"
+
+
+def test_a_workload_with_secrets_has_one_script_an_arm_and_others_have_one_for_both() -> None:
+    program = prepare(workloads.get("search"), "postgresql", {}, codec=Loud())
+    assert {each.arm for _, _, script in program.transactions for each in script.statements} == set(ARMS)
+    assert "OPEN[" in program.tables("encrypted").check
+    assert "OPEN[" not in program.tables("plain").check
+    assert "COLUMN[40]" in next(iter(program.tables("encrypted").load)).sql
+    plain = prepare(workloads.get("point-select"), "postgresql", {}, codec=Loud())
+    assert {each.arm for _, _, script in plain.transactions for each in script.statements} == {""}
+
+
+def test_secrets_are_found_wherever_a_workload_has_them() -> None:
+    script = '[[transaction]]\nname = "a"\nscript = "SELECT 1"\n'
+    head = 'title = "t"\nmeasures = "m"\n'
+    assert not has_secrets(read(head + script, "x"))
+    assert has_secrets(read(head + 'load = "CREATE TABLE t (a secret(5))"\n' + script, "x"))
+    assert has_secrets(read(head + script + '[dialect.mysql]\na = "SELECT opened(a, 5)"\n', "x"))
+    assert {name for name in workloads.names() if has_secrets(workloads.get(name))} >= {"search", "sort"}
+
+
+def test_a_function_of_the_users_own_is_no_macro(tmp_path: object) -> None:
+    from pathlib import Path
+
+    file = Path(str(tmp_path)) / "own.sql"
+    file.write_text("SELECT sealed(1), matches(a, b)")
+    program = prepare(from_sql(file), "postgresql", {}, codec=Loud())
+    assert program.transactions[0][2].statements[0].sql == "SELECT sealed(1), matches(a, b)"
