@@ -15,8 +15,9 @@ import jsonschema
 import msgspec
 import pytest
 
-from ciphercost import conclude, hospital, record, replicate, schema, studies
-from ciphercost.errors import UsageError
+from ciphercost import conclude, engines, hospital, record, replicate, schema, studies
+from ciphercost.engines import Installation
+from ciphercost.errors import MissingServer, UsageError
 from ciphercost.model import ARMS, Cell, Estimate, HostSample, Proof, StudyFigure, StudyRecord, StudyResult, StudyRun
 from ciphercost.reports import terminal
 from ciphercost.studies.column_functions import (
@@ -618,3 +619,30 @@ def test_a_very_small_replication_is_proven_run_recorded_and_reported_again(
     text = terminal.render(result)
     assert "our method here" in text
     assert "stores equal values alike" in text
+
+
+def test_a_server_that_is_missing_is_named_and_the_others_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, require_postgresql: Installation
+) -> None:
+    assert require_postgresql
+
+    def missing(*_: object, **__: object) -> None:
+        raise MissingServer("no firebird here")
+
+    monkeypatch.setattr(type(engines.get("firebird")), "find", missing)
+    small = ColumnFunctions((20,), 1, least_sessions=1, most_sessions=1, cell_sessions=2, cell_rows=40)
+    result, directory = replicate.run_in(small, small.spec("firebird,postgresql", 2.0, 5), tmp_path / "run")
+    found = record.read_study(directory)
+    assert found is not None
+    assert found.reason == "firebird:aes-ofb-128: no firebird here"
+    assert {run.engine for run in found.runs} == {"postgresql"}
+    assert replicate.failed(result)
+    assert result.study is not None
+    assert figure(result.study, "firebird", compare.ALL_OPERATIONS, "cost").here is None
+    alone = figure(result.study, "postgresql", compare.ALL_OPERATIONS, "cost")
+    assert alone.here
+    assert alone.ours
+    assert (alone.low, alone.n) == (None, 1), "one session of one block has no interval"
+    assert result.cells[0].status == "failed"
+    text = terminal.render(result)
+    assert "firebird:aes-ofb-128: no firebird here" in " ".join(text.split())
