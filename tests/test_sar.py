@@ -40,6 +40,20 @@ def test_memory_is_what_the_kernel_says_is_available_and_the_rest() -> None:
     assert used > 0
 
 
+def test_one_cpus_line_is_found_among_the_others() -> None:
+    text = "cpu  9 9 9 9 9 9 9 9 9 9\ncpu1 1 2 3 4 5 6 7 8 9 10\ncpu11 2 2 2 2 2 2 2 2 2 2\nintr 5\n"
+    assert sar.ticks(text, 1) == (1, 2, 3, 4, 5, 6, 7, 8)
+    assert sar.ticks(text, 11) == (2,) * 8
+    assert sar.ticks(text) == (9,) * 8
+    one = min(os.sched_getaffinity(0))
+    assert sum(sar.ticks(cpu=one)) <= sum(sar.ticks()) + 1
+
+
+def test_free_memory_is_what_nothing_is_kept_in() -> None:
+    assert sar.memory_free("MemTotal: 16000 kB\nMemFree:   1000 kB\nMemAvailable: 12000 kB\n") == 1000 * 1024
+    assert sar.memory_free() > 0
+
+
 def test_rows_follow_each_other_and_cover_the_whole_time() -> None:
     began = time.monotonic()
     with sar.Sar(os.getpid(), interval=0.2) as host:

@@ -75,7 +75,7 @@ def studies_table() -> str:
         study = studies.get(name)
         rows.append((name, study.title))
         rows.append(("", f"published on {study.published_server}; runs on {', '.join(study.engines)}"))
-        rows.append(("", f"--workload {' | '.join(f'{name}/{each}' for each in study.operations)}"))
+        rows.append(("", f"--workload {' | '.join(study.offered)}"))
     return table(rows)
 
 

@@ -387,14 +387,18 @@ def run(targets: tuple[str, ...], print_spec: bool, **given: Any) -> None:
     _run(made, given)
 
 
-STUDY_OPTIONS = ("scale", "duration", "clients", "bindir")
+STUDY_OPTIONS = ("scale", "duration", "clients", "bindir", "loads", "runs", "csv")
 """Of `replicate`: what only some studies have."""
 
 
 @cli.command()
 @click.argument("study", metavar="STUDY|all")
 @options(
-    click.option("--engine", metavar="ENGINE", help="Another server than the study's own. [default: the study's]"),
+    click.option(
+        "--engine",
+        metavar="ENGINE",
+        help="Another server than the study's own; of several, those named: A,B. [default: the study's]",
+    ),
     click.option("--time", "time_", metavar="DURATION", help="Load of each operation by our method. [default: 60s]"),
     click.option("--scale", type=int, metavar="N", help="Of the data, where the study has one. [default: the study's]"),
     click.option(
@@ -402,6 +406,13 @@ STUDY_OPTIONS = ("scale", "duration", "clients", "bindir")
     ),
     click.option("--clients", type=int, help="Connections, where the study has several. [default: the study's]"),
     click.option("--bindir", metavar="DIR", help="postgres-tde: binaries of a server that has TDE."),
+    click.option(
+        "--loads",
+        metavar="N,N…",
+        help="column-functions: records of each load; the study's: 1000,2000,4000,8000. [default: 1000,2000]",
+    ),
+    click.option("--runs", type=int, help="column-functions: of each load as published; the study's: 10. [default: 3]"),
+    click.option("--csv", metavar="FILE", help="column-functions: the register's own file. [default: made-up records]"),
     *OUTPUT[1:],
 )
 def replicate(study: str, engine: str | None, **given: Any) -> None:

@@ -339,6 +339,8 @@ class HostSample(msgspec.Struct, frozen=True):
     """Total less available."""
     server_memory_bytes: int
     """PSS of the server's processes."""
+    memory_free_bytes: int = 0
+    """Total less what anything at all is kept in, caches too: how one study counted."""
 
 
 class StudyRun(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -355,6 +357,12 @@ class StudyRun(msgspec.Struct, frozen=True, omit_defaults=True):
     host: list[HostSample] = []
     mechanism: str = ""
     """What encrypts this pair of arms, where the procedure is run on several."""
+    engine: str = ""
+    """Its server, where the procedure is run on several."""
+    workload: str = ""
+    """Which statements, where there are several versions of them."""
+    design: str = ""
+    """Empty: as published; `pilot`: to learn how long it takes; `interleaved`: by turns, as `load` says in which session, block and position."""
 
 
 class StudyRecord(msgspec.Struct, omit_defaults=True):
@@ -369,6 +377,10 @@ class StudyRecord(msgspec.Struct, omit_defaults=True):
     """In the order that they were run: the second begins when the first has ended."""
     mechanisms: list[str] = []
     """Where the procedure is run on several pairs of arms: what encrypts each. A pair's number, from 1, is its proofs' session."""
+    engines: list[str] = []
+    """Where the pairs are of several servers: each pair's."""
+    versions: dict[str, str] = {}
+    """Of several servers, by engine."""
     settings: dict[str, float] = {}
     """Rows, iterations, queries of the published run, seconds between two host samples."""
     tools: dict[str, str] = {}
@@ -396,6 +408,20 @@ class StudyFigure(msgspec.Struct, frozen=True, omit_defaults=True):
     low: float | None = None
     high: float | None = None
     """95 % interval of `ours`."""
+    n: int = 0
+    """Sessions (or what `of` says) behind the interval."""
+    of: str = ""
+    published_sd: float | None = None
+    """As the study has it."""
+    here_sd: float | None = None
+    """Of `here`, over runs or, where the study does so, over operations."""
+    engine: str = ""
+    """Where a study is of several servers."""
+    mechanism: str = ""
+    workload: str = ""
+    """Which statements, where there are several versions of them."""
+    load: float | None = None
+    """Records, where there are several loads."""
 
 
 class StudyResult(msgspec.Struct, frozen=True):

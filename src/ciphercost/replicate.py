@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ciphercost import pipeline, prove, provision, studies
+from ciphercost import pipeline, plan, prove, provision, studies
 from ciphercost.agent import Agent
 from ciphercost.errors import CiphercostError, MissingServer, RunError, Unproven, UsageError
+from ciphercost.experiment import out_of_the_way
 from ciphercost.guard import Guard
 from ciphercost.model import Result, Spec, StudyRecord, StudyRun
 from ciphercost.record import Record
@@ -41,30 +44,34 @@ def as_published(
     study: Study, seconds: float, record: Record, run_guard: Guard, scratch: Path, watcher: Watcher
 ) -> None:
     """The published procedure, on arms that are proven first, as the study's own were not. What went wrong is written into its record."""
-    kept = study.begin(record.facts.cells[0].spec.engine)
+    kept = study.begin(",".join(dict.fromkeys(cell.spec.engine for cell in record.facts.cells)))
     record.save_study(kept)
     watcher.say(f"{study.name} as published: about {seconds:.0f} s; then by our own method")
     cells = study.procedure_cells(kept.engine)
     reasons = []
+    began = time.monotonic()
     with ExitStack() as benches:
         # Pairs that begin with the same data load it once.
         shared = provision.Shared(scratch / "secrets" / "study")
         for number, cell in enumerate(cells, start=1):
+            name = f"{cell.engine}:{cell.mechanism}" if kept.engines else cell.mechanism
+            # What one pair does not need is the next ones'.
+            share = max(0.0, seconds - (time.monotonic() - began)) / (len(cells) - number + 1)
             make = provision.bench(cell, run_guard, scratch, record.logs, len(record.facts.cells) + number - 1, shared)
             try:
                 bench = benches.enter_context(make)
-                _pair(study, bench, number, _Told(record, kept, watcher.say, seconds / len(cells)))
+                _pair(study, bench, number, _Told(record, kept, watcher.say, share))
             except UsageError as error:
                 if len(cells) == 1:
                     raise
-                reasons.append((cell.mechanism, str(error)))
+                reasons.append((name, str(error)))
             except Unproven as error:
-                reasons.append((cell.mechanism, f"not proven: {error}"))
+                reasons.append((name, f"not proven: {error}"))
             except OSError as error:
                 where = f": {error.filename}" if error.filename else ""
-                reasons.append((cell.mechanism, f"{error.strerror or error}{where}; is the disk full?"))
+                reasons.append((name, f"{error.strerror or error}{where}; is the disk full?"))
             except CiphercostError as error:
-                reasons.append((cell.mechanism, str(error)))
+                reasons.append((name, str(error)))
             kept.reason = "; ".join(f"{name}: {reason}" if len(cells) > 1 else reason for name, reason in reasons)
             record.save_study(kept)
     kept.complete = not reasons
@@ -86,19 +93,51 @@ class _Told(NamedTuple):
         self.record.save_study(self.kept)
 
 
-def _pair(study: Study, bench: provision.Bench, number: int, told: _Told) -> None:
-    """The procedure on one pair of arms, proven first; the pair's number is its proofs' session. Raises RunError, UsageError."""
-    kept = told.kept
-    with bench.shared.session(), Agent(log=bench.logs / "agent.log") as agent:
-        twins = bench.twins(number, set(), set())
+class _Pair:
+    """One pair of arms: a server and an agent at a time, proven; the pair's number is its proofs' session."""
+
+    def __init__(self, study: Study, bench: provision.Bench, number: int, told: _Told) -> None:
+        self._study, self._bench, self._number, self._told = study, bench, number, told
+        self._opened = 0
+        self._stack = ExitStack()
+
+    def close(self) -> None:
+        self._stack.close()
+
+    def open(self) -> tuple[provision.Twins, Agent]:
+        """Begin a session in the place of the one before. Raises RunError, Unproven, UsageError."""
+        self._stack.close()
+        self._opened += 1
+        bench, kept = self._bench, self._told.kept
+        cores = plan.cores(self._opened, sorted(os.sched_getaffinity(0)), "one-core")[0] if self._study.one_core else ()
+        self._stack.enter_context(bench.shared.session())
+        self._stack.enter_context(out_of_the_way(set(cores)))
+        agent = self._stack.enter_context(Agent(cpus=cores or None, log=bench.logs / "agent.log"))
+        # Odd and even: the arms are made and proven first by turns.
+        twins = bench.twins(self._number + self._opened - 1, set(cores), set(cores))
         kept.version = kept.version or bench.installation.version
-        proofs, connected = prove.prove(bench.engine, bench.mechanism, twins, agent, number)
+        if kept.engines:
+            kept.versions[bench.cell.engine] = bench.installation.version
+        proofs, connected = prove.prove(bench.engine, bench.mechanism, twins, agent, self._number)
         kept.proofs += proofs
         kept.encryption = kept.encryption or prove.negotiated(connected)
-        told.record.save_study(kept)
+        self._told.record.save_study(kept)
         prove.require(proofs, bench.mechanism)
+        return twins, agent
+
+    def renew(self, stage: Stage) -> None:
+        stage.twins, stage.agent = self.open()
+
+
+def _pair(study: Study, bench: provision.Bench, number: int, told: _Told) -> None:
+    """The procedure on one pair of arms. Raises RunError, UsageError."""
+    pair = _Pair(study, bench, number, told)
+    with closing(pair):
+        twins, agent = pair.open()
+        seed = told.record.facts.seed
+        stage = Stage(bench, twins, agent, told.kept, told.seconds, told.say, told.keep, pair.renew, seed)
         try:
-            study.procedure(Stage(bench, twins, agent, kept, told.seconds, told.say, told.keep))
+            study.procedure(stage)
         except MissingServer as error:
             # A program of the procedure's own: our method needs none of it.
             raise RunError(str(error)) from None

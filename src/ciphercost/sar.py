@@ -31,10 +31,18 @@ def percentages(before: Ticks, after: Ticks) -> tuple[float, float, float, float
     return tuple(part * scale for part in parts)  # type: ignore[return-value]
 
 
-def ticks(text: str | None = None) -> Ticks:
-    """The machine's line of /proc/stat, or of `text`."""
-    first = (text if text is not None else Path("/proc/stat").read_text()).split("\n", 1)[0].split()
-    return tuple(int(value) for value in first[1:9])
+def ticks(text: str | None = None, cpu: int | None = None) -> Ticks:
+    """The machine's line of /proc/stat, or of `text`; or that of one of its CPUs."""
+    whole = text if text is not None else Path("/proc/stat").read_text()
+    wanted = "cpu" if cpu is None else f"cpu{cpu}"
+    line = next(each for each in whole.splitlines() if each.split(None, 1)[0] == wanted)
+    return tuple(int(value) for value in line.split()[1:9])
+
+
+def memory_free(text: str | None = None) -> int:
+    """Bytes of /proc/meminfo, or of `text`, that nothing is kept in."""
+    whole = text if text is not None else Path("/proc/meminfo").read_text()
+    return next((int(line.split()[1]) * 1024 for line in whole.splitlines() if line.startswith("MemFree:")), 0)
 
 
 def memory(text: str | None = None) -> tuple[int, int]:
@@ -49,18 +57,22 @@ def memory(text: str | None = None) -> tuple[int, int]:
 
 
 class Sar:
-    """A thread that takes a row each `interval` seconds; leaving it takes the last, shorter one. `server`: root of the server's processes."""
+    """A thread that takes a row each `interval` seconds; leaving it takes the last, shorter one.
 
-    def __init__(self, server: int = 0, interval: float = INTERVAL) -> None:
+    `server`: root of the server's processes; `cpu`: the only one whose time is told, where the load is on one.
+    """
+
+    def __init__(self, server: int = 0, interval: float = INTERVAL, cpu: int | None = None) -> None:
         self.rows: list[HostSample] = []
         self._server = server
         self._interval = interval
+        self._cpu = cpu
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
     def __enter__(self) -> Self:
         self._began = self._at = time.monotonic()
-        self._ticks = ticks()
+        self._ticks = ticks(cpu=self._cpu)
         self._thread.start()
         return self
 
@@ -75,7 +87,7 @@ class Sar:
             self._row()
 
     def _row(self) -> None:
-        now, level = time.monotonic(), ticks()
+        now, level = time.monotonic(), ticks(cpu=self._cpu)
         if sum(level) <= sum(self._ticks):
             return  # not one clock tick since the last row
         user, nice, system, iowait, steal, idle = percentages(self._ticks, level)
@@ -93,6 +105,7 @@ class Sar:
                 memory_available_bytes=available,
                 memory_used_bytes=used,
                 server_memory_bytes=memory_pss(tree(self._server)),
+                memory_free_bytes=memory_free(),
             )
         )
         self._at, self._ticks = now, level

@@ -44,9 +44,9 @@ def render(result: Result) -> str:
     if protections := protected(result.cells):
         blocks.append("\n".join(protections))
     if result.study is not None:
-        from ciphercost.studies import table as beside_published
+        from ciphercost import studies
 
-        blocks = [beside_published.render(result.study), "By our method:", *blocks]
+        blocks = [studies.get(result.study.study).table(result.study), "By our method:", *blocks]
     return "\n\n".join([*blocks, footer(result)])
 
 

@@ -36,6 +36,10 @@ class Stage(msgspec.Struct):
     say: Callable[[str], None]
     keep: Callable[[StudyRun], None]
     """Writes what was measured into the run's directory, at once."""
+    renew: Callable[[Stage], None]
+    """Ends the server and the agent and starts both anew, of the same data, proven again: another session."""
+    seed: int = 0
+    """Of the run's random choices."""
 
 
 class Study(ABC):
@@ -50,11 +54,18 @@ class Study(ABC):
     """Where nothing else is asked for."""
     engines: tuple[str, ...]
     operations: tuple[str, ...]
-    """Each of them is a workload too: STUDY/OPERATION."""
+    """Each of them is a workload too, STUDY/OPERATION, unless `offered` names others."""
     options: tuple[str, ...] = ()
     """What `configured` takes, by the names of the command line: `scale`, `duration`, …"""
     seconds: float = 60.0
     """Load of each operation by our method, where nothing else is asked for."""
+    one_core: bool = False
+    """Whether its procedure has server and client on one core."""
+
+    @property
+    def offered(self) -> tuple[str, ...]:
+        """What `--workload` takes of it."""
+        return tuple(f"{self.name}/{each}" for each in self.operations)
 
     def configured(self, given: Mapping[str, Any]) -> Study:
         """This study, with these of its options in the place of its own. Raises UsageError."""
@@ -95,6 +106,12 @@ class Study(ABC):
         if operation not in known:
             raise UsageError(f"study {self.name} has no workload '{operation}': {nearest(operation, known)}")
         return msgspec.structs.replace(whole, transaction=[known[operation]], name=f"{self.name}/{operation}")
+
+    def table(self, result: StudyResult) -> str:
+        """Its result as plain words and figures, 80 columns wide. Pure."""
+        from ciphercost.studies import table
+
+        return table.render(result)
 
     def file(self, name: str) -> str:
         """Text of one of the study's own files."""

@@ -1,0 +1,166 @@
+"""column-functions: the encryption functions of three servers, a public register's records, four operations (Rosa and Lazarin, 2024)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ciphercost import hospital, workloads
+from ciphercost.errors import UsageError, nearest
+from ciphercost.model import ARMS, FORMAT, Cell, CellSpec, Spec, StudyRecord, StudyResult
+from ciphercost.spec import check
+from ciphercost.studies import Stage, Study
+from ciphercost.studies.column_functions import compare, procedure, report, servers
+
+DEFAULT_LOADS, DEFAULT_RUNS = (1000, 2000), 3
+SECONDS = 720.0
+"""For the study's procedure and for the same by turns, on three servers with the default loads and runs."""
+LEAST_SECONDS = 10.0
+TEMPLATE_ROWS = 20
+"""In the tables that a server is loaded with: the procedure makes its own, anew each time."""
+CELL_ROWS = 1000
+EQUAL_GROUP = f"{servers.EQUAL_CIPHER} with a random IV on every server"
+
+
+class ColumnFunctions(Study):
+    """Its sizes are the command line's `--loads` and `--runs`; `--engine` narrows its servers."""
+
+    name = "column-functions"
+    title = (
+        "Encryption functions of MariaDB, PostgreSQL and Firebird on a register of hospitals (Rosa and Lazarin, 2024)"
+    )
+    published_server = "MariaDB 10.8.5, PostgreSQL 14.7, Firebird 4.0.2"
+    engine = servers.ALL
+    engines = tuple(servers.PAIRS)
+    operations = procedure.OPERATIONS
+    options = ("loads", "runs", "csv")
+    seconds = 30.0
+    one_core = True
+
+    def __init__(
+        self,
+        loads: tuple[int, ...] = DEFAULT_LOADS,
+        runs: int = DEFAULT_RUNS,
+        csv: str = "",
+        *,
+        least_sessions: int = 3,
+        most_sessions: int = 8,
+        cell_sessions: int = 5,
+        cell_rows: int = 0,
+        interval: float = 1.0,
+    ) -> None:
+        """`csv`: the register's own file, where the records are not to be made up.
+
+        `cell_sessions`, `cell_rows`: of the comparison at equal cipher (0: the workload's own); `interval`: seconds between two samples.
+        """
+        self.loads, self.runs, self.csv = loads, runs, csv
+        self.least_sessions, self.most_sessions = least_sessions, most_sessions
+        self.cell_sessions, self.cell_rows = cell_sessions, cell_rows
+        self.interval = interval
+
+    def configured(self, given: Mapping[str, Any]) -> Study:
+        super().configured(given)
+        runs = given.get("runs", self.runs)
+        if runs < 1:
+            raise UsageError(f"--runs {runs}: must be at least 1")
+        loads = servers.loads_of(given["loads"]) if "loads" in given else self.loads
+        csv = given.get("csv", self.csv)
+        if csv:
+            hospital.count(Path(csv), max(loads))
+        return ColumnFunctions(
+            loads,
+            runs,
+            csv,
+            least_sessions=self.least_sessions,
+            most_sessions=self.most_sessions,
+            cell_sessions=self.cell_sessions,
+            cell_rows=self.cell_rows,
+            interval=self.interval,
+        )
+
+    @property
+    def offered(self) -> tuple[str, ...]:
+        return procedure.VERSIONS
+
+    def workload(self, operation: str) -> workloads.Workload:
+        raise UsageError(
+            f"study {self.name} has no workload '{operation}' of its own: {nearest(operation, self.offered)}"
+        )
+
+    def check_engine(self, engine: str) -> None:
+        servers.listed(engine)
+
+    def spec(self, engine: str, time: float, seed: int) -> Spec:
+        """What the study could not compare: the same mode and key length on each server, a random IV, as one experiment."""
+        cells = [
+            CellSpec(
+                name,
+                servers.PAIRS[name].equal,
+                workload=procedure.TUNED,
+                factors=servers.EQUAL_FACTORS,
+                clients=1,
+                # Of the register's file no more than is made up elsewhere: it has 745,015 lines.
+                rows=self.cell_rows or (min(CELL_ROWS, max(self.loads)) if self.csv else 0),
+                csv=self.csv,
+                regime="one-core",
+                group=EQUAL_GROUP,
+                variant=f"{name} {servers.PAIRS[name].equal}",
+            )
+            for name in servers.listed(engine)
+        ]
+        return check(Spec(cells=cells, seed=seed, time=time, sessions=self.cell_sessions, latency=False))
+
+    def procedure_cells(self, engine: str) -> list[CellSpec]:
+        return [
+            CellSpec(
+                name,
+                servers.PAIRS[name].own,
+                workload=procedure.STUDYS,
+                factors=servers.PAIRS[name].factors,
+                clients=1,
+                rows=TEMPLATE_ROWS,
+                csv=self.csv,
+                regime="one-core",
+            )
+            for name in servers.listed(engine)
+        ]
+
+    def procedure_seconds(self, time: float) -> float:  # noqa: ARG002 - as long as its loads and runs take
+        """In proportion to records and runs, of all three servers."""
+        share = sum(self.loads) / sum(DEFAULT_LOADS) * self.runs / DEFAULT_RUNS
+        return max(LEAST_SECONDS, SECONDS * share)
+
+    def begin(self, engine: str) -> StudyRecord:
+        names = servers.listed(engine)
+        own = [servers.PAIRS[name].own for name in names]
+        settings: dict[str, float] = {
+            "runs": self.runs,
+            "interval_s": self.interval,
+            "least_sessions": self.least_sessions,
+            "most_sessions": self.most_sessions,
+            **{f"load_{number}": load for number, load in enumerate(self.loads, start=1)},
+        }
+        return StudyRecord(
+            FORMAT,
+            self.name,
+            ",".join(names),
+            own[0],
+            arms=list(ARMS),
+            mechanisms=own,
+            engines=names,
+            tools={"records": f"of {self.csv}" if self.csv else "made up"},
+            settings=settings,
+        )
+
+    def procedure(self, stage: Stage) -> None:
+        procedure.run(stage, self.loads)
+
+    def compare(self, record: StudyRecord, cells: list[Cell]) -> StudyResult:
+        return compare.compare(self, record, cells)
+
+    def table(self, result: StudyResult) -> str:
+        return report.render(result)
+
+
+STUDY = ColumnFunctions()

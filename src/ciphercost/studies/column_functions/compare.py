@@ -1,0 +1,266 @@
+"""compare: published figures, the procedure's record here and our cells -> figures of servers, operations and loads. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ciphercost import mechanisms, prove
+from ciphercost.model import ARMS, Cell, Estimate, StudyFigure, StudyRecord, StudyResult, StudyRun
+from ciphercost.studies.column_functions import findings, measured, procedure, published, servers
+from ciphercost.studies.column_functions.measured import Cost, Level
+
+if TYPE_CHECKING:
+    from ciphercost.studies import Study
+
+ALL_OPERATIONS = "all operations"
+EQUAL = "equal cipher"
+TIME, CPU, MEMORY, SERVER_CPU, GROWTH, RATE, STORED = (
+    "time",
+    "CPU",
+    "RAM in use",
+    "server's CPU time",
+    "growth exponent",
+    "operations/s",
+    "stored bytes",
+)
+"""What a figure is of."""
+
+
+def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult:
+    """Figures of every server. Of a server whose arms were not proven nothing is said."""
+    unproven = {name: reason for name in record.engines if (reason := not_proven(record, name))}
+    proven = [name for name in record.engines if name not in unproven]
+    figures = [
+        *(each for name in record.engines for each in headlines(study, record, name, name in proven)),
+        *(each for name in proven for each in server_figures(record, name)),
+        *(each for name in proven for each in growth_figures(record, name)),
+        *(each for cell in cells for each in equal_figures(cell)),
+    ]
+    return StudyResult(
+        study=study.name,
+        title=study.title,
+        published_server=study.published_server,
+        server=", ".join(f"{name} {record.versions.get(name, '')}".strip() for name in record.engines),
+        complete=record.complete and not unproven,
+        procedure=words(record, unproven),
+        figures=figures,
+        findings=findings.findings(study, record, figures, cells),
+    )
+
+
+def not_proven(record: StudyRecord, engine: str) -> str:
+    """Why a server's arms are not proven; empty when they are. Pure."""
+    number = record.engines.index(engine)
+    own = [proof for proof in record.proofs if proof.session == number + 1]
+    return prove.unproven(own, mechanisms.get(record.mechanisms[number]))
+
+
+# ── in words ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def words(record: StudyRecord, unproven: Mapping[str, str]) -> str:
+    """The procedure as it was run here, or why it wasn't."""
+    said = []
+    if any(run.design == measured.PUBLISHED for run in record.runs):
+        said.append(as_run(record))
+    if record.reason:
+        said.append(record.reason)
+    elif unproven and record.proofs:
+        said.append("not proven: " + "; ".join(f"{name}: {reason}" for name, reason in unproven.items()))
+    elif not said:
+        said.append("the run was cut off before the published procedure began")
+    elif not record.complete:
+        said.append("it was cut off")
+    return "; ".join(said)
+
+
+def as_run(record: StudyRecord) -> str:
+    settings = record.settings
+    loads = servers.worded([f"{load:,.0f}" for load in loads_of(record)])
+    times = f"{settings['runs']:.0f} run{'s' * (settings['runs'] != 1)}"
+    return (
+        f"{loads} records {record.tools.get('records', '')}, {times} of each, on tables made anew each time; server and "
+        "client on one core; first all of the plain arm, then all of the encrypted one; ± is the standard deviation over the runs, in the "
+        "first table over the four operations; CPU (sys + user of that core, first sample dropped) and RAM (total − free) sampled each "
+        f"{settings['interval_s']:g} s. Time is the client's: statements are literal SQL that it makes up beforehand and sends one after "
+        "the other, a share of each figure that is the same in both arms. Unlike the published run, with both arms proven"
+    )
+
+
+def loads_of(record: StudyRecord) -> list[float]:
+    """Of the record's settings, the smallest first."""
+    return sorted(value for name, value in record.settings.items() if name.startswith("load_"))
+
+
+# ── figures of a server ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def headlines(study: Study, record: StudyRecord, engine: str, proven: bool) -> list[StudyFigure]:
+    """The study's one figure of a server: mean over operations of the mean over loads."""
+    printed = published.servers(study)[engine]
+    runs = record.runs if proven else []
+    costs = {
+        key: ratio
+        for key, arms in measured.as_published(runs, engine).items()
+        if (ratio := measured.cost_of(arms)) is not None
+    }
+    here = measured.headline(costs)
+    ours = {name: measured.headline_ours(measured.blocks(runs, engine, name)) for name in procedure.VERSIONS}
+    first = StudyFigure(
+        ALL_OPERATIONS,
+        TIME,
+        "ratio",
+        "cost",
+        published=printed.ratio,
+        published_sd=printed.sd,
+        here=here[0] if here else None,
+        here_sd=here[1] if here else None,
+        engine=engine,
+        mechanism=mechanism_of(record, engine),
+        workload=procedure.STUDYS,
+        **_interval(ours[procedure.STUDYS]),
+    )
+    second = StudyFigure(
+        ALL_OPERATIONS,
+        TIME,
+        "ratio",
+        "cost",
+        engine=engine,
+        mechanism=mechanism_of(record, engine),
+        workload=procedure.TUNED,
+        **_interval(ours[procedure.TUNED]),
+    )
+    return [first, second] if ours[procedure.TUNED] else [first]
+
+
+def mechanism_of(record: StudyRecord, engine: str) -> str:
+    return record.mechanisms[record.engines.index(engine)]
+
+
+def server_figures(record: StudyRecord, engine: str) -> list[StudyFigure]:
+    """Every operation and load: time, CPU and RAM as the study had them, time and the server's CPU time by turns."""
+    here = measured.as_published(record.runs, engine)
+    found = []
+    for version in procedure.VERSIONS:
+        time = measured.blocks(record.runs, engine, version)
+        cpu = measured.blocks(record.runs, engine, version, measured.SERVER_CPU)
+        names: dict[str, Any] = {"engine": engine, "mechanism": mechanism_of(record, engine), "workload": version}
+        for operation in procedure.OPERATIONS:
+            for load in loads_of(record):
+                key = (operation, load)
+                arms = here.get(key, {}) if version == procedure.STUDYS else {}
+                of = {**names, "load": load}
+                found += timed(key, arms, time, of)
+                found += sampled(key, arms, of)
+                if key in cpu:
+                    found += by_turns(operation, SERVER_CPU, "s", cpu[key], of)
+    return found
+
+
+def timed(
+    key: measured.Key, arms: Mapping[str, Sequence[StudyRun]], time: measured.Blocks, of: Mapping[str, Any]
+) -> list[StudyFigure]:
+    """Seconds of both arms and their ratio."""
+    operation = key[0]
+    own = by_turns(operation, TIME, "s", time.get(key, {}), of)
+    if not any(arms.values()):
+        return own
+    ours = {figure.arm: figure for figure in own}
+    levels: dict[str, Level | None] = {arm: measured.seconds_of(arms.get(arm, ())) for arm in ARMS}
+    found = [
+        StudyFigure(
+            operation,
+            TIME,
+            "s",
+            arm,
+            here=each.mean if each else None,
+            here_sd=each.sd if each else None,
+            ours=ours[arm].ours if arm in ours else None,
+            **of,
+        )
+        for arm, each in levels.items()
+    ]
+    cost = ours.get("cost")
+    return [
+        *found,
+        StudyFigure(
+            operation,
+            TIME,
+            "ratio",
+            "cost",
+            here=measured.cost_of(arms),
+            ours=cost.ours if cost else None,
+            low=cost.low if cost else None,
+            high=cost.high if cost else None,
+            n=cost.n if cost else 0,
+            of=cost.of if cost else "",
+            **of,
+        ),
+    ]
+
+
+def by_turns(
+    operation: str, figure: str, unit: str, sessions: Mapping[int, Sequence[measured.Block]], of: Mapping[str, Any]
+) -> list[StudyFigure]:
+    """Both arms' levels and their ratio, of the interleaved blocks alone."""
+    levels, cost = measured.levels_of(sessions), measured.ratio_of(sessions)
+    if cost is None:
+        return []
+    both = [StudyFigure(operation, figure, unit, arm, ours=levels[arm], **of) for arm in ARMS]
+    return [*both, StudyFigure(operation, figure, "ratio", "cost", **_interval(cost), **of)]
+
+
+def sampled(key: measured.Key, arms: Mapping[str, Sequence[StudyRun]], of: Mapping[str, Any]) -> list[StudyFigure]:
+    """CPU and RAM as the study sampled them."""
+    found = []
+    for figure, unit, read in ((CPU, "%", measured.cpu_of), (MEMORY, "MB", measured.memory_of)):
+        levels = {arm: each for arm in ARMS if (each := read(arms.get(arm, ())))}
+        found += [StudyFigure(key[0], figure, unit, a, here=e.mean, here_sd=e.sd, **of) for a, e in levels.items()]
+    return found
+
+
+def growth_figures(record: StudyRecord, engine: str) -> list[StudyFigure]:
+    """b of time ~ load^b, of each operation, arm and version of the statements."""
+    found = []
+    for version in procedure.VERSIONS:
+        blocks = measured.blocks(record.runs, engine, version)
+        for operation in procedure.OPERATIONS:
+            of: dict[str, Any] = {"engine": engine, "mechanism": mechanism_of(record, engine), "workload": version}
+            grown = {arm: each for arm in ARMS if (each := measured.exponent(blocks, operation, arm))}
+            found += [StudyFigure(operation, GROWTH, "exponent", a, **_interval(e), **of) for a, e in grown.items()]
+    return found
+
+
+# ── at equal cipher ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def equal_figures(cell: Cell) -> list[StudyFigure]:
+    """One server's cell: operations a second, CPU time of an operation, bytes stored."""
+    of: dict[str, Any] = {"engine": cell.engine, "mechanism": cell.mechanism, "workload": cell.workload}
+    found = []
+    for figure, unit, key, level in (
+        (RATE, "/s", "throughput", "throughput"),
+        (SERVER_CPU, "µs", "server_cpu_per_op", "server_cpu_us_per_op"),
+    ):
+        if (estimate := cell.overhead.get(key)) is None:
+            continue
+        levels = [StudyFigure(EQUAL, figure, unit, arm, ours=cell.arms.get(arm, {}).get(level), **of) for arm in ARMS]
+        found += [*levels, StudyFigure(EQUAL, figure, "ratio", "cost", **_estimate(estimate), **of)]
+    stored = {arm: sum(cell.stored.get(arm, {}).values()) for arm in ARMS}
+    if cell.status == "ok" and all(stored.values()):
+        found += [StudyFigure(EQUAL, STORED, "bytes", arm, ours=size, **of) for arm, size in stored.items()]
+        ratio = stored["encrypted"] / stored["plain"]
+        found.append(StudyFigure(EQUAL, STORED, "ratio", "cost", ours=ratio, **of))
+    return found
+
+
+def _estimate(estimate: Estimate) -> dict[str, Any]:
+    return {"ours": estimate.ratio, "low": estimate.low, "high": estimate.high, "n": estimate.n}
+
+
+def _interval(cost: Cost | None) -> dict[str, Any]:
+    """Fields of a figure."""
+    if cost is None:
+        return {}
+    return {"ours": cost.value, "low": cost.low, "high": cost.high, "n": cost.n, "of": cost.of}

@@ -1,0 +1,339 @@
+"""findings: what the published procedure could not have told, each only where this run shows it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from ciphercost.model import ARMS, Cell, StudyFigure, StudyRecord
+from ciphercost.studies.column_functions import measured, procedure, published, servers
+
+if TYPE_CHECKING:
+    from ciphercost.studies import Study
+
+STEEP = 1.5
+"""Exponent of growth from which a time is called more than in proportion."""
+APART = 0.3
+"""By which two versions' exponents must differ to be told apart aloud."""
+BUSY = 0.02
+"""Share by which two levels of CPU may differ and still be the same."""
+LEAST_BUSY = 80.0
+LEAST_MB, FOREIGN = 50.0, 3.0
+"""From which a change of RAM is told, and by how much it must exceed the server's own."""
+
+
+def findings(study: Study, record: StudyRecord, figures: Sequence[StudyFigure], cells: Sequence[Cell]) -> list[str]:
+    """Each a sentence or two; figures in them are computed."""
+    found = [
+        modes(study, cells),
+        no_interval(study, figures),
+        below_zero(study, record, figures),
+        outside(figures),
+        order(figures),
+        fixed_iv(record),
+        too_short(record),
+        busy_core(figures),
+        whose_memory(record),
+        access_path(figures),
+        growth(record, figures),
+        UNPROVEN if record.proofs else "",
+    ]
+    return [each for each in found if each]
+
+
+UNPROVEN = (
+    "Nothing showed that either arm was what its name says. Here, before each session's load, a row is decrypted with its key and with "
+    "another, and every file of the server is searched for a word that was written."
+)
+
+
+def costs(figures: Sequence[StudyFigure], version: str, figure: str = "time") -> list[StudyFigure]:
+    """Of each operation and load: encrypted ÷ plain."""
+    return [
+        each
+        for each in figures
+        if (each.arm, each.figure, each.workload) == ("cost", figure, version) and each.load is not None
+    ]
+
+
+def headline(figures: Sequence[StudyFigure], engine: str, version: str = procedure.STUDYS) -> StudyFigure | None:
+    wanted = (engine, version, "cost", "time")
+    return next((f for f in figures if (f.engine, f.workload, f.arm, f.figure) == wanted and f.load is None), None)
+
+
+def called(figure: StudyFigure) -> str:
+    return f"{figure.engine} {figure.operation} {figure.load:,.0f}"
+
+
+# ── three modes as three databases ────────────────────────────────────────────────────────────────────────────────────
+
+
+def modes(study: Study, cells: Sequence[Cell]) -> str:
+    printed = published.servers(study)
+    said = ", ".join(f"{name} {each.cipher} {percent(each.ratio)}" for name, each in printed.items())
+    if len({each.mode for each in printed.values()}) == 1:
+        return ""
+    text = (
+        f"Each server was given a mode of its own ({said}), so the figures compare {len(printed)} modes as if they were "
+        f"{len(printed)} databases."
+    )
+    rates = {cell.engine: cell.overhead["throughput"] for cell in cells if "throughput" in cell.overhead}
+    if len(rates) < 2:
+        return text
+    equal = ", ".join(
+        f"{name} {percent(each.ratio)} operations a second ({percent(each.low)} to {percent(each.high)})"
+        for name, each in rates.items()
+    )
+    text += f" At {servers.EQUAL_CIPHER} on each, a random IV with every value: {equal}."
+    order_then = sorted((name for name in rates if name in printed), key=lambda name: printed[name].ratio)
+    order_now = sorted(order_then, key=lambda name: -rates[name].ratio)
+    if order_then != order_now:
+        text += f" The cheapest first, that is {servers.worded(order_now)}; as published it was {servers.worded(order_then)}."
+    return text
+
+
+def no_interval(study: Study, figures: Sequence[StudyFigure]) -> str:
+    """The published ± is over four operations."""
+    printed = published.servers(study)
+    said = ", ".join(f"{name} {percent(each.ratio)} ± {each.sd * 100:.3g}" for name, each in printed.items())
+    text = (
+        f"The ± of the published figures ({said}) is the spread of {len(procedure.OPERATIONS)} operations that differ in what they do: it is "
+        "no interval, and more runs would not make it narrower."
+    )
+    both = []
+    for name in printed:
+        each = headline(figures, name)
+        if (
+            each
+            and each.here is not None
+            and each.here_sd is not None
+            and each.low is not None
+            and each.high is not None
+        ):
+            half = (each.high - each.low) / 2 * 100
+            both.append(
+                f"{name} {percent(each.here)} ± {each.here_sd * 100:.1f}, by turns {percent(each.ours)} ± {half:.1f}"
+            )
+    if both:
+        text += f" Here the same ± beside the half of a 95 % interval: {'; '.join(both)}."
+    return text
+
+
+def below_zero(study: Study, record: StudyRecord, figures: Sequence[StudyFigure]) -> str:
+    """Encryption that makes faster is noise that was not measured."""
+    all_ = [each for each in costs(figures, procedure.STUDYS) if each.here is not None]
+    negative = [each for each in all_ if each.here is not None and each.here < 1]
+    if not negative:
+        return ""
+    lowest = published.claims(study)["lowest_cell_percent"]
+    said = ", ".join(f"{called(each)} {percent(each.here)}" for each in negative)
+    text = (
+        f"In {len(negative)} of {len(all_)} cells the procedure, run here {record.settings['runs']:.0f} times, finds encryption to make faster "
+        f"({said}), as some published ones do (down to {lowest:.1f} %)."
+    )
+    sure = [each for each in negative if each.high is not None and each.high < 1]
+    if not sure:
+        return f"{text} By turns none of these lies below zero with its whole interval."
+    return f"{text} By turns the whole interval lies below zero for {', '.join(map(called, sure))}."
+
+
+def outside(figures: Sequence[StudyFigure]) -> str:
+    """Cells whose repeated cost lies outside the interleaved interval."""
+    judged = [
+        each
+        for each in costs(figures, procedure.STUDYS)
+        if each.here is not None and each.low is not None and each.high is not None
+    ]
+    apart = [each for each in judged if not each.low <= each.here <= each.high]  # type: ignore[operator]
+    if not apart:
+        return ""
+    said = "; ".join(f"{called(e)} {percent(e.here)}, not {percent(e.low)} to {percent(e.high)}" for e in apart)
+    return (
+        "One arm was run wholly before the other: whatever changes on the machine meanwhile looks like encryption. In "
+        f"{len(apart)} of {len(judged)} cells the procedure gives another cost here than both arms by turns: {said}."
+    )
+
+
+def order(figures: Sequence[StudyFigure]) -> str:
+    """Whether the servers' order by the study's figure can be told at all."""
+    known = [each for name in servers.PAIRS if (each := headline(figures, name)) and each.low and each.high]
+    pairs = [
+        (one, other)
+        for number, one in enumerate(known)
+        for other in known[number + 1 :]
+        if one.low <= other.high and other.low <= one.high  # type: ignore[operator]
+    ]
+    if not pairs:
+        return ""
+    said = servers.worded([f"{one.engine} with {other.engine}" for one, other in pairs])
+    return f"Even in the study's own figure the intervals overlap here for {said}: this run does not tell which of them pays more."
+
+
+# ── what the procedure has in it ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def fixed_iv(record: StudyRecord) -> str:
+    """Equal values that are stored alike, as counted after the first INSERT."""
+    seen = []
+    for run in record.runs:
+        counted = run.series.get(procedure.COUNTED)
+        if counted and run.workload == procedure.STUDYS:
+            values, texts, stored = (int(each) for each in counted)
+            if stored < values:
+                seen.append(
+                    f"{run.engine} ({run.mechanism}) {values:,} names of {texts} states as {stored} stored values"
+                )
+    if not seen:
+        return ""
+    return (
+        f"One IV for every row, or none, stores equal values alike: {'; '.join(seen)}. Who reads the table counts each state's "
+        "notifications without the key, and the price of an IV for each value is in none of the published figures."
+    )
+
+
+def too_short(record: StudyRecord) -> str:
+    """Operations that end before a second sample."""
+    every = [run for run in record.runs if run.design == measured.PUBLISHED]
+    short = [run for run in every if len(run.host) < 2]
+    if not short:
+        return ""
+    names = sorted({(run.engine, run.operation) for run in short})
+    said = ", ".join(f"{engine} {name}" for engine, name in names)
+    return (
+        f"CPU is sampled each {record.settings['interval_s']:g} s and the first sample dropped: in {len(short)} of {len(every)} runs here the "
+        f"operation was over before a second one ({said}), so that there is nothing to take a mean of."
+    )
+
+
+def busy_core(figures: Sequence[StudyFigure]) -> str:
+    """A CPU that is busy in both arms says nothing of what encryption costs."""
+    levels = {
+        (f.engine, f.operation, f.load, f.arm): f.here for f in figures if f.figure == "CPU" and f.here is not None
+    }
+    same = []
+    for each in costs(figures, procedure.STUDYS, "server's CPU time"):
+        both = [levels.get((each.engine, each.operation, each.load, arm)) for arm in ARMS]
+        plain, encrypted = both
+        if plain is None or encrypted is None or min(plain, encrypted) < LEAST_BUSY or each.low is None:
+            continue
+        if abs(encrypted / plain - 1) <= BUSY and each.low > 1 + BUSY:
+            same.append((each, plain, encrypted))
+    if not same:
+        return ""
+    said = "; ".join(f"{called(e)} {p:.0f} → {c:.0f} % busy, {percent(e.ours)} CPU time" for e, p, c in same)
+    return f"The core is as busy in one arm as in the other, only for longer: {said}. Mean CPU % is no measure of the cost; CPU time is."
+
+
+def whose_memory(record: StudyRecord) -> str:
+    """Total − free is the whole machine's, caches and all: beside it what the server itself holds."""
+    apart = []
+    for engine in record.engines:
+        own: dict[str, list[tuple[float, float]]] = {}
+        for run in record.runs:
+            if (run.engine, run.design) == (engine, measured.PUBLISHED):
+                own.setdefault(run.arm, []).extend(
+                    (
+                        row.memory_available_bytes + row.memory_used_bytes - row.memory_free_bytes,
+                        row.server_memory_bytes,
+                    )
+                    for row in run.host
+                )
+        if not all(own.get(arm) for arm in ARMS):
+            continue
+        used, held = (
+            (fmean(each[which] for each in own["encrypted"]) - fmean(each[which] for each in own["plain"])) / 1e6
+            for which in (0, 1)
+        )
+        if abs(used) >= LEAST_MB and abs(used) > FOREIGN * abs(held):
+            apart.append(f"{engine} {used:+,.0f} MB, of which the server's own processes {held:+,.0f} MB")
+    if not apart:
+        return ""
+    return (
+        "RAM in use as total − free is the whole machine's, with every file that the kernel remembers. From the plain arm to the encrypted "
+        f"one it changes by: {'; '.join(apart)}."
+    )
+
+
+# ── the access path ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def access_path(figures: Sequence[StudyFigure]) -> str:
+    """The same rows by other statements: what part of a time is the function's, and what the way to the rows."""
+    said = []
+    for engine in servers.PAIRS:
+        study, tuned = headline(figures, engine), headline(figures, engine, procedure.TUNED)
+        if not study or not tuned or study.ours is None or tuned.ours is None:
+            continue
+        faster = [
+            f"{name} {ratio:.3g} times"
+            for name in procedure.OPERATIONS
+            if (ratio := _speedup(figures, engine, name)) and ratio >= STEEP
+        ]
+        if faster or _apart(study, tuned):
+            quicker = f"; in clear {', '.join(faster)} as fast" if faster else ""
+            said.append(f"{engine} {within(study)}, then {within(tuned)}{quicker}")
+    if not said:
+        return ""
+    return (
+        "A cost in per cent is of the statements that were timed. The same records by the study's statements, and by statements with indexes "
+        f"and joins: {'. '.join(said)}."
+    )
+
+
+def within(figure: StudyFigure) -> str:
+    """`+17.0 % (+12.1 to +22.3 %)`."""
+    interval = f" ({percent(figure.low)} to {percent(figure.high)})" if figure.low is not None else ""
+    return percent(figure.ours) + interval
+
+
+def _apart(one: StudyFigure, other: StudyFigure) -> bool:
+    if one.low is None or one.high is None or other.low is None or other.high is None:
+        return False
+    return one.high < other.low or other.high < one.low
+
+
+def _speedup(figures: Sequence[StudyFigure], engine: str, operation: str) -> float | None:
+    """Plain arm's time at the highest load by the study's statements ÷ by the tuned ones."""
+    found: dict[str, dict[float, float]] = {}
+    for each in figures:
+        wanted = (each.engine, each.operation, each.figure, each.arm) == (engine, operation, "time", "plain")
+        if wanted and each.load and each.ours:
+            found.setdefault(each.workload, {})[each.load] = each.ours
+    if len(found) < 2:
+        return None
+    load = max(set(found[procedure.STUDYS]) & set(found[procedure.TUNED]), default=None)
+    return found[procedure.STUDYS][load] / found[procedure.TUNED][load] if load else None
+
+
+def growth(record: StudyRecord, figures: Sequence[StudyFigure]) -> str:
+    """Times that grow faster than their load, where the other statements' do not."""
+    exponents = {
+        (f.engine, f.operation, f.workload, f.arm): f.ours
+        for f in figures
+        if f.figure == "growth exponent" and f.ours is not None
+    }
+    said = []
+    for (engine, operation, version, arm), value in exponents.items():
+        other = exponents.get((engine, operation, procedure.TUNED, arm))
+        if (
+            version == procedure.STUDYS
+            and arm == "plain"
+            and other is not None
+            and value >= STEEP
+            and value - other >= APART
+        ):
+            said.append(f"{engine} {operation} load^{value:.2f}, with {procedure.TUNED} load^{other:.2f}")
+    if not said:
+        return ""
+    loads = sorted(value for name, value in record.settings.items() if name.startswith("load_"))
+    two = " (two loads: a slope of two points, no more)" if len(loads) == 2 else ""
+    return (
+        f"The study's statements look at rows again for each row: in clear, {'; '.join(said)}{two}. A mean over loads then is chiefly a "
+        "choice of loads, and what encryption costs there is how often a value is opened again."
+    )
+
+
+def percent(ratio: float | None) -> str:
+    """`+12.3 %` of 1.123."""
+    return "-" if ratio is None else f"{(ratio - 1) * 100:+.1f} %"

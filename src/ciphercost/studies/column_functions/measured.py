@@ -1,0 +1,232 @@
+"""measured: runs of the record -> levels, costs with intervals, growth with load. Pure.
+
+Two designs lie in one record: `published` has one arm wholly before the other, `interleaved` has them by turns.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics as plain_statistics
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
+from typing import NamedTuple
+
+import numpy as np
+
+from ciphercost import statistics
+from ciphercost.model import ARMS, StudyRun
+
+PUBLISHED, PILOT, INTERLEAVED = "", "pilot", "interleaved"
+"""Values of a run's `design`."""
+SECONDS, SERVER_CPU = "seconds", "server_cpu_s"
+POSITIONS = (1.0, 2.0, 3.0, 4.0)
+LEAST_POINTS = 3
+"""Loads of which a straight line has an interval of its own."""
+
+Key = tuple[str, float]
+"""Operation, and records."""
+
+
+class Level(NamedTuple):
+    """Mean over runs, and their standard deviation (None: of one run there is none)."""
+
+    mean: float
+    sd: float | None
+    n: int
+
+
+class Cost(NamedTuple):
+    """A figure with its 95 % interval (None: too few to have one); n sessions or blocks are behind it."""
+
+    value: float
+    low: float | None
+    high: float | None
+    n: int
+    of: str
+
+
+def level(values: Sequence[float]) -> Level | None:
+    """Mean ± sd; None of nothing."""
+    if not values:
+        return None
+    return Level(fmean(values), plain_statistics.stdev(values) if len(values) > 1 else None, len(values))
+
+
+# ── as published ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def as_published(runs: Iterable[StudyRun], engine: str) -> dict[Key, dict[str, list[StudyRun]]]:
+    """Runs of the published procedure on one server, by operation and load, then by arm."""
+    found: dict[Key, dict[str, list[StudyRun]]] = {}
+    for run in runs:
+        if run.engine == engine and run.design == PUBLISHED:
+            found.setdefault((run.operation, run.load["records"]), {}).setdefault(run.arm, []).append(run)
+    return found
+
+
+def seconds_of(runs: Sequence[StudyRun]) -> Level | None:
+    return level([run.series[SECONDS][0] for run in runs])
+
+
+def cpu_of(runs: Sequence[StudyRun]) -> Level | None:
+    """Per cent of the core, sys + user, each run's mean of its samples but the first; runs that have no other are left out."""
+    return level([fmean(row.user + row.system for row in run.host[1:]) for run in runs if len(run.host) > 1])
+
+
+def memory_of(runs: Sequence[StudyRun]) -> Level | None:
+    """MB in use, total − free, each run's mean of its samples."""
+    used = [
+        [(row.memory_available_bytes + row.memory_used_bytes - row.memory_free_bytes) / 1e6 for row in run.host]
+        for run in runs
+    ]
+    return level([fmean(each) for each in used if each])
+
+
+def cost_of(arms: Mapping[str, Sequence[StudyRun]]) -> float | None:
+    """Mean encrypted ÷ mean plain; None where an arm is missing."""
+    plain, encrypted = (seconds_of(arms.get(arm, ())) for arm in ARMS)
+    return encrypted.mean / plain.mean if plain and encrypted and plain.mean > 0 else None
+
+
+def headline(costs: Mapping[Key, float]) -> tuple[float, float | None] | None:
+    """(mean over operations of the mean over loads of the ratio, its sd over the operations), as the study counts; None of nothing.
+
+    The sd is that of a sample (n − 1). Only loads that every operation has are counted.
+    """
+    operations = sorted({name for name, _ in costs})
+    loads = [load for load in sorted({load for _, load in costs}) if all((name, load) in costs for name in operations)]
+    if not operations or not loads:
+        return None
+    each = [fmean(costs[name, load] for load in loads) for name in operations]
+    return fmean(each), plain_statistics.stdev(each) if len(each) > 1 else None
+
+
+# ── by turns ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Block(NamedTuple):
+    """Mean log level of each arm's two slices."""
+
+    plain: float
+    encrypted: float
+
+    @property
+    def value(self) -> float:
+        """What the encrypted arm has more, as a log ratio."""
+        return self.encrypted - self.plain
+
+
+Blocks = dict[Key, dict[int, list[Block]]]
+"""Of each operation and load, by session."""
+
+
+def blocks(runs: Iterable[StudyRun], engine: str, workload: str, series: str = SECONDS) -> Blocks:
+    """Complete blocks: four slices in mirrored order, all of them above zero."""
+    slices: dict[tuple[str, float, int, int], dict[float, StudyRun]] = defaultdict(dict)
+    for run in runs:
+        if (run.engine, run.workload, run.design) == (engine, workload, INTERLEAVED) and run.load["position"]:
+            load = run.load
+            own = slices[run.operation, load["records"], int(load["session"]), int(load["block"])]
+            own[load["position"]] = run
+    found: Blocks = {}
+    for (operation, records, session, _), quad in sorted(slices.items()):
+        if tuple(sorted(quad)) != POSITIONS:
+            continue
+        arms = [quad[position].arm for position in POSITIONS]
+        values = [quad[position].series.get(series, [0.0])[0] for position in POSITIONS]
+        if arms[0] == arms[1] or arms != [arms[0], arms[1], arms[1], arms[0]] or min(values) <= 0:
+            continue
+        by_arm = {arm: fmean(math.log(v) for a, v in zip(arms, values, strict=True) if a == arm) for arm in ARMS}
+        found.setdefault((operation, records), {}).setdefault(session, []).append(Block(**by_arm))
+    return found
+
+
+def session_values(of: Mapping[int, Sequence[Block]]) -> dict[int, float]:
+    """Hodges–Lehmann of each session's blocks, as log ratios."""
+    return {session: statistics.hodges_lehmann(np.array([b.value for b in own])) for session, own in of.items()}
+
+
+def ratio_of(of: Mapping[int, Sequence[Block]]) -> Cost | None:
+    """Encrypted ÷ plain of one operation and load: t over sessions, or, of a single session, over its blocks."""
+    values = session_values(of)
+    if len(values) > 1:
+        return _exp(list(values.values()), "sessions")
+    return _exp([block.value for own in of.values() for block in own], "blocks") if values else None
+
+
+def levels_of(of: Mapping[int, Sequence[Block]]) -> dict[str, float]:
+    """Each arm's level, the geometric mean of all slices."""
+    every = [block for own in of.values() for block in own]
+    return {arm: math.exp(fmean(getattr(block, arm) for block in every)) for arm in ARMS} if every else {}
+
+
+def headline_ours(of: Blocks) -> Cost | None:
+    """The study's own headline of each session by itself, then t over the sessions; sessions that lack a load are left out."""
+    by_session: dict[int, dict[Key, float]] = defaultdict(dict)
+    for key, sessions in of.items():
+        for session, value in session_values(sessions).items():
+            by_session[session][key] = math.exp(value)
+    whole = [costs for costs in by_session.values() if len(costs) == len(of)]
+    values = [math.log(found[0]) for costs in whole if (found := headline(costs))]
+    return _exp(values, "sessions") if values else None
+
+
+def _exp(values: Sequence[float], of: str) -> Cost:
+    centre = fmean(values)
+    if len(values) < 2:
+        return Cost(math.exp(centre), None, None, len(values), of)
+    array = np.array(values)
+    interval = statistics.session_interval(array) if of == "sessions" else statistics.block_interval(array, centre)
+    low, high = interval.bounds()
+    return Cost(math.exp(centre), math.exp(low), math.exp(high), len(values), of)
+
+
+# ── growth with load ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Line(NamedTuple):
+    """log y = a + slope · log x by least squares; the slope's standard error needs LEAST_POINTS points."""
+
+    slope: float
+    error: float | None
+    points: int
+
+
+def line(points: Mapping[float, float]) -> Line | None:
+    """Fit to (load, time), all above zero; None with fewer than two loads."""
+    if len(points) < 2:
+        return None
+    x = np.log(np.array(list(points)))
+    y = np.log(np.array(list(points.values())))
+    across = x - x.mean()
+    spread = float(across @ across)
+    slope = float(across @ y) / spread
+    if len(points) < LEAST_POINTS:
+        return Line(slope, None, len(points))
+    residuals = y - y.mean() - slope * across
+    return Line(slope, math.sqrt(float(residuals @ residuals) / (len(points) - 2) / spread), len(points))
+
+
+def exponent(of: Blocks, operation: str, arm: str) -> Cost | None:
+    """b of time ~ load^b. With LEAST_POINTS loads its interval is the fit's, t with n − 2; with two it is t over the sessions' slopes."""
+    logs: dict[int, dict[float, float]] = defaultdict(dict)
+    for (name, load), sessions in of.items():
+        if name == operation:
+            for session, own in sessions.items():
+                logs[session][load] = fmean(getattr(block, arm) for block in own)
+    loads = {load for own in logs.values() for load in own}
+    whole = [own for own in logs.values() if len(own) == len(loads)]
+    if len(loads) < 2 or not whole:
+        return None
+    if len(loads) >= LEAST_POINTS:
+        fitted = line({load: math.exp(fmean(own[load] for own in whole)) for load in sorted(loads)})
+        assert fitted is not None
+        assert fitted.error is not None
+        half = statistics.t_quantile((1 + statistics.LEVEL) / 2, fitted.points - 2) * fitted.error
+        return Cost(fitted.slope, fitted.slope - half, fitted.slope + half, fitted.points, "loads")
+    slopes = [found.slope for own in whole if (found := line({k: math.exp(v) for k, v in sorted(own.items())}))]
+    if len(slopes) < 2:
+        return Cost(slopes[0], None, None, 1, "sessions")
+    interval = statistics.session_interval(np.array(slopes))
+    return Cost(interval.centre, *interval.bounds(), len(slopes), "sessions")

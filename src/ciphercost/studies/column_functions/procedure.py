@@ -1,0 +1,293 @@
+"""procedure: the study as it was run, then the same operations by turns, on one server, everything on one core. I/O.
+
+A cycle is what the study timed: fresh tables, N records inserted in one transaction, all of them read, all updated, all deleted. As published
+all cycles of the plain arm come first; by turns a cycle is a slice, and four of them in mirrored order are a block.
+
+Statements are literal SQL, sent by the agent; making them up and sending them is the client's part, the same in both arms.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from ciphercost import hospital, plan, sample, sar, script
+from ciphercost.errors import AgentError, RunError
+from ciphercost.mechanisms._column import Codec
+from ciphercost.model import ARMS, Arm, HostSample, StudyRun
+from ciphercost.prove import single
+from ciphercost.provision import Bench
+from ciphercost.studies import Stage
+from ciphercost.studies.column_functions.measured import INTERLEAVED, PILOT, PUBLISHED, SECONDS, SERVER_CPU
+from ciphercost.workloads import Program
+
+OPERATIONS = ("insert", "select", "update", "delete")
+STUDYS, TUNED = "hospital-2024", "hospital"
+"""The study's statements as they are, and those that a good DBA would write."""
+VERSIONS = (STUDYS, TUNED)
+COUNTED = "names_texts_stored"
+"""A run's series: names of states, different ones, different stored values."""
+DATA_SEED = 1
+LEAST_LEAD_IN = 10
+LEAD_IN = 4
+"""The smallest load ÷ the records of a lead-in: a cycle of the block's first arm that is thrown away."""
+BLOCK_CYCLES = 4
+ANSWER_SECONDS = 7200.0
+"""That one statement may take: an update may be quadratic."""
+MARGIN = 1.15
+"""That a session may take longer than the one before it."""
+GUESS = 1.5
+"""Exponent of growth with the load that a plan is made with, before there is any to be seen: between in proportion and quadratic."""
+
+
+def run(stage: Stage, loads: Sequence[int]) -> None:
+    """A pilot, the published procedure, and sessions by turns for as long as there is time. Raises RunError."""
+    began = time.monotonic()
+    bench, settings = stage.bench, stage.record.settings
+    texts = Texts(bench, max(loads))
+    name = f"{bench.cell.engine} {bench.installation.version}"
+    pilot = Pilot(stage, texts, began)
+    pilot.run(loads[0])
+    expected = [expect(seconds, loads) for seconds in pilot.seconds.values()]
+    published = int(settings["runs"]) * len(ARMS) * expect(pilot.seconds[STUDYS], loads)
+    planned = sessions_in(stage.seconds - pilot.total - published, BLOCK_CYCLES * sum(expected), settings)
+    stage.say(
+        f"{name}: about {published:.0f} s as published, then about {BLOCK_CYCLES * sum(expected):.0f} s for each of {planned} sessions or more by turns"
+    )
+    for arm in stage.record.arms:
+        for load in loads:
+            for number in range(1, int(settings["runs"]) + 1):
+                started = time.monotonic()
+                Published(stage, texts, began).cycle(arm_of(arm), STUDYS, load, {"run": float(number)})
+                stage.say(
+                    f"as published: {name}, {arm}, {load:,} records, run {number} of {settings['runs']:.0f}: "
+                    f"{time.monotonic() - started:.1f} s"
+                )
+    longest = 0.0
+    for session in range(1, int(settings["most_sessions"]) + 1):
+        used = time.monotonic() - began
+        if session > settings["least_sessions"] and used + MARGIN * longest > stage.seconds:
+            break
+        stage.renew(stage)
+        one_session(stage, texts, began, session, loads)
+        longest = max(longest, time.monotonic() - began - used)
+        stage.say(f"by turns: {name}, session {session}: {time.monotonic() - began - used:.1f} s")
+
+
+def expect(seconds: float, loads: Sequence[int]) -> float:
+    """Of one cycle of each load, where one of the smallest takes `seconds`. Pure."""
+    return seconds * sum(math.pow(load / min(loads), GUESS) for load in loads)
+
+
+def sessions_in(left: float, each: float, settings: Mapping[str, float]) -> int:
+    """How many sessions of `each` seconds go into what is left of the time: never fewer than an interval needs. Pure."""
+    least, most = int(settings["least_sessions"]), int(settings["most_sessions"])
+    return max(least, min(most, int(left / each) if each > 0 else most))
+
+
+def one_session(stage: Stage, texts: Texts, began: float, session: int, loads: Sequence[int]) -> None:
+    """A block of every version of the statements and every load, in an order that the run's seed draws."""
+    number = stage.record.engines.index(stage.bench.cell.engine)
+    orders = plan.blocks(stage.seed, number, session)
+    for version in VERSIONS:
+        for load in loads:
+            block = next(orders)
+            for position, arm in enumerate(block.arms):
+                where = {"session": float(session), "block": float(block.number), "position": float(position)}
+                records = max(LEAST_LEAD_IN, loads[0] // LEAD_IN) if position == 0 else load
+                Interleaved(stage, texts, began).cycle(arm, version, records, where)
+
+
+def arm_of(name: str) -> Arm:
+    return "encrypted" if name == "encrypted" else "plain"
+
+
+# ── one cycle ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Texts:
+    """The statements of one server's cycles: made up once, as the values' key is the run's."""
+
+    def __init__(self, bench: Bench, most: int) -> None:
+        assert bench.sealing is not None
+        self._sealing, self._dialect = bench.sealing, bench.engine.dialect
+        csv = Path(bench.cell.csv) if bench.cell.csv else None
+        self._records = list(hospital.source(csv, most, DATA_SEED)())
+        self._inserts: dict[tuple[Arm, str], list[list[str]]] = {}
+
+    def codec(self, arm: Arm) -> Codec:
+        return self._sealing.of(arm)
+
+    def states(self, records: int) -> int:
+        """Different names of states among the first records."""
+        return len({each.state for each in self._records[:records]})
+
+    def of(self, arm: Arm, version: str, operation: str, records: int) -> list[str]:
+        """INSERT's are of each record, the others' of all."""
+        codec = self.codec(arm)
+        if operation != "insert":
+            return hospital.operation(version, self._dialect, codec, operation)
+        made = self._inserts.setdefault((arm, version), [])
+        for record in self._records[len(made) : records]:
+            made.append(hospital.operation(version, self._dialect, codec, operation, record))
+        return [statement for each in made[:records] for statement in each]
+
+
+class Cycles:
+    """Fresh tables and the four operations, each timed and kept as a run of its own."""
+
+    design = PUBLISHED
+
+    def __init__(self, stage: Stage, texts: Texts, began: float) -> None:
+        self.stage, self.texts, self.began = stage, texts, began
+        self.bench = stage.bench
+        self.dialect = stage.bench.engine.dialect
+
+    def cycle(self, arm: Arm, version: str, records: int, where: dict[str, float]) -> None:
+        """Every operation once on tables made anew. Raises RunError, AgentError."""
+        stage, codec = self.stage, self.texts.codec(arm)
+        statements = {each: self.texts.of(arm, version, each, records) for each in OPERATIONS}
+        select = script.parse(";\n".join(statements["select"]), {}, f"{version}, select")
+        stage.agent.program(program_of(self.bench.program, select))
+        stage.agent.connect(arm, **single(stage.twins.connect[arm]))
+        try:
+            self.fresh(arm, version, codec)
+            sampler = self.sampler()
+            with contextlib.closing(sampler):
+                for operation in OPERATIONS:
+                    self.operation(arm, version, operation, statements[operation], records, where, sampler)
+        finally:
+            stage.agent.disconnect(arm)
+
+    def operation(
+        self,
+        arm: Arm,
+        version: str,
+        operation: str,
+        statements: Sequence[str],
+        records: int,
+        where: dict[str, float],
+        sampler: sample.Sampler,
+    ) -> None:
+        started = time.monotonic()
+        with self.watched() as host:
+            sampler.refresh()
+            sampler.begin()
+            began = time.monotonic()
+            rows = self.perform(arm, operation, statements)
+            seconds = time.monotonic() - began
+            counters = sampler.end()
+        series = {SECONDS: [seconds], SERVER_CPU: [counters.server_cpu_ns / 1e9]}
+        if operation == "select" and rows != records:
+            raise RunError(f"{arm} arm, {version}: {records:,} records were inserted, and SELECT found {rows:,}")
+        self.stage.keep(
+            StudyRun(
+                operation,
+                arm,
+                round(started - self.began, 3),
+                {"records": float(records), **where},
+                series | self.seen(arm, operation, records),
+                host,
+                mechanism=self.bench.mechanism.name,
+                engine=self.bench.cell.engine,
+                workload=version,
+                design=self.design,
+            )
+        )
+
+    def perform(self, arm: Arm, operation: str, statements: Sequence[str]) -> int:
+        """Rows that SELECT found; they stay in the agent, as a client's would. Everything else is sent as it is."""
+        agent = self.stage.agent
+        if operation != "select":
+            every = ["BEGIN", *statements, "COMMIT"] if operation == "insert" else statements
+            agent.queries(arm, every, timeout=ANSWER_SECONDS)
+            return 0
+        answer = agent.slice(arm, ANSWER_SECONDS, discard=0.0, operations=1)
+        if answer.errors:
+            raise RunError(f"{arm} arm: select: {answer.first_error}")
+        return answer.rows
+
+    def fresh(self, arm: Arm, version: str, codec: Codec) -> None:
+        """The tables, empty and as if they had never been used."""
+        agent = self.stage.agent
+        with contextlib.suppress(AgentError):  # where a cycle was broken off, or there was none yet
+            for statement in hospital.drop(version, self.dialect):
+                agent.query(arm, statement)
+        for statement in hospital.tables(version, self.dialect, codec):
+            agent.query(arm, statement)
+
+    def sampler(self) -> sample.Sampler:
+        server = self.stage.twins.server
+        return sample.Sampler(server.pid, server.cgroups) if server else sample.Sampler()
+
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[list[HostSample]]:
+        """Samples of the host while an operation runs: here there are none."""
+        yield []
+
+    def seen(self, arm: Arm, operation: str, records: int) -> dict[str, list[float]]:  # noqa: ARG002
+        """What else is looked at, outside of all timing."""
+        return {}
+
+
+class Published(Cycles):
+    """As the study did it: CPU and memory sampled once a second."""
+
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[list[HostSample]]:
+        server, cpus = self.stage.twins.server, self.stage.twins.server_cpus
+        rows: list[HostSample] = []
+        only = min(cpus) if len(cpus) == 1 else None
+        with sar.Sar(server.pid if server else 0, self.stage.record.settings["interval_s"], only) as host:
+            yield rows
+        rows += host.rows
+
+
+class Interleaved(Cycles):
+    design = INTERLEAVED
+
+
+class Pilot(Cycles):
+    """One cycle of each version and arm at the smallest load: everything is met for the first time here, and how long it takes."""
+
+    design = PILOT
+
+    def __init__(self, stage: Stage, texts: Texts, began: float) -> None:
+        super().__init__(stage, texts, began)
+        self.seconds: dict[str, float] = {}
+        """Of a cycle, mean of both arms, by version."""
+
+    @property
+    def total(self) -> float:
+        return len(ARMS) * sum(self.seconds.values())
+
+    def seen(self, arm: Arm, operation: str, records: int) -> dict[str, list[float]]:
+        """After an encrypted INSERT: how many names of states there are, how many different ones, and as how many different values."""
+        if arm == "plain" or operation != "insert":
+            return {}
+        stored = self.stage.agent.query(arm, "SELECT COUNT(*), COUNT(DISTINCT name) FROM state")[0]
+        return {COUNTED: [float(stored[0] or 0), float(self.texts.states(records)), float(stored[1] or 0)]}
+
+    def run(self, load: int) -> None:
+        for version in VERSIONS:
+            began = time.monotonic()
+            for arm in ARMS:
+                self.cycle(arm, version, load, {})
+            self.seconds[version] = (time.monotonic() - began) / len(ARMS)
+            self.stage.say(
+                f"pilot: {self.bench.cell.engine} {self.bench.installation.version}, {version}, {load:,} records: "
+                f"{self.seconds[version]:.1f} s a cycle"
+            )
+
+
+# ── statements ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def program_of(program: Program, select: script.Script) -> Program:
+    """A program whose only operation is this script."""
+    return msgspec.structs.replace(program, transactions=(("select", 1, select),))

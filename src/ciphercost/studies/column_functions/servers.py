@@ -1,0 +1,62 @@
+"""servers: what the study's three servers encrypted with, and what makes them comparable. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from ciphercost.errors import UsageError, nearest
+
+
+class Pair(msgspec.Struct, frozen=True):
+    """One server's two ciphers: the study's own, and that of the comparison at equal cipher."""
+
+    own: str
+    factors: dict[str, str]
+    """Of `own`."""
+    equal: str
+
+
+PAIRS = {
+    "firebird": Pair("aes-ofb-128", {"iv": "fixed"}, "aes-cbc-256"),
+    "mariadb": Pair("aes-ecb-128", {}, "aes-cbc-256"),
+    "postgresql": Pair("pgcrypto-cbc-128", {"iv": "fixed"}, "pgcrypto-cbc-256"),
+}
+"""In the order that they are run in: the slow one first, so that the others know what time is left."""
+EQUAL_CIPHER = "AES-256-CBC"
+EQUAL_FACTORS = {"iv": "random"}
+ALL = ",".join(PAIRS)
+
+
+def listed(engines: str) -> list[str]:
+    """`mariadb,firebird` in the order of PAIRS. Raises UsageError with the nearest name."""
+    wanted = [name.strip() for name in engines.split(",") if name.strip()]
+    for name in wanted:
+        if name not in PAIRS:
+            raise UsageError(f"study column-functions does not run on '{name}': {nearest(name, PAIRS)}")
+    if not wanted:
+        raise UsageError(f"--engine names no server; one or more of {ALL}")
+    return [name for name in PAIRS if name in wanted]
+
+
+def loads_of(text: str) -> tuple[int, ...]:
+    """`1000,2000` as numbers of records, the smallest first. Raises UsageError."""
+    found = []
+    for part in text.split(","):
+        if not part.strip().isdecimal() or not 1 <= int(part) <= MOST_RECORDS:
+            raise UsageError(
+                f"--loads {text}: '{part.strip()}' is no number of records from 1 to {MOST_RECORDS:,}; write 1000,2000"
+            )
+        found.append(int(part))
+    if len(set(found)) < len(found):
+        raise UsageError(f"--loads {text}: a load stands there twice")
+    return tuple(sorted(found))
+
+
+MOST_RECORDS = 1_000_000
+
+
+def worded(names: Sequence[str]) -> str:
+    """`a, b and c`."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else list(names))

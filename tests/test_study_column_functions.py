@@ -1,0 +1,648 @@
+"""column-functions: its published figures, what is counted from runs, its options, and a very small one whole on a real server."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import subprocess
+import sys
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+
+import jsonschema
+import msgspec
+import pytest
+
+from ciphercost import conclude, engines, hospital, record, replicate, schema, studies
+from ciphercost.engines import Installation
+from ciphercost.errors import MissingServer, UsageError
+from ciphercost.model import ARMS, Cell, Estimate, HostSample, Proof, StudyFigure, StudyRecord, StudyResult, StudyRun
+from ciphercost.reports import terminal
+from ciphercost.studies.column_functions import (
+    ColumnFunctions,
+    compare,
+    measured,
+    procedure,
+    published,
+    report,
+    servers,
+)
+from conftest import RequireServer
+
+CLI = Path(sys.executable).parent / "ciphercost"
+STUDY = studies.get("column-functions")
+OPERATIONS = procedure.OPERATIONS
+ENGINES = tuple(servers.PAIRS)
+ORDERS = {"ABBA": ("plain", "encrypted", "encrypted", "plain"), "BAAB": ("encrypted", "plain", "plain", "encrypted")}
+GROWTH = {"insert": 1.0, "select": 1.0, "update": 2.0, "delete": 1.0}
+COST = {"insert": 1.1, "select": 1.2, "update": 1.3, "delete": 1.4}
+"""Of the runs made up here, alike for both loads."""
+
+
+def host(at: float, busy: float = 90.0) -> HostSample:
+    """1 GB of 10 GB is free, and 4 GB are in caches."""
+    return HostSample(at, 1.0, busy, 0.0, 5.0, 0.0, 0.0, 5.0, 5_000_000_000, 5_000_000_000, 0, 1_000_000_000)
+
+
+def seconds(operation: str, arm: str, load: float, version: str = procedure.STUDYS) -> float:
+    """Time ~ load^GROWTH by the study's statements, ~ load by the tuned ones; encrypted ÷ plain is COST."""
+    power = GROWTH[operation] if version == procedure.STUDYS else 1.0
+    return math.pow(load / 1000, power) * (COST[operation] if arm == "encrypted" else 1.0)
+
+
+def as_published(engine: str, wobble: float = 0.0) -> list[StudyRun]:
+    """Three runs of each load: -wobble, 0, +wobble around the true time."""
+    return [
+        StudyRun(
+            operation, arm, 0.0, {"records": load, "run": float(number)},
+            {"seconds": [seconds(operation, arm, load) + (number - 2) * wobble], "server_cpu_s": [0.1]},
+            [host(1.0, 10.0), host(2.0), host(2.5)],
+            engine=engine, mechanism=servers.PAIRS[engine].own, workload=procedure.STUDYS,
+        )
+        for arm in ARMS for load in (1000.0, 2000.0) for number in (1, 2, 3) for operation in OPERATIONS
+    ]  # fmt: skip
+
+
+def by_turns(engine: str, sessions: int = 3, wobble: float = 0.01) -> list[StudyRun]:
+    """A block of each version and load a session, with lead-ins that would spoil everything; sessions wobble in the encrypted arm."""
+    made = []
+    for session in range(1, sessions + 1):
+        number = 0
+        for version in procedure.VERSIONS:
+            for load in (1000.0, 2000.0):
+                order = ORDERS["ABBA" if (session + number) % 2 else "BAAB"]
+                for position, arm in enumerate((order[0], *order)):
+                    for operation in OPERATIONS:
+                        time = seconds(operation, arm, load, version)
+                        time *= math.exp(wobble * (session - 2)) if arm == "encrypted" else 1.0
+                        where = {"session": float(session), "block": float(number), "position": float(position)}
+                        made.append(
+                            StudyRun(
+                                operation, arm, 0.0, {"records": load if position else 1000.0, **where},
+                                {"seconds": [time if position else 77.0], "server_cpu_s": [time / 2]},
+                                engine=engine, workload=version, design=measured.INTERLEAVED,
+                            )
+                        )  # fmt: skip
+                number += 1
+    return made
+
+
+def kept(engines: tuple[str, ...] = ENGINES, **changes: object) -> StudyRecord:
+    made = STUDY.begin(",".join(engines))
+    made.complete = True
+    made.versions = dict.fromkeys(made.engines, "1.2")
+    made.proofs = [
+        Proof(arm, witness, True, "", number)
+        for number in range(1, len(made.engines) + 1)
+        for arm in ARMS
+        for witness in ("server", "disk")
+    ]
+    for engine in made.engines:
+        made.runs += [*as_published(engine), *by_turns(engine)]
+    for name, value in changes.items():
+        setattr(made, name, value)
+    return made
+
+
+def cell(engine: str, ratio: float) -> Cell:
+    arms = {
+        "plain": {"throughput": 1000.0, "server_cpu_us_per_op": 100.0},
+        "encrypted": {"throughput": 1000 * ratio, "server_cpu_us_per_op": 130.0},
+    }
+    stored = {
+        "plain": {"table_bytes": 1000, "index_bytes": 100},
+        "encrypted": {"table_bytes": 1500, "index_bytes": 150},
+    }
+    return Cell(
+        engine, "1.2", "column", servers.PAIRS[engine].equal, "hospital", 1, "ok", "full", verdict="differs", arms=arms,
+        overhead={"throughput": Estimate(ratio, ratio - 0.01, ratio + 0.01, n=5), "server_cpu_per_op": Estimate(1.3, 1.2, 1.4)},
+        stored=stored,
+    )  # fmt: skip
+
+
+def compared(record_: StudyRecord | None = None, cells: list[Cell] | None = None) -> StudyResult:
+    found = [cell(engine, 0.8) for engine in ENGINES] if cells is None else cells
+    return STUDY.compare(record_ or kept(), found)
+
+
+def figure(result: StudyResult, engine: str, operation: str, arm: str, **names: object) -> StudyFigure:
+    wanted = {"figure": "time", "workload": procedure.STUDYS, **names}
+    found = [
+        each
+        for each in result.figures
+        if (each.engine, each.operation, each.arm) == (engine, operation, arm)
+        and all(getattr(each, name) == value for name, value in wanted.items())
+    ]
+    assert len(found) == 1, (engine, operation, arm, names)
+    return found[0]
+
+
+# ── published ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_published_figures_are_the_studys() -> None:
+    found = published.servers(STUDY)
+    assert {name: (each.cipher, round(each.ratio, 3), round(each.sd, 4)) for name, each in found.items()} == {
+        "mariadb": ("AES-128-ECB", 1.046, 0.044),
+        "firebird": ("AES-128-OFB", 1.067, 0.073),
+        "postgresql": ("AES-128-CBC", 1.162, 0.0501),
+    }
+
+
+def test_each_server_is_given_what_it_had_in_the_study() -> None:
+    for name, pair in servers.PAIRS.items():
+        words = published.servers(STUDY)[name].cipher.lower().split("-")
+        assert set(words) - {"aes"} <= set(pair.own.split("-")), (name, pair.own)
+        assert pair.factors.get("iv", "fixed") == "fixed"
+    assert {pair.equal.removeprefix("pgcrypto-").removeprefix("aes-") for pair in servers.PAIRS.values()} == {"cbc-256"}
+
+
+# ── what is counted from runs ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_headline_is_a_mean_over_operations_of_means_over_loads() -> None:
+    costs = {("insert", 1.0): 1.0, ("insert", 2.0): 1.2, ("select", 1.0): 1.3, ("select", 2.0): 1.3}
+    mean, sd = measured.headline(costs) or (0.0, 0.0)
+    assert mean == pytest.approx(1.2)
+    assert sd == pytest.approx(0.1 * math.sqrt(2))
+    assert measured.headline({}) is None
+    # A load that one operation lacks is left out of all.
+    lacking = costs | {("insert", 3.0): 9.0}
+    assert measured.headline(lacking) == measured.headline(costs)
+
+
+def test_a_mean_of_one_run_has_no_sd() -> None:
+    assert measured.level([2.0]) == measured.Level(2.0, None, 1)
+    assert measured.level([1.0, 3.0]) == measured.Level(2.0, math.sqrt(2), 2)
+    assert measured.level([]) is None
+
+
+def test_cpu_is_without_its_first_sample_and_a_short_operation_has_none() -> None:
+    runs = as_published("mariadb")[:2]
+    assert measured.cpu_of(runs) == measured.Level(95.0, 0.0, 2)
+    short = [StudyRun("select", "plain", 0.0, {}, {}, [host(0.4)])]
+    assert measured.cpu_of(short) is None
+    found = measured.memory_of(short)
+    assert found is not None
+    assert found.mean == 9000, "total − free: caches are in use too"
+
+
+@pytest.mark.parametrize("power", [0.5, 1.0, 1.97])
+def test_an_exponent_is_found_again(power: float) -> None:
+    two = measured.line({1000.0: 3.0, 2000.0: 3.0 * 2**power})
+    assert two is not None
+    assert two.slope == pytest.approx(power)
+    assert two.error is None
+    four = measured.line({load: 0.2 * load**power for load in (1000.0, 2000.0, 4000.0, 8000.0)})
+    assert four is not None
+    assert four.slope == pytest.approx(power)
+    assert four.error == pytest.approx(0, abs=1e-9)
+    assert measured.line({1000.0: 1.0}) is None
+
+
+def test_a_fits_interval_is_that_of_a_regression_done_by_scipy() -> None:
+    from scipy import stats
+
+    points = {1000.0: 1.0, 2000.0: 2.3, 4000.0: 3.9, 8000.0: 8.6}
+    theirs = stats.linregress([math.log(x) for x in points], [math.log(y) for y in points.values()])
+    mine = measured.line(points)
+    assert mine is not None
+    assert mine.slope == pytest.approx(theirs.slope)
+    assert mine.error == pytest.approx(theirs.stderr)
+
+
+def test_two_loads_have_an_interval_over_sessions_and_more_have_that_of_the_fit() -> None:
+    def blocks(loads: tuple[float, ...], sessions: int) -> measured.Blocks:
+        return {
+            ("update", load): {s: [measured.Block(2 * math.log(load) + 0.001 * s * load / 1000, 0.0)] for s in range(1, sessions + 1)}
+            for load in loads
+        }  # fmt: skip
+
+    two = measured.exponent(blocks((1000.0, 2000.0), 3), "update", "plain")
+    assert two is not None
+    assert (two.of, two.n) == ("sessions", 3)
+    assert two.low is not None
+    assert two.high is not None
+    assert two.low < two.value < two.high
+    three = measured.exponent(blocks((1000.0, 2000.0, 4000.0), 3), "update", "plain")
+    assert three is not None
+    assert (three.of, three.n) == ("loads", 3)
+    one = measured.exponent(blocks((1000.0, 2000.0), 1), "update", "plain")
+    assert one is not None
+    assert one.low is None
+    assert measured.exponent(blocks((1000.0,), 3), "update", "plain") is None
+
+
+def test_only_whole_mirrored_blocks_count_and_no_lead_in() -> None:
+    runs = by_turns("mariadb", sessions=2, wobble=0.0)
+    blocks = measured.blocks(runs, "mariadb", procedure.STUDYS)
+    assert {key: {s: len(own) for s, own in of.items()} for key, of in blocks.items()} == {
+        (name, load): {1: 1, 2: 1} for name in OPERATIONS for load in (1000.0, 2000.0)
+    }
+    for (name, _), of in blocks.items():
+        assert all(math.exp(block.value) == pytest.approx(COST[name]) for own in of.values() for block in own)
+    # Cut off within a block: that block is nothing.
+    last = max(n for n, run in enumerate(runs) if run.workload == procedure.STUDYS and run.load["session"] == 2)
+    cut = measured.blocks(runs[:last], "mariadb", procedure.STUDYS)
+    assert set(cut["delete", 2000.0]) == {1}
+    # In an order that is no mirror (ABAB), drift would not cancel.
+    other = [
+        StudyRun("insert", arm, 0.0, {"records": 1.0, "session": 1.0, "block": 0.0, "position": float(n)}, {"seconds": [1.0]},
+                 engine="mariadb", workload="w", design=measured.INTERLEAVED)
+        for n, arm in enumerate(ARMS * 2, start=1)
+    ]  # fmt: skip
+    assert not measured.blocks(other, "mariadb", "w")
+
+
+def test_drift_that_is_linear_in_time_cancels_in_a_block() -> None:
+    runs = [
+        StudyRun("insert", arm, 0.0, {"records": 1.0, "session": 1.0, "block": 0.0, "position": float(n)},
+                 {"seconds": [math.exp(0.3 * n) * (1.1 if arm == "encrypted" else 1.0)]},
+                 engine="mariadb", workload="w", design=measured.INTERLEAVED)
+        for n, arm in enumerate(ORDERS["ABBA"], start=1)
+    ]  # fmt: skip
+    block = measured.blocks(runs, "mariadb", "w")["insert", 1.0][1][0]
+    assert math.exp(block.value) == pytest.approx(1.1)
+
+
+def test_one_session_has_an_interval_over_its_blocks_and_says_so() -> None:
+    of = {1: [measured.Block(0.0, 0.10), measured.Block(0.0, 0.12), measured.Block(0.0, 0.11)]}
+    cost = measured.ratio_of(of)
+    assert cost is not None
+    assert (cost.of, cost.n) == ("blocks", 3)
+    alone = measured.ratio_of({1: of[1][:1]})
+    assert alone is not None
+    assert alone.low is None
+    several = measured.ratio_of({**of, 2: of[1]})
+    assert several is not None
+    assert (several.of, several.n) == ("sessions", 2)
+
+
+def test_a_plan_has_never_fewer_sessions_than_an_interval_needs() -> None:
+    settings = {"least_sessions": 3.0, "most_sessions": 8.0}
+    assert procedure.sessions_in(100, 20, settings) == 5
+    assert procedure.sessions_in(-50, 20, settings) == 3
+    assert procedure.sessions_in(1e6, 20, settings) == 8
+    assert procedure.expect(2.0, (1000,)) == 2
+    assert procedure.expect(1.0, (1000, 4000)) == pytest.approx(1 + 4**procedure.GUESS)
+
+
+# ── side by side ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_each_column_is_counted_from_its_own_source() -> None:
+    runs = [run for engine in ENGINES for run in (*as_published(engine, wobble=0.05), *by_turns(engine))]
+    result = compared(kept(runs=runs))
+    for engine in ENGINES:
+        head = figure(result, engine, compare.ALL_OPERATIONS, "cost", load=None)
+        assert head.published == pytest.approx(published.servers(STUDY)[engine].ratio)
+        assert head.here == pytest.approx(1.25)
+        assert head.here_sd == pytest.approx(0.1291, abs=1e-4)
+        assert head.ours == pytest.approx(1.25, rel=1e-3)
+        assert head.low is not None
+        assert head.high is not None
+        assert head.low < 1.25 < head.high
+        assert (head.n, head.of) == (3, "sessions")
+        update = figure(result, engine, "update", "plain", load=2000.0)
+        assert update.here == pytest.approx(4.0)
+        assert update.here_sd == pytest.approx(0.05)
+        assert figure(result, engine, "update", "cost", load=2000.0).ours == pytest.approx(1.3)
+        assert figure(result, engine, "update", "plain", load=2000.0, workload=procedure.TUNED).ours == pytest.approx(
+            2.0
+        )
+        steep = figure(result, engine, "update", "plain", figure=compare.GROWTH)
+        assert steep.ours == pytest.approx(2.0)
+        flat = figure(result, engine, "update", "plain", figure=compare.GROWTH, workload=procedure.TUNED)
+        assert flat.ours == pytest.approx(1.0)
+        rate = figure(result, engine, compare.EQUAL, "cost", figure=compare.RATE, workload="hospital")
+        assert (rate.ours, rate.n) == (0.8, 5)
+        stored = figure(result, engine, compare.EQUAL, "cost", figure=compare.STORED, workload="hospital")
+        assert stored.ours == pytest.approx(1.5)
+    assert result.complete
+    assert "with both arms proven" in result.procedure
+
+
+def test_of_a_server_that_is_not_proven_nothing_is_said() -> None:
+    made = kept()
+    made.proofs = [
+        Proof(each.arm, each.witness, each.session != 2 or each.witness != "disk", "canary seen", each.session)
+        for each in made.proofs
+    ]
+    result = compared(made)
+    assert not result.complete
+    assert "not proven" in result.procedure
+    second = [each for each in result.figures if each.engine == ENGINES[1] and each.operation != compare.EQUAL]
+    assert all(each.here is None and each.ours is None for each in second)
+    assert figure(result, ENGINES[0], "insert", "cost", load=1000.0).here is not None
+
+
+def test_a_run_that_was_cut_off_shows_what_there_is() -> None:
+    made = kept(("mariadb", "firebird"), complete=False)
+    made.runs = as_published("firebird")[:5]
+    result = compared(made, [])
+    assert "it was cut off" in result.procedure
+    assert figure(result, "firebird", "insert", "plain", load=1000.0).here is not None
+    assert figure(result, "firebird", "insert", "cost", load=1000.0).here is None
+    assert "-" in report.render(result)
+    empty = compared(kept(("firebird",), complete=False, runs=[]), [])
+    assert "cut off before the published procedure began" in empty.procedure
+    assert report.render(empty)
+
+
+def test_the_report_is_80_wide_and_has_every_server_operation_and_load() -> None:
+    text = report.render(compared())
+    assert max(map(len, text.splitlines())) <= 80
+    for engine in ENGINES:
+        assert f"{engine.upper()} 1.2" in text
+    assert text.count("  update   1,000") == 4 * len(ENGINES)
+    assert "+16.2 ± 5.0 %" in text
+    assert "two loads: a slope of two points" in text
+    assert "AES-256-CBC" in text
+
+
+def test_an_interval_that_says_nothing_is_called_too_wide() -> None:
+    wide = StudyFigure("insert", "time", "ratio", "cost", ours=1.2, low=0.01, high=900.0, n=2, of="sessions")
+    assert report.ours(wide) == "+20.0 % (too wide)"
+    assert report.ours(
+        StudyFigure("insert", "time", "ratio", "cost", ours=1.2, low=1.1, high=1.3, n=4, of="blocks")
+    ) == ("+20.0 % (+10.0 to +30.0), 4 blocks")
+
+
+@pytest.mark.parametrize(
+    ("mean", "sd", "wanted"),
+    [(0.0812, 0.0021, "81.2 ± 2.1"), (12.3456, 1.2, "12,346 ± 1,200"), (0.00123, None, "1.23"), (0.0, 0.0, "0 ± 0")],
+)
+def test_a_spread_ends_where_its_mean_does(mean: float, sd: float | None, wanted: str) -> None:
+    assert report.spread(mean, sd, 1e3) == wanted
+
+
+# ── findings: each where it is seen, and not elsewhere ────────────────────────────────────────────────────────────────
+
+
+def told(result: StudyResult, words: str) -> str:
+    return next((each for each in result.findings if words in each), "")
+
+
+def test_modes_are_named_and_the_servers_order_at_equal_cipher() -> None:
+    same = told(
+        compared(cells=[cell("mariadb", 0.9), cell("firebird", 0.8), cell("postgresql", 0.7)]), "mode of its own"
+    )
+    assert "AES-256-CBC on each" in same
+    assert "cheapest first" not in same
+    other = told(
+        compared(cells=[cell("mariadb", 0.7), cell("firebird", 0.8), cell("postgresql", 0.9)]), "mode of its own"
+    )
+    assert "that is postgresql, firebird and mariadb; as published it was mariadb, firebird and postgresql" in other
+
+
+def test_a_negative_cell_is_told_only_where_there_is_one() -> None:
+    assert not told(compared(), "make faster")
+    made = kept()
+    for run in made.runs:
+        if (run.engine, run.operation, run.arm, run.design) == ("firebird", "delete", "encrypted", ""):
+            run.series["seconds"][0] /= 2
+    text = told(compared(made), "make faster")
+    assert "In 2 of 24 cells" in text
+    assert "firebird delete 1,000 -30.0 %" in text
+    assert "By turns none of these lies below zero" in text
+
+
+def test_a_cost_outside_the_interval_is_told_only_where_it_is() -> None:
+    assert not told(compared(), "one arm was run wholly".capitalize())
+    made = kept()
+    for run in made.runs:
+        if (run.engine, run.operation, run.arm, run.design) == ("mariadb", "select", "encrypted", ""):
+            run.series["seconds"][0] *= 2
+    assert "In 2 of 24 cells" in told(compared(made), "One arm was run wholly before the other")
+
+
+def test_equal_values_stored_alike_are_told_as_counted() -> None:
+    assert not told(compared(), "stores equal values alike")
+    made = kept()
+    for engine, stored in (("mariadb", 27.0), ("postgresql", 1000.0)):
+        series = {"seconds": [1.0], procedure.COUNTED: [1000.0, 27.0, stored]}
+        made.runs.append(
+            StudyRun("insert", "encrypted", 0.0, {"records": 1000.0}, series, engine=engine, mechanism="m",
+                     workload=procedure.STUDYS, design=measured.PILOT)
+        )  # fmt: skip
+    text = told(compared(made), "stores equal values alike")
+    assert "mariadb (m) 1,000 names of 27 states as 27 stored values" in text
+    assert "postgresql" not in text
+
+
+def test_growth_is_told_of_the_operations_that_grow_and_that_two_loads_are_two_points() -> None:
+    text = told(compared(), "look at rows again")
+    assert "firebird update load^2.00, with hospital load^1.00" in text
+    assert "insert" not in text
+    assert "a slope of two points" in text
+    flat = kept()
+    flat.runs = [run for run in flat.runs if run.operation != "update"]
+    assert not told(compared(flat), "look at rows again")
+
+
+def test_a_core_that_is_busy_in_both_arms_is_told() -> None:
+    assert "95 → 95 % busy" in told(compared(), "as busy in one arm as in the other")
+    made = kept()
+    made.runs = [run for run in made.runs if run.design]
+    assert not told(compared(made), "as busy in one arm")
+
+
+def test_operations_too_short_for_a_sample_are_counted() -> None:
+    assert not told(compared(), "the first sample dropped")
+    made = kept()
+    for number, run in enumerate(made.runs):
+        if not run.design and run.operation == "select":
+            made.runs[number] = StudyRun(
+                run.operation,
+                run.arm,
+                0.0,
+                run.load,
+                run.series,
+                run.host[:1],
+                engine=run.engine,
+                workload=run.workload,
+            )
+    text = told(compared(made), "the first sample dropped")
+    assert "in 36 of 144 runs" in text
+    assert "mariadb select" in text
+    assert "insert" not in text
+
+
+def test_memory_that_is_not_the_servers_is_told() -> None:
+    assert not told(compared(), "RAM in use as total")
+    made = kept()
+    for run in made.runs:
+        if (run.engine, run.arm, run.design) == ("firebird", "encrypted", ""):
+            run.host[:] = [
+                msgspec.structs.replace(each, memory_free_bytes=600_000_000, server_memory_bytes=9_000_000)
+                for each in run.host
+            ]
+    text = told(compared(made), "RAM in use as total")
+    assert "firebird +400 MB, of which the server's own processes +9 MB" in text
+    assert "mariadb" not in text
+
+
+# ── options ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (("--loads", "many"), "'many' is no number of records"),
+        (("--loads", "1000,,2000"), "'' is no number of records"),
+        (("--loads", "0"), "'0' is no number of records"),
+        (("--loads", "1000,1000"), "a load stands there twice"),
+        (("--runs", "0"), "--runs 0: must be at least 1"),
+        (("--runs", "-3"), "--runs -3: must be at least 1"),
+        (("--engine", "mariadb,oracle"), "does not run on 'oracle'"),
+        (("--engine", "firebrid"), "did you mean 'firebird'"),
+        (("--engine", ","), "names no server"),
+        (("--scale", "3"), "study column-functions has no --scale; postgres-tde has"),
+    ],
+    ids=lambda value: "_".join(value) if isinstance(value, tuple) else "",
+)
+def test_nonsense_is_one_clear_message_and_a_status(tmp_path: Path, argv: tuple[str, ...], words: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "ciphercost", "replicate", "column-functions", *argv],
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert words in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.returncode == 2
+    assert not list(tmp_path.iterdir()), "nothing was begun"
+
+
+def test_another_study_has_no_loads() -> None:
+    with pytest.raises(UsageError, match="no --loads; column-functions has"):
+        replicate.chosen("mysql-tls", {"loads": "1,2"})
+
+
+def test_options_make_a_study_of_that_size() -> None:
+    made = replicate.chosen("column-functions", {"loads": "2000, 1000", "runs": 10})[0]
+    assert isinstance(made, ColumnFunctions)
+    assert (made.loads, made.runs) == ((1000, 2000), 10)
+    assert made.procedure_seconds(1.0) > STUDY.procedure_seconds(1.0)
+
+
+def test_its_cells_are_one_experiment_at_equal_cipher() -> None:
+    spec = STUDY.spec(STUDY.engine, 40.0, 3)
+    assert [cell.engine for cell in spec.cells] == list(ENGINES)
+    assert len({cell.group for cell in spec.cells}) == 1
+    assert {(cell.workload, cell.regime, cell.factors["iv"]) for cell in spec.cells} == {
+        ("hospital", "one-core", "random")
+    }
+    narrowed = STUDY.spec("postgresql,mariadb", 40.0, 3)
+    assert [cell.engine for cell in narrowed.cells] == ["mariadb", "postgresql"]
+    assert [cell.mechanism for cell in STUDY.procedure_cells("firebird")] == ["aes-ofb-128"]
+
+
+# ── whole, on real servers ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def register(path: Path, count: int) -> Path:
+    """A file as the register's is, of so many lines."""
+    titles = {**hospital.HEADERS, "estado": "estado", "municipio": "municipio"}
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(titles.values())
+        for each in hospital.records(count, 9):
+            writer.writerow([getattr(each, name, "") for name in titles])
+    return path
+
+
+def test_a_file_with_fewer_records_than_the_largest_load_is_refused(tmp_path: Path) -> None:
+    path = register(tmp_path / "register.csv", 30)
+    made = replicate.chosen("column-functions", {"loads": "20,30", "csv": str(path)})[0]
+    assert {(cell.csv, cell.rows) for cell in made.spec("firebird", 9.0, 1).cells} == {(str(path), 30)}
+    with pytest.raises(UsageError, match="holds 30 records, and 40 are asked for"):
+        replicate.chosen("column-functions", {"loads": "20,40", "csv": str(path)})
+    with pytest.raises(UsageError, match="nowhere"):
+        replicate.chosen("column-functions", {"csv": str(tmp_path / "nowhere.csv")})
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(("engine", "file"), [("postgresql", True), ("mariadb", False)])
+def test_a_very_small_replication_is_proven_run_recorded_and_reported_again(
+    tmp_path: Path, engine: str, file: bool, require_server: RequireServer
+) -> None:
+    require_server(engine)
+    source = str(register(tmp_path / "register.csv", 50)) if file else ""
+    small = ColumnFunctions(
+        (20, 40), 2, source, least_sessions=2, most_sessions=2, cell_sessions=2, cell_rows=40, interval=0.05
+    )
+    result, directory = replicate.run_in(small, small.spec(engine, 4.0, 5), tmp_path / "run")
+    found = record.read_study(directory)
+    assert found is not None
+    assert not found.reason
+    assert found.complete
+    assert found.versions[engine]
+    assert found.tools["records"] == (f"of {source}" if file else "made up")
+    ours = [run for run in found.runs if run.design == measured.PUBLISHED]
+    # One arm wholly before the other; of each load two runs; of each run the four operations.
+    assert [(run.arm, run.load["records"], run.load["run"], run.operation) for run in ours] == [
+        (arm, load, number, name) for arm in ARMS for load in (20, 40) for number in (1, 2) for name in OPERATIONS
+    ]
+    # What ends within a tick of the clock has no sample.
+    assert all(row.memory_free_bytes > 0 for run in ours for row in run.host)
+    assert any(run.host for run in ours)
+    assert all(earlier.started <= later.started for earlier, later in pairwise(found.runs))
+    turned = [run for run in found.runs if run.design == measured.INTERLEAVED]
+    counts = Counter(
+        (run.workload, run.load["session"], run.load["records"], run.operation)
+        for run in turned
+        if run.load["position"]
+    )
+    assert set(counts.values()) == {4}
+    assert len(counts) == 2 * 2 * 2 * 4
+    assert sum(run.series["server_cpu_s"][0] for run in turned) > 0
+    # The twenty made-up records' states, under one IV or none, are as many values as there are states.
+    counted = next(run.series[procedure.COUNTED] for run in found.runs if procedure.COUNTED in run.series)
+    assert counted[0] == 20
+    assert counted[1] == counted[2] < 20
+    heard = {(proof.arm, proof.witness) for proof in found.proofs}
+    assert heard == {(arm, witness) for arm in ARMS for witness in ("server", "disk")}
+    assert len(found.proofs) == 3 * 4, "of the procedure and of each session by turns"
+    assert all(proof.passed for proof in found.proofs)
+
+    assert result.study is not None
+    head = figure(result.study, engine, compare.ALL_OPERATIONS, "cost", load=None)
+    assert head.published
+    assert head.here
+    assert head.ours
+    assert head.low
+    assert (head.n, head.of) == (2, "sessions")
+    encoded = (directory / "result.json").read_bytes()
+    assert record.encode(conclude.conclude(directory)) == encoded
+    jsonschema.validate(json.loads(encoded), schema.result_schema())
+    text = terminal.render(result)
+    assert "our method here" in text
+    assert "stores equal values alike" in text
+
+
+def test_a_server_that_is_missing_is_named_and_the_others_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, require_postgresql: Installation
+) -> None:
+    assert require_postgresql
+
+    def missing(*_: object, **__: object) -> None:
+        raise MissingServer("no firebird here")
+
+    monkeypatch.setattr(type(engines.get("firebird")), "find", missing)
+    small = ColumnFunctions((20,), 1, least_sessions=1, most_sessions=1, cell_sessions=2, cell_rows=40)
+    result, directory = replicate.run_in(small, small.spec("firebird,postgresql", 2.0, 5), tmp_path / "run")
+    found = record.read_study(directory)
+    assert found is not None
+    assert found.reason == "firebird:aes-ofb-128: no firebird here"
+    assert {run.engine for run in found.runs} == {"postgresql"}
+    assert replicate.failed(result)
+    assert result.study is not None
+    assert figure(result.study, "firebird", compare.ALL_OPERATIONS, "cost").here is None
+    alone = figure(result.study, "postgresql", compare.ALL_OPERATIONS, "cost")
+    assert alone.here
+    assert alone.ours
+    assert (alone.low, alone.n) == (None, 1), "one session of one block has no interval"
+    assert result.cells[0].status == "failed"
+    text = terminal.render(result)
+    assert "firebird:aes-ofb-128: no firebird here" in " ".join(text.split())
