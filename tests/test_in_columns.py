@@ -453,7 +453,7 @@ def test_a_run_shows_what_is_protected_beside_its_cost(require_server: RequireSe
         CellSpec("mariadb", "aes-ecb-128", workload="sort", rows=500),
     ]
     result, directory = pipeline.run_in(
-        Spec(cells=cells, mode="quick", sessions=1, time=1.5, latency=False), tmp_path / "run"
+        Spec(cells=cells, mode="full", sessions=2, time=3, latency=False), tmp_path / "run"
     )
     assert [(cell.status, cell.reason) for cell in result.cells] == [("ok", "")] * len(cells)
     for cell in result.cells:

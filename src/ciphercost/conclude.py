@@ -300,17 +300,17 @@ def describe_session(facts: CellFacts, twins: Twins, connected: dict[str, Any]) 
 
 
 def describe_columns(facts: CellFacts, twins: Twins, agent: Agent) -> None:
-    """Of values encrypted in columns: who encrypts, what the stored bytes give away, and how many they are. Once a cell.
+    """Of values encrypted in columns: who encrypts; and once a cell what the stored bytes give away, and how many they are.
 
     The agent is connected to both arms.
     """
     assert twins.sealing is not None
-    if facts.stored or facts.findings:
-        return
     sealing = twins.sealing
     facts.encryption |= sealing.mechanism.implementation(sealing.engine, sealing.factors)
     if sealing.codec.client_side:
         facts.encryption["client_library"] = str(agent.hello.get("tls_library", ""))
+    if facts.stored or facts.findings:
+        return
     facts.findings = columns.findings(twins.sight("encrypted", agent, "encrypted"))
     facts.stored = columns.sizes(twins.sight(arm, agent, arm) for arm in ARMS)
 
