@@ -226,7 +226,7 @@ def test_a_database_of_our_own_is_made_marked_and_dropped(
     wait_for("the file's end", lambda: not file.exists())
 
 
-def test_a_database_without_our_mark_is_never_dropped(server: FirebirdServer) -> None:
+def test_a_database_without_our_mark_is_not_dropped_unless_told_so(server: FirebirdServer) -> None:
     assert server.directory is not None
     path = str(server.directory / "ciphercost_theirs.fdb")
     fields = server.connection()
@@ -235,7 +235,9 @@ def test_a_database_without_our_mark_is_never_dropped(server: FirebirdServer) ->
         agent.disconnect("own")
         with pytest.raises(AgentError, match="left alone"):
             ENGINE.drop_schema(agent, fields, "ciphercost_theirs")
-    assert Path(path).exists()
+        assert Path(path).exists()
+        ENGINE.drop_schema(agent, fields, "ciphercost_theirs", unmarked=True)
+    wait_for("the file's end", lambda: not Path(path).exists())
 
 
 def test_a_file_that_is_there_is_left_alone(server: FirebirdServer) -> None:

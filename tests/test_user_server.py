@@ -280,7 +280,7 @@ def test_clean_asks_on_a_terminal_for_the_password_that_the_run_was_given_there(
 def test_a_schema_that_can_not_be_dropped_is_told_to_whom_it_concerns(
     tmp_path: Path, server: UserServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise AgentError("not today", "42")
 
     name, told = schemas.name_for("20200101-000000-dead"), list[str]()

@@ -114,7 +114,7 @@ def own(
                 with Agent(log=log) as agent:
                     still = engine.schema(agent, fields, name)
                     if still is not None and read_mark(still).run in ours:
-                        engine.drop_schema(agent, fields, name)
+                        engine.drop_schema(agent, fields, name, unmarked="" in ours)
             except (CiphercostError, OSError) as error:
                 left(f"the schema {name} could not be dropped ({error}); `ciphercost clean --url` removes it")
 

@@ -159,8 +159,15 @@ class Engine(ABC):
         """
         raise UsageError(f"{self.name} has no schema of our own on a running server")
 
-    def drop_schema(self, agent: Agent, fields: Mapping[str, object], name: str) -> None:  # noqa: ARG002
-        """Drop a schema that `make_schema` made, with all that is in it."""
+    def drop_schema(
+        self,
+        agent: Agent,  # noqa: ARG002
+        fields: Mapping[str, object],  # noqa: ARG002
+        name: str,  # noqa: ARG002
+        *,
+        unmarked: bool = False,  # noqa: ARG002
+    ) -> None:
+        """Drop a schema that `make_schema` made, with all that is in it. `unmarked`: it may have been broken off before the mark."""
         raise UsageError(f"{self.name} has no schema of our own on a running server")
 
     def schemas(self, agent: Agent, fields: Mapping[str, object]) -> dict[str, str]:  # noqa: ARG002

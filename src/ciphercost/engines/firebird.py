@@ -452,10 +452,10 @@ class Firebird(Engine):
             raise
         agent.disconnect("schema")
 
-    def drop_schema(self, agent: Agent, fields: Mapping[str, object], name: str) -> None:
+    def drop_schema(self, agent: Agent, fields: Mapping[str, object], name: str, *, unmarked: bool = False) -> None:
         path = self._files.get(name) or self._beside(agent, fields, name)
         agent.connect("schema", **{**fields, "database": path})
-        if not _mark(agent, "schema"):
+        if not unmarked and not _mark(agent, "schema"):
             agent.disconnect("schema")
             raise AgentError(f"{path} bears no mark of ciphercost's: it is left alone")
         agent.query("schema", "DROP DATABASE")

@@ -416,7 +416,14 @@ class Postgresql(Engine):
         agent.query("schema", f"CREATE SCHEMA {name}; COMMENT ON SCHEMA {name} IS '{MARK}{run_id}'")
         agent.disconnect("schema")
 
-    def drop_schema(self, agent: Agent, fields: Mapping[str, object], name: str) -> None:
+    def drop_schema(
+        self,
+        agent: Agent,
+        fields: Mapping[str, object],
+        name: str,
+        *,
+        unmarked: bool = False,  # noqa: ARG002
+    ) -> None:
         agent.connect("schema", **fields)
         agent.query("schema", f"DROP SCHEMA {name} CASCADE")
         agent.disconnect("schema")

@@ -344,7 +344,14 @@ class Family(Engine):
     def payload(self, size: int) -> str:
         return f"SELECT REPEAT(REPEAT('x', 1000), {size // 1000})"
 
-    def drop_schema(self, agent: Agent, fields: Mapping[str, object], name: str) -> None:
+    def drop_schema(
+        self,
+        agent: Agent,
+        fields: Mapping[str, object],
+        name: str,
+        *,
+        unmarked: bool = False,  # noqa: ARG002
+    ) -> None:
         agent.connect("schema", **fields)
         agent.query("schema", f"DROP DATABASE {_quoted(name)}")
         agent.disconnect("schema")
