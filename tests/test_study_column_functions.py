@@ -395,6 +395,11 @@ def test_modes_are_named_and_the_servers_order_at_equal_cipher() -> None:
         compared(cells=[cell("mariadb", 0.7), cell("firebird", 0.8), cell("postgresql", 0.9)]), "mode of its own"
     )
     assert "that is postgresql, firebird and mariadb; as published it was mariadb, firebird and postgresql" in other
+    alike = told(
+        compared(cells=[cell("mariadb", 0.7), cell("firebird", 0.71), cell("postgresql", 0.9)]), "mode of its own"
+    )
+    assert "The intervals of firebird and mariadb overlap" in alike
+    assert "cheapest first" not in alike
 
 
 def test_a_negative_cell_is_told_only_where_there_is_one() -> None:
@@ -482,6 +487,35 @@ def test_memory_that_is_not_the_servers_is_told() -> None:
     text = told(compared(made), "RAM in use as total")
     assert "firebird +400 MB, of which the server's own processes +9 MB" in text
     assert "mariadb" not in text
+
+
+def test_a_plan_that_one_arm_alone_compiles_is_told() -> None:
+    explained = [
+        [
+            "Seq Scan on notification n  (cost=0.00..190609.00 rows=1640 width=272) (actual time=73.293..116.145 rows=2000 loops=1)"
+        ],
+        ["JIT:"],
+        [
+            "  Timing: Generation 8.912 ms, Inlining 0.000 ms, Optimization 3.017 ms, Emission 69.999 ms, Total 81.927 ms"
+        ],
+        ["Execution Time: 183.550 ms"],
+    ]
+    assert procedure.compiled(explained) == (81.927, 183.55)
+    assert procedure.compiled(explained[-1:]) == (0.0, 183.55)
+    made = kept()
+    for arm, times in (("plain", [0.0, 62.0]), ("encrypted", [81.9, 183.5])):
+        run = next(
+            r
+            for r in made.runs
+            if (r.engine, r.operation, r.arm, r.load["records"], r.design) == ("postgresql", "select", arm, 2000, "")
+        )
+        run.series[procedure.COMPILED] = times
+    assert "postgresql select 2,000 compiles the encrypted arm's (82 of 184 ms)" in told(
+        compared(made), "nobody has analysed"
+    )
+    both = [r for r in made.runs if procedure.COMPILED in r.series]
+    both[0].series[procedure.COMPILED] = [80.0, 150.0]
+    assert not told(compared(made), "nobody has analysed"), "both arms compile"
 
 
 # ── options ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -597,6 +631,9 @@ def test_a_very_small_replication_is_proven_run_recorded_and_reported_again(
     assert set(counts.values()) == {4}
     assert len(counts) == 2 * 2 * 2 * 4
     assert sum(run.series["server_cpu_s"][0] for run in turned) > 0
+    explained = [run.series[procedure.COMPILED] for run in ours if procedure.COMPILED in run.series]
+    assert len(explained) == (4 if engine == "postgresql" else 0), "each arm's SELECT, once a load"
+    assert all(executing > 0 for _, executing in explained)
     # The twenty made-up records' states, under one IV or none, are as many values as there are states.
     counted = next(run.series[procedure.COUNTED] for run in found.runs if procedure.COUNTED in run.series)
     assert counted[0] == 20

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING
@@ -35,6 +36,7 @@ def findings(study: Study, record: StudyRecord, figures: Sequence[StudyFigure], 
         too_short(record),
         busy_core(figures),
         whose_memory(record),
+        compiling(record),
         access_path(figures),
         growth(record, figures),
         UNPROVEN if record.proofs else "",
@@ -88,6 +90,10 @@ def modes(study: Study, cells: Sequence[Cell]) -> str:
     text += f" At {servers.EQUAL_CIPHER} on each, a random IV with every value: {equal}."
     order_then = sorted((name for name in rates if name in printed), key=lambda name: printed[name].ratio)
     order_now = sorted(order_then, key=lambda name: -rates[name].ratio)
+    touching = [(one, other) for one, other in itertools.pairwise(order_now) if rates[one].low <= rates[other].high]
+    if touching:
+        said = servers.worded([f"{one} and {other}" for one, other in touching])
+        return f"{text} The intervals of {said} overlap: at equal cipher this run shows no order between them."
     if order_then != order_now:
         text += f" The cheapest first, that is {servers.worded(order_now)}; as published it was {servers.worded(order_then)}."
     return text
@@ -252,6 +258,27 @@ def whose_memory(record: StudyRecord) -> str:
     return (
         "RAM in use as total − free is the whole machine's, with every file that the kernel remembers. From the plain arm to the encrypted "
         f"one it changes by: {'; '.join(apart)}."
+    )
+
+
+def compiling(record: StudyRecord) -> str:
+    """A planner that compiles one arm's plan and not the other's: a threshold that was crossed, and no cipher."""
+    found: dict[tuple[str, float], dict[str, tuple[float, float]]] = {}
+    for run in record.runs:
+        if run.design == measured.PUBLISHED and (times := run.series.get(procedure.COMPILED)):
+            found.setdefault((run.engine, run.load["records"]), {})[run.arm] = (times[0], times[1])
+    said = [
+        f"{engine} select {load:,.0f} compiles the {arm} arm's ({ms:.0f} of {whole:.0f} ms) and not the other's"
+        for (engine, load), arms in sorted(found.items())
+        if len(arms) == len(ARMS) and sum(each[0] > 0 for each in arms.values()) == 1
+        for arm, (ms, whole) in arms.items()
+        if ms
+    ]
+    if not said:
+        return ""
+    return (
+        f"On tables that nobody has analysed, a planner guesses their rows from their bytes, and encrypted rows are longer: {'; '.join(said)}. That "
+        "part of the time is a threshold which was crossed (jit_above_cost), not encryption; ANALYZE or jit = off takes it away."
     )
 
 

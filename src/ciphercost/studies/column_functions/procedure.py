@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -32,6 +33,8 @@ STUDYS, TUNED = "hospital-2024", "hospital"
 VERSIONS = (STUDYS, TUNED)
 COUNTED = "names_texts_stored"
 """A run's series: names of states, different ones, different stored values."""
+COMPILED = "compiling_executing_ms"
+"""A run's series: of a SELECT that is explained after it, what compiling its plan took, and all of it."""
 DATA_SEED = 1
 LEAST_LEAD_IN = 10
 LEAD_IN = 4
@@ -191,7 +194,7 @@ class Cycles:
                 arm,
                 round(started - self.began, 3),
                 {"records": float(records), **where},
-                series | self.seen(arm, operation, records),
+                series | self.seen(arm, operation, records, where),
                 host,
                 mechanism=self.bench.mechanism.name,
                 engine=self.bench.cell.engine,
@@ -230,7 +233,7 @@ class Cycles:
         """Samples of the host while an operation runs: here there are none."""
         yield []
 
-    def seen(self, arm: Arm, operation: str, records: int) -> dict[str, list[float]]:  # noqa: ARG002
+    def seen(self, arm: Arm, operation: str, records: int, where: Mapping[str, float]) -> dict[str, list[float]]:  # noqa: ARG002
         """What else is looked at, outside of all timing."""
         return {}
 
@@ -246,6 +249,13 @@ class Published(Cycles):
         with sar.Sar(server.pid if server else 0, self.stage.record.settings["interval_s"], only) as host:
             yield rows
         rows += host.rows
+
+    def seen(self, arm: Arm, operation: str, records: int, where: Mapping[str, float]) -> dict[str, list[float]]:
+        """Once a load, after PostgreSQL's SELECT: whether it compiled its plan, which it does or not by what it thinks the rows to be."""
+        if operation != "select" or self.bench.engine.name != "postgresql" or where.get("run") != 1:
+            return {}
+        select = self.texts.of(arm, STUDYS, "select", records)[0]
+        return {COMPILED: list(compiled(self.stage.agent.query(arm, f"EXPLAIN ANALYZE {select}")))}
 
 
 class Interleaved(Cycles):
@@ -266,7 +276,7 @@ class Pilot(Cycles):
     def total(self) -> float:
         return len(ARMS) * sum(self.seconds.values())
 
-    def seen(self, arm: Arm, operation: str, records: int) -> dict[str, list[float]]:
+    def seen(self, arm: Arm, operation: str, records: int, where: Mapping[str, float]) -> dict[str, list[float]]:  # noqa: ARG002
         """After an encrypted INSERT: how many names of states there are, how many different ones, and as how many different values."""
         if arm == "plain" or operation != "insert":
             return {}
@@ -291,3 +301,11 @@ class Pilot(Cycles):
 def program_of(program: Program, select: script.Script) -> Program:
     """A program whose only operation is this script."""
     return msgspec.structs.replace(program, transactions=(("select", 1, select),))
+
+
+def compiled(explained: Sequence[Sequence[str | None]]) -> tuple[float, float]:
+    """Milliseconds that PostgreSQL's EXPLAIN ANALYZE says of compiling (0: it did not) and of executing. Pure."""
+    text = "\n".join(str(row[0]) for row in explained)
+    compiling = re.search(r"^\s*Timing:.* Total ([\d.]+) ms", text, re.MULTILINE)
+    executing = re.search(r"^Execution Time: ([\d.]+) ms", text, re.MULTILINE)
+    return float(compiling[1]) if compiling else 0.0, float(executing[1]) if executing else 0.0
