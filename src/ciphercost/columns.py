@@ -129,16 +129,20 @@ def server(sight: Sight) -> tuple[bool, str]:
     stored = sight.ask(secrets.codec.hex("word"))
     if not stored or wanted.encode().hex() in stored.lower():
         return False, f"the canary stands in the column in clear: {str(stored)[:60]}"
+    # By the very expression that the other key is tried with: else that it gives nothing would prove nothing.
+    control = sight.opened(secrets.codec)
+    if control is None or bytes.fromhex(control) != wanted.encode():
+        return False, f"the canary's bytes do not come back with their own key: {str(control)[:60]}"
     try:
         other = sight.opened(secrets.wrong)
     except AgentError as error:
+        if sight.text(secrets.codec) != wanted:  # the connection may be what is gone
+            return False, f"the canary row does not come back a second time, after: {error}"
         return True, f"the canary row comes back with its key; with another: {error}"
     if other is not None and bytes.fromhex(other) == wanted.encode():
         return False, "the canary row comes back with another key too"
-    return (
-        True,
-        f"the canary row comes back with its key, and other bytes with another; {len(stored) // 2} bytes stored",
-    )
+    instead = "nothing" if other is None else "other bytes"
+    return True, f"the canary row comes back with its key, and {instead} with another; {len(stored) // 2} bytes stored"
 
 
 def disk(sight: Sight) -> tuple[bool, str]:
@@ -190,8 +194,12 @@ def written_keys(sight: Sight) -> list[Finding]:
 
 
 def notices(sight: Sight, stored: bytes) -> bool:
-    """Whether a stored value that was changed is refused, wherever it was changed."""
+    """Whether a stored value that was changed is refused, wherever it was changed. Raises AgentError where not even the unchanged one opens."""
     codec = sight.secrets.codec
+    if not sight.opened(codec, stored):
+        raise AgentError(
+            "a stored value that nobody changed does not open, so it can't be told what a changed one does", "statement"
+        )
     for at in range(0, len(stored), max(1, len(stored) // FLIPS)):
         changed = bytearray(stored)
         changed[at] ^= 1

@@ -19,7 +19,7 @@ import scipy.special  # noqa: F401
 
 from ciphercost import plan
 from ciphercost.agent import Agent
-from ciphercost.errors import AgentError, RunError
+from ciphercost.errors import AgentError, RunError, Unproven
 from ciphercost.estimate import CellEstimator
 from ciphercost.model import (
     ARMS,
@@ -88,6 +88,8 @@ class Drive:
         self._agent: Agent
         self._samplers: dict[Arm, Sampler]
         self._quiet: Quiet
+        self._sealed: dict[Arm, int]
+        """Values that the agent itself sealed or opened in this session, by arm."""
 
     @property
     def cell(self) -> CellSpec:
@@ -110,6 +112,7 @@ class Drive:
         self._twins, self._agent, self._samplers, self._open_arm = twins, agent, samplers, open_arm
         self._quiet = quiet
         self._last_answer = 0.0
+        self._sealed = dict.fromkeys(ARMS, 0)
         blocks = plan.blocks(self.seed, self.number, number)
         return self._settle(number), self._capacity(number, blocks), self._latency(number, blocks)
 
@@ -227,6 +230,17 @@ class Drive:
         yield from self._run_blocks(
             session, "capacity", blocks, self.budget.capacity_s, self.facts.slice_seconds, rate=0.0
         )
+        self._has_sealed()
+
+    def _has_sealed(self) -> None:
+        """Where the agent itself encrypts: that it did, under this very load, in one arm alone. Raises Unproven."""
+        if self._twins.sealing is None or not self._twins.sealing.codec.client_side:
+            return
+        if self._sealed["plain"] or not self._sealed["encrypted"]:
+            raise Unproven(
+                f"client witness, under load: the agent sealed or opened {self._sealed['plain']} values in the plain arm and "
+                f"{self._sealed['encrypted']} in the encrypted one"
+            )
 
     def _run_blocks(
         self, session: int, phase: Phase, blocks: Iterator[Block], seconds: float, length: float, *, rate: float
@@ -318,6 +332,7 @@ class Drive:
             self._fail(msgspec.structs.replace(draft, agent=answer), answer.first_error)
             return None
         self._failures = 0
+        self._sealed[arm] += answer.sealed + answer.opened
         record = msgspec.structs.replace(draft, agent=answer, counters=counters, marks=self._marks(answer, counters))
         self.record.append(record)
         self.estimator.add(record)

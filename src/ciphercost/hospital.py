@@ -236,7 +236,11 @@ def read(path: Path, count: int = 0) -> Iterator[Record]:
     if number < count:
         raise UsageError(
             f"--csv {path}: holds {number:,} records, and {count:,} are asked for: "
-            + (f"write --rows {number}, or leave --rows out" if number else "it has only the line of names")
+            + (
+                f"ask for {number} at most (--rows, or --loads of a study), or leave that out"
+                if number
+                else "it has only the line of names"
+            )
         )
     if not number:
         raise UsageError(f"--csv {path}: holds no records, only the line of names")
@@ -313,10 +317,10 @@ def _time(value: str) -> tuple[str, str]:
         return "", ""
     try:
         time = datetime.fromisoformat(value)
-    except ValueError:
+        if time.tzinfo is not None:
+            time = time.astimezone(UTC).replace(tzinfo=None)
+    except (ValueError, OverflowError):
         return "", f"'{shown(value)}' is not a date and time such as 2021-03-01T03:00:00.000Z"
-    if time.tzinfo is not None:
-        time = time.astimezone(UTC).replace(tzinfo=None)
     return written(time), ""
 
 
@@ -450,11 +454,19 @@ def variables(text: str, found: Iterable[Record]) -> list[tuple[script.Variable,
     named = [each for each in FIELDS if each not in drawn and re.search(rf"(?<![:\w]):{each}\b", text)]
     if not named:
         return []
-    complete = (each for each in found if all(getattr(each, name) for name in TIMES))
-    return [
+    sets = [
         tuple(
             script.Variable(name, "constant", value=CHOSEN if name == "state" else str(getattr(record, name)))
             for name in named
         )
-        for record in islice(complete, SAMPLES)
+        for record in islice(map(timed, found), SAMPLES)
     ]
+    if not sets:
+        raise UsageError("there is no record to take the values of an INSERT from")
+    return sets
+
+
+def timed(record: Record) -> Record:
+    """The record with a time in the place of each that is blank: another of its own, or the day that the register began. Pure."""
+    known = next((getattr(record, name) for name in TIMES if getattr(record, name)), written(FIRST_DAY))
+    return msgspec.structs.replace(record, **{name: getattr(record, name) or known for name in TIMES})

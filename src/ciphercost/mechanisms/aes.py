@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -18,8 +19,9 @@ MODES = {
 }
 """What each server has. MariaDB before 11.2 has ECB alone."""
 BITS = (128, 192, 256)
-CHAINED = ("cbc", "cfb", "cfb1", "cfb8", "cfb128")
-"""Modes in which a random first block under a zero IV is a random IV for what follows; in the others the IV makes the key stream."""
+CHAINED = ("cbc", "cfb", "cfb128")
+"""Modes in which a random first block under a zero IV is a random IV for what follows, at the price of one block. In the others the IV
+makes the key stream, or a block is encrypted for each bit or byte of the first (CFB1, CFB8): there the IV is drawn by itself."""
 PROTECTS = {
     "ecb": "what differs between values in tables, indexes and backups, from those without the key: equal ones, and equal blocks, show; "
     "not from who sees the statements, which bring the key along; a change goes unnoticed",
@@ -48,10 +50,13 @@ class Aes(Columns):
         return kinds[engine.name](self.mode, key, iv, random=random)
 
     def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:
-        """MySQL takes the mode from a variable, not from the statement: the encrypted arm's sessions set it."""
+        """MySQL takes the mode from a variable, and so does MariaDB where a statement names none: both arms' sessions set it."""
         fields = super().connection(engine, arm, factors, secrets)
-        if engine.name == "mysql" and arm == "encrypted":
-            fields["setup"] = f"SET SESSION block_encryption_mode = 'aes-{self.bits}-{self.mode}'"
+        mode = f"SESSION block_encryption_mode = 'aes-{self.bits}-{self.mode}'"
+        if engine.name == "mysql":
+            fields["setup"] = f"SET {mode}"
+        elif engine.name == "mariadb":
+            fields["setup"] = f"SET /*M!110200 {mode}, */ @ciphercost = 0"
         return fields
 
     def prepare(self, engine: Engine, factors: Mapping[str, str], *, ours: bool = True) -> tuple[str, ...]:  # noqa: ARG002
@@ -72,9 +77,9 @@ class Aes(Columns):
 
 
 def _number(version: str) -> tuple[int, int]:
-    major, _, rest = version.partition(".")
-    minor = rest.partition(".")[0]
-    return int(major or 0), int(minor) if minor.isdigit() else 99
+    """Major and minor; a version that says neither is taken for the newest, and finding the server will tell. Pure."""
+    found = re.match(r"(\d{1,6})(?:\.(\d{1,6}))?", version, re.ASCII)
+    return (int(found[1]), int(found[2] or 99)) if found else (999, 0)
 
 
 class _Spelled(Codec):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -31,7 +32,8 @@ class PgCrypto(Columns):
         self.protects = PROTECTS["ecb" if mode == "ecb" else ""]
 
     def check_version(self, engine: Engine, version: str) -> None:  # noqa: ARG002
-        if self.mode == "cfb" and version and int(version.partition(".")[0]) < CFB_SINCE:
+        number = re.match(r"\d{1,6}", version, re.ASCII)
+        if self.mode == "cfb" and number and int(number[0]) < CFB_SINCE:
             raise UsageError(
                 f"the pgcrypto of postgresql {version} has no CFB: version {CFB_SINCE} has. "
                 f"Use postgresql@{CFB_SINCE}, or pgcrypto-cbc-{self.key_bytes * 8}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -43,7 +44,7 @@ class PgpSym(Columns):
         count = filled["kdf_iter"]
         if count and filled["kdf"] != "iterated":
             raise UsageError(f"pgp-sym: kdf_iter goes with kdf=iterated, not with {filled['kdf']}")
-        if count and not (count.isdigit() and ITERATIONS[0] <= int(count) <= ITERATIONS[1]):
+        if count and not (re.fullmatch(r"[0-9]{4,8}", count) and ITERATIONS[0] <= int(count) <= ITERATIONS[1]):
             raise UsageError(f"pgp-sym: kdf_iter '{count}': write a number from {ITERATIONS[0]} to {ITERATIONS[1]}")
         return filled
 

@@ -119,7 +119,7 @@ class ColumnFunctions(Study):
                 workload=procedure.STUDYS,
                 factors=servers.PAIRS[name].factors,
                 clients=1,
-                rows=TEMPLATE_ROWS,
+                rows=min(TEMPLATE_ROWS, max(self.loads)),
                 csv=self.csv,
                 regime="one-core",
             )

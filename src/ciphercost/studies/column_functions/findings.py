@@ -201,7 +201,7 @@ def fixed_iv(record: StudyRecord) -> str:
 def too_short(record: StudyRecord) -> str:
     """Operations that end before a second sample."""
     every = [run for run in record.runs if run.design == measured.PUBLISHED]
-    short = [run for run in every if len(run.host) < 2]
+    short = [run for run in every if not measured.counted(run)]
     if not short:
         return ""
     names = sorted({(run.engine, run.operation) for run in short})

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ciphercost import statistics
-from ciphercost.model import ARMS, StudyRun
+from ciphercost.model import ARMS, HostSample, StudyRun
 
 PUBLISHED, PILOT, INTERLEAVED = "", "pilot", "interleaved"
 """Values of a run's `design`."""
@@ -23,6 +23,8 @@ SECONDS, SERVER_CPU = "seconds", "server_cpu_s"
 POSITIONS = (1.0, 2.0, 3.0, 4.0)
 LEAST_POINTS = 3
 """Loads of which a straight line has an interval of its own."""
+WHOLE = 0.9
+"""Share of an interval that a sample must stand for; the last of a run is as short as it comes."""
 
 Key = tuple[str, float]
 """Operation, and records."""
@@ -71,7 +73,12 @@ def seconds_of(runs: Sequence[StudyRun]) -> Level | None:
 
 def cpu_of(runs: Sequence[StudyRun]) -> Level | None:
     """Per cent of the core, sys + user, each run's mean of its samples but the first; runs that have no other are left out."""
-    return level([fmean(row.user + row.system for row in run.host[1:]) for run in runs if len(run.host) > 1])
+    return level([fmean(row.user + row.system for row in rows) for run in runs if (rows := counted(run))])
+
+
+def counted(run: StudyRun) -> list[HostSample]:
+    """Its samples but the first, which is dropped, and the last where it is shorter than the others."""
+    return [row for row in run.host[1:] if row.seconds >= WHOLE * run.host[0].seconds]
 
 
 def memory_of(runs: Sequence[StudyRun]) -> Level | None:

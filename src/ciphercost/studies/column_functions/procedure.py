@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from ciphercost import hospital, plan, sample, sar, script
+from ciphercost import hospital, macros, plan, sample, sar, script
 from ciphercost.errors import AgentError, RunError
 from ciphercost.mechanisms._column import Codec
 from ciphercost.model import ARMS, Arm, HostSample, StudyRun
@@ -102,7 +102,7 @@ def one_session(stage: Stage, texts: Texts, began: float, session: int, loads: S
             block = next(orders)
             for position, arm in enumerate(block.arms):
                 where = {"session": float(session), "block": float(block.number), "position": float(position)}
-                records = max(LEAST_LEAD_IN, loads[0] // LEAD_IN) if position == 0 else load
+                records = min(load, max(LEAST_LEAD_IN, loads[0] // LEAD_IN)) if position == 0 else load
                 Interleaved(stage, texts, began).cycle(arm, version, records, where)
 
 
@@ -188,6 +188,7 @@ class Cycles:
         series = {SECONDS: [seconds], SERVER_CPU: [counters.server_cpu_ns / 1e9]}
         if operation == "select" and rows != records:
             raise RunError(f"{arm} arm, {version}: {records:,} records were inserted, and SELECT found {rows:,}")
+        self.has_worked(arm, version, operation, records)
         self.stage.keep(
             StudyRun(
                 operation,
@@ -202,6 +203,18 @@ class Cycles:
                 design=self.design,
             )
         )
+
+    def has_worked(self, arm: Arm, version: str, operation: str, records: int) -> None:
+        """That UPDATE and DELETE reached every record: one that finds nothing would look cheap. Raises RunError."""
+        checks = {
+            "update": (f"SELECT count(*) FROM state WHERE opened(name, 40) = '{hospital.CHOSEN}'", records),
+            "delete": ("SELECT count(*) FROM notification", 0),
+        }
+        if operation in checks:
+            sql, wanted = checks[operation]
+            found = self.stage.agent.query(arm, macros.expand(sql, self.texts.codec(arm)))[0][0]
+            if found != str(wanted):
+                raise RunError(f"{arm} arm, {version}: after {operation} {found} records are there, and not {wanted:,}")
 
     def perform(self, arm: Arm, operation: str, statements: Sequence[str]) -> int:
         """Rows that SELECT found; they stay in the agent, as a client's would. Everything else is sent as it is."""

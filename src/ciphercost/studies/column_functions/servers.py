@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import msgspec
@@ -44,7 +45,7 @@ def loads_of(text: str) -> tuple[int, ...]:
     """`1000,2000` as numbers of records, the smallest first. Raises UsageError."""
     found = []
     for part in text.split(","):
-        if not part.strip().isdecimal() or not 1 <= int(part) <= MOST_RECORDS:
+        if not re.fullmatch(r"[0-9]{1,7}", part.strip()) or not 1 <= int(part) <= MOST_RECORDS:
             raise UsageError(
                 f"--loads {text}: '{part.strip()}' is no number of records from 1 to {MOST_RECORDS:,}; write 1000,2000"
             )
