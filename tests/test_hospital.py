@@ -150,10 +150,11 @@ WRONG: dict[str, tuple[Callable[[list[list[str]]], list[list[str]]], str]] = {
     "half a bed": (put(2, ocupacaoCovidCli="1.5"), "line 2, column 'ocupacaoCovidCli': '1.5' is not a whole number"),
     "too many beds": (put(2, ocupacaoCovidCli="9" * 10), "more than a server's integer holds"),
     "no date": (put(2, dataNotificacao="2021-02-30T03:00:00.000Z"), "line 2, column 'dataNotificacao': '2021-02-30T03"),
+    "a day before all days": (put(2, dataNotificacao="0001-01-01T00:00:00+05:00"), "line 2, column 'dataNotificacao': '0001-01-01"),
     "no flag": (put(2, excluido="maybe"), "line 2, column 'excluido': 'maybe' is neither true nor false"),
     "a long name": (put(2, estadoNotificacao="x" * 41), "has 41 letters, and the register's have 40 at most"),
     "only the names": (lambda rows: rows[:1], "holds no records"),
-    "too few": (lambda rows: rows, "holds 9 records, and 8,000 are asked for: write --rows 9"),
+    "too few": (lambda rows: rows, "holds 9 records, and 8,000 are asked for: ask for 9 at most (--rows, or --loads of a study)"),
 }  # fmt: skip
 
 
@@ -560,3 +561,16 @@ def test_it_is_run_end_to_end(
     assert cell["overhead"]["server_cpu_per_op"]["ratio"] > 0
     assert all(arm.get("errors", 0) == 0 for arm in cell["arms"].values())
     assert json.dumps(cell).count("passed") >= 2
+
+
+def test_times_that_are_blank_are_filled_for_what_is_inserted_under_load() -> None:
+    blank = [msgspec.structs.replace(each, notified="", created="") for each in SOME[:4]]
+    found = hospital.variables("INSERT :notified :created :state", blank)
+    assert len(found) == 4
+    for variables, record in zip(found, blank, strict=True):
+        values = {each.name: each.value for each in variables}
+        assert values["notified"] == values["created"] == record.updated
+    never = msgspec.structs.replace(SOME[0], notified="", created="", updated="")
+    assert str(hospital.variables("INSERT :notified", [never])[0][0].value).startswith("2021-01-01 03:00")
+    with pytest.raises(UsageError, match="no record"):
+        hospital.variables("INSERT :notified", [])

@@ -295,6 +295,30 @@ def test_a_wrong_key_fails_the_servers_witness(house: House) -> None:
     assert heard(house, other, canary, "encrypted") == {"server": False, "disk": True}
 
 
+def test_where_not_even_its_own_key_opens_it_a_wrong_key_proves_nothing(house: House) -> None:
+    sealing, canary = house.sealing(*house.some()), scan.canary()
+    columns.fill(house.agent, "encrypted", sealing, canary, "encrypted")
+    sight = house.sight(sealing, canary, "encrypted")
+    codec = sealing.codec
+    stored = bytes.fromhex(str(sight.ask(codec.hex("word"))))
+
+    class Blind(columns.Sight, frozen=True):
+        def opened(self, codec: Codec, stored: bytes = b"") -> str | None:
+            return None
+
+    blind = Blind(**{name: getattr(sight, name) for name in sight.__struct_fields__})
+    assert columns.server(sight)[0]
+    assert not columns.server(blind)[0]
+    with pytest.raises(AgentError, match="nobody changed"):
+        columns.notices(blind, stored)
+
+
+@pytest.mark.parametrize("version", ["abc", "lts", "19beta1", ""])
+def test_a_version_in_words_is_left_to_the_server_to_refuse(version: str) -> None:
+    for name, engine in (("aes-cbc-256", "mariadb"), ("pgcrypto-cfb-256", "postgresql")):
+        mechanisms.get(name).check_version(engines.get(engine), version)
+
+
 def test_a_canary_in_clear_in_any_table_of_the_encrypted_schema_fails_the_disks_witness(house: House) -> None:
     sealing, canary = house.sealing(*house.some()), scan.canary()
     columns.fill(house.agent, "encrypted", sealing, canary, "encrypted")
@@ -489,6 +513,7 @@ def test_a_run_shows_what_is_protected_beside_its_cost(require_server: RequireSe
         ("run mariadb:aes-cbc-128 --iv fixed --set iv=random --workload search", "say the same"),
         ("prove postgresql:pgp-sym --iv fixed", "pgp-sym has no choice of IV"),
         ("run postgresql:pgp-sym --set kdf_iter=12 --workload search", "from 1024 to 65011712"),
+        ("run postgresql:pgp-sym --set kdf_iter=²²²² --workload search", "from 1024 to 65011712"),
         ("run postgresql:pgp-sym --set kdf=simple --set kdf_iter=2048 --workload search", "kdf=iterated"),
     ],
 )

@@ -526,6 +526,7 @@ def test_a_plan_that_one_arm_alone_compiles_is_told() -> None:
     [
         (("--loads", "many"), "'many' is no number of records"),
         (("--loads", "1000,,2000"), "'' is no number of records"),
+        (("--loads", "9" * 5000), "is no number of records"),
         (("--loads", "0"), "'0' is no number of records"),
         (("--loads", "1000,1000"), "a load stands there twice"),
         (("--runs", "0"), "--runs 0: must be at least 1"),
