@@ -567,9 +567,9 @@ def test_times_that_are_blank_are_filled_for_what_is_inserted_under_load() -> No
     blank = [msgspec.structs.replace(each, notified="", created="") for each in SOME[:4]]
     found = hospital.variables("INSERT :notified :created :state", blank)
     assert len(found) == 4
-    for variables, record in zip(found, blank, strict=True):
+    for variables, one in zip(found, blank, strict=True):
         values = {each.name: each.value for each in variables}
-        assert values["notified"] == values["created"] == record.updated
+        assert values["notified"] == values["created"] == one.updated
     never = msgspec.structs.replace(SOME[0], notified="", created="", updated="")
     assert str(hospital.variables("INSERT :notified", [never])[0][0].value).startswith("2021-01-01 03:00")
     with pytest.raises(UsageError, match="no record"):
