@@ -21,6 +21,10 @@ OFF = {"mysql": {"tls-version": ""}, "mariadb": {"skip-ssl": "1"}}
 """Settings by which a server has no TLS at all."""
 
 
+LONGEST_ARGUMENT = 100_000
+"""Letters: more than the kernel takes in one argument are read from standard input."""
+
+
 class House:
     """One server's data, made once; a copy of it is started as often as a test wants, with other settings."""
 
@@ -60,8 +64,11 @@ class House:
         fields = server.connection()
         program = Path(self.installation.location).parent / "bin" / self.engine.name
         target = ["-h127.0.0.1", f"-P{fields['port']}", f"-u{fields['user']}"]
+        long = len(sql) > LONGEST_ARGUMENT
+        asked = ["-BN"] if long else ["-BNe", sql]
         return subprocess.run(
-            [program, "--no-defaults", *target, f"--database={fields['database']}", *options, "-BNe", sql],
+            [program, "--no-defaults", *target, f"--database={fields['database']}", *options, *asked],
+            input=sql if long else None,
             capture_output=True,
             text=True,
             check=False,
