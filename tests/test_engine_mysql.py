@@ -235,7 +235,7 @@ def test_every_workload_can_be_loaded_and_its_check_answers(home: House, plain_s
         pieces, size = program.parameters["chunks"], program.parameters["chunk_bytes"]
         assert done.stdout.splitlines()[-1].split() == [str(pieces), str(int(pieces) * int(size))]
     elif name == "hospital-client":  # its check opens no more than the first names
-        assert [line.split()[0] for line in done.stdout.splitlines()] == [str(n + 1) for n in range(100)]
+        assert [line.split()[0] for line in done.stdout.splitlines()[-100:]] == [str(n + 1) for n in range(100)]
     elif "rows" in given:
         assert done.stdout.splitlines()[-1].split()[0] == str(program.parameters["rows"])
 
