@@ -156,7 +156,7 @@ MEASURE = (
 
 
 def _cell(target: str, given: dict[str, Any]) -> Any:
-    from ciphercost import model, owndata, spec
+    from ciphercost import engines, model, owndata, spec
 
     engine, version, mechanism = spec.target(target)
     factors = {}
@@ -182,7 +182,8 @@ def _cell(target: str, given: dict[str, Any]) -> Any:
         engine=engine,
         version=version,
         mechanism=mechanism,
-        workload=given["workload"] or (owndata.DEFAULT_WORKLOAD if given["csv"] else "point-select"),
+        workload=given["workload"]
+        or (owndata.DEFAULT_WORKLOAD if given["csv"] else engines.get(engine).usual_workload),
         factors=factors,
         clients=given["clients"] or 0,
         rows=given["rows"] or 0,

@@ -236,7 +236,7 @@ def open_unit(
     def open_arm(arm: Arm) -> None:
         fields = twins.connect[arm]
         answer = agent.connect(arm, **fields) | {"per_request": fields.get("per_request", False)}
-        prove.load_connections(bench.engine, bench.mechanism, agent, arm, answer, connected)
+        prove.load_connections(bench.engine, bench.mechanism, twins.by_arm[arm], agent, arm, answer, connected)
         conclude.describe_version(facts, str(answer["server_version"]))
 
     for arm in twins.connect:

@@ -21,6 +21,7 @@ Layer = Literal["transit", "rest", "column", "control"]
 Cache = Literal["warm", "cold", "small"]
 Severity = Literal["high", "medium", "low", "info"]
 Witness = Literal["server", "wire", "disk", "client"]
+Language = Literal["sql", "http"]
 
 
 # ── spec: what the user asked for ─────────────────────────────────────────────────────────────────────────────────────

@@ -13,7 +13,7 @@ from typing import Any
 
 from ciphercost import columns, scan
 from ciphercost.agent import Agent
-from ciphercost.engines import Engine
+from ciphercost.engines import Engine, Server
 from ciphercost.errors import AgentError, Unproven
 from ciphercost.mechanisms import Mechanism, tls
 from ciphercost.mechanisms._rest import AtRest, Look
@@ -112,7 +112,13 @@ def failed(proofs: list[Proof]) -> str:
 
 
 def load_connections(
-    engine: Engine, mechanism: Mechanism, agent: Agent, arm: Arm, answer: Mapping[str, Any], proven: Mapping[str, Any]
+    engine: Engine,
+    mechanism: Mechanism,
+    server: Server,
+    agent: Agent,
+    arm: Arm,
+    answer: Mapping[str, Any],
+    proven: Mapping[str, Any],
 ) -> None:
     """That the very connections which make the load are what was proven. Raises Unproven.
 
@@ -139,8 +145,8 @@ def load_connections(
             f"client witness, {arm} arm: the load logs in by {answer.get('auth')}, proven was {proven.get('auth')}: "
             "the arms would differ in more than encryption"
         )
-    if mechanism.layer == "transit" and not answer.get("per_request"):
-        rows = agent.query(arm, engine.tls_witness, everywhere=True)
+    if mechanism.layer == "transit" and not answer.get("per_request") and "server" not in engine.mute:
+        rows = engine.sessions(server, agent, arm, everywhere=True)
         passed, detail = judge_sessions(rows, arm, str(answer["cipher"]))
         if not passed:
             raise Unproven(f"server witness, {arm} arm, the load's own sessions: {detail}")
@@ -174,6 +180,8 @@ def client(probe: Probe, arm: Arm) -> tuple[bool, str]:
     """The agent's own connection: encrypted, verified, with what; or in clear."""
     answer = probe.agent.connect(f"prove-{arm}", **single(probe.twins.connect[arm]))
     probe.connected[arm] = answer
+    if said := probe.engine.greet(probe.agent, f"prove-{arm}"):
+        answer["server_version"] = said
     if arm == "plain":
         return not answer["encrypted"], "in clear" if not answer[
             "encrypted"
@@ -225,7 +233,7 @@ def describe(answer: Mapping[str, Any]) -> str:
 
 def server_of_session(probe: Probe, arm: Arm) -> tuple[bool, str]:
     """What the server says of this very session."""
-    rows = probe.agent.query(f"prove-{arm}", probe.engine.tls_witness)
+    rows = probe.engine.sessions(probe.twins.by_arm[arm], probe.agent, f"prove-{arm}")
     return judge_sessions(rows, arm, str(probe.connected[arm].get("cipher", "")))
 
 
@@ -254,9 +262,10 @@ def wire(probe: Probe, arm: Arm) -> tuple[bool, str]:
         rows = probe.agent.query(f"wire-{arm}", probe.engine.echo(probe.twins.canary))
         probe.agent.disconnect(f"wire-{arm}")
         sent, received = bytes(relay.to_server), bytes(relay.to_client)
-    if rows != [[probe.twins.canary]]:
+    words = probe.engine.echoed(rows, probe.twins.canary)
+    if not all(words):
         return False, "the server did not answer with the canary, so its absence would prove nothing"
-    return judge_wire(sent, received, probe.twins.canary, arm, probe.mechanism.sign)
+    return judge_wire(sent, received, words, arm, probe.mechanism.sign)
 
 
 Sign = Callable[[bytes, bytes], tuple[bool, str]]
@@ -264,13 +273,13 @@ Sign = Callable[[bytes, bytes], tuple[bool, str]]
 
 
 def judge_wire(
-    sent: bytes, received: bytes, canary: str, arm: Arm, sign: Sign = tls.MECHANISM.sign
+    sent: bytes, received: bytes, canary: str | tuple[str, str], arm: Arm, sign: Sign = tls.MECHANISM.sign
 ) -> tuple[bool, str]:
-    """Whether the bytes of both directions are what the arm's name says. Pure."""
+    """Whether the bytes of both directions are what the arm's name says. `canary`: one for both, or a word of each. Pure."""
     if not sent or not received:
         return False, NULL_SEEN
-    word = canary.encode()
-    seen = sent.count(word), received.count(word)
+    words_ = (canary, canary) if isinstance(canary, str) else canary
+    seen = sent.count(words_[0].encode()), received.count(words_[1].encode())
     size = f"{len(sent) + len(received)} bytes"
     if arm == "plain":
         if not all(seen):

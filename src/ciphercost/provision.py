@@ -237,6 +237,8 @@ class Bench(msgspec.Struct):
         given = self.cell.factors if self.cell.url else self.factors
         factors = {name: value for name, value in given.items() if name in self.factors}
         fields = server.connection() | self.mechanism.connection(self.engine, arm, factors, self.shared.secrets)
+        if arm == "encrypted":
+            fields |= server.ways.get(self.mechanism.name, {})
         if self.cell.url and (ca := self.cell.ca or getattr(server, "ca", "")) and fields.get("tls", "off") != "off":
             fields["tls_ca"] = str(Path(ca).absolute())
         fields = cache.joined(fields, cache.connection(self.engine, self.cell, self.loaded_bytes))
@@ -377,6 +379,9 @@ class Bench(msgspec.Struct):
                     self._first_start(place, volume, self.mechanism.encrypt)
             else:
                 self.engine.initialise(self.installation, template, self.guard)
+            self.engine.lay_out(
+                template, self.directory / f"documents-{place}", self.program.documents, self.shared.canary
+            )
             self._first_start(place, volume, lambda look: fill(look.agent, look.arm, look.connect))
         self.shared.templates[self.data] = self.directory / "template"
 

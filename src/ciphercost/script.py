@@ -76,7 +76,7 @@ def bare(text: str) -> str:
 
 
 def _reads(sql: str) -> bool:
-    first = re.match(r"(?is)\s*\(?\s*(select|values|table|show|with)\b", sql)
+    first = re.match(r"(?is)\s*\(?\s*(select|values|table|show|with|get|head|clear\s+(get|head)|think)\b", sql)
     # WITH may hold a writing part, and a function that is called may write too; the rows are then compared less strictly.
     return first is not None and not re.search(
         r"(?i)\b(insert|update|delete|merge|into)\b", re.sub(r"'[^']*'", "''", sql)

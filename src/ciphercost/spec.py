@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from ciphercost import conditions, engines, mechanisms, owndata, plan, workloads
+from ciphercost.engines import Engine
 from ciphercost.errors import UsageError, nearest
 from ciphercost.mechanisms._column import BLOCK, Codec, Columns
 from ciphercost.model import CellSpec, Spec
@@ -226,6 +227,7 @@ def _check_cell(cell: CellSpec) -> None:
         raise UsageError(f"--ca {cell.ca}: there is no such file")
     if isinstance(mechanism := mechanisms.get(cell.mechanism), Columns):
         _check_secrets(cell, mechanism)
+    check_language(cell, engine)
     program = program_of(cell, parameters)
     if isinstance(mechanism, Columns):
         codec = mechanism.codec(engine, factors, bytes(mechanism.key_bytes), bytes(BLOCK))
@@ -244,6 +246,18 @@ def _check_cell(cell: CellSpec) -> None:
     conditions.check(cell, engine)
     if engine.embedded and (cell.url or cell.bindir):
         raise UsageError(f"{cell.engine} is embedded in the agent: --url and --bindir do not fit")
+
+
+def check_language(cell: CellSpec, engine: Engine) -> None:
+    """A web server is sent requests, any other statements. Raises UsageError."""
+    if cell.csv and engine.language != "sql":
+        raise UsageError(f"--csv makes a table of the file, and {cell.engine} has none: leave it out")
+    if cell.sql or engine.language in workload_of(cell).languages:
+        return
+    fit = [name for name in workloads.names() if engine.language in workloads.get(name).languages]
+    raise UsageError(
+        f"workload {cell.workload} does not fit {cell.engine}: use --workload with one of {', '.join(fit)}"
+    )
 
 
 def _check_secrets(cell: CellSpec, mechanism: Columns) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ciphercost.errors import UsageError, nearest
+from ciphercost.model import Language, Witness
 
 if TYPE_CHECKING:
     from ciphercost.agent import Agent
@@ -61,6 +62,8 @@ class Server(ABC):
     """Where its data lies; None: on a server of the user's."""
     opening: float = 0.0
     """Seconds from its start to its first answer."""
+    ways: Mapping[str, Mapping[str, object]] = MappingProxyType({})
+    """Where a mechanism's encrypted arm is reached elsewhere than the plain one (a port of its own): fields of `connect`, by its name."""
 
     @abstractmethod
     def connection(self) -> dict[str, object]:
@@ -84,6 +87,12 @@ class Engine(ABC):
     """False: nothing is kept, so there is nothing to load or to check (null)."""
     dialect: str
     """Name under which workloads keep their lines for this server."""
+    language: Language = "sql"
+    """What an operation is written in: statements of SQL, or requests of HTTP."""
+    usual_workload: str = "point-select"
+    """What is run where nobody says."""
+    mute: tuple[Witness, ...] = ()
+    """Witnesses that can't be heard here: a server of somebody else's says nothing of its sessions."""
     schemes: Mapping[str, str] = MappingProxyType({})
     """URL schemes of a running server of this kind, each with the mechanism that `ciphercost prove URL` looks for."""
 
@@ -234,12 +243,30 @@ class Engine(ABC):
 
     has_tls: bool = False
     """Whether it encrypts connections by TLS."""
-    tls_resumption: bool = False
-    """Whether this server resumes TLS sessions."""
+    tls_resumption: tuple[str, ...] = ()
+    """The ways in which this server can be told to resume TLS sessions, beside `off`; none: it never does."""
     tls_round_trips: int = 0
     """Round trips that the protocol needs to agree on TLS before TLS's own handshake begins."""
     tls_witness: str = ""
     """Where the connection can be encrypted, by TLS or otherwise: SQL that answers `encrypted(t/f)<TAB>protocol<TAB>cipher` for the session it runs in."""
+
+    def sessions(
+        self,
+        server: Server,  # noqa: ARG002
+        agent: Agent,
+        arm: str,
+        *,
+        everywhere: bool = False,
+    ) -> list[list[str | None]]:
+        """What the server says of the sessions of an agent's arm: rows of (encrypted: t or f, protocol, cipher), one a connection asked.
+
+        `everywhere`: every connection of the arm, else its first.
+        """
+        return agent.query(arm, self.tls_witness, everywhere=everywhere)
+
+    def greet(self, agent: Agent, arm: str) -> str:  # noqa: ARG002
+        """That this arm of the agent's is served: what the server says of itself, or ''. Raises AgentError where it isn't."""
+        return ""
 
     # ── at rest ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -271,8 +298,15 @@ class Engine(ABC):
         return {}
 
     def echo(self, text: str) -> str:
-        """SQL that answers this text, which has no quotes in it. Pure."""
+        """What makes the server say this text, which has no quotes in it. Pure."""
         return f"SELECT '{text}'"
+
+    def echoed(self, rows: list[list[str | None]], text: str) -> tuple[str, str]:
+        """Words that must be seen on the wire in clear, sent and received, if these are the rows of `echo`; '' where they aren't. Pure."""
+        return (text, text) if rows == [[text]] else ("", "")
+
+    def lay_out(self, directory: Path, place: Path, documents: Mapping[str, int], canary: str) -> None:  # noqa: B027
+        """Documents of so many bytes each, by their paths, for a server in `directory`; they stay in `place`, and copies share them."""
 
 
 def names() -> list[str]:

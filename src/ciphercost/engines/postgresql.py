@@ -252,7 +252,7 @@ class Postgresql(Engine):
     password_from = "PGPASSWORD"  # noqa: S105 - where it is, not what it is
     has_tls = True
     tls_round_trips = 1  # SSLRequest, and the server's one letter
-    tls_resumption = False  # it sends no session ticket and keeps no session cache
+    tls_resumption = ()  # it sends no session ticket and keeps no session cache
     tls_witness = "SELECT ssl, version, cipher FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
     home = "SHOW data_directory"
     variables = "SELECT name, setting FROM pg_settings ORDER BY name"

@@ -54,17 +54,26 @@ class Tls(Mechanism):
         ),
         Factor("group", ("", *GROUPS), "key exchange group; empty: what client and server agree on"),
         Factor("verify", ("full", "ca", "require"), "what the client checks: chain and name, chain alone, nothing"),
-        Factor("resumption", ("off", "on"), "whether new connections may resume an earlier session"),
+        Factor(
+            "resumption",
+            ("off", "on", "tickets", "cache"),
+            "whether new connections may resume an earlier session; on a web server, which keeps it: the client or the server",
+        ),
     )
 
     def serves(self, engine: Engine) -> bool:
         return engine.has_tls
 
     def fits(self, engine: Engine, factors: Mapping[str, str]) -> None:
-        if factors["resumption"] == "on" and not engine.tls_resumption:
+        if factors["resumption"] in ("off", *engine.tls_resumption):
+            return
+        if engine.tls_resumption:
             raise UsageError(
-                f"{engine.name} never resumes a TLS session: every connection is a full handshake. Leave resumption off."
+                f"{engine.name} has no resumption '{factors['resumption']}': write {' or '.join(('off', *engine.tls_resumption))}"
             )
+        raise UsageError(
+            f"{engine.name} never resumes a TLS session: every connection is a full handshake. Leave resumption off."
+        )
 
     def server_settings(self, engine: Engine, factors: Mapping[str, str], secrets: Path) -> dict[str, str]:
         """The first call makes the certificate authority and the server's certificate in `secrets`."""
@@ -86,7 +95,7 @@ class Tls(Mechanism):
         factors = {name: full[name] for name in factors}
         fields: dict[str, object] = {
             "tls": VERIFY[factors.get("verify", "full")],
-            "resumption": factors.get("resumption", "off") == "on",
+            "resumption": factors.get("resumption", "off") != "off",
         }
         if "version" in factors or "cipher" in factors:
             fields["tls_min"] = fields["tls_max"] = full["version"]  # a suite belongs to one version

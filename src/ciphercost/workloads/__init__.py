@@ -1,6 +1,7 @@
 """workloads: data, not code: one TOML file a workload, its SQL in pgbench's script language. Found by file name.
 
 title, measures        one line each, for `list` and the reports
+languages              what its operations are written in: `sql` (unless said otherwise), `http`: which servers it is for
 read_only              its operations change nothing, so both arms can run the same ones and must see the same rows
 per_request            each operation opens a connection of its own
 clients                default number of connections (capacity regime)
@@ -11,6 +12,7 @@ people                 a table that `load` made, to be filled with `rows` made-u
 records                `register`: the tables that `load` made are filled with `rows` records of hospital beds (hospital.py; data_seed), made up or the
                        register's own (`--csv`), and the fields of a record are variables of its transactions
 loaded                 SQL that follows these rows
+[documents]            of a web server: bytes of each path, as an expression over the parameters
 check                  SQL that reads, and must answer the same on both arms
 [[transaction]]        name, weight, script
 [dialect.NAME]         load, check or a transaction's script, where a server needs other words; batch: people in one INSERT
@@ -32,6 +34,7 @@ import msgspec
 from ciphercost import macros, people, script
 from ciphercost.errors import UsageError, nearest
 from ciphercost.mechanisms._column import PLAIN, Codec
+from ciphercost.model import Language
 
 PEOPLE_BATCH = 250
 """People in one INSERT, where the server takes several rows."""
@@ -59,6 +62,8 @@ class Workload(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     people: str = ""
     records: str = ""
     loaded: str = ""
+    languages: tuple[Language, ...] = ("sql",)
+    documents: dict[str, str] = {}
     check: str = ""
     read_only: bool = False
     per_request: bool = False
@@ -140,6 +145,8 @@ class Program(msgspec.Struct, frozen=True):
     parameters: dict[str, int | str]
     sealed: Tables | None = None
     """The encrypted arm's, where its secrets are encrypted in its statements; None: both arms' are the same."""
+    documents: dict[str, int] = {}
+    """Of a web server: bytes of each path."""
     key: str = ""
     """Hexadecimal digits: what the agent seals and opens with. For the agent alone; in no record."""
 
@@ -245,6 +252,10 @@ def prepare(
             parameters[name] = rows
             continue
         parameters[name] = script.evaluate(expression, parameters, f"{where}, derived {name}")
+    documents = {
+        path: script.evaluate(size_, parameters, f"{where}, document {path}")
+        for path, size_ in workload.documents.items()
+    }
     own = workload.dialect.get(dialect, {})
     found = (
         hospital.source(csv, int(parameters["rows"]), int(parameters.get("data_seed", 0)))
@@ -306,6 +317,7 @@ def prepare(
         read_only=workload.read_only or all(each.read_only for _, _, each in transactions),
         per_request=workload.per_request,
         clients=workload.clients,
+        documents=documents,
         parameters=parameters | ({"csv": csv.name} if csv else {}),
     )
 

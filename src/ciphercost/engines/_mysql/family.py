@@ -5,25 +5,23 @@ from __future__ import annotations
 import os
 import re
 import secrets
-import shutil
 import subprocess
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ciphercost import sources
-from ciphercost.engines import Engine, Installation, Server, Spill
+from ciphercost.engines import Installation, Server, Spill
 from ciphercost.engines._mysql import spills
 from ciphercost.engines._mysql.greeting import greeting
 from ciphercost.engines._mysql.running import RunningServer, parse
 from ciphercost.engines._network import PASSWORD_FILE, StartedServer, own_file
-from ciphercost.errors import AgentError, MissingServer, RunError, UsageError, nearest
+from ciphercost.engines._packaged import Packaged
+from ciphercost.errors import AgentError, RunError
 from ciphercost.guard import hand_over
 from ciphercost.launch import launch
 from ciphercost.mechanisms import tls
-from ciphercost.sources import Receipt, Work
 
 if TYPE_CHECKING:
     from ciphercost.agent import Agent
@@ -70,12 +68,12 @@ def plugins(bindir: Path) -> Path | None:
     return None
 
 
-def version_of(program: Path, mariadb: bool) -> str:
+def version_of(program: Path, mariadb: bool, before: Iterable[str] = ()) -> str:
     """`9.7.4`, as `mysqld --version` says; empty where that is no server of this kind, or doesn't run here."""
     if not os.access(program, os.X_OK):
         return ""
     try:
-        command = [str(program), "--no-defaults", "--version"]
+        command = [*before, str(program), "--no-defaults", "--version"]
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20)
     except (OSError, subprocess.SubprocessError):
         return ""
@@ -97,7 +95,7 @@ def answers(port: int) -> bool:
     return bool(said.version)
 
 
-class Family(Engine):
+class Family(Packaged):
     """An engine of this family. A subclass says what its programs, packages and words are."""
 
     driver = "mysql"
@@ -109,16 +107,14 @@ class Family(Engine):
     password_from = "MYSQL_PWD"  # noqa: S105 - where it is, not what it is
     has_tls = True
     direct_by_default = True
-    tls_resumption = True
+    tls_resumption = ("on",)
     home = "SELECT @@datadir"
     unlike = ("port", "report_port", "server_uuid", "server_uid", "gtid_executed", "gtid_purged")
     temporary: tuple[str, ...] = ("tmp/*", "data/ibtmp1")
 
-    programs: tuple[str, ...]
-    """Names of the server's program, best first."""
-    suites: Mapping[str, str]
-    """Debian suites by the version they carry; the last is what is fetched where none is asked for."""
-    packages: tuple[str, ...]
+    places = ("usr/sbin", "usr/libexec", "usr/local/mysql*/bin", "opt/mysql*/bin", "opt/mariadb*/bin")
+    runs_in_place = ("usr/bin/my*", "usr/bin/mariadb*")
+
     own_settings: Mapping[str, str] = MappingProxyType({})
     """Settings beside the common ones."""
     to_disk: tuple[str, str]
@@ -139,94 +135,15 @@ class Family(Engine):
 
     # ── finding ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def available(self) -> Iterable[Installation]:
-        found: dict[str, Installation] = {}
-        for bindir in self._usual_places():
-            if str(bindir) not in found and (version := self._version_in(bindir)):
-                found[str(bindir)] = Installation(self.name, version, "path", str(bindir))
-        return [*found.values(), *sources.installed(self.name)]
-
-    def _usual_places(self) -> Iterator[Path]:
-        for program in self.programs:
-            if found := shutil.which(program):
-                yield Path(found).resolve().parent
-        for pattern in ("usr/sbin", "usr/libexec", "usr/local/mysql*/bin", "opt/mysql*/bin", "opt/mariadb*/bin"):
-            yield from sorted(Path("/").glob(pattern), key=lambda path: sources.version_key(str(path)), reverse=True)
-
-    def _version_in(self, bindir: Path) -> str:
-        versions = (version_of(bindir / program, mariadb=self.name == "mariadb") for program in self.programs)
-        return next(filter(None, versions), "")
-
-    def find(self, version: str = "", *, url: str = "", bindir: str = "") -> Installation:
-        if url:
-            self.check_url(url)
-            return Installation(self.name, version, "running", url)
-        if bindir:
-            return self._in(Path(bindir).absolute(), version)
-        for each in self.available():
-            if sources.matches(each.version, version) and sources.reachable(Path(each.location)):
-                return each
-        return self.install(version)
-
-    def _in(self, bindir: Path, version: str) -> Installation:
-        found = self._version_in(bindir)
-        if not found:
-            names = " or ".join(f"'{program}'" for program in self.programs)
-            raise MissingServer(f"--bindir {bindir}: no {names} there that is {self.title} and runs on this machine")
-        if not sources.matches(found, version):
-            raise MissingServer(f"--bindir {bindir}: that is {self.title} {found}, not {version}")
-        if not sources.reachable(bindir):
-            raise UsageError(
-                f"--bindir {bindir}: servers run as 'nobody' when you are root, and nobody can't reach it. "
-                "Move it, or use another user."
-            )
-        return Installation(self.name, found, "path", str(bindir))
-
-    def install(self, version: str = "", source: str = "") -> Installation:
-        """The packages of a Debian suite, in a private root."""
-        if source not in ("", "debian"):
-            raise UsageError(f"{self.name} can't be fetched from '{source}': {nearest(source, ['debian'])}")
-        title = f"{self.title} {version}".strip()
-        fits = [each for each in self.suites if sources.matches(each, version) or sources.matches(version, each)]
-        wanted = fits[-1] if fits else ""
-        if not wanted:
-            raise MissingServer(
-                f"no {title} was found, and Debian has none (it has {', '.join(self.suites)}). "
-                "Install one, or name its directory with --bindir."
-            )
-        try:
-            installation = sources.keep(
-                self.name, f"{wanted}-debian", lambda work: self._unpack(self.suites[wanted], work)
-            )
-        except MissingServer as error:
-            raise MissingServer(
-                f"no {title} was found, and none could be fetched:\n  debian: {error}\n"
-                "Install one, or name its directory with --bindir."
-            ) from None
-        if not sources.matches(installation.version, version):
-            raise MissingServer(f"Debian {self.suites[wanted]} has {self.title} {installation.version}, not {version}")
-        return installation
-
-    def _unpack(self, suite: str, work: Work) -> Receipt:
-        sources.debian(suite, self.packages, work)
-        program = next((each for each in self.programs if (work.path / "usr/sbin" / each).exists()), "")
-        if not program:
-            raise MissingServer(f"the packages {', '.join(self.packages)} of {suite} hold no {self.programs[0]}")
-        command = [*sources.with_loader(work.path), str(work.path / "usr/sbin" / program), "--no-defaults", "--version"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20)
-        match = re.search(r"Ver (\d+(?:\.\d+)+)", done.stdout)
-        if match is None:
-            raise MissingServer(f"the unpacked server doesn't run on this machine: {done.stderr.strip()}")
-        sources.run_in_place(work, [f"usr/sbin/{program}", "usr/bin/my*", "usr/bin/mariadb*"])
-        return Receipt(self.name, match[1], "debian", "usr/sbin")
+    def said_version(self, program: Path, before: Iterable[str] = ()) -> str:
+        return version_of(program, mariadb=self.name == "mariadb", before=before)
 
     # ── starting ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def base_command(self, installation: Installation, directory: Path) -> list[str | Path]:
         """The server's program and where its own files and its data are; no file of settings of this machine is read."""
         bindir = Path(installation.location)
-        program = next(bindir / each for each in self.programs if (bindir / each).exists())
-        command: list[str | Path] = [program, "--no-defaults", f"--basedir={bindir.parent}"]
+        command: list[str | Path] = [self.program(installation), "--no-defaults", f"--basedir={bindir.parent}"]
         if messages := share(bindir, "english/errmsg.sys"):
             command.append(f"--lc-messages-dir={messages}")
         if characters := share(bindir, "charsets/Index.xml"):

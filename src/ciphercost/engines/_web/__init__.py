@@ -1,0 +1,1 @@
+"""Web servers: what they have in common. No engine."""

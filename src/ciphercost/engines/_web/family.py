@@ -1,0 +1,225 @@
+"""family: what web servers have in common: documents, ways in (clear, TLS, clear without sendfile), a log that is a witness. No engine itself."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import secrets
+import socket
+import subprocess
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+
+from ciphercost.engines import Installation, Server
+from ciphercost.engines._network import StartedServer
+from ciphercost.engines._packaged import Packaged
+from ciphercost.engines._web.log import NOTE, Log
+from ciphercost.errors import AgentError
+from ciphercost.guard import hand_over
+from ciphercost.launch import launch
+from ciphercost.listening import free_port
+from ciphercost.mechanisms import tls
+
+if TYPE_CHECKING:
+    from ciphercost.agent import Agent
+    from ciphercost.guard import Guard
+    from ciphercost.pki import Pki
+
+AUTHORITY = "localhost"
+SIGN = "/ciphercost.txt"
+"""A document that every server of ours has: the canary."""
+DOCUMENTS = "documents"
+CHUNK = 1 << 22
+CONNECTIONS = 4096
+"""That a server takes side by side."""
+
+
+class Ways(msgspec.Struct, frozen=True):
+    """Where a server listens, all on 127.0.0.1: one configuration, three ways in."""
+
+    clear: int
+    tls: int
+    no_sendfile: int
+
+
+class Config(msgspec.Struct, frozen=True):
+    """What a configuration is written from."""
+
+    directory: Path
+    """The server's own: its files beside `documents`, all owned by the user that it runs as."""
+    ways: Ways
+    cores: int
+    tls: Mapping[str, str]
+    """certificate, key, group, resumption; empty: there is no TLS."""
+    root: Path
+    """Where the program belongs: `/usr` of `/usr/sbin/nginx`."""
+
+    @property
+    def documents(self) -> Path:
+        return self.directory / DOCUMENTS
+
+    @property
+    def log(self) -> Path:
+        return self.directory / "access.log"
+
+
+class WebServer(StartedServer):
+    """One that we started."""
+
+    driver = "http"
+
+    def __init__(self, started: object, config: Config) -> None:
+        super().__init__(started, config.directory)  # type: ignore[arg-type]
+        self.log = Log(config.log)
+        self.ways = {"tls": {"port": config.ways.tls}, "no-sendfile": {"port": config.ways.no_sendfile}}
+
+    def connection(self) -> dict[str, object]:
+        return {"driver": self.driver, "host": "127.0.0.1", "port": self.port, "authority": AUTHORITY}
+
+    @property
+    def handshakes(self) -> tuple[int, int]:
+        """(full, resumed): TLS handshakes of this server so far, as its log has them; those of the witnesses are left out."""
+        self.log.read()
+        return self.log.full, self.log.resumed
+
+
+class Web(Packaged):
+    """An engine of this family. A subclass says what its programs, packages and configuration are."""
+
+    driver = "http"
+    dialect = "http"
+    language = "http"
+    usual_workload = "file"
+    has_tls = True
+    tls_resumption = ("tickets", "cache")
+    direct_by_default = False
+    version_option: str
+    version_words: str
+    """A pattern whose group is the version, of what the program says to `version_option`."""
+
+    @abstractmethod
+    def write(self, config: Config, version: str) -> list[str | Path]:
+        """Write the configuration into the server's directory. Returns the words that follow the program's name."""
+
+    def said_version(self, program: Path, before: Iterable[str] = ()) -> str:
+        try:
+            done = subprocess.run(
+                [*before, str(program), self.version_option], capture_output=True, text=True, check=False, timeout=20
+            )
+        except (OSError, subprocess.SubprocessError):
+            return ""
+        match = re.search(self.version_words, done.stdout + done.stderr)
+        return match[1] if match else ""
+
+    # ── starting ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def initialise(
+        self,
+        installation: Installation,  # noqa: ARG002
+        directory: Path,
+        guard: Guard,  # noqa: ARG002
+        settings: Mapping[str, str] | None = None,  # noqa: ARG002
+    ) -> None:
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        (directory / "tmp").mkdir(mode=0o700)
+        hand_over(directory)
+
+    def lay_out(self, directory: Path, place: Path, documents: Mapping[str, int], canary: str) -> None:
+        """Bytes that no compression shortens, the same at each run; a copy of the directory has a link to them."""
+        place.mkdir(mode=0o711)
+        (place / SIGN.lstrip("/")).write_text(canary)
+        for path, size in documents.items():
+            target = place / path.lstrip("/")
+            target.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
+            random = np.random.Generator(np.random.PCG64(size))
+            with target.open("wb") as file:
+                for at in range(0, size, CHUNK):
+                    file.write(random.bytes(min(CHUNK, size - at)))
+        for each in place.rglob("*"):
+            each.chmod(0o755 if each.is_dir() else 0o644)
+        (directory / DOCUMENTS).symlink_to(place)
+
+    def start(
+        self,
+        installation: Installation,
+        directory: Path,
+        guard: Guard,
+        *,
+        cpus: Iterable[int] | None = None,
+        settings: Mapping[str, str] | None = None,
+        logs: Path | None = None,
+    ) -> Server:
+        given = dict(settings or {})
+        env = {name.removeprefix("env:"): given.pop(name) for name in list(given) if name.startswith("env:")}
+        chosen = sorted(cpus) if cpus is not None else None
+        program = self.program(installation)
+        made: list[Config] = []
+
+        def command(port: int) -> list[str | Path]:
+            ways = Ways(port, free_port(), free_port())
+            cores = len(chosen) if chosen else 1
+            made.append(Config(directory, ways, cores, given, program.parent.parent))
+            return [program, *self.write(made[-1], installation.version)]
+
+        started = launch(
+            guard,
+            f"{self.title} {installation.version}",
+            command,
+            answers,
+            directory=directory,
+            logs=logs,
+            env=env,
+            cpus=chosen,
+        )
+        return WebServer(started, made[-1])
+
+    def tls_settings(self, pki: Pki, factors: Mapping[str, str]) -> dict[str, str]:
+        return {
+            "certificate": str(pki.certificate),
+            "key": str(pki.key),
+            "group": tls.GROUPS.get(factors["group"], ""),
+            "resumption": factors["resumption"],
+        }
+
+    # ── asking ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def greet(self, agent: Agent, arm: str) -> str:
+        return asked(agent, arm, f"GET {SIGN}")[1]
+
+    def sessions(self, server: Server, agent: Agent, arm: str, *, everywhere: bool = False) -> list[list[str | None]]:
+        """Each connection sends a request with a note, which is looked for in the server's log."""
+        assert isinstance(server, WebServer)
+        note = secrets.token_hex(8)
+        asked = agent.query(arm, f"GET {SIGN}?{NOTE}={note}", everywhere=everywhere)
+        found = server.log.noted(note, len(asked))
+        if len(found) != len(asked):
+            raise AgentError(f"the server's log has {len(found)} of {len(asked)} requests of this witness", "log")
+        return [["t" if each.protocol else "f", each.protocol, each.cipher] for each in found]
+
+    def echo(self, text: str) -> str:
+        return f"GET {SIGN}?word={text}"
+
+    def echoed(self, rows: list[list[str | None]], text: str) -> tuple[str, str]:
+        return (text, text) if rows and rows[0][-1] == text else ("", "")
+
+
+def asked(agent: Agent, arm: str, request: str) -> tuple[str, str, str]:
+    """(status, server, body) of a request that must be answered with 2xx. Raises AgentError, whose code is `status-404` or such."""
+    status, location, server, body = (str(each or "") for each in agent.query(arm, request)[0])
+    if status.startswith("2"):
+        return status, server, body
+    to = f" (to {location}; redirects are not followed: name the address that answers by itself)" if location else ""
+    raise AgentError(f"{request}: the server answers {status}{to}", f"status-{status}")
+
+
+def answers(port: int) -> bool:
+    """Whether a server on loopback speaks HTTP."""
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
+        connection.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        return connection.recv(5) == b"HTTP/"
+    return False

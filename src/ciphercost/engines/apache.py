@@ -1,0 +1,138 @@
+"""apache: the Apache HTTP server with mpm_event: how it is fetched, and its configuration; the rest it has in common with other web servers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import MappingProxyType
+
+from ciphercost.engines._web.family import Config, Web
+from ciphercost.engines._web.log import NOTE
+from ciphercost.errors import MissingServer
+from ciphercost.mechanisms import tls
+
+MODULES = ("mpm_event", "authz_core", "dir", "mime", "log_config", "setenvif", "http2", "ssl", "socache_shmcb")
+PLACES = ("lib/apache2/modules", "lib/httpd/modules", "lib64/httpd/modules", "libexec/apache2", "modules")
+THREADS = 64
+"""Of each process, of which there are four a core: all from the start, so that none comes or goes under load."""
+CONFIG = """\
+ServerRoot {directory}
+ServerName localhost
+PidFile {directory}/apache.pid
+DefaultRuntimeDir {directory}/tmp
+Mutex posixsem
+ErrorLog {directory}/error.log
+LogLevel crit
+TypesConfig {directory}/mime.types
+{modules}
+{listen}
+ListenBacklog 4096
+StartServers {processes}
+ServerLimit {processes}
+ThreadLimit {threads}
+ThreadsPerChild {threads}
+MinSpareThreads 1
+MaxSpareThreads {workers}
+MaxRequestWorkers {workers}
+AsyncRequestWorkerFactor 16
+MaxConnectionsPerChild 0
+KeepAlive On
+KeepAliveTimeout 3600
+MaxKeepAliveRequests 0
+Timeout 3600
+Protocols h2 h2c http/1.1
+H2Direct on
+H2Upgrade off
+DocumentRoot {documents}
+DirectoryIndex index.html
+<Directory {documents}>
+    Options FollowSymLinks
+    Require all granted
+</Directory>
+SetEnvIf Connection close noted
+SetEnvIfExpr "%{{QUERY_STRING}} =~ /(?:^|&){note}=([0-9a-f]+)/" noted {note}=$1
+LogFormat "%{{{note}}}e\\t%{{SSL_PROTOCOL}}x\\t%{{SSL_CIPHER}}x\\t%{{SSL_SESSION_RESUMED}}x" {note}
+CustomLog {log} {note} env=noted
+EnableSendfile On
+{hosts}"""
+NO_SENDFILE = """\
+<VirtualHost 127.0.0.1:{port}>
+    EnableSendfile Off
+</VirtualHost>
+"""
+TLS = """\
+SSLSessionCache {cache}
+SSLUseStapling off
+<VirtualHost 127.0.0.1:{port}>
+    SSLEngine on
+    SSLCertificateFile {certificate}
+    SSLCertificateKeyFile {key}
+    SSLProtocol -all +TLSv1.2 +TLSv1.3
+    SSLCipherSuite {suites12}
+    SSLCipherSuite TLSv1.3 {suites13}
+    SSLSessionTickets {tickets}
+    SSLSessionCacheTimeout 86400{group}
+</VirtualHost>
+"""
+
+
+class Apache(Web):
+    name = "apache"
+    title = "Apache"
+    programs = ("apache2", "httpd")
+    suites = MappingProxyType({"2.4": "trixie"})
+    packages = ("apache2-bin",)
+    version_option = "-v"
+    version_words = r"Apache/(\d[\d.]+)"
+
+    def write(self, config: Config, version: str) -> list[str | Path]:  # noqa: ARG002
+        ways = config.ways
+        hosts = NO_SENDFILE.format(port=ways.no_sendfile)
+        ports = [ways.clear, ways.no_sendfile]
+        if given := config.tls:
+            ports.append(ways.tls)
+            cached = given["resumption"] == "cache"
+            hosts = (
+                TLS.format(
+                    port=ways.tls,
+                    certificate=given["certificate"],
+                    key=given["key"],
+                    suites12=":".join(tls.offered("1.2")),
+                    suites13=":".join(tls.offered("1.3")),
+                    cache=f"shmcb:{config.directory}/tmp/sessions(33554432)" if cached else "none",
+                    tickets="on" if given["resumption"] == "tickets" else "off",
+                    group=f"\n    SSLOpenSSLConfCmd Groups {given['group']}" if given["group"] else "",
+                )
+                + hosts
+            )
+        processes = 4 * config.cores
+        text = CONFIG.format(
+            directory=config.directory,
+            documents=config.documents,
+            modules=modules(config.root),
+            listen="\n".join(f"Listen 127.0.0.1:{port}" for port in ports),
+            processes=processes,
+            threads=THREADS,
+            workers=processes * THREADS,
+            note=NOTE,
+            log=config.log,
+            hosts=hosts,
+        )
+        (config.directory / "mime.types").write_text(
+            "text/html html\ntext/plain txt\nimage/jpeg jpg\napplication/json json\n"
+        )
+        path = config.directory / "apache.conf"
+        path.write_text(text)
+        return ["-DFOREGROUND", "-f", path]
+
+
+def modules(root: Path) -> str:
+    """The lines that load what is needed, from where this build has its modules. Raises MissingServer."""
+    place = next((root / each for each in PLACES if (root / each / "mod_mpm_event.so").exists()), None)
+    if place is None:
+        raise MissingServer(f"Apache in {root} has no modules beside it (looked for mod_mpm_event.so in {', '.join(PLACES)})")
+    # What isn't there is built in.
+    files = {name: place / f"mod_{name}.so" for name in MODULES}
+    return "\n".join(f"LoadModule {name}_module {file}" for name, file in files.items() if file.exists())
+
+
+ENGINE = Apache()

@@ -1,0 +1,104 @@
+"""nginx: how it is fetched, and its configuration; the rest it has in common with other web servers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import MappingProxyType
+
+from ciphercost import sources
+from ciphercost.engines._web.family import CONNECTIONS, Config, Web
+from ciphercost.engines._web.log import NOTE
+from ciphercost.mechanisms import tls
+
+HTTP2_SINCE = (1, 25, 1)
+"""Since then `http2 on` lets a port speak both versions, in clear too."""
+CONFIG = """\
+daemon off;
+pid {directory}/nginx.pid;
+error_log stderr error;
+worker_processes {cores};
+worker_rlimit_nofile {files};
+events {{ worker_connections {connections}; }}
+http {{
+    types {{ text/html html; text/plain txt; image/jpeg jpg; application/json json; }}
+    default_type application/octet-stream;
+    client_body_temp_path {directory}/tmp/body;
+    proxy_temp_path {directory}/tmp/proxy;
+    fastcgi_temp_path {directory}/tmp/fastcgi;
+    uwsgi_temp_path {directory}/tmp/uwsgi;
+    scgi_temp_path {directory}/tmp/scgi;
+    client_max_body_size 0;
+    keepalive_timeout 3600s;
+    keepalive_requests 1000000000;
+    tcp_nopush on;
+    root {documents};
+    index index.html;
+    {http2}
+    map "$connection_requests $arg_{note}" $noted {{ "~^1 " 1; "~ ." 1; default 0; }}
+    log_format ciphercost "$arg_{note}\\t$ssl_protocol\\t$ssl_cipher\\t$ssl_session_reused";
+    access_log {log} ciphercost if=$noted;
+{servers}}}
+"""
+SERVER = """\
+    server {{
+        listen 127.0.0.1:{port}{ssl} backlog=4096;
+        sendfile {sendfile};
+        location / {{ error_page 405 =200 $uri; }}{tls}
+    }}
+"""
+"""A POST to a document is answered with it."""
+TLS = """
+        ssl_certificate {certificate};
+        ssl_certificate_key {key};
+        ssl_protocols TLSv1.2 TLSv1.3;
+        ssl_ciphers {suites};
+        ssl_ecdh_curve {group};
+        ssl_session_timeout 1d;
+        ssl_session_cache {cache};
+        ssl_session_tickets {tickets};
+        ssl_stapling off;"""
+
+
+class Nginx(Web):
+    name = "nginx"
+    title = "nginx"
+    programs = ("nginx",)
+    suites = MappingProxyType({"1.22": "bookworm", "1.26": "trixie"})
+    packages = ("nginx",)
+    version_option = "-v"
+    version_words = r"nginx/(\d[\d.]+)"
+
+    def write(self, config: Config, version: str) -> list[str | Path]:
+        ways = config.ways
+        servers = [
+            SERVER.format(port=ways.clear, ssl="", sendfile="on", tls=""),
+            SERVER.format(port=ways.no_sendfile, ssl="", sendfile="off", tls=""),
+        ]
+        if given := config.tls:
+            cached = given["resumption"] == "cache"
+            encrypted = TLS.format(
+                certificate=given["certificate"],
+                key=given["key"],
+                suites=":".join(tls.offered("1.2")),
+                group=given["group"] or "auto",
+                cache="shared:ciphercost:64m" if cached else "off",
+                tickets="on" if given["resumption"] == "tickets" else "off",
+            )
+            servers.append(SERVER.format(port=ways.tls, ssl=" ssl", sendfile="on", tls=encrypted))
+        text = CONFIG.format(
+            directory=config.directory,
+            documents=config.documents,
+            log=config.log,
+            cores=config.cores,
+            connections=CONNECTIONS,
+            files=2 * CONNECTIONS,
+            http2="http2 on;" if sources.version_key(version) >= HTTP2_SINCE else "",
+            note=NOTE,
+            servers="".join(servers),
+        )
+        path = config.directory / "nginx.conf"
+        path.write_text(text)
+        return ["-c", path, "-p", config.directory, "-e", "stderr"]
+
+
+ENGINE = Nginx()
