@@ -11,6 +11,7 @@ import pytest
 from ciphercost import engines, mechanisms, prove
 from ciphercost.agent import Agent
 from ciphercost.engines import Server
+from ciphercost.engines.null import Nowhere
 from ciphercost.engines.sqlite import SqliteDirectory
 from ciphercost.errors import Unproven
 from ciphercost.guard import Guard
@@ -121,7 +122,7 @@ ANSWER: dict[str, Any] = {"encrypted": True, "protocol": "TLSv1.3", "cipher": "A
 def test_the_loads_own_connections_must_be_what_was_proven(arm: Arm, change: dict[str, Any], passes: bool) -> None:
     def check(agent: Agent) -> None:
         prove.load_connections(
-            engines.get("postgresql"), mechanisms.get("tls"), agent, arm, {**ANSWER, **change}, ANSWER
+            engines.get("postgresql"), mechanisms.get("tls"), Nowhere(), agent, arm, {**ANSWER, **change}, ANSWER
         )
 
     with Agent() as agent:

@@ -147,7 +147,7 @@ def test_once_proven_both_arms_log_in_alike_whichever_is_first(home: House, sess
         for arm in twins.connect:
             answer = agent.connect(arm, **twins.connect[arm], per_request=True) | {"per_request": True}
             assert answer["auth"] in ("caching_sha2_password fast", "mysql_native_password")
-            prove.load_connections(home.engine, TLS, agent, arm, answer, connected)
+            prove.load_connections(home.engine, TLS, server, agent, arm, answer, connected)
 
 
 def test_a_cache_that_was_flushed_in_between_is_noticed(home: House) -> None:
@@ -160,7 +160,7 @@ def test_a_cache_that_was_flushed_in_between_is_noticed(home: House) -> None:
         arm: Arm = "plain"
         answer = agent.connect(arm, **twins.connect[arm], per_request=True) | {"per_request": True}
         with pytest.raises(Unproven, match=r"plain arm: the load logs in by .*full \(RSA\), proven was .*fast"):
-            prove.load_connections(home.engine, TLS, agent, arm, answer, connected)
+            prove.load_connections(home.engine, TLS, server, agent, arm, answer, connected)
 
 
 # ── not what was asked for ────────────────────────────────────────────────────────────────────────────────────────────

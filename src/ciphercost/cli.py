@@ -132,8 +132,10 @@ MEASURE = (
     click.option("--no-latency", is_flag=True, help="Spend all time on capacity."),
     click.option(
         "--url",
-        help="A server of yours: mysql://user@host:port/db. The password is never in it: PGPASSWORD, MYSQL_PWD, ISC_PASSWORD, "
-        "~/.pgpass, ~/.my.cnf, or it is asked for.",
+        "urls",
+        multiple=True,
+        help="A server of yours: mysql://user@host:port/db; of the web a pair: http://… and https://…. The password is never "
+        "in it: PGPASSWORD, MYSQL_PWD, ISC_PASSWORD, ~/.pgpass, ~/.my.cnf, or it is asked for.",
     ),
     click.option("--ca", metavar="FILE", help="Certificate authority of that server, PEM."),
     click.option("--bindir", metavar="DIR", help="Binaries of the server to start."),
@@ -190,7 +192,7 @@ def _cell(target: str, given: dict[str, Any]) -> Any:
         regime=given["regime"] or "capacity",
         per_request=given["pooled"] is False,
         rate=given["rate"] or 0.0,
-        url=given["url"] or "",
+        url=" ".join(given["urls"]),
         ca=given["ca"] or "",
         bindir=given["bindir"] or "",
         sql=given["sql"] or "",
@@ -381,7 +383,7 @@ def run(targets: tuple[str, ...], print_spec: bool, **given: Any) -> None:
             spec.split(cell, number) if given["split_"] else spec.matrix(cell, given["matrix"], number)
             for number, cell in enumerate(cells)
         ]
-        made = _spec([each for cells in grouped for each in cells], given)
+        made = _spec(spec.with_controls([each for cells in grouped for each in cells]), given)
     if print_spec:
         click.echo(spec.dump(made), nl=False)
         return
@@ -486,9 +488,10 @@ def prove(target: str, factors: tuple[str, ...], iv: str | None, ca: str | None,
             "cache",
         )
     )
+    blank["urls"] = (target,) if "://" in target else ()
     url = target if "://" in target else None
     name = examine.target_of_url(target) if url else target
-    cell = _cell(name, {**blank, "factors": factors, "iv": iv, "url": url, "ca": ca, "bindir": bindir})
+    cell = _cell(name, {**blank, "factors": factors, "iv": iv, "ca": ca, "bindir": bindir})
     proven, text = examine.examine(cell)
     click.echo(text)
     raise click.exceptions.Exit(0 if proven else COST_OF_FAILURE)

@@ -12,7 +12,20 @@ import msgspec
 import numpy as np
 
 import ciphercost
-from ciphercost import cache, columns, conditions, engines, estimate, fio, mechanisms, parts, plan, prove, statistics
+from ciphercost import (
+    cache,
+    columns,
+    conditions,
+    engines,
+    estimate,
+    fio,
+    mechanisms,
+    parts,
+    plan,
+    prove,
+    spec,
+    statistics,
+)
 from ciphercost.conditions import predict
 from ciphercost.errors import UsageError
 from ciphercost.mechanisms._rest import AtRest, Look
@@ -68,7 +81,7 @@ def conclude(directory: Path) -> Result:
         )
         for number, found in enumerate(estimates)
     ]
-    cells = compared(facts, cells, estimators)
+    cells = beside(facts, compared(facts, cells, estimators), estimators)
     return Result(
         format=FORMAT,
         id=facts.id,
@@ -100,6 +113,8 @@ def compared(facts: RunFacts, cells: list[Cell], estimators: list[estimate.CellE
     against: dict[int, Estimate] = {}
     for first, *others in plan.groups(facts.spec):
         for number in others:
+            if cells[number].layer == "control":
+                continue
             if cells[first].overhead and cells[number].overhead:
                 found = estimators[number].against(estimators[first], facts.spec.mode)
                 if found is not None:
@@ -109,6 +124,19 @@ def compared(facts: RunFacts, cells: list[Cell], estimators: list[estimate.CellE
         corrected = msgspec.structs.replace(found, p_value=next(adjusted))
         cells[number] = msgspec.structs.replace(cells[number], against_reference=corrected)
     return cells
+
+
+def beside(facts: RunFacts, cells: list[Cell], estimators: list[estimate.CellEstimator]) -> list[Cell]:
+    """The cells, those that were measured with a control with what is left of their cost beside it. Pure."""
+    made = list(cells)
+    specs = [each.spec for each in facts.cells]
+    for number, cell in enumerate(cells):
+        control = spec.control_of(specs, number)
+        if control is None or not cell.overhead or not cells[control].overhead:
+            continue
+        if left := estimators[number].against(estimators[control], facts.spec.mode):
+            made[number] = msgspec.structs.replace(cell, beside={cells[control].mechanism: left})
+    return made
 
 
 def study(directory: Path, cells: list[Cell]) -> StudyResult | None:
@@ -123,10 +151,10 @@ def study(directory: Path, cells: list[Cell]) -> StudyResult | None:
 def refuse_unproven(facts: RunFacts, counted: set[tuple[int, int]], proofs: list[tuple[int, Proof]]) -> None:
     """A cell has a number only if every session that was counted has its proofs in the record. Changes the facts' status."""
     for number, known in enumerate(facts.cells):
-        mechanism = mechanisms.get(known.spec.mechanism)
+        mechanism, mute = mechanisms.get(known.spec.mechanism), engines.get(known.spec.engine).mute
         for session in sorted(session for cell, session in counted if cell == number):
             heard = [proof for cell, proof in proofs if cell == number and proof.session == session]
-            if known.status in ("ok", None) and (reason := prove.unproven(heard, mechanism)):
+            if known.status in ("ok", None) and (reason := prove.unproven(heard, mechanism, mute=mute)):
                 known.status, known.reason = "unproven", f"session {session}: {reason}"
 
 
@@ -171,6 +199,7 @@ def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[
         findings=known.findings,
         key_life=known.key_life,
         stored=known.stored,
+        handshakes=known.handshakes,
         warnings=[*known.warnings, *(found.warnings if found else []), *not_resumed(known, found)],
         smallest_effect=found.smallest_effect if found else None,
         sessions_needed=found.sessions_needed if found else None,
@@ -195,7 +224,7 @@ def predicted(known: CellFacts, found: CellEstimate) -> dict[str, float]:
 def not_resumed(known: CellFacts, found: CellEstimate | None) -> list[Warning_]:
     """Where connections may resume a session and none did. Pure."""
     arm = found.arms.get("encrypted", {}) if found else {}
-    if known.factors.get("resumption") != "on" or not arm.get("connects") or arm.get("resumed"):
+    if known.factors.get("resumption", "off") == "off" or not arm.get("connects") or arm.get("resumed"):
         return []
     text = "resumption is on, and yet no connection resumed a session: the server keeps or issues none"
     return [Warning_("not-resumed", text)]

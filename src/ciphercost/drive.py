@@ -160,6 +160,7 @@ class Drive:
             self.record.save_facts()
             yield
         self._warm_up(session)
+        self._twins.by_arm["encrypted"].handshakes()  # they are nobody's: what can be resumed is only being gathered
         yield
 
     def _pilot(self, session: int) -> float:
@@ -232,6 +233,18 @@ class Drive:
         )
         self._has_sealed()
 
+    def _hear_log(self) -> None:
+        """What the server's log has of this block's handshakes. Raises Unproven where it resumed one and was not to."""
+        full, resumed = self._twins.by_arm["encrypted"].handshakes()
+        if full or resumed:
+            known = self.facts.handshakes
+            self.facts.handshakes = {"full": known.get("full", 0) + full, "resumed": known.get("resumed", 0) + resumed}
+        if resumed and self.facts.factors.get("resumption") == "off":
+            raise Unproven(
+                f"server witness, under load: by the server's log {resumed} of {full + resumed} handshakes were resumed, "
+                "though resumption is off"
+            )
+
     def _has_sealed(self) -> None:
         """Where the agent itself encrypts: that it did, under this very load, in one arm alone. Raises Unproven."""
         if self._twins.sealing is None or not self._twins.sealing.codec.client_side:
@@ -259,6 +272,7 @@ class Drive:
                 self._slice(session, phase, block.number, block.order, position, arm, asked, rate=rate)
                 spent += _cost(asked, began)
             done += 1
+            self._hear_log()
             if phase == "capacity":
                 self.watcher.interval(self.number, self.estimator.throughput_interval(self.spec.mode))
                 if self.spec.mode == "quick" and self.precise_enough():

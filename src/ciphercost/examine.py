@@ -13,7 +13,7 @@ from ciphercost.agent import Agent
 from ciphercost.errors import UsageError, nearest
 from ciphercost.mechanisms._column import Columns
 from ciphercost.mechanisms._rest import AtRest
-from ciphercost.model import CellSpec, Finding, Proof, Spec
+from ciphercost.model import ARMS, CellSpec, Finding, Proof, Spec
 from ciphercost.record import new_id
 from ciphercost.reports.terminal import findings_lines, wrap
 
@@ -37,7 +37,7 @@ def examine(cell: CellSpec) -> tuple[bool, str]:
     """(proven, text for people). Raises CiphercostError where the target can't be reached or started."""
     if isinstance(mechanism := mechanisms.get(cell.mechanism), Columns):
         cell = msgspec.structs.replace(cell, workload=mechanism.workload)  # nothing of it is run
-    spec.check(Spec(cells=[cell], mode="quick", sessions=1))
+    spec.check(Spec(cells=[cell], mode="quick", sessions=1), load=False)
     run_id = new_id()
     with tempfile.TemporaryDirectory(prefix="ciphercost-prove-") as logs, guard.Guard(run_id) as run_guard:
         scratch = guard.scratch(run_id, run_guard)
@@ -83,13 +83,15 @@ def judge(proofs: list[Proof], bench: provision.Bench) -> tuple[bool, str]:
         lines += wrap(
             "The server refuses connections in clear: encryption is enforced, so there is no control in clear.", "  "
         )
-    if not bench.mechanism.witnesses:
+    mechanism, mute = bench.mechanism, bench.engine.mute
+    if not mechanism.witnesses:
         return False, "\n".join([*lines, f"  nothing to prove: {bench.mechanism.title}"])
     proven = not (
-        prove.unproven(encrypted, bench.mechanism, ("encrypted",))
-        if refused
-        else prove.unproven(proofs, bench.mechanism)
+        prove.unproven(encrypted if refused else proofs, mechanism, ("encrypted",) if refused else ARMS, mute)
     )
-    by = "by server and client; the wire witness had no control" if refused else "by every witness"
+    others = " and ".join(each for each in ("server", "client") if each not in mute)
+    by = f"by {others}; the wire witness had no control" if refused else "by every witness"
+    if mute:
+        by += f" that can be heard: the {' and the '.join(mute)} says nothing of it"
     lines.append(f"  ENCRYPTED, proven {by}" if proven else "  NOT PROVEN")
     return proven, "\n".join(lines)

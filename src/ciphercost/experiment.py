@@ -225,7 +225,7 @@ def open_unit(
     if bench.mask:
         proofs += masked.prove(bench, twins, agent, session)
     record.prove(drive.number, proofs)
-    prove.require(proofs, bench.mechanism)
+    prove.require(proofs, bench.mechanism, bench.engine.mute)
     bench.ready(twins)
     conclude.describe_session(facts, twins, connected)
     conclude.describe_agent(facts, agent.hello)

@@ -490,6 +490,11 @@ class Cell(msgspec.Struct, frozen=True):
     """rotation_s: how long the server took to give its data a new key. What opening costs is `overhead.start_time`."""
     storage: dict[str, Estimate] = {}
     """What fio says of both arms' directories, without any server: sequential_read, …, fsync_latency."""
+    beside: dict[str, Estimate] = {}
+    """By the control's name: throughput, encrypted ÷ the control's second arm, which shared its sessions: what is left of the cost
+    once the control's part is taken out."""
+    handshakes: dict[str, int] = {}
+    """full, resumed: TLS handshakes under load, as the server's own log has them. Empty where it keeps none."""
     against_reference: Estimate | None = None
     """Of a cell that shares its sessions with others: its throughput ratio ÷ that of the first of them."""
 
@@ -554,6 +559,7 @@ class CellFacts(msgspec.Struct, omit_defaults=True):
     openings: list[Opening] = []
     key_life: dict[str, float] = {}
     stored: dict[str, dict[str, int]] = {}
+    handshakes: dict[str, int] = {}
     capacity: dict[str, float] = {}
 
 

@@ -241,6 +241,7 @@ class Bench(msgspec.Struct):
             fields |= server.ways.get(self.mechanism.name, {})
         if self.cell.url and (ca := self.cell.ca or getattr(server, "ca", "")) and fields.get("tls", "off") != "off":
             fields["tls_ca"] = str(Path(ca).absolute())
+        fields |= self.engine.way(self.installation.version, self.program.parameters)
         fields = cache.joined(fields, cache.connection(self.engine, self.cell, self.loaded_bytes))
         if self.cell.per_request or self.program.per_request:
             fields["per_request"] = True
@@ -260,18 +261,16 @@ class Bench(msgspec.Struct):
                 fields = self.connection(arm, servers) | {"connections": 1, "per_request": False}
                 try:
                     agent.connect("enter", **fields)
+                    self.engine.greet(agent, "enter")
                     return
                 except AgentError as error:
                     refusals.append(error)
         plain, encrypted = refusals
         if plain.code != encrypted.code or plain.code == "tls":
             return  # for the witnesses to tell
-        mend = (
-            "Does it run, and does --url name its host and port?"
-            if plain.code == "connect"
-            else f"Does --url name the user and database, and {self.engine.password_from} (or its file) the password?"
+        raise RunError(
+            f"can't get in at your {self.engine.title}: {plain} [{plain.code}]. {self.engine.mend(plain.code)}"
         )
-        raise RunError(f"can't log in at your {self.engine.title}: {plain} [{plain.code}]. {mend}")
 
     @contextmanager
     def _server(self, place: str, directory: Path, cpus: set[int] | None) -> Iterator[Server]:

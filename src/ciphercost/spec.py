@@ -49,7 +49,7 @@ def target(text: str) -> tuple[str, str, str]:
     return engine, version, mechanism
 
 
-def check(spec: Spec) -> Spec:
+def check(spec: Spec, *, load: bool = True) -> Spec:
     """The spec, if it can be run: every name known, every number possible. Raises UsageError saying what, where and what to write."""
     if not spec.cells:
         raise UsageError(
@@ -73,6 +73,8 @@ def check(spec: Spec) -> Spec:
         raise UsageError(f"slice_seconds {spec.slice_seconds}: must lie between 0.05 and 60")
     for cell in spec.cells:
         _check_cell(cell)
+        if load and cell.url:
+            engines.get(cell.engine).check_pair(cell.url)
     for group in {cell.group for cell in spec.cells} - {""}:
         if len({cell.regime for cell in spec.cells if cell.group == group}) > 1:
             raise UsageError(f"group '{group}': its cells share their sessions, so they must share their regime")
@@ -177,6 +179,39 @@ def split(cell: CellSpec, number: int = 0) -> list[CellSpec]:
     ]
 
 
+def with_controls(cells: list[CellSpec]) -> list[CellSpec]:
+    """Behind the cells of each experiment the controls that belong beside them (`Workload.beside`), which share its sessions. Pure.
+
+    One control for all cells that differ in the mechanism's factors alone.
+    """
+    made: list[CellSpec] = []
+    for numbers in plan.groups(Spec(cells=cells)):
+        own = [cells[number] for number in numbers]
+        controls = list(dict.fromkeys(control for each in own if (control := _control(each))))
+        if controls and not own[0].group:
+            own = [msgspec.structs.replace(each, group=_target(each, numbers[0])) for each in own]
+            controls = [msgspec.structs.replace(each, group=own[0].group) for each in controls]
+        made += [*own, *controls]
+    return made
+
+
+def _control(cell: CellSpec) -> CellSpec | None:
+    """The control of one cell; None where it has none."""
+    name = workload_of(cell).beside
+    if not name or cell.mechanism != "tls" or cell.engine not in mechanisms.get(name).engines:
+        return None
+    known = {factor.name for factor in mechanisms.get(cell.mechanism).factors}
+    factors = {key: value for key, value in cell.factors.items() if key not in known}
+    words = [word for word in cell.variant.split() if word.partition("=")[0] not in known]
+    return msgspec.structs.replace(cell, mechanism=name, factors=factors, variant=" ".join([*words, name]))
+
+
+def control_of(cells: Sequence[CellSpec], number: int) -> int | None:
+    """Which of these cells is the control of this one, if one is. Pure."""
+    wanted = _control(cells[number])
+    return cells.index(wanted) if wanted in cells else None
+
+
 def workload_of(cell: CellSpec) -> workloads.Workload:
     """The workload of a cell: a named one, or the user's own statements. Raises UsageError."""
     if cell.sql:
@@ -229,6 +264,7 @@ def _check_cell(cell: CellSpec) -> None:
         _check_secrets(cell, mechanism)
     check_language(cell, engine)
     program = program_of(cell, parameters)
+    engine.way(cell.version, program.parameters)
     if isinstance(mechanism, Columns):
         codec = mechanism.codec(engine, factors, bytes(mechanism.key_bytes), bytes(BLOCK))
         if codec.client_side:
@@ -241,7 +277,9 @@ def _check_cell(cell: CellSpec) -> None:
         raise UsageError(f"--ca {cell.ca}: {cell.engine} has no TLS, so there is no certificate to check")
     if cell.url and "certificate" in cell.factors:
         raise UsageError("certificate: a server of yours shows the one that it has; leave it out")
-    if cell.url and not engine.embedded:
+    if (cell.url or engine.foreign) and not engine.embedded:
+        if len(cell.url.split()) > engine.urls:
+            raise UsageError(f"--url is given {len(cell.url.split())} times, and {cell.engine} is one server: give one")
         engine.check_url(cell.url)
     conditions.check(cell, engine)
     if engine.embedded and (cell.url or cell.bindir):

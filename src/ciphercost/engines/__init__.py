@@ -69,6 +69,10 @@ class Server(ABC):
     def connection(self) -> dict[str, object]:
         """Fields of the agent's `connect` that reach this server in clear (driver, host, port, user, …)."""
 
+    def handshakes(self) -> tuple[int, int]:
+        """(full, resumed): TLS handshakes since the last call, as the server's own log has them; (0, 0) where it keeps none."""
+        return 0, 0
+
     @abstractmethod
     def stop(self) -> None:
         """End the server in order and wait until it is gone. Raises RunError when it does not end."""
@@ -91,6 +95,10 @@ class Engine(ABC):
     """What an operation is written in: statements of SQL, or requests of HTTP."""
     usual_workload: str = "point-select"
     """What is run where nobody says."""
+    foreign: bool = False
+    """True: always a server of the user's, named by a URL; never ours."""
+    urls: int = 1
+    """How many URLs may name a server of the user's."""
     mute: tuple[Witness, ...] = ()
     """Witnesses that can't be heard here: a server of somebody else's says nothing of its sessions."""
     schemes: Mapping[str, str] = MappingProxyType({})
@@ -121,6 +129,19 @@ class Engine(ABC):
     def check_url(self, url: str) -> None:  # noqa: ARG002
         """Refuse a URL that can't be used, before anything is written down. Raises UsageError, never repeating a password."""
         raise UsageError(f"{self.name} is not reached by a URL")
+
+    def check_pair(self, url: str) -> None:  # noqa: B027
+        """Refuse a URL that does not lead to both arms. Raises UsageError."""
+
+    def mend(self, code: str) -> str:
+        """What to do where neither arm is let in at a server of the user's. `code`: of the agent's error."""
+        if code == "connect":
+            return "Does it run, and does --url name its host and port?"
+        return f"Does --url name the user and database, and {self.password_from} (or its file) the password?"
+
+    def way(self, version: str, parameters: Mapping[str, int | str]) -> dict[str, object]:  # noqa: ARG002
+        """Fields of the agent's `connect` that a workload's own parameters ask for, in both arms. Raises UsageError."""
+        return {}
 
     def settings_for(self, clients: int) -> dict[str, str]:  # noqa: ARG002
         """Settings that this many clients an arm need."""

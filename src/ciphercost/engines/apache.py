@@ -98,7 +98,7 @@ class Apache(Web):
                     key=given["key"],
                     suites12=":".join(tls.offered("1.2")),
                     suites13=":".join(tls.offered("1.3")),
-                    cache=f"shmcb:{config.directory}/tmp/sessions(33554432)" if cached else "none",
+                    cache=f"shmcb:{config.directory / 'tmp' / 'sessions'}(33554432)" if cached else "none",
                     tickets="on" if given["resumption"] == "tickets" else "off",
                     group=f"\n    SSLOpenSSLConfCmd Groups {given['group']}" if given["group"] else "",
                 )
@@ -129,7 +129,9 @@ def modules(root: Path) -> str:
     """The lines that load what is needed, from where this build has its modules. Raises MissingServer."""
     place = next((root / each for each in PLACES if (root / each / "mod_mpm_event.so").exists()), None)
     if place is None:
-        raise MissingServer(f"Apache in {root} has no modules beside it (looked for mod_mpm_event.so in {', '.join(PLACES)})")
+        raise MissingServer(
+            f"Apache in {root} has no modules beside it (looked for mod_mpm_event.so in {', '.join(PLACES)})"
+        )
     # What isn't there is built in.
     files = {name: place / f"mod_{name}.so" for name in MODULES}
     return "\n".join(f"LoadModule {name}_module {file}" for name, file in files.items() if file.exists())

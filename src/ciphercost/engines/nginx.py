@@ -10,8 +10,6 @@ from ciphercost.engines._web.family import CONNECTIONS, Config, Web
 from ciphercost.engines._web.log import NOTE
 from ciphercost.mechanisms import tls
 
-HTTP2_SINCE = (1, 25, 1)
-"""Since then `http2 on` lets a port speak both versions, in clear too."""
 CONFIG = """\
 daemon off;
 pid {directory}/nginx.pid;
@@ -65,6 +63,7 @@ class Nginx(Web):
     programs = ("nginx",)
     suites = MappingProxyType({"1.22": "bookworm", "1.26": "trixie"})
     packages = ("nginx",)
+    http2_since = "1.25.1"
     version_option = "-v"
     version_words = r"nginx/(\d[\d.]+)"
 
@@ -92,7 +91,7 @@ class Nginx(Web):
             cores=config.cores,
             connections=CONNECTIONS,
             files=2 * CONNECTIONS,
-            http2="http2 on;" if sources.version_key(version) >= HTTP2_SINCE else "",
+            http2="http2 on;" if sources.version_key(version) >= sources.version_key(self.http2_since) else "",
             note=NOTE,
             servers="".join(servers),
         )

@@ -13,6 +13,7 @@ records                `register`: the tables that `load` made are filled with `
                        register's own (`--csv`), and the fields of a record are variables of its transactions
 loaded                 SQL that follows these rows
 [documents]            of a web server: bytes of each path, as an expression over the parameters
+beside                 a control that a cell of `tls` on a server of ours is measured together with: what of its cost is no cryptography
 check                  SQL that reads, and must answer the same on both arms
 [[transaction]]        name, weight, script
 [dialect.NAME]         load, check or a transaction's script, where a server needs other words; batch: people in one INSERT
@@ -64,6 +65,7 @@ class Workload(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     loaded: str = ""
     languages: tuple[Language, ...] = ("sql",)
     documents: dict[str, str] = {}
+    beside: str = ""
     check: str = ""
     read_only: bool = False
     per_request: bool = False

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
+from ciphercost import sources
 from ciphercost.engines import Installation, Server
 from ciphercost.engines._network import StartedServer
 from ciphercost.engines._packaged import Packaged
 from ciphercost.engines._web.log import NOTE, Log
-from ciphercost.errors import AgentError
+from ciphercost.errors import AgentError, UsageError
 from ciphercost.guard import hand_over
 from ciphercost.launch import launch
 from ciphercost.listening import free_port
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 AUTHORITY = "localhost"
 SIGN = "/ciphercost.txt"
 """A document that every server of ours has: the canary."""
+PAYLOAD = "/ciphercost.bin"
+"""16 MB: a transfer of known size."""
+PAYLOAD_BYTES = 16_000_000
 DOCUMENTS = "documents"
 CHUNK = 1 << 22
 CONNECTIONS = 4096
@@ -81,11 +85,12 @@ class WebServer(StartedServer):
     def connection(self) -> dict[str, object]:
         return {"driver": self.driver, "host": "127.0.0.1", "port": self.port, "authority": AUTHORITY}
 
-    @property
     def handshakes(self) -> tuple[int, int]:
-        """(full, resumed): TLS handshakes of this server so far, as its log has them; those of the witnesses are left out."""
+        """Those of the witnesses are left out."""
         self.log.read()
-        return self.log.full, self.log.resumed
+        found = self.log.full, self.log.resumed
+        self.log.full = self.log.resumed = 0
+        return found
 
 
 class Web(Packaged):
@@ -133,7 +138,7 @@ class Web(Packaged):
         """Bytes that no compression shortens, the same at each run; a copy of the directory has a link to them."""
         place.mkdir(mode=0o711)
         (place / SIGN.lstrip("/")).write_text(canary)
-        for path, size in documents.items():
+        for path, size in {**documents, PAYLOAD: PAYLOAD_BYTES}.items():
             target = place / path.lstrip("/")
             target.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
             random = np.random.Generator(np.random.PCG64(size))
@@ -186,6 +191,24 @@ class Web(Packaged):
             "resumption": factors["resumption"],
         }
 
+    http2_since: str = ""
+    """The oldest version that speaks HTTP/2 in clear on a port that speaks HTTP/1.1 too."""
+
+    def way(self, version: str, parameters: Mapping[str, int | str]) -> dict[str, object]:
+        wanted = str(parameters.get("http", 1))
+        if wanted not in ("1", "2"):
+            raise UsageError(f"http {wanted}: write --set http=1 (HTTP/1.1) or --set http=2")
+        if wanted == "1":
+            return {}
+        if version and sources.version_key(version) < sources.version_key(self.http2_since):
+            raise UsageError(
+                f"{self.title} {version} does not speak HTTP/2 in clear beside HTTP/1.1, which {self.title} {self.http2_since} and later do"
+            )
+        return {"http": "2"}
+
+    def payload(self, size: int) -> str:  # noqa: ARG002
+        return f"GET {PAYLOAD}"
+
     # ── asking ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def greet(self, agent: Agent, arm: str) -> str:
@@ -214,7 +237,8 @@ def asked(agent: Agent, arm: str, request: str) -> tuple[str, str, str]:
     if status.startswith("2"):
         return status, server, body
     to = f" (to {location}; redirects are not followed: name the address that answers by itself)" if location else ""
-    raise AgentError(f"{request}: the server answers {status}{to}", f"status-{status}")
+    secure = "-https" if location.startswith("https:") else ""
+    raise AgentError(f"{request}: the server answers {status}{to}", f"status-{status}{secure}")
 
 
 def answers(port: int) -> bool:

@@ -1,0 +1,189 @@
+"""url: any web server of the user's, by a pair of addresses: http:// for the plain arm, https:// for the encrypted one. Never ours."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import quote, urlsplit
+
+from ciphercost.engines import Engine, Installation, Server
+from ciphercost.engines._web.family import asked
+from ciphercost.errors import MissingServer, UsageError
+from ciphercost.listening import address_of, crypto_library, listener
+
+if TYPE_CHECKING:
+    from ciphercost.agent import Agent
+    from ciphercost.guard import Guard
+
+PORTS = {"http": 80, "https": 443}
+AGENT = "ciphercost"
+"""How the agent calls itself in each request: seen on the wire in clear."""
+ENFORCED = ("status-400", "status-403", "status-426", "closed-early", "malformed")
+REDIRECTS = (301, 302, 303, 307, 308)
+
+
+class Address(NamedTuple):
+    """One URL."""
+
+    scheme: str
+    host: str
+    port: int
+    authority: str
+    path: str
+    """With its query."""
+
+
+def pair(url: str) -> tuple[Address, Address]:
+    """(plain, encrypted) of one or two URLs, by a space; where one is missing it is the same place, reached the other way. Raises UsageError."""
+    found: dict[str, Address] = {}
+    for each in url.split():
+        address = _address(each)
+        if address.scheme in found:
+            raise UsageError(
+                f"--url is given twice for {address.scheme}://: one http:// and one https:// make the pair"
+            )
+        found[address.scheme] = address
+    if not found:
+        raise UsageError("url:tls is for a web server of yours: give --url http://… --url https://…")
+    known = next(iter(found.values()))
+    return found.get("http", known._replace(scheme="http")), found.get("https", known._replace(scheme="https"))
+
+
+def _address(url: str) -> Address:
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise UsageError(f"--url can't be read: {error}") from None
+    if parts.scheme not in PORTS or not parts.hostname:
+        raise UsageError(f"--url {url}: write http://HOST/… or https://HOST/…")
+    if parts.username or parts.password is not None:
+        raise UsageError(
+            "--url holds a user or a password, and command lines can be read by every user of this machine: name an address "
+            "that needs none"
+        )
+    path = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~-._")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    own = port or PORTS[parts.scheme]
+    return Address(
+        parts.scheme,
+        parts.hostname,
+        own,
+        host if own == PORTS[parts.scheme] else f"{host}:{own}",
+        path + (f"?{parts.query}" if parts.query else ""),
+    )
+
+
+class PairedServer(Server):
+    """The user's own, by both its addresses."""
+
+    def __init__(self, url: str) -> None:
+        self._plain, encrypted = pair(url)
+        self._address = address_of(self._plain.host, self._plain.port)
+        other = address_of(encrypted.host, encrypted.port)
+        pids = {
+            listener(address, port, ("",))
+            for address, port in ((self._address, self._plain.port), (other, encrypted.port))
+        }
+        # Two processes are two servers, whose CPU is no one's.
+        self.pid = pids.pop() if len(pids) == 1 else 0
+        self.library = crypto_library(self.pid) if self.pid else ""
+        named = {"tls_server_name": encrypted.host} if other != encrypted.host else {}
+        self.ways = {"tls": _fields(encrypted, other) | named}
+
+    def connection(self) -> dict[str, object]:
+        return {"driver": "http", **_fields(self._plain, self._address)}
+
+    def stop(self) -> None:
+        """It isn't ours to stop."""
+
+
+def _fields(of: Address, address: str) -> dict[str, object]:
+    return {"host": address, "port": of.port, "authority": of.authority, "path": of.path}
+
+
+class Url(Engine):
+    name = "url"
+    title = "web server"
+    driver = "http"
+    dialect = "http"
+    language = "http"
+    usual_workload = "page"
+    foreign = True
+    urls = 2
+    stores = False
+    has_tls = True
+    tls_resumption = ("on",)
+    mute = ("server",)
+    schemes = MappingProxyType({"https": "tls", "http": "tls"})
+    refuses_clear = (*ENFORCED, *(f"status-{each}-https" for each in REDIRECTS))
+
+    def available(self) -> Iterable[Installation]:
+        return ()
+
+    def find(self, version: str = "", *, url: str = "", bindir: str = "") -> Installation:
+        self.check_url(url)
+        if version or bindir:
+            raise UsageError("url: what serves an address is the server's own affair: leave version and --bindir out")
+        return Installation(self.name, "", "running", url)
+
+    def check_url(self, url: str) -> None:
+        pair(url)
+
+    def check_pair(self, url: str) -> None:
+        schemes = {_address(each).scheme for each in url.split()}
+        if missing := [each for each in PORTS if each not in schemes]:
+            raise UsageError(
+                f"--url {missing[0]}://… is missing: url:tls compares a page in clear with the same page encrypted, "
+                "so it needs both addresses; `ciphercost prove` needs one"
+            )
+
+    def install(self, version: str = "", source: str = "") -> Installation:  # noqa: ARG002
+        raise MissingServer("url is no server of ours: give --url http://… --url https://…, or use nginx or apache")
+
+    def initialise(
+        self,
+        installation: Installation,
+        directory: Path,
+        guard: Guard,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        """Nothing of it is ours."""
+
+    def start(
+        self,
+        installation: Installation,
+        directory: Path,  # noqa: ARG002
+        guard: Guard,  # noqa: ARG002
+        *,
+        cpus: Iterable[int] | None = None,  # noqa: ARG002
+        settings: Mapping[str, str] | None = None,  # noqa: ARG002
+        logs: Path | None = None,  # noqa: ARG002
+    ) -> Server:
+        return PairedServer(installation.location)
+
+    def mend(self, code: str) -> str:
+        if code.startswith("status-"):
+            return "Name addresses that answer 200 by themselves."
+        return super().mend(code)
+
+    def greet(self, agent: Agent, arm: str) -> str:
+        return asked(agent, arm, "GET")[1]
+
+    def echo(self, text: str) -> str:  # noqa: ARG002
+        return "GET"
+
+    def echoed(self, rows: list[list[str | None]], text: str) -> tuple[str, str]:  # noqa: ARG002
+        """It has no canary of ours: sent is the agent's own name, received a stretch of the page, or else the server's name."""
+        status, _, server, body = (str(each or "") for each in rows[0])
+        if not status.startswith("2"):
+            return "", ""
+        stretch = re.search(r"[!-~]{8}[ -~]{8,56}", body)
+        return AGENT, stretch[0] if stretch else server
+
+
+ENGINE = Url()
+"""Its server's own version is what the server says of itself in its answers."""
