@@ -91,8 +91,8 @@ def _rows(cells: list[Cell], controls: Sequence[Cell]) -> Iterator[str]:
     for text, where in _told(shown, ((names[id(cell)], proof_line(cell)) for cell in shown)):
         yield from wrap(f"{where}{text}", "  ")
     for cell in shown:
-        for words in logged(cell):
-            yield from wrap(f"{names[id(cell)]}: {words}", "  ")
+        for said in logged(cell):
+            yield from wrap(f"{names[id(cell)]}: {said}", "  ")
     for text, where in _told(cells, ((names[id(cell)], each.text) for cell in cells for each in cell.warnings)):
         yield from wrap(f"! {where}{text}", "  ", "    ")
 
@@ -126,9 +126,11 @@ def taken_apart(cell: Cell, controls: Iterable[Cell], indent: str) -> Iterator[s
             f"{cell.mechanism.upper()} itself: {worded(left, 'more', 'fewer')} ({interval(left)})"
         )
         own, theirs = cell.arms, control.arms
-        if cpu := [arm.get("server_cpu_us_per_op") for arm in (own["plain"], theirs["encrypted"], own["encrypted"])]:
-            if all(cpu):
-                words += f"; server CPU/op {' → '.join(map(number, cpu))} µs"
+        cpu = [
+            float(arm.get("server_cpu_us_per_op", 0)) for arm in (own["plain"], theirs["encrypted"], own["encrypted"])
+        ]
+        if all(cpu):
+            words += f"; server CPU/op {' → '.join(map(number, cpu))} µs"
         yield from wrap(words, indent, f"{indent}  ")
 
 
