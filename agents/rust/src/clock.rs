@@ -18,6 +18,12 @@ pub fn now_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
+/// The same clock as it was at its last tick, a few milliseconds ago at most: for what need not be exact.
+#[inline]
+pub fn coarse_ns() -> u64 {
+    read(libc::CLOCK_MONOTONIC_COARSE)
+}
+
 /// Sleeps until the monotonic clock shows `due_ns`.
 pub fn sleep_until(due_ns: u64) {
     let time = timespec(due_ns);

@@ -310,7 +310,10 @@ impl<'a, C: Connection> Worker<'a, C> {
                         idle.pop();
                         in_flight += 1;
                     }
-                    Step::Done => now = self.ended(at),
+                    Step::Done => {
+                        now = self.ended(at);
+                        poller.watch(at, &mut self.slots[at])?;
+                    }
                 }
             }
             if in_flight == 0 && claimed.is_none() {
@@ -336,6 +339,7 @@ impl<'a, C: Connection> Worker<'a, C> {
                                 continue;
                             }
                             self.ended(at);
+                            poller.watch(at, &mut self.slots[at])?;
                         }
                         in_flight -= 1;
                         idle.push(at);
@@ -457,6 +461,9 @@ impl Poller {
             return Ok(());
         };
         let same_socket = slot.interest.is_some_and(|known| known.opened == interest.opened);
+        if !same_socket {
+            self.forget(slot);
+        }
         let action = if same_socket { libc::EPOLL_CTL_MOD } else { libc::EPOLL_CTL_ADD };
         let mut event = libc::epoll_event { events: interest.events, u64: at as u64 };
         slot.interest = wanted;

@@ -89,6 +89,7 @@ pub enum Connect {
     Mysql(Pool, Box<Server>),
     Sqlite(Pool, Sqlite),
     Firebird(Pool, Box<Firebird>),
+    Http(Pool, Box<Http>),
 }
 
 /// What every driver's `connect` has.
@@ -213,6 +214,90 @@ impl Firebird {
     }
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
+pub enum HttpVersion {
+    #[default]
+    #[serde(rename = "1.1")]
+    V11,
+    #[serde(rename = "2")]
+    V2,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Http {
+    pub host: String,
+    pub port: u16,
+    #[serde(default)]
+    pub http: HttpVersion,
+    pub authority: Option<String>,
+    /// What a request asks for that names no path.
+    #[serde(default = "root")]
+    pub path: String,
+    pub clear_host: Option<String>,
+    pub clear_port: Option<u16>,
+    pub clear_authority: Option<String>,
+    #[serde(default)]
+    pub tls: Tls,
+    pub tls_ca: Option<String>,
+    pub tls_server_name: Option<String>,
+    pub tls_min: Option<TlsVersion>,
+    pub tls_max: Option<TlsVersion>,
+    pub tls_ciphers: Option<String>,
+    pub tls_groups: Option<String>,
+    #[serde(default)]
+    pub resumption: bool,
+}
+
+fn root() -> String {
+    "/".to_string()
+}
+
+impl Http {
+    /// The server that requests go to.
+    pub fn server(&self) -> Server {
+        Server {
+            host: self.host.clone(),
+            port: self.port,
+            user: String::new(),
+            database: None,
+            password: None,
+            search_path: None,
+            setup: None,
+            tls: self.tls,
+            tls_ca: self.tls_ca.clone(),
+            tls_server_name: self.tls_server_name.clone(),
+            tls_min: self.tls_min,
+            tls_max: self.tls_max,
+            tls_ciphers: self.tls_ciphers.clone(),
+            tls_groups: self.tls_groups.clone(),
+            resumption: self.resumption,
+        }
+    }
+
+    /// The server that `CLEAR` requests go to, if there is one.
+    pub fn clear_server(&self) -> Option<Server> {
+        let host = self.clear_host.as_ref().unwrap_or(&self.host).clone();
+        self.clear_port.map(|port| Server { host, port, tls: Tls::Off, ..self.server() })
+    }
+
+    fn check(&self) -> Result<()> {
+        if !self.path.starts_with('/') || self.path.contains(|letter: char| letter.is_whitespace() || letter == '#') {
+            return Err(Failure::bad_message("path: must begin with / and hold no space and no #"));
+        }
+        for (name, value) in [("authority", &self.authority), ("clear_authority", &self.clear_authority)] {
+            let word = |value: &String| !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_graphic());
+            if !value.as_ref().is_none_or(word) {
+                return Err(Failure::bad_message(format!("{name}: must be one word of ASCII")));
+            }
+        }
+        if self.clear_port.is_none() && (self.clear_host.is_some() || self.clear_authority.is_some()) {
+            return Err(Failure::bad_message("clear_host, clear_authority: only with clear_port"));
+        }
+        Ok(())
+    }
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Query {
@@ -260,6 +345,7 @@ impl Connect {
             Connect::Null(pool, _) | Connect::Sqlite(pool, _) => pool,
             Connect::Postgres(pool, _) | Connect::Mysql(pool, _) => pool,
             Connect::Firebird(pool, _) => pool,
+            Connect::Http(pool, _) => pool,
         }
     }
 
@@ -297,6 +383,7 @@ impl Connect {
                 }
             }
             Connect::Sqlite(_, Sqlite { passphrase: true, .. }) => Err(Failure::bad_message("missing field `key`")),
+            Connect::Http(_, asked) => asked.check(),
             Connect::Firebird(_, asked) => match asked.plugins().find(|name| !wirecrypt::PLUGINS.contains(name)) {
                 None if asked.plugins().next().is_some() => Ok(()),
                 unknown => Err(Failure::bad_message(format!(
@@ -373,9 +460,10 @@ impl Line {
                         "mysql" => Connect::Mysql(pool, Box::new(read(fields)?)),
                         "sqlite" => Connect::Sqlite(pool, read(fields)?),
                         "firebird" => Connect::Firebird(pool, Box::new(read(fields)?)),
+                        "http" => Connect::Http(pool, Box::new(read(fields)?)),
                         _ => {
                             return Err(Failure::bad_message(format!(
-                                "driver: {driver:?} is none of null, postgres, mysql, firebird, sqlite"
+                                "driver: {driver:?} is none of null, postgres, mysql, firebird, sqlite, http"
                             )));
                         }
                     },
@@ -482,6 +570,8 @@ pub struct Connected {
     /// How the last connection was let in.
     pub auth: String,
     pub library: String,
+    /// What both sides speak, where there is a choice.
+    pub application: String,
 }
 
 #[derive(Debug, Serialize)]

@@ -5,6 +5,7 @@ use crate::drivers::network::decimal::{DIGITS, decimal};
 use crate::envelope::{self, Key};
 use crate::failure::{Failure, Result};
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 
@@ -209,6 +210,11 @@ impl Script {
         if !drawn.sealed.is_empty() {
             operation.seal(&drawn.sealed);
         }
+    }
+
+    /// Each transaction's statements, as `Operation::first` and `last` name them.
+    pub fn transactions(&self) -> impl Iterator<Item = Range<usize>> {
+        self.transactions.iter().map(|drawn| drawn.first..drawn.last)
     }
 
     /// Whether a variable's value is bytes, and no text.

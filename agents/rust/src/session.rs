@@ -4,7 +4,7 @@ use crate::cpu;
 use crate::draw::{Kind, Zipf};
 use crate::drivers::mysql::Mysql;
 use crate::drivers::postgres::Postgres;
-use crate::drivers::{Arm, firebird, network, null, sqlite};
+use crate::drivers::{Arm, firebird, http, network, null, sqlite};
 use crate::envelope::Key;
 use crate::failure::{Failure, Result};
 use crate::floor;
@@ -121,7 +121,7 @@ impl Session {
             protocol: PROTOCOL,
             agent: env!("CARGO_PKG_NAME"),
             version: env!("CARGO_PKG_VERSION"),
-            drivers: "null postgres mysql firebird sqlite",
+            drivers: "null postgres mysql firebird sqlite http",
             tls_library: tls::library(),
             aes: cpu::aes_instructions(),
         })
@@ -141,6 +141,7 @@ impl Session {
             Connect::Mysql(pool, asked) => network::connect::<Mysql>(pool, asked)?,
             Connect::Sqlite(pool, asked) => sqlite::connect(pool, asked)?,
             Connect::Firebird(pool, asked) => firebird::connect(pool, asked)?,
+            Connect::Http(pool, asked) => http::connect(pool, asked)?,
         };
         connected.arm.clone_from(&pool.arm);
         connected.connections = pool.connections;

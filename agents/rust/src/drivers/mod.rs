@@ -1,6 +1,7 @@
 //! drivers: the seam between the load loop and the databases. One file a driver.
 
 pub mod firebird;
+pub mod http;
 pub mod mysql;
 pub mod network;
 pub mod null;

@@ -4,6 +4,7 @@ pub mod socket;
 pub mod tls;
 pub mod wirecrypt;
 
+use foreign_types_shared::ForeignTypeRef;
 use openssl::ssl::{ErrorCode, SslStream};
 use socket::Socket;
 use std::io;
@@ -68,6 +69,26 @@ impl Transport {
         }
     }
 
+    /// Writes what the socket has room for; `WouldBlock` where it has none. What is left must be offered again as it is.
+    #[inline]
+    pub fn send_some(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Transport::Clear(socket) => socket.send_some(bytes),
+            Transport::WireCrypt(stream) => stream.send(bytes).map(|()| bytes.len()),
+            Transport::Tls(stream) => stream.ssl_write(bytes).map_err(as_io),
+        }
+    }
+
+    /// Whether bytes may be had without the socket: received already, and not yet decrypted or taken.
+    #[inline]
+    pub fn holds_more(&self) -> bool {
+        match self {
+            // SAFETY: the session is valid, and the call only looks at it.
+            Transport::Tls(stream) => unsafe { SSL_has_pending(stream.ssl().as_ptr()) == 1 },
+            _ => false,
+        }
+    }
+
     /// Says goodbye as a driver does: TLS's close_notify, if there is TLS. The socket stays open for the peer's end.
     pub fn say_goodbye(&mut self) {
         if let Transport::Tls(stream) = self {
@@ -82,6 +103,10 @@ impl Transport {
             Transport::WireCrypt(stream) => stream.into_socket(),
         }
     }
+}
+
+unsafe extern "C" {
+    fn SSL_has_pending(session: *const openssl_sys::SSL) -> std::ffi::c_int;
 }
 
 fn as_io(error: openssl::ssl::Error) -> io::Error {

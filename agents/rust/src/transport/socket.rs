@@ -88,7 +88,12 @@ impl Socket {
 
     /// Gives up on a peer that stays silent (while logging in), or never does.
     pub fn set_timeout(&self, on: bool) -> Result<()> {
-        let time = libc::timeval { tv_sec: if on { TIMEOUT_SECONDS } else { 0 }, tv_usec: 0 };
+        self.set_patience(if on { TIMEOUT_SECONDS } else { 0 })
+    }
+
+    /// Calls that wait give up with `WouldBlock` after so many seconds; 0: never.
+    pub fn set_patience(&self, seconds: i64) -> Result<()> {
+        let time = libc::timeval { tv_sec: seconds, tv_usec: 0 };
         self.set(libc::SOL_SOCKET, libc::SO_RCVTIMEO, &time)?;
         self.set(libc::SOL_SOCKET, libc::SO_SNDTIMEO, &time)
     }
@@ -113,6 +118,29 @@ impl Socket {
                 _ => break,
             }
         }
+        self.reset()
+    }
+
+    /// The same, but a peer that does not close within a moment is not waited for.
+    pub fn finish_soon(self) -> Traffic {
+        const MOMENT_MS: i32 = 50;
+        let mut rest = [0; 1024];
+        let _ = self.set_mode(Mode::Polled);
+        loop {
+            match self.receive(&mut rest) {
+                Ok(1..) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if !self.wait_for(libc::POLLIN, MOMENT_MS).is_ok_and(|came| came) {
+                        break;
+                    }
+                }
+                _ => break,
+            }
+        }
+        self.reset()
+    }
+
+    fn reset(self) -> Traffic {
         // Closing then sends a reset: no port of this host stays in TIME_WAIT.
         let linger = libc::linger { l_onoff: 1, l_linger: 0 };
         let _ = self.set(libc::SOL_SOCKET, libc::SO_LINGER, &linger);
@@ -135,7 +163,7 @@ impl Socket {
     }
 
     #[inline]
-    fn send_some(&self, bytes: &[u8]) -> io::Result<usize> {
+    pub fn send_some(&self, bytes: &[u8]) -> io::Result<usize> {
         loop {
             // SAFETY: the kernel reads at most `bytes.len()` bytes of `bytes`.
             let sent = unsafe { libc::send(self.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), libc::MSG_NOSIGNAL) };
@@ -163,11 +191,17 @@ impl Socket {
 
     /// Waits until the socket can be read or written.
     pub fn wait(&self, events: i16) -> io::Result<()> {
+        self.wait_for(events, -1).map(|_| ())
+    }
+
+    /// The same, for so many milliseconds at most (-1: forever). `false`: it cannot yet.
+    pub fn wait_for(&self, events: i16, ms: i32) -> io::Result<bool> {
         let mut poll = libc::pollfd { fd: self.as_raw_fd(), events, revents: 0 };
         // SAFETY: one pollfd, which the kernel fills.
-        match unsafe { libc::poll(&mut poll, 1, -1) } {
+        match unsafe { libc::poll(&mut poll, 1, ms) } {
             -1 if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted => Err(io::Error::last_os_error()),
-            _ => Ok(()),
+            0 => Ok(false),
+            _ => Ok(true),
         }
     }
 

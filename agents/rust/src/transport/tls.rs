@@ -39,6 +39,11 @@ const MOST_SESSIONS: usize = 1000;
 impl TlsClient {
     /// None where the arm is in clear.
     pub fn new(asked: &Server) -> Result<Option<TlsClient>> {
+        TlsClient::offering(asked, None)
+    }
+
+    /// The same, and offers the server one protocol (by ALPN) to be spoken under TLS.
+    pub fn offering(asked: &Server, application: Option<&str>) -> Result<Option<TlsClient>> {
         if asked.tls == Tls::Off {
             return Ok(None);
         }
@@ -89,6 +94,10 @@ impl TlsClient {
         builder.set_read_ahead(true);
         // SAFETY: the context is valid for the call and the length is a plain number.
         unsafe { SSL_CTX_set_default_read_buffer_len(builder.as_ptr().cast(), READ_AHEAD_BYTES) };
+        if let Some(name) = application {
+            let offer = [&[name.len() as u8], name.as_bytes()].concat();
+            builder.set_alpn_protos(&offer).map_err(bad("ALPN"))?;
+        }
         let sessions = asked.resumption.then(Sessions::default);
         if let Some(sessions) = sessions.clone() {
             builder.set_session_cache_mode(SslSessionCacheMode::CLIENT | SslSessionCacheMode::NO_INTERNAL);
@@ -170,6 +179,12 @@ impl TlsClient {
             });
         }
         match error.ssl_error() {
+            Some(stack) if has_reason(stack, &[WRONG_VERSION_NUMBER, PACKET_LENGTH_TOO_LONG, HTTP_REQUEST]) => {
+                Failure::tls("the server does not speak TLS on this port (it answered in clear)")
+            }
+            Some(stack) if has_reason(stack, &[ALERT_NO_APPLICATION_PROTOCOL]) => {
+                Failure::tls("the server does not speak the protocol that was offered to it by ALPN")
+            }
             Some(stack) => Failure::tls(format!("TLS handshake failed: {}", reason(stack))),
             None => match error.io_error() {
                 Some(io) => Failure::tls(format!("TLS handshake failed: {io}")),
@@ -188,6 +203,7 @@ impl TlsClient {
             protocol: ssl.version_str().to_string(),
             cipher: ssl.current_cipher().map(|cipher| cipher.name().to_string()).unwrap_or_default(),
             group: group_name(&group),
+            application: ssl.selected_alpn_protocol().map(|name| String::from_utf8_lossy(name).into_owned()),
             resumed: ssl.session_reused(),
             verified: self.verify_chain && ssl.verify_result() == X509VerifyResult::OK,
             peer: ssl.peer_certificate().map(|certificate| subject(&certificate)).unwrap_or_default(),
@@ -210,6 +226,8 @@ pub struct Facts {
     pub protocol: String,
     pub cipher: String,
     pub group: String,
+    /// What both sides agreed on by ALPN.
+    pub application: Option<String>,
     pub resumed: bool,
     pub verified: bool,
     pub peer: String,
@@ -225,6 +243,16 @@ fn version(version: TlsVersion) -> SslVersion {
         TlsVersion::V12 => SslVersion::TLS1_2,
         TlsVersion::V13 => SslVersion::TLS1_3,
     }
+}
+
+/// What OpenSSL says where bytes come that are no records of TLS.
+const WRONG_VERSION_NUMBER: i32 = 267;
+const PACKET_LENGTH_TOO_LONG: i32 = 198;
+const HTTP_REQUEST: i32 = 156;
+const ALERT_NO_APPLICATION_PROTOCOL: i32 = 1120;
+
+fn has_reason(stack: &ErrorStack, codes: &[i32]) -> bool {
+    stack.errors().iter().any(|error| codes.contains(&error.reason_code()))
 }
 
 /// OpenSSL's own words, without the file and line of its source.

@@ -9,7 +9,7 @@ mod placeholders;
 mod scramble;
 
 use super::network::link::Link;
-use super::network::{Protocol, Ready};
+use super::network::{Protocol, Ready, Wire};
 use super::{Outcome, QUERY_LIMIT_BYTES, Rows, escape};
 use crate::failure::{Failure, Result};
 use crate::program::{Operation, Script};
@@ -34,11 +34,13 @@ pub struct Mysql {
     types: Vec<u8>,
 }
 
-impl Protocol for Mysql {
+impl Wire for Mysql {
     type Inbox = Answers;
     type Login = Login;
     const GOODBYE: &'static [u8] = b"\x01\0\0\0\x01";
+}
 
+impl Protocol for Mysql {
     fn check(&self, script: &Script) -> Result<()> {
         // Which of both the server will say is known only when a connection is open.
         let fits = |statement| with_marks(statement, true).or_else(|_| with_marks(statement, false));

@@ -14,7 +14,11 @@ pub struct Buffer {
 
 impl Buffer {
     pub fn new() -> Buffer {
-        Buffer { bytes: vec![0; BUFFER_BYTES].into_boxed_slice(), start: 0, end: 0 }
+        Buffer::with_room(BUFFER_BYTES)
+    }
+
+    pub fn with_room(bytes: usize) -> Buffer {
+        Buffer { bytes: vec![0; bytes].into_boxed_slice(), start: 0, end: 0 }
     }
 
     pub fn clear(&mut self) {
@@ -26,7 +30,7 @@ impl Buffer {
     pub fn fill(&mut self, receive: impl FnOnce(&mut [u8]) -> io::Result<usize>) -> io::Result<()> {
         if self.start == self.end {
             self.clear();
-        } else if self.end == self.bytes.len() || self.start > BUFFER_BYTES / 2 {
+        } else if self.end == self.bytes.len() || self.start > self.bytes.len() / 2 {
             self.bytes.copy_within(self.start..self.end, 0);
             self.end -= self.start;
             self.start = 0;

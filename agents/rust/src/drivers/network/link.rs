@@ -1,6 +1,6 @@
 //! link: a server -> an open connection to it: connect, TLS, login, goodbye. Waits nowhere unless its socket does.
 
-use super::{Inbox, Login, Protocol, Turn};
+use super::{Inbox, Login, Turn, Wire};
 use crate::drivers::{Interest, Step};
 use crate::failure::{Failure, Result};
 use crate::message;
@@ -33,16 +33,16 @@ enum Phase {
     Open(Transport),
 }
 
-pub struct Link<P: Protocol> {
+pub struct Link<W: Wire> {
     pub target: Arc<Target>,
     pub polled: bool,
     per_request: bool,
     phase: Phase,
     /// The last login, under way or over.
-    pub login: P::Login,
+    pub login: W::Login,
     /// How many sockets this link has had.
     opened: u64,
-    pub inbox: P::Inbox,
+    pub inbox: W::Inbox,
     /// Messages that wait for `flush`. Reused, so that encoding allocates nothing.
     pub outbox: Vec<u8>,
     /// The error that the server sent last: if the connection closes next, that is why.
@@ -53,16 +53,16 @@ pub struct Link<P: Protocol> {
     leaving: Option<Socket>,
 }
 
-impl<P: Protocol> Link<P> {
-    pub fn new(target: Arc<Target>, polled: bool, per_request: bool) -> Link<P> {
+impl<W: Wire> Link<W> {
+    pub fn new(target: Arc<Target>, polled: bool, per_request: bool) -> Link<W> {
         Link {
             target,
             polled,
             per_request,
             phase: Phase::Closed,
-            login: P::Login::default(),
+            login: W::Login::default(),
             opened: 0,
-            inbox: P::Inbox::default(),
+            inbox: W::Inbox::default(),
             outbox: Vec::new(),
             last_error: None,
             past: Traffic::default(),
@@ -92,7 +92,7 @@ impl<P: Protocol> Link<P> {
     pub fn start_opening(&mut self, mode: Mode) -> Result<()> {
         self.inbox.clear();
         self.outbox.clear();
-        self.login = P::Login::default();
+        self.login = W::Login::default();
         self.opened += 1;
         self.phase = Phase::Connecting(Socket::open(self.target.address, mode)?);
         Ok(())
@@ -164,10 +164,10 @@ impl<P: Protocol> Link<P> {
     /// Closes as a driver does: the protocol's goodbye, close_notify. The peer's own close is awaited at the next one.
     pub fn close(&mut self) {
         if let Some(leaving) = self.leaving.take() {
-            self.past.add(leaving.finish());
+            self.past.add(W::part(leaving));
         }
         if let Phase::Open(mut transport) = std::mem::replace(&mut self.phase, Phase::Closed) {
-            let _ = transport.send(P::GOODBYE);
+            let _ = transport.send(W::GOODBYE);
             transport.say_goodbye();
             self.leaving = Some(transport.into_socket());
         }
@@ -179,7 +179,22 @@ impl<P: Protocol> Link<P> {
 
     /// Drops the connection without a word.
     pub fn abandon(&mut self) {
+        self.past.add(self.socket().map(Socket::traffic).unwrap_or_default());
         self.phase = Phase::Closed;
+    }
+
+    /// The connection's bytes, once it is open.
+    #[inline]
+    pub fn transport(&mut self) -> Option<&mut Transport> {
+        match &mut self.phase {
+            Phase::Open(transport) => Some(transport),
+            _ => None,
+        }
+    }
+
+    /// Whether the peer has yet to accept the connection.
+    pub fn is_connecting(&self) -> bool {
+        matches!(self.phase, Phase::Connecting(_))
     }
 
     /// Sends what waits in the outbox.
@@ -228,7 +243,7 @@ impl<P: Protocol> Link<P> {
     }
 
     #[inline]
-    fn socket(&self) -> Option<&Socket> {
+    pub fn socket(&self) -> Option<&Socket> {
         match &self.phase {
             Phase::Closed => None,
             Phase::Connecting(socket) | Phase::Greeting(socket) => Some(socket),
@@ -239,10 +254,10 @@ impl<P: Protocol> Link<P> {
 }
 
 /// Takes leave without waiting for the peer.
-impl<P: Protocol> Drop for Link<P> {
+impl<W: Wire> Drop for Link<W> {
     fn drop(&mut self) {
         if let Phase::Open(transport) = &mut self.phase {
-            let _ = transport.send(P::GOODBYE);
+            let _ = transport.send(W::GOODBYE);
             transport.say_goodbye();
         }
     }

@@ -15,13 +15,21 @@ use buffer::Buffer;
 use link::{Link, Target};
 use std::sync::Arc;
 
-/// A server's wire protocol.
-pub trait Protocol: Default + Send + Sized + 'static {
+/// How a connection to a server begins and ends, whatever is said on it.
+pub trait Wire: Sized + Send + 'static {
     type Inbox: Inbox;
     type Login: Login<Self::Inbox>;
     /// What a client says before it closes the connection.
     const GOODBYE: &'static [u8];
 
+    /// Parts with a connection that was taken leave of, once its peer has closed it too: all that it ever moved.
+    fn part(socket: Socket) -> Traffic {
+        socket.finish()
+    }
+}
+
+/// A database server's statements.
+pub trait Protocol: Wire + Default {
     /// Refuses a script that could run on no connection: all that there is to prepare where every operation has its own.
     fn check(&self, script: &Script) -> Result<()>;
     /// Prepares every statement, in place of those that were prepared before.

@@ -5,7 +5,7 @@ mod login;
 mod outbox;
 
 use super::network::link::Link;
-use super::network::{Protocol, Ready};
+use super::network::{Protocol, Ready, Wire};
 use super::{Outcome, QUERY_LIMIT_BYTES, Rows, escape};
 use crate::envelope::Vault;
 use crate::failure::{Failure, Result};
@@ -35,11 +35,13 @@ struct Prepared {
 const ALL_TEXT: [u8; 2] = [0, 0];
 const BYTEA: i32 = 17;
 
-impl Protocol for Postgres {
+impl Wire for Postgres {
     type Inbox = Inbox;
     type Login = Login;
     const GOODBYE: &'static [u8] = b"X\0\0\0\x04";
+}
 
+impl Protocol for Postgres {
     fn check(&self, _: &Script) -> Result<()> {
         Ok(())
     }

@@ -1,0 +1,176 @@
+//! one: HTTP/1.1: requests as they are sent, most of them once and for all, and responses as `Reader` reads them.
+
+use super::reader::Reader;
+use super::statement::{Asked, Method};
+use super::{Exchange, Place, Response};
+use crate::drivers::Step;
+use crate::drivers::network::buffer::Buffer;
+use crate::drivers::network::decimal::{DIGITS, decimal};
+use crate::drivers::network::{Inbox, Login, Turn, Wire};
+use crate::failure::Result;
+use crate::message;
+use crate::program::Operation;
+use crate::transport::socket::{Socket, Traffic};
+
+/// One connection's side of HTTP/1.1.
+#[derive(Default)]
+pub struct One {
+    reader: Reader,
+}
+
+/// A statement's request.
+pub struct Request {
+    asked: Asked,
+    /// All of it, where it has no values; else what stands between the path and the length of the body.
+    bytes: Vec<u8>,
+    whole: bool,
+}
+
+impl Exchange for One {
+    type Request = Request;
+    const NAME: &'static str = "http/1.1";
+    const OFFER: &'static str = "http/1.1";
+    const MUST_AGREE: bool = false;
+
+    fn compile(asked: Asked, place: &Place, last: bool) -> Request {
+        let mut headers =
+            format!(" HTTP/1.1\r\nHost: {}\r\nUser-Agent: ciphercost\r\nAccept: */*\r\n", place.authority);
+        if last {
+            headers.push_str("Connection: close\r\n");
+        }
+        if let Some(body) = &asked.body {
+            headers.push_str(&format!("Content-Type: {}\r\n", body.content_type));
+        }
+        let fixed = |body: &super::statement::Body| body.text.fixed().is_some();
+        let whole = asked.path.fixed().is_some() && asked.body.as_ref().is_none_or(fixed);
+        let mut request = Request { asked, bytes: headers.into_bytes(), whole: false };
+        if whole {
+            let mut bytes = Vec::new();
+            request.put(&Operation::default(), &mut bytes);
+            request.bytes = bytes;
+            request.whole = true;
+        }
+        request
+    }
+
+    #[inline]
+    fn fixed(request: &Request) -> Option<&[u8]> {
+        request.whole.then_some(&request.bytes)
+    }
+
+    fn put(&mut self, request: &Request, operation: &Operation, into: &mut Vec<u8>) {
+        request.put(operation, into);
+    }
+
+    #[inline]
+    fn start(&mut self, request: &Request, keep_body: bool) {
+        self.reader.start(request.asked.method == Method::Head, keep_body);
+    }
+
+    #[inline]
+    fn take(&mut self, bytes: &[u8], _: &mut Vec<u8>) -> Result<bool> {
+        self.reader.take(bytes)
+    }
+
+    fn end(&mut self, cleanly: bool) -> Result<()> {
+        self.reader.end(cleanly)
+    }
+
+    #[inline]
+    fn begun(&self) -> bool {
+        self.reader.begun
+    }
+
+    #[inline]
+    fn keep(&self) -> bool {
+        self.reader.keep
+    }
+
+    #[inline]
+    fn response(&mut self) -> Response<'_> {
+        Response { status: self.reader.status, body: &mut self.reader.body, details: &self.reader.details }
+    }
+
+    fn label(request: &Request, operation: &Operation) -> String {
+        let mut path = Vec::new();
+        request.asked.path.put(operation, &mut path);
+        format!("{} {}", request.asked.method.name(), String::from_utf8_lossy(&path))
+    }
+
+    #[inline]
+    fn is_clear(request: &Request) -> bool {
+        request.asked.clear
+    }
+}
+
+impl Request {
+    fn put(&self, operation: &Operation, into: &mut Vec<u8>) {
+        into.extend_from_slice(self.asked.method.name().as_bytes());
+        into.push(b' ');
+        self.asked.path.put(operation, into);
+        into.extend_from_slice(&self.bytes);
+        if self.asked.states_length() {
+            let length = self.asked.body.as_ref().map_or(0, |body| body.text.length(operation));
+            into.extend_from_slice(b"Content-Length: ");
+            into.extend_from_slice(decimal(length as i64, &mut [0; DIGITS]));
+            into.extend_from_slice(b"\r\n");
+        }
+        into.extend_from_slice(b"\r\n");
+        if let Some(body) = &self.asked.body {
+            body.text.put(operation, into);
+        }
+    }
+}
+
+impl Wire for One {
+    type Inbox = Nothing;
+    type Login = LetIn;
+    const GOODBYE: &'static [u8] = b"";
+
+    fn part(socket: Socket) -> Traffic {
+        socket.finish_soon()
+    }
+}
+
+/// What comes passes through a thread's buffer; a connection has none of its own.
+pub struct Nothing(Buffer);
+
+impl Default for Nothing {
+    fn default() -> Nothing {
+        Nothing(Buffer::with_room(0))
+    }
+}
+
+impl Inbox for Nothing {
+    fn buffer(&mut self) -> &mut Buffer {
+        &mut self.0
+    }
+
+    fn clear(&mut self) {}
+}
+
+/// Nobody logs in.
+#[derive(Default)]
+pub struct LetIn;
+
+impl Login<Nothing> for LetIn {
+    fn greet(&mut self, _: &Socket, _: &message::Server) -> Result<Step> {
+        Ok(Step::Done)
+    }
+
+    fn first(&mut self, _: &message::Server) -> Result<Vec<u8>> {
+        Ok(Vec::new())
+    }
+
+    fn hear(&mut self, _: &mut Nothing, _: &message::Server) -> Result<Turn> {
+        Ok(Turn::Ready)
+    }
+
+    fn server_version(&self) -> String {
+        String::new()
+    }
+
+    fn auth(&self) -> String {
+        String::new()
+    }
+}

@@ -1,0 +1,219 @@
+//! statement: a statement's text -> the request that it asks for, with room for an operation's values.
+
+use crate::drivers::network::decimal::{DIGITS, decimal};
+use crate::failure::{Failure, Result};
+use crate::program::{Operation, Parameter, Statement};
+use std::ops::Range;
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Method {
+    Get,
+    Head,
+    Post,
+    Put,
+    Delete,
+}
+
+impl Method {
+    const ALL: [Method; 5] = [Method::Get, Method::Head, Method::Post, Method::Put, Method::Delete];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Method::Get => "GET",
+            Method::Head => "HEAD",
+            Method::Post => "POST",
+            Method::Put => "PUT",
+            Method::Delete => "DELETE",
+        }
+    }
+}
+
+/// What a statement asks for: `[CLEAR ]METHOD[ PATH[ BODY]]`.
+#[derive(Debug)]
+pub struct Asked {
+    /// It goes over the connection in clear.
+    pub clear: bool,
+    pub method: Method,
+    pub path: Text,
+    pub body: Option<Body>,
+}
+
+#[derive(Debug)]
+pub struct Body {
+    pub text: Text,
+    pub content_type: &'static str,
+}
+
+impl Asked {
+    pub fn read(statement: &Statement, default_path: &str) -> Result<Asked> {
+        let text = statement.sql.trim_start();
+        let (clear, text) = match text.strip_prefix("CLEAR ") {
+            Some(rest) => (true, rest.trim_start()),
+            None => (false, text),
+        };
+        let (word, rest) = text.split_once([' ', '\n', '\t']).unwrap_or((text, ""));
+        let method = Method::ALL.into_iter().find(|method| method.name() == word.trim_end()).ok_or_else(|| {
+            let known = Method::ALL.map(Method::name).join(", ");
+            Failure::statement(format!("{word:?} is no method: a request begins with one of {known}, or with CLEAR"))
+        })?;
+        let rest = rest.trim_start();
+        let (path, body) = rest.split_once([' ', '\n', '\t']).unwrap_or((rest, ""));
+        let path = if path.is_empty() { default_path } else { path };
+        if !path.starts_with('/') && !path.starts_with('$') {
+            return Err(Failure::statement(format!("path {path:?}: must begin with /")));
+        }
+        if path.contains('#') || path.contains(char::is_control) {
+            return Err(Failure::statement(format!("path {path:?}: must hold no # and no control character")));
+        }
+        let content_type = match body.as_bytes().first() {
+            None => None,
+            Some(b'{' | b'[') => Some("application/json"),
+            Some(_) => Some("application/x-www-form-urlencoded"),
+        };
+        let body = match content_type {
+            Some(content_type) => Some(Body { text: Text::read(body, &statement.parameters, false)?, content_type }),
+            None => None,
+        };
+        Ok(Asked { clear, method, path: Text::read(path, &statement.parameters, true)?, body })
+    }
+
+    /// A body that is sent or not: methods that usually bear one say so either way.
+    pub fn states_length(&self) -> bool {
+        self.body.is_some() || matches!(self.method, Method::Post | Method::Put)
+    }
+}
+
+/// A text with `$1`, `$2`… in it: pieces, of which some are values.
+#[derive(Debug, Default)]
+pub struct Text {
+    literals: Vec<u8>,
+    pieces: Vec<Piece>,
+    /// It stands in a request's first line, where not every byte can.
+    path: bool,
+}
+
+#[derive(Debug)]
+enum Piece {
+    /// So much of the literals.
+    Literal(Range<usize>),
+    /// A variable's value.
+    Value(usize),
+}
+
+impl Text {
+    fn read(text: &str, parameters: &[usize], path: bool) -> Result<Text> {
+        let mut found = Text { path, ..Text::default() };
+        let mut rest = text;
+        while let Some(at) = rest.find('$') {
+            let digits = rest[at + 1..].bytes().take_while(u8::is_ascii_digit).count();
+            let (before, after) = rest.split_at(at + 1 + digits);
+            if digits == 0 {
+                found.literal(before.as_bytes());
+            } else {
+                let number: usize = before[at + 1..].parse().unwrap_or(0);
+                let variable = number.checked_sub(1).and_then(|at| parameters.get(at));
+                let missing =
+                    || Failure::statement(format!("${number}: the statement has {} values", parameters.len()));
+                found.literal(&before.as_bytes()[..at]);
+                found.pieces.push(Piece::Value(*variable.ok_or_else(missing)?));
+            }
+            rest = after;
+        }
+        found.literal(rest.as_bytes());
+        Ok(found)
+    }
+
+    fn literal(&mut self, bytes: &[u8]) {
+        let from = self.literals.len();
+        if self.path {
+            put_path(bytes, &mut self.literals);
+        } else {
+            self.literals.extend_from_slice(bytes);
+        }
+        let to = self.literals.len();
+        match self.pieces.last_mut() {
+            Some(Piece::Literal(range)) => range.end = to,
+            _ if to > from => self.pieces.push(Piece::Literal(from..to)),
+            _ => {}
+        }
+    }
+
+    /// The text itself, where it has no values.
+    pub fn fixed(&self) -> Option<&[u8]> {
+        self.pieces.iter().all(|piece| matches!(piece, Piece::Literal(_))).then_some(&self.literals)
+    }
+
+    pub fn put(&self, operation: &Operation, into: &mut Vec<u8>) {
+        let mut digits = [0; DIGITS];
+        for piece in &self.pieces {
+            match piece {
+                Piece::Literal(range) => into.extend_from_slice(&self.literals[range.clone()]),
+                Piece::Value(variable) => {
+                    let value = bytes(operation.parameter(*variable), &mut digits);
+                    if self.path { put_path(value, into) } else { into.extend_from_slice(value) }
+                }
+            }
+        }
+    }
+
+    /// How long the text is that `put` puts: no path, where a value may be longer than its bytes.
+    pub fn length(&self, operation: &Operation) -> usize {
+        let mut digits = [0; DIGITS];
+        let length = |piece: &Piece| match piece {
+            Piece::Literal(range) => range.len(),
+            Piece::Value(variable) => bytes(operation.parameter(*variable), &mut digits).len(),
+        };
+        self.pieces.iter().map(length).sum()
+    }
+}
+
+fn bytes<'a>(value: Parameter<'a>, digits: &'a mut [u8; DIGITS]) -> &'a [u8] {
+    match value {
+        Parameter::Integer(value) => decimal(value, digits),
+        Parameter::Text(text) | Parameter::Bytes(text) => text,
+    }
+}
+
+/// Bytes as they can stand in a request's first line: what cannot is percent-encoded.
+fn put_path(bytes: &[u8], into: &mut Vec<u8>) {
+    for &byte in bytes {
+        if byte.is_ascii_graphic() && byte != b'#' {
+            into.push(byte);
+        } else {
+            let digit = |half: u8| b"0123456789ABCDEF"[usize::from(half)];
+            into.extend_from_slice(&[b'%', digit(byte >> 4), digit(byte & 15)]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(sql: &str) -> Result<Asked> {
+        Asked::read(&Statement { sql: sql.into(), parameters: vec![], open: false }, "/home")
+    }
+
+    #[test]
+    fn a_request_is_a_method_a_path_and_a_body() {
+        let asked = read("CLEAR POST /form?a=$ b=c d\n").unwrap();
+        assert!(asked.clear && asked.method == Method::Post);
+        assert_eq!(asked.path.fixed(), Some(&b"/form?a=$"[..]));
+        let body = asked.body.unwrap();
+        assert_eq!(body.text.fixed(), Some(&b"b=c d\n"[..]));
+        assert_eq!(body.content_type, "application/x-www-form-urlencoded");
+        assert_eq!(read("PUT / {\"a\": 1}").unwrap().body.unwrap().content_type, "application/json");
+        assert_eq!(read("PUT / [1]").unwrap().body.unwrap().content_type, "application/json");
+        assert_eq!(read(" HEAD").unwrap().path.fixed(), Some(&b"/home"[..]));
+        assert_eq!(read("GET /ö").unwrap().path.fixed(), Some(&b"/%C3%B6"[..]));
+    }
+
+    #[test]
+    fn what_is_no_request_is_refused() {
+        for sql in
+            ["", "SELECT 1", "get /", "THINK 5", "GET x", "GET /a#b", "GET /\x01", "GET /$1", "POST / $0", "CLEAR"]
+        {
+            assert_eq!(read(sql).unwrap_err().code, "statement", "{sql:?}");
+        }
+    }
+}
