@@ -187,7 +187,10 @@ def with_controls(cells: list[CellSpec]) -> list[CellSpec]:
     made: list[CellSpec] = []
     for numbers in plan.groups(Spec(cells=cells)):
         own = [cells[number] for number in numbers]
-        controls = list(dict.fromkeys(control for each in own if (control := _control(each))))
+        controls: list[CellSpec] = []
+        for each in own:
+            if (control := _control(each)) and control not in controls:
+                controls.append(control)
         if controls and not own[0].group:
             own = [msgspec.structs.replace(each, group=_target(each, numbers[0])) for each in own]
             controls = [msgspec.structs.replace(each, group=own[0].group) for each in controls]
