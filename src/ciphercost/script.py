@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -129,6 +129,31 @@ def by_arm(plain: Script, encrypted: Script) -> Script:
 
     # What is sealed is drawn in the other arm too, as it is.
     return Script(encrypted.variables, (*of(plain, "plain"), *of(encrypted, "encrypted")))
+
+
+SECURE, CLEAR, THINK = "SECURE ", "CLEAR ", "THINK "
+"""How a request begins that is always encrypted in the encrypted arm, one that is not, and what is no request."""
+
+
+def marks(script: Script) -> bool:
+    """Whether any of its requests is marked as one to be encrypted. Pure."""
+    return any(each.sql.startswith(SECURE) for each in script.statements)
+
+
+def unmarked(script: Script, *, clear: bool) -> Script:
+    """The script without its marks; `clear`: with requests that bore none in clear in the encrypted arm. Pure."""
+
+    def plain(sql: str) -> str:
+        return sql.removeprefix(SECURE)
+
+    def encrypted(sql: str) -> str:
+        return plain(sql) if sql.startswith((SECURE, THINK)) else CLEAR + sql
+
+    def each(change: Callable[[str], str]) -> Script:
+        changed = tuple(msgspec.structs.replace(one, sql=change(one.sql)) for one in script.statements)
+        return msgspec.structs.replace(script, statements=changed)
+
+    return by_arm(each(plain), each(encrypted)) if clear else each(plain)
 
 
 def fill(text: str, parameters: Mapping[str, int | str], where: str = "script") -> str:

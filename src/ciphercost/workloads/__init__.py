@@ -15,7 +15,8 @@ loaded                 SQL that follows these rows
 [documents]            of a web server: bytes of each path, as an expression over the parameters
 beside                 a control that a cell of `tls` on a server of ours is measured together with: what of its cost is no cryptography
 check                  SQL that reads, and must answer the same on both arms
-[[transaction]]        name, weight, script
+[[transaction]]        name, weight, script; of a web server its requests: GET /path?of=:it, POST /path body, THINK microseconds, and
+                       SECURE before one that is encrypted with --set share=checkout too
 [dialect.NAME]         load, check or a transaction's script, where a server needs other words; batch: people in one INSERT
 
 A published study keeps its own workload in `studies/`; STUDY/TRANSACTION names one transaction of it.
@@ -207,6 +208,11 @@ def has_secrets(workload: Workload) -> bool:
     return any(macros.used(text) for text in texts)
 
 
+def has_marks(workload: Workload) -> bool:
+    """Whether it says which of its requests are encrypted even where most are not. Pure."""
+    return any(re.search(rf"^{script.SECURE}", each.script, re.MULTILINE) for each in workload.transaction)
+
+
 def size(text: str | int, where: str) -> int:
     """Bytes, or a plain number: 4096, 64KB, 1MB, 1MiB. Raises UsageError."""
     match = re.fullmatch(r"\s*(\d+)\s*([KMG]i?B)?\s*", str(text), re.IGNORECASE)
@@ -222,10 +228,13 @@ def prepare(
     rows: int = 0,
     codec: Codec | None = None,
     csv: Path | None = None,
+    *,
+    marked_only: bool = False,
 ) -> Program:
     """The workload with its parameters filled in, in a server's dialect. Raises UsageError naming workload and parameter.
 
     `codec`: what becomes of its secrets in the encrypted arm; None: nothing. `csv`: the register's file, for a workload of records.
+    `marked_only`: of its requests those alone are encrypted that it marks SECURE.
     """
     from ciphercost import hospital
 
@@ -285,6 +294,8 @@ def prepare(
             if codec:
                 sealed = script.parse(macros.expand(text, codec, here), parameters, here, variables)
                 plain = script.by_arm(plain, sealed)
+            if "http" in workload.languages:
+                plain = script.unmarked(plain, clear=marked_only)
             yield each.name, weight, plain
 
     def tables(of: Codec) -> Tables:
