@@ -29,45 +29,11 @@ class ChaCha20(Columns):
         return _Spelled(key, iv[:NONCE], random=factors["iv"] == "random")
 
 
-class _Spelled(Codec):
-    def __init__(self, key: bytes, iv: bytes, *, random: bool) -> None:
-        self.key, self.fixed, self.random = key, iv.hex(), random
-
-    def column(self, length: int) -> str:
-        return f"varchar({4 * length + (NONCE if self.random else 0)}) character set octets"
+class _Spelled(_firebird.Spelled):
+    iv_size = NONCE
 
     def _call(self, function: str, value: str, iv: str) -> str:
         return f"{function}({value} USING CHACHA20 KEY x'{self.key.hex()}' IV {iv})"
-
-    def seal(self, value: str, length: int) -> str:
-        octets = _firebird.octets(value, length)
-        return (
-            _firebird.call(octets, self.key, length)
-            if self.random
-            else self._call("ENCRYPT", octets, f"x'{self.fixed}'")
-        )
-
-    def open(self, column: str, length: int) -> str:
-        return f"CAST({self._bytes(column)} AS VARCHAR({length}) CHARACTER SET UTF8)"
-
-    def _bytes(self, column: str) -> str:
-        if self.random:
-            return self._call(
-                "DECRYPT", f"SUBSTRING({column} FROM {NONCE + 1})", f"SUBSTRING({column} FROM 1 FOR {NONCE})"
-            )
-        return self._call("DECRYPT", column, f"x'{self.fixed}'")
-
-    def match(self, column: str, value: str, length: int) -> str:
-        return super().match(column, value, length) if self.random else f"{column} = {self.seal(value, length)}"
-
-    def hex(self, column: str) -> str:
-        return f"HEX_ENCODE({column})"
-
-    def raw(self, column: str) -> str:
-        return f"HEX_ENCODE({self._bytes(column)})"
-
-    def literal(self, stored: bytes) -> str:
-        return f"x'{stored.hex()}'"
 
 
 MECHANISM = ChaCha20()
