@@ -43,6 +43,10 @@ class Codec:
     """Whether the application seals and opens: `seal` and `open` mark what the agent is to do, and what stands in a table is `opened` here."""
     agent_key = ""
     """In hexadecimal digits: what the agent then seals and opens with."""
+    alike = False
+    """Whether equal texts are stored alike."""
+    once = "{}"
+    """How an expression is written that is to be evaluated once a statement and not for each row."""
 
     def column(self, length: int) -> str:
         """The type of a column for texts of up to `length` letters."""
@@ -58,6 +62,8 @@ class Codec:
 
     def match(self, column: str, value: str, length: int) -> str:
         """A condition: what is stored in `column` is the text `value`. By the stored bytes where equal texts are stored alike."""
+        if self.alike:
+            return f"{column} = {self.once.format(self.seal(value, length))}"
         return f"{self.open(column, length)} = {value}"
 
     def hex(self, column: str) -> str:

@@ -49,7 +49,7 @@ class Spelled(Codec):
     """Bytes."""
 
     def __init__(self, key: bytes, iv: bytes, *, random: bool) -> None:
-        self.key, self.random = key, random
+        self.key, self.random, self.alike = key, random, not random
         self.fixed = f"x'{iv.hex()}'"
 
     @abstractmethod
@@ -81,9 +81,6 @@ class Spelled(Codec):
             )
             return self._call("DECRYPT", tail, head)
         return self._call("DECRYPT", column, self.fixed)
-
-    def match(self, column: str, value: str, length: int) -> str:
-        return super().match(column, value, length) if self.random else f"{column} = {self.seal(value, length)}"
 
     def hex(self, column: str) -> str:
         return f"HEX_ENCODE({column})"

@@ -91,7 +91,7 @@ class _MySql(Codec):
     """AES_ENCRYPT(text, key, iv), its mode from block_encryption_mode. Other modes than ECB and CBC don't pad."""
 
     def __init__(self, mode: str, key: bytes, iv: bytes, *, random: bool) -> None:
-        self.mode, self.key, self.random = mode, key, random
+        self.mode, self.key, self.random, self.alike = mode, key, random, not random
         self.has_iv = mode != "ecb"
         self.fixed = f"X'{iv.hex()}'"
 
@@ -115,9 +115,6 @@ class _MySql(Codec):
         if self.random:
             return self._call("AES_DECRYPT", f"SUBSTRING({column}, {BLOCK + 1})", f"LEFT({column}, {BLOCK})")
         return self._call("AES_DECRYPT", column, self.fixed)
-
-    def match(self, column: str, value: str, length: int) -> str:
-        return super().match(column, value, length) if self.random else f"{column} = {self.seal(value, length)}"
 
     def hex(self, column: str) -> str:
         return f"HEX({column})"

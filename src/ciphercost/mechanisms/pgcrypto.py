@@ -62,8 +62,11 @@ EXTENSION_IS_THERE = (
 class _Spelled(Codec):
     """The functions are immutable, but not `convert_to`, so that a constant is sealed for each row too; of `gen_random_bytes` each call counts."""
 
+    # Of itself it would be evaluated for each row, where no index is used: `convert_to` is only stable.
+    once = "(SELECT {})"
+
     def __init__(self, cipher: str, key: bytes, iv: bytes, *, has_iv: bool, random: bool) -> None:
-        self.cipher, self.random = cipher, random
+        self.cipher, self.random, self.alike = cipher, random, not random
         self.key = f"'\\x{key.hex()}'::bytea"
         self.fixed = f"'\\x{iv.hex()}'::bytea"
         self.has_iv = has_iv
@@ -90,12 +93,6 @@ class _Spelled(Codec):
             head, tail = f"substring({column} FROM 1 FOR {BLOCK})", f"substring({column} FROM {BLOCK + 1})"
             return self._call("decrypt", tail, head)
         return self._call("decrypt", column, self.fixed)
-
-    def match(self, column: str, value: str, length: int) -> str:
-        if self.random:
-            return super().match(column, value, length)
-        # Of itself it would be sealed again for each row, where no index is used: `convert_to` is only stable.
-        return f"{column} = (SELECT {self.seal(value, length)})"
 
     def hex(self, column: str) -> str:
         return f"encode({column}, 'hex')"
