@@ -19,7 +19,7 @@ from ciphercost.agent import Agent
 from ciphercost.engines import Engine
 from ciphercost.errors import RunError, UsageError
 from ciphercost.hospital import CHOSEN, FIELDS, LENGTHS, OPERATIONS, TABLES, TEXTS, WORKLOADS, Record
-from ciphercost.mechanisms._column import PLAIN, Codec, Columns
+from ciphercost.mechanisms._column import PLAIN, Codec, Columns, Encrypting
 from ciphercost.model import ARMS, Arm
 from conftest import RequireServer
 from test_real import SHORT, ciphercost, result_of
@@ -348,7 +348,7 @@ class House(msgspec.Struct):
     def stored(self, arm: Arm, table: str, column: str) -> list[str]:
         """What lies in a column."""
         codec = self.codecs[arm]
-        shown = column if codec is PLAIN else codec.hex(column)
+        shown = codec.hex(column) if isinstance(codec, Encrypting) else column
         return [str(row[0]) for row in self.agent.query(arm, f"SELECT {shown} FROM {table}")]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 
 from ciphercost.errors import UsageError
-from ciphercost.mechanisms._column import Codec
+from ciphercost.mechanisms._column import Encrypting
 
 LONGEST = 4080
 """Bytes of the longest text that the function takes: one of 32,000 would cost seven times the time, however short the text is."""
@@ -42,7 +42,7 @@ def call(text: str, key: bytes, length: int) -> str:
     return f"{FUNCTION}({text}, x'{key.hex()}')"
 
 
-class Spelled(Codec):
+class Spelled(Encrypting):
     """ENCRYPT(… USING cipher KEY k IV i): octets are stored, and before them their IV where each value has its own."""
 
     iv_size: int

@@ -9,7 +9,7 @@ from pathlib import Path
 from ciphercost.engines import Engine
 from ciphercost.errors import UsageError
 from ciphercost.mechanisms import _firebird
-from ciphercost.mechanisms._column import BLOCK, IV, Codec, Columns
+from ciphercost.mechanisms._column import BLOCK, IV, Columns, Encrypting
 from ciphercost.model import Arm
 
 MODES = {
@@ -44,7 +44,7 @@ class Aes(Columns):
         self.factors = () if mode == "ecb" else (IV,)
         self.protects = PROTECTS["ecb" if mode == "ecb" else ""]
 
-    def codec(self, engine: Engine, factors: Mapping[str, str], key: bytes, iv: bytes) -> Codec:
+    def codec(self, engine: Engine, factors: Mapping[str, str], key: bytes, iv: bytes) -> Encrypting:
         random = factors.get("iv") == "random"
         kinds: dict[str, type[_MySql | _Firebird]] = {"mysql": _MySql, "mariadb": _MariaDb, "firebird": _Firebird}
         return kinds[engine.name](self.mode, key, iv, random=random)
@@ -87,7 +87,7 @@ def _stored(length: int, *, random: bool) -> int:
     return (4 * length // BLOCK + 1) * BLOCK + (BLOCK if random else 0)
 
 
-class _MySql(Codec):
+class _MySql(Encrypting):
     """AES_ENCRYPT(text, key, iv), its mode from block_encryption_mode. Other modes than ECB and CBC don't pad."""
 
     def __init__(self, mode: str, key: bytes, iv: bytes, *, random: bool) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ciphercost.engines import Engine
 from ciphercost.mechanisms import _firebird
-from ciphercost.mechanisms._column import IV, Codec, Columns
+from ciphercost.mechanisms._column import IV, Columns, Encrypting
 from ciphercost.mechanisms.aes import PROTECTS
 
 NONCE = 12
@@ -25,7 +25,7 @@ class ChaCha20(Columns):
     def prepare(self, engine: Engine, factors: Mapping[str, str], *, ours: bool = True) -> tuple[str, ...]:  # noqa: ARG002
         return (_firebird.sealed("CHACHA20", NONCE),) if factors["iv"] == "random" else ()
 
-    def codec(self, engine: Engine, factors: Mapping[str, str], key: bytes, iv: bytes) -> Codec:  # noqa: ARG002
+    def codec(self, engine: Engine, factors: Mapping[str, str], key: bytes, iv: bytes) -> Encrypting:  # noqa: ARG002
         return _Spelled(key, iv[:NONCE], random=factors["iv"] == "random")
 
 

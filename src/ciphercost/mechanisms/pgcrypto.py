@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ciphercost.engines import Engine
 from ciphercost.errors import UsageError
-from ciphercost.mechanisms._column import BLOCK, IV, Codec, Columns
+from ciphercost.mechanisms._column import BLOCK, IV, Columns, Encrypting
 from ciphercost.mechanisms.aes import BITS, PROTECTS
 
 MODES = ("cbc", "ecb", "cfb")
@@ -45,7 +45,7 @@ class PgCrypto(Columns):
     def prepare(self, engine: Engine, factors: Mapping[str, str], *, ours: bool = True) -> tuple[str, ...]:  # noqa: ARG002
         return (EXTENSION if ours else EXTENSION_IS_THERE,)
 
-    def codec(self, engine: Engine, factors: Mapping[str, str], key: bytes, iv: bytes) -> Codec:  # noqa: ARG002
+    def codec(self, engine: Engine, factors: Mapping[str, str], key: bytes, iv: bytes) -> Encrypting:  # noqa: ARG002
         return _Spelled(CIPHERS[self.mode], key, iv, has_iv=self.mode != "ecb", random=factors.get("iv") == "random")
 
 
@@ -59,7 +59,7 @@ EXTENSION_IS_THERE = (
 )
 
 
-class _Spelled(Codec):
+class _Spelled(Encrypting):
     """The functions are immutable, but not `convert_to`, so that a constant is sealed for each row too; of `gen_random_bytes` each call counts."""
 
     # Of itself it would be evaluated for each row, where no index is used: `convert_to` is only stable.

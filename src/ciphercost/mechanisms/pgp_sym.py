@@ -9,7 +9,7 @@ from pathlib import Path
 from ciphercost.engines import Engine
 from ciphercost.errors import UsageError
 from ciphercost.mechanisms import Factor
-from ciphercost.mechanisms._column import Codec, Columns
+from ciphercost.mechanisms._column import Columns, Encrypting
 from ciphercost.mechanisms.pgcrypto import EXTENSION, EXTENSION_IS_THERE, LOG_NO_STATEMENT
 
 KDF = {"iterated": "3", "salted": "1", "simple": "0"}
@@ -54,7 +54,7 @@ class PgpSym(Columns):
     def prepare(self, engine: Engine, factors: Mapping[str, str], *, ours: bool = True) -> tuple[str, ...]:  # noqa: ARG002
         return (EXTENSION if ours else EXTENSION_IS_THERE,)
 
-    def codec(self, engine: Engine, factors: Mapping[str, str], key: bytes, iv: bytes) -> Codec:  # noqa: ARG002
+    def codec(self, engine: Engine, factors: Mapping[str, str], key: bytes, iv: bytes) -> Encrypting:  # noqa: ARG002
         options = f"cipher-algo={factors['cipher']}, compress-algo=0, s2k-mode={KDF[factors['kdf']]}"
         if factors["kdf_iter"]:
             options += f", s2k-count={factors['kdf_iter']}"
@@ -70,7 +70,7 @@ class PgpSym(Columns):
         }
 
 
-class _Message(Codec):
+class _Message(Encrypting):
     """Session key, IV and salt are random in every message, so no value is like another."""
 
     def __init__(self, passphrase: str, options: str) -> None:

@@ -31,7 +31,7 @@ import msgspec
 
 from ciphercost import macros, people, script
 from ciphercost.errors import UsageError, nearest
-from ciphercost.mechanisms._column import PLAIN, Codec
+from ciphercost.mechanisms._column import PLAIN, Codec, Encrypting
 
 PEOPLE_BATCH = 250
 """People in one INSERT, where the server takes several rows."""
@@ -118,9 +118,11 @@ class Tables(msgspec.Struct, frozen=True):
 
     def read(self, rows: list[list[str | None]]) -> list[list[str | None]]:
         """The check's rows as texts. Raises AgentError where a sealed value does not open."""
-        return [[self._read(value) for value in row] for row in rows] if self.codec.client_side else rows
+        return [[self._read(value) for value in row] for row in rows]
 
     def _read(self, value: str | None) -> str | None:
+        if not isinstance(self.codec, Encrypting) or not self.codec.client_side:
+            return value
         if not value or not value.lower().startswith(SEALED_DIGITS):
             return value
         return self.codec.opened(bytes.fromhex(value)).decode(errors="replace")
@@ -277,7 +279,7 @@ def prepare(
     def tables(of: Codec) -> Tables:
         load = macros.expand(str(own.get("load", workload.load)), of, f"{where}, load")
         check = macros.expand(str(own.get("check", workload.check)), of, f"{where}, check")
-        if of.client_side:
+        if isinstance(of, Encrypting) and of.client_side:
             if script.OPEN in load or script.SEAL in load:
                 raise UsageError(
                     f"{where}, load: an application seals literals alone in a load; use --workload hospital-client"
