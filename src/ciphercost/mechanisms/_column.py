@@ -58,6 +58,13 @@ class Codec(ABC):
         """A condition: what is stored in `column` is the text `value`."""
         return f"{self.open(column, length)} = {value}"
 
+    def read(self, value: str | None) -> str | None:
+        """A value of a row as a text, where the server gives it in hexadecimal digits because the application is to open it.
+
+        Raises AgentError where it does not open.
+        """
+        return value
+
 
 class Plain(Codec):
     """Nothing becomes of it, as in the plain arm."""

@@ -104,6 +104,11 @@ class _Sealed(Encrypting):
             f"the server, which has no key, can't compare sealed values: each is stored in another way; {INSTEAD}"
         )
 
+    def read(self, value: str | None) -> str | None:
+        if not value or not value.lower().startswith(MARK.hex()):
+            return value
+        return self.opened(bytes.fromhex(value)).decode(errors="replace")
+
     def hex(self, column: str) -> str:
         return HEX.get(self.dialect, "HEX({})").format(column)
 

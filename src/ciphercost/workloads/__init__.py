@@ -35,8 +35,6 @@ from ciphercost.mechanisms._column import PLAIN, Codec, Encrypting
 
 PEOPLE_BATCH = 250
 """People in one INSERT, where the server takes several rows."""
-SEALED_DIGITS = "c101"
-"""How a value begins that the application has sealed, in hexadecimal digits (PROTOCOL.md)."""
 BATCH = 100_000
 """Rows that one statement of a load makes on the server: one transaction of 5,000,000 would fill logs and memory of some."""
 _BATCHED = re.compile(r":first\b")
@@ -118,14 +116,7 @@ class Tables(msgspec.Struct, frozen=True):
 
     def read(self, rows: list[list[str | None]]) -> list[list[str | None]]:
         """The check's rows as texts. Raises AgentError where a sealed value does not open."""
-        return [[self._read(value) for value in row] for row in rows]
-
-    def _read(self, value: str | None) -> str | None:
-        if not isinstance(self.codec, Encrypting) or not self.codec.client_side:
-            return value
-        if not value or not value.lower().startswith(SEALED_DIGITS):
-            return value
-        return self.codec.opened(bytes.fromhex(value)).decode(errors="replace")
+        return [[self.codec.read(value) for value in row] for row in rows]
 
 
 class Program(msgspec.Struct, frozen=True):
