@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ciphercost import mechanisms, prove
 from ciphercost.model import ARMS, Cell, Estimate, StudyFigure, StudyRecord, StudyResult, StudyRun
+from ciphercost.studies import pairs
 from ciphercost.studies.column_functions import findings, measured, procedure, published, servers
 from ciphercost.studies.column_functions.measured import Cost, Level
 
@@ -29,7 +29,7 @@ TIME, CPU, MEMORY, SERVER_CPU, GROWTH, RATE, STORED = (
 
 def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult:
     """Figures of every server. Of a server whose arms were not proven nothing is said."""
-    unproven = {name: reason for name in record.engines if (reason := not_proven(record, name))}
+    unproven = pairs.unproven(record, record.engines)
     proven = [name for name in record.engines if name not in unproven]
     figures = [
         *(each for name in record.engines for each in headlines(study, record, name, name in proven)),
@@ -49,30 +49,14 @@ def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult
     )
 
 
-def not_proven(record: StudyRecord, engine: str) -> str:
-    """Why a server's arms are not proven; empty when they are. Pure."""
-    number = record.engines.index(engine)
-    own = [proof for proof in record.proofs if proof.session == number + 1]
-    return prove.unproven(own, mechanisms.get(record.mechanisms[number]))
-
-
 # ── in words ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def words(record: StudyRecord, unproven: Mapping[str, str]) -> str:
     """The procedure as it was run here, or why it wasn't."""
-    said = []
-    if any(run.design == measured.PUBLISHED for run in record.runs):
-        said.append(as_run(record))
-    if record.reason:
-        said.append(record.reason)
-    elif unproven and record.proofs:
-        said.append("not proven: " + "; ".join(f"{name}: {reason}" for name, reason in unproven.items()))
-    elif not said:
-        said.append("the run was cut off before the published procedure began")
-    elif not record.complete:
-        said.append("it was cut off")
-    return "; ".join(said)
+    began = any(run.design == measured.PUBLISHED for run in record.runs)
+    said = [as_run(record) if began else "", pairs.ending(record, unproven, began=began)]
+    return "; ".join(filter(None, said))
 
 
 def as_run(record: StudyRecord) -> str:
