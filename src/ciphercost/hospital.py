@@ -425,20 +425,7 @@ def tables(workload: str, dialect: str, codec: Codec | None = None) -> list[str]
     return [each.strip() for each in text.split(";\n") if each.strip()]
 
 
-def empty(workload: str, dialect: str, codec: Codec | None = None) -> list[str]:  # noqa: ARG001
-    """What takes every row out of the tables, and lets numbers begin with 1 again. `codec`: there is nothing to say in it."""
-    names = list(TABLES)[::-1]
-    if dialect == "postgresql":
-        return [f"TRUNCATE {', '.join(names)} RESTART IDENTITY"]
-    if dialect == "mysql":
-        emptied = [f"TRUNCATE TABLE {each}" for each in names]
-        return ["SET SESSION foreign_key_checks = 0", *emptied, "SET SESSION foreign_key_checks = 1"]
-    again = [f"ALTER TABLE {each} ALTER COLUMN id RESTART WITH 1" for each in names]
-    numbered = dialect == "firebird" and workload == "hospital-2024"
-    return [*(f"DELETE FROM {each}" for each in names), *(again if numbered else ())]
-
-
-def drop(workload: str, dialect: str) -> list[str]:  # noqa: ARG001
+def drop() -> list[str]:
     """What takes the tables away, a notification before its parents. Firebird's are in use while any connection has statements on them prepared."""
     return [f"DROP TABLE {each}" for each in reversed(TABLES)]
 

@@ -232,7 +232,7 @@ class Cycles:
         """The tables, empty and as if they had never been used."""
         agent = self.stage.agent
         with contextlib.suppress(AgentError):  # where a cycle was broken off, or there was none yet
-            for statement in hospital.drop(version, self.dialect):
+            for statement in hospital.drop():
                 agent.query(arm, statement)
         for statement in hospital.tables(version, self.dialect, codec):
             agent.query(arm, statement)
