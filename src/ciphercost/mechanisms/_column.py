@@ -146,10 +146,6 @@ class Columns(Mechanism):
         """Cipher, mode, and whose they are; for the result."""
         return {"cipher": self.cipher}
 
-    def fixed_iv(self, factors: Mapping[str, str]) -> bool:
-        """Whether all values share one IV."""
-        return factors.get("iv") == "fixed"
-
 
 def secret(directory: Path, name: str, size: int) -> bytes:
     """Random bytes made for the run, kept in a file below its secrets (0600), the same for each that asks. No message of ours shows them."""
