@@ -66,11 +66,13 @@ class Aes(Columns):
         )
 
     def check_version(self, engine: Engine, version: str) -> None:
-        if engine.name == "mariadb" and self.mode != "ecb" and version and _number(version) < (11, 2):
+        if engine.name != "mariadb" or not version or _number(version) >= (11, 2):
+            return
+        if self.mode != "ecb":
             raise UsageError(
                 f"mariadb {version} has no {self.mode.upper()}: before 11.2 AES_ENCRYPT has ECB alone. Use mariadb@11.8, or aes-ecb-128"
             )
-        if engine.name == "mariadb" and self.bits != 128 and version and _number(version) < (11, 2):
+        if self.bits != 128:
             raise UsageError(
                 f"mariadb {version} has 128-bit keys alone in a statement: use mariadb@11.8, or aes-ecb-128"
             )
