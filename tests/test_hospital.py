@@ -18,7 +18,7 @@ from ciphercost import columns, engines, guard, hospital, macros, mechanisms, re
 from ciphercost.agent import Agent
 from ciphercost.engines import Engine
 from ciphercost.errors import RunError, UsageError
-from ciphercost.hospital import CHOSEN, FIELDS, LENGTHS, OPERATIONS, TABLES, TEXTS, WORKLOADS, Record
+from ciphercost.hospital import CHOSEN, FIELDS, LENGTHS, OPERATIONS, TABLES, WORKLOADS, Record
 from ciphercost.mechanisms._column import PLAIN, Codec, Columns, Encrypting
 from ciphercost.model import ARMS, Arm
 from conftest import RequireServer
@@ -309,6 +309,8 @@ SERVERS = [
 N = 40
 RECORDS = [msgspec.structs.replace(each, state=CHOSEN) if each.number % 5 == 0 else each for each in SOME[:N]]
 """Some of them are of the chosen state from the start."""
+TEXTS = len(LENGTHS)
+"""Values of a record that are secret."""
 
 
 def empty(workload: str, dialect: str) -> list[str]:

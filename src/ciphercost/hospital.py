@@ -89,8 +89,6 @@ TABLES: dict[str, dict[str, str]] = {
 }
 """Table -> column -> the field that is in it; a notification after its parents."""
 WORKLOADS = ("hospital", "hospital-2024")
-TEXTS = len(LENGTHS)
-"""Values of a record that are secret."""
 OPERATIONS = ("insert", "select", "update", "delete")
 CHOSEN = "Alagoas"
 """The state that an UPDATE gives to all, and whose notifications a DELETE takes."""

@@ -27,7 +27,7 @@ from ciphercost.studies import Stage
 from ciphercost.studies.column_functions.measured import INTERLEAVED, PILOT, PUBLISHED, SECONDS, SERVER_CPU
 from ciphercost.workloads import Program
 
-OPERATIONS = ("insert", "select", "update", "delete")
+OPERATIONS = hospital.OPERATIONS
 STUDYS, TUNED = "hospital-2024", "hospital"
 """The study's statements as they are, and those that a good DBA would write."""
 VERSIONS = (STUDYS, TUNED)
