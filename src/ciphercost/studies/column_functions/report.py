@@ -9,7 +9,7 @@ from ciphercost import studies
 from ciphercost.model import ARMS, StudyFigure, StudyResult
 from ciphercost.reports.terminal import number, wrap
 from ciphercost.studies.column_functions import compare, procedure, published, servers
-from ciphercost.studies.table import NOT_PUBLISHED, percent, signed, with_interval
+from ciphercost.studies.table import NOT_PUBLISHED, findings, percent, signed, with_interval
 
 WIDE = 30.0
 """Upper ÷ lower end of an interval that says nothing."""
@@ -38,9 +38,7 @@ def _lines(study: StudyResult) -> Iterator[str]:
         "blocks or loads"
     )
     yield ""
-    yield "What the published procedure could not have told:"
-    for finding in study.findings:
-        yield from wrap(f"- {finding}", "", "  ")
+    yield from findings(study)
 
 
 def headlines(study: StudyResult) -> Iterator[str]:
