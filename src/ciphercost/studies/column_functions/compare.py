@@ -9,22 +9,20 @@ from ciphercost.model import ARMS, Cell, Estimate, StudyFigure, StudyRecord, Stu
 from ciphercost.studies import pairs
 from ciphercost.studies.column_functions import findings, measured, procedure, published, servers
 from ciphercost.studies.column_functions.measured import Cost, Level
+from ciphercost.studies.column_functions.names import (
+    ALL_OPERATIONS,
+    CPU,
+    EQUAL,
+    GROWTH,
+    MEMORY,
+    RATE,
+    SERVER_CPU,
+    STORED,
+    TIME,
+)
 
 if TYPE_CHECKING:
     from ciphercost.studies import Study
-
-ALL_OPERATIONS = "all operations"
-EQUAL = "equal cipher"
-TIME, CPU, MEMORY, SERVER_CPU, GROWTH, RATE, STORED = (
-    "time",
-    "CPU",
-    "RAM in use",
-    "server's CPU time",
-    "growth exponent",
-    "operations/s",
-    "stored bytes",
-)
-"""What a figure is of."""
 
 
 def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult:
@@ -61,7 +59,7 @@ def words(record: StudyRecord, unproven: Mapping[str, str]) -> str:
 
 def as_run(record: StudyRecord) -> str:
     settings = record.settings
-    loads = servers.worded([f"{load:,.0f}" for load in loads_of(record)])
+    loads = servers.worded([f"{load:,.0f}" for load in measured.loads(record)])
     times = f"{settings['runs']:.0f} run{'s' * (settings['runs'] != 1)}"
     return (
         f"{loads} records {record.tools.get('records', '')}, {times} of each, on tables made anew each time; server and "
@@ -70,11 +68,6 @@ def as_run(record: StudyRecord) -> str:
         f"{settings['interval_s']:g} s. Time is the client's: statements are literal SQL that it makes up beforehand and sends one after "
         "the other, a share of each figure that is the same in both arms. Unlike the published run, with both arms proven"
     )
-
-
-def loads_of(record: StudyRecord) -> list[float]:
-    """Of the record's settings, the smallest first."""
-    return sorted(value for name, value in record.settings.items() if name.startswith("load_"))
 
 
 # ── figures of a server ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -131,7 +124,7 @@ def server_figures(record: StudyRecord, engine: str) -> list[StudyFigure]:
         cpu = measured.blocks(record.runs, engine, version, measured.SERVER_CPU)
         names: dict[str, Any] = {"engine": engine, "mechanism": mechanism_of(record, engine), "workload": version}
         for operation in procedure.OPERATIONS:
-            for load in loads_of(record):
+            for load in measured.loads(record):
                 key = (operation, load)
                 arms = here.get(key, {}) if version == procedure.STUDYS else {}
                 of = {**names, "load": load}
