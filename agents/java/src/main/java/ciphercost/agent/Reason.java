@@ -1,0 +1,99 @@
+package ciphercost.agent;
+
+import java.security.GeneralSecurityException;
+import java.sql.SQLException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import javax.net.ssl.SSLException;
+
+/** reason: what a driver threw -> its own reason in one line, causes and all, without the passwords of its connection. */
+final class Reason {
+    private static final int LONGEST_PART = 300;
+    private static final int LONGEST = 900;
+    private static final int DEEPEST = 8;
+    /** Connector/J 5.1 writes its cause into its message, stack trace and all. */
+    private static final Pattern NESTED = Pattern.compile("(?s)\\*\\* BEGIN NESTED EXCEPTION \\*\\*.*");
+    private static final Pattern NESTED_REASON =
+            Pattern.compile("(?s)\\*\\* BEGIN NESTED EXCEPTION \\*\\*\\s*(\\S+)\\s*MESSAGE: ([^\\n]*)");
+
+    private final boolean numbered;
+    private final List<String> secrets;
+
+    /** `numbered`: codes are the server's number and the SQLSTATE, as MySQL's are elsewhere in the protocol. */
+    Reason(Sql.Dialect dialect, List<String> secrets) {
+        this.numbered = dialect == Sql.Dialect.MYSQL;
+        this.secrets = secrets.stream().filter(secret -> !secret.isEmpty()).toList();
+    }
+
+    /** `otherwise`: the code where neither server nor driver has one. */
+    Failure of(Throwable error, String otherwise) {
+        return of(error, otherwise, "", false);
+    }
+
+    Failure of(Throwable error, String otherwise, String before, boolean lost) {
+        return new Failure(code(error, otherwise), before + text(error), lost);
+    }
+
+    private String code(Throwable error, String otherwise) {
+        for (Throwable cause : chain(error)) {
+            if (cause instanceof SSLException || cause instanceof GeneralSecurityException) {
+                return "tls";
+            }
+        }
+        if (!(error instanceof SQLException sql) || sql.getSQLState() == null || sql.getSQLState().isBlank()) {
+            return error instanceof LinkageError ? "driver" : otherwise;
+        }
+        return numbered && sql.getErrorCode() > 0
+                ? sql.getErrorCode() + " (" + sql.getSQLState() + ")"
+                : sql.getSQLState();
+    }
+
+    String text(Throwable error) {
+        StringBuilder out = new StringBuilder();
+        for (Throwable cause : chain(error)) {
+            String said = said(cause);
+            if (!said.isEmpty() && out.indexOf(said) < 0) {
+                out.append(out.length() > 0 ? " ← " : "").append(said);
+            }
+        }
+        return hidden(cut(out.toString(), LONGEST));
+    }
+
+    private static String said(Throwable cause) {
+        String message = cause.getMessage() == null ? "" : cause.getMessage();
+        Matcher nested = NESTED_REASON.matcher(message);
+        String inner = nested.find() ? nested.group(1).replaceFirst(".*\\.", "") + ": " + nested.group(2) : "";
+        message = cut(NESTED.matcher(message).replaceFirst(" ").replaceAll("\\s+", " ").strip(), LONGEST_PART);
+        message = inner.isEmpty() ? message : (message + " ← " + inner).strip();
+        // What a driver says is a sentence; what Java throws needs its name to be one.
+        if (cause instanceof SQLException && !message.isEmpty()) {
+            return message;
+        }
+        String name = cause.getClass().getSimpleName();
+        return message.isEmpty() ? name : name + ": " + message;
+    }
+
+    private static List<Throwable> chain(Throwable error) {
+        List<Throwable> found = new ArrayList<>();
+        for (Throwable cause = error; cause != null && found.size() < DEEPEST && !found.contains(cause); ) {
+            found.add(cause);
+            boolean more = cause.getCause() == null && cause instanceof SQLException;
+            cause = more ? ((SQLException) cause).getNextException() : cause.getCause();
+        }
+        return found;
+    }
+
+    private static String cut(String text, int longest) {
+        return text.length() <= longest ? text : text.substring(0, longest) + "…";
+    }
+
+    private String hidden(String text) {
+        String shown = text;
+        for (String secret : secrets) {
+            shown = shown.replace(secret, "[password]");
+        }
+        return shown;
+    }
+}

@@ -1,0 +1,77 @@
+package ciphercost.agent;
+
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicLong;
+
+/** script: the program as one arm runs it; a seed and a number -> one operation. */
+final class Script {
+    /** `upTo`: sum of the weights up to and including this transaction's; its statements are `first` to below `last`. */
+    record Drawn(long upTo, int first, int last, int[] variables) {}
+
+    final List<Program.Statement> statements;
+    final Drawn[] transactions;
+    private final long weight;
+    private final Kind[] kinds;
+    private final AtomicLong[] counters;
+
+    Script(List<Program.Statement> statements, Drawn[] transactions, long weight, Kind[] kinds, AtomicLong[] counters) {
+        this.statements = statements;
+        this.transactions = transactions;
+        this.weight = weight;
+        this.kinds = kinds;
+        this.counters = counters;
+    }
+
+    /** One operation, drawn: which statements run, with which values. Reused. */
+    final class Operation {
+        int first;
+        int last;
+        /** A variable's value: its text, or where that is null its integer. */
+        final String[] texts = new String[kinds.length];
+        final long[] integers = new long[kinds.length];
+
+        void draw(long seed, long number) {
+            Random random = Random.ofOperation(seed, number);
+            Drawn drawn = transactions[0];
+            if (transactions.length > 1) {
+                long ticket = random.below(weight);
+                for (int at = 0; Long.compareUnsigned(ticket, (drawn = transactions[at]).upTo) >= 0; at++) {
+                    // The sum of all weights is above every ticket.
+                }
+            }
+            first = drawn.first;
+            last = drawn.last;
+            for (int variable : drawn.variables) {
+                texts[variable] = null;
+                Kind kind = kinds[variable];
+                if (kind instanceof Kind.Uniform uniform) {
+                    integers[variable] = uniform.low() + random.below(uniform.high() - uniform.low() + 1);
+                } else if (kind instanceof Kind.Zipfian zipfian) {
+                    integers[variable] =
+                            Math.min(zipfian.low() + zipfian.zipf().draw(random) - 1, zipfian.high());
+                } else if (kind instanceof Kind.Sequence sequence) {
+                    integers[variable] = sequence.low() + counters[variable].getAndIncrement();
+                } else if (kind instanceof Kind.Text text) {
+                    texts[variable] = random.letters(text.length());
+                } else if (kind instanceof Kind.Constant constant) {
+                    texts[variable] = constant.value();
+                }
+            }
+        }
+    }
+
+    Operation operation() {
+        return new Operation();
+    }
+
+    /** Whether a connection that is ready for this script is so for the other. */
+    boolean runsAs(Script other) {
+        return statements.equals(other.statements) && Arrays.equals(kinds, other.kinds);
+    }
+
+    /** Whether this variable is a constant that is written as an integer: it is bound as one. */
+    boolean isNumber(int variable) {
+        return kinds[variable] instanceof Kind.Constant constant && constant.value().matches("-?[0-9]{1,18}");
+    }
+}

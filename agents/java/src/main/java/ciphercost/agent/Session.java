@@ -1,0 +1,364 @@
+package ciphercost.agent;
+
+import com.sun.management.HotSpotDiagnosticMXBean;
+import java.lang.management.ManagementFactory;
+import java.nio.ByteBuffer;
+import java.security.Provider;
+import java.security.Security;
+import java.util.ArrayList;
+import java.util.Base64;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.function.Consumer;
+import org.HdrHistogram.Histogram;
+
+/** session: requests -> answers, in order. Holds the program and the arms; a refused request changes nothing. */
+final class Session {
+    private static final long PROTOCOL = 1;
+    private static final String NAME = "ciphercost-agent-jdbc";
+    private static final String VERSION = "0.1.0";
+    private static final Set<String> TYPES = Set.of("hello", "program", "cipher", "variable", "transaction", "statement",
+            "connect", "query", "slice", "floor", "disconnect", "bye");
+    private static final double LONGEST_SECONDS = 86_400;
+    /** Kinds of errors that are named; the rest is `other`. */
+    private static final int NAMED_KINDS = 16;
+
+    /** `jdbc`: null of the null driver. */
+    private record Arm(List<Link> links, Jdbc jdbc) {}
+
+    private final Drivers drivers = new Drivers();
+    private final Map<String, Arm> arms = new HashMap<>();
+    private boolean greeted;
+    private Program program;
+    /** Set when the agent ends after the answer: its status. */
+    private Integer status;
+
+    Integer status() {
+        return status;
+    }
+
+    /** Answers one line. `say` is for the event that precedes a slice's answer. */
+    Map<String, Object> answer(byte[] line, Consumer<Map<String, Object>> say) {
+        try {
+            return handle(line, say);
+        } catch (Failure failure) {
+            return said("error", "code", failure.code, "text", failure.getMessage());
+        } catch (Throwable error) {
+            error.printStackTrace();
+            close();
+            return said("error", "code", "internal", "text",
+                    "the agent failed (" + error.getClass().getName() + "); its arms are disconnected");
+        }
+    }
+
+    private static Map<String, Object> said(String type, Object... fields) {
+        Map<String, Object> answer = new LinkedHashMap<>();
+        answer.put("type", type);
+        for (int at = 0; at < fields.length; at += 2) {
+            answer.put((String) fields[at], fields[at + 1]);
+        }
+        return answer;
+    }
+
+    private Map<String, Object> handle(byte[] line, Consumer<Map<String, Object>> say) throws Failure {
+        Fields fields = new Fields(Json.read(line));
+        String type = fields.text("type");
+        if (!TYPES.contains(type)) {
+            throw new Failure("unknown-message", "no message has the type \"" + type + "\"");
+        }
+        if (!greeted && !type.equals("hello")) {
+            throw Failure.protocol("say `hello` first");
+        }
+        switch (type) {
+            case "hello" -> {
+                return hello(fields);
+            }
+            case "program" -> {
+                String name = fields.text("name");
+                fields.end();
+                program = new Program(name);
+            }
+            case "cipher" -> throw Failure.badMessage("cipher: this agent seals and opens nothing by itself");
+            case "variable" -> {
+                String name = fields.text("name");
+                Kind kind = Kind.read(fields.text("kind"), fields);
+                fields.end();
+                program().addVariable(name, kind);
+            }
+            case "transaction" -> {
+                String name = fields.text("name");
+                long weight = fields.whole("weight");
+                fields.end();
+                program().addTransaction(name, weight);
+            }
+            case "statement" -> statement(fields);
+            case "connect" -> {
+                return connect(fields);
+            }
+            case "query" -> {
+                return query(fields);
+            }
+            case "slice" -> {
+                return slice(fields, say);
+            }
+            case "floor" -> {
+                return floor(fields);
+            }
+            case "disconnect" -> {
+                String arm = fields.text("arm");
+                fields.end();
+                arm(arm);
+                drop(arm);
+            }
+            default -> { // bye
+                fields.end();
+                close();
+                status = 0;
+            }
+        }
+        return said("ok");
+    }
+
+    private Map<String, Object> hello(Fields fields) throws Failure {
+        long protocol = fields.unsigned("protocol", -1);
+        if (protocol < 0) {
+            fields.whole("protocol");
+        }
+        fields.end();
+        if (greeted) {
+            throw Failure.protocol("`hello` was said already");
+        }
+        if (protocol != PROTOCOL) {
+            status = 2;
+            throw Failure.protocol("this agent speaks protocol " + PROTOCOL + ", not " + protocol);
+        }
+        greeted = true;
+        return said("hello", "protocol", PROTOCOL, "agent", NAME, "version", VERSION, "drivers", "null jdbc",
+                "tls_library", library("SunJSSE"), "aes", aes());
+    }
+
+    /** `Java 17.0.15, SunJSSE 17`. */
+    private static String library(String provider) {
+        Provider found = Security.getProvider(provider);
+        String version = System.getProperty("java.version");
+        return "Java " + version + (found == null ? "" : ", " + provider + " " + found.getVersionStr());
+    }
+
+    /** Whether this virtual machine uses the CPU's AES instructions. */
+    private static boolean aes() {
+        try {
+            HotSpotDiagnosticMXBean machine = ManagementFactory.getPlatformMXBean(HotSpotDiagnosticMXBean.class);
+            return Boolean.parseBoolean(machine.getVMOption("UseAES").getValue())
+                    && Boolean.parseBoolean(machine.getVMOption("UseAESIntrinsics").getValue());
+        } catch (RuntimeException error) {
+            return false;
+        }
+    }
+
+    private Program program() throws Failure {
+        if (program == null) {
+            throw Failure.noProgram("send `program` first");
+        }
+        return program;
+    }
+
+    private void statement(Fields fields) throws Failure {
+        String transaction = fields.text("transaction");
+        String sql = fields.text("sql");
+        String parameters = fields.text("parameters");
+        String arm = fields.text("arm", null);
+        boolean open = fields.flag("open", false);
+        fields.end();
+        Program to = program();
+        if (open) {
+            throw Failure.badMessage("open: this agent seals and opens nothing by itself");
+        }
+        to.addStatement(transaction, arm, sql, parameters);
+    }
+
+    private Arm arm(String name) throws Failure {
+        Arm found = arms.get(name);
+        if (found == null) {
+            throw Failure.noArm(name);
+        }
+        return found;
+    }
+
+    private Map<String, Object> connect(Fields fields) throws Failure {
+        String name = fields.text("arm");
+        int connections = (int) fields.within("connections", 1, 1, 10_000);
+        // Read for the protocol's sake: a JDBC connection waits in its own calls, so each has a thread.
+        fields.within("threads", 1, 1, 1_000);
+        boolean perRequest = fields.flag("per_request", false);
+        String driver = fields.text("driver");
+        Map<String, Object> answer = said("connected", "arm", name, "connections", connections, "encrypted", false,
+                "protocol", "", "cipher", "", "group", "", "resumed", 0, "verified", false, "peer", "", "peer_key", "",
+                "server_version", "", "auth", "", "library", "", "application", "", "driver_version", "");
+        switch (driver) {
+            case "null" -> {
+                List<Link> links = NullLink.connect(fields, connections, perRequest);
+                drop(name);
+                arms.put(name, new Arm(links, null));
+            }
+            case "jdbc" -> {
+                Jdbc jdbc = new Jdbc(fields, perRequest, drivers);
+                drop(name);
+                answer.put("library", library("SunJSSE"));
+                arms.put(name, new Arm(jdbc.open(connections, answer), jdbc));
+            }
+            default -> throw Failure.badMessage("driver: \"" + driver + "\" is none of null, jdbc");
+        }
+        return answer;
+    }
+
+    private Map<String, Object> query(Fields fields) throws Failure {
+        String name = fields.text("arm");
+        String sql = fields.text("sql");
+        boolean all = fields.flag("all", false);
+        fields.end();
+        Arm arm = arm(name);
+        long rows = 0;
+        String columns = "";
+        StringBuilder text = new StringBuilder();
+        try {
+            for (Link link : all ? arm.links : arm.links.subList(0, 1)) {
+                Link.Rows found = link.query(sql);
+                text.append(rows > 0 && found.rows() > 0 ? "\n" : "").append(found.text());
+                rows += found.rows();
+                columns = found.columns();
+            }
+        } catch (Failure failure) {
+            throw dropIfLost(name, failure);
+        }
+        return said("rows", "rows", rows, "columns", columns, "text", text.toString());
+    }
+
+    private Map<String, Object> slice(Fields fields, Consumer<Map<String, Object>> say) throws Failure {
+        String name = fields.text("arm");
+        Load.Plan plan = plan(fields);
+        Arm arm = arm(name);
+        Script script = program().script(name);
+        Load.Total total;
+        try {
+            for (Link link : arm.links) {
+                link.prepare(script, plan.intervalNs() > 0);
+            }
+            total = Load.run(arm.links, script, plan, () -> say.accept(said("counting", "arm", name)));
+        } catch (Failure failure) {
+            throw dropIfLost(name, failure);
+        }
+        Load.Tally tally = total.tally();
+        Map<String, Object> answer = said("slice", "arm", name, "seconds", total.seconds(), "operations",
+                tally.operations, "work", tally.work, "errors", tally.errors, "error_kinds", kinds(tally.kinds), "rows",
+                tally.rows, "sealed", 0, "opened", 0, "checksum", String.format("%016x", tally.checksum), "cpu_user_ns",
+                tally.userNs, "cpu_system_ns", tally.cpuNs - tally.userNs, "bytes_sent", 0, "bytes_received", 0,
+                "segments_sent", 0, "segments_received", 0, "connects", tally.connects, "resumed", 0, "late",
+                tally.late, "threads", total.threads(), "histogram", encoded(tally.latencies), "first_error",
+                tally.firstError, "jit_ms", total.machine().jitMs(), "gc_ms", total.machine().gcMs(), "process_cpu_ns",
+                total.machine().cpuNs());
+        if (arm.jdbc != null) {
+            answer.put("driver_version", arm.jdbc.driverVersion());
+            List<Jdbc.Seen> seen = new ArrayList<>();
+            for (Link link : arm.jdbc.perRequest ? arm.links.subList(0, 1) : arm.links) {
+                seen.add(((JdbcLink) link).seen());
+            }
+            Jdbc.say(seen, answer);
+        }
+        return answer;
+    }
+
+    private static Load.Plan plan(Fields fields) throws Failure {
+        long operations = fields.unsigned("operations", 0);
+        if (operations < 0) {
+            throw Failure.badMessage("operations: so many can't be counted");
+        }
+        double seconds = operations != 0 ? fields.number("seconds", 3600) : fields.number("seconds");
+        double discard = fields.number("discard", 0);
+        double rate = fields.number("rate", 0);
+        long seed = fields.unsigned("seed", 0);
+        boolean given = fields.has("arrivals");
+        String arrivals = fields.text("arrivals", "");
+        fields.end();
+        if (!(seconds > 0 && seconds <= LONGEST_SECONDS)) {
+            throw Failure.badMessage("seconds: must be above 0 and at most 86400");
+        }
+        if (!(discard >= 0 && discard < 1)) {
+            throw Failure.badMessage("discard: must be at least 0 and below 1");
+        }
+        if (operations != 0 && discard != 0) {
+            throw Failure.badMessage("discard: must be 0 where operations are counted");
+        }
+        if (!(rate >= 0 && rate <= 1e9)) {
+            throw Failure.badMessage("rate: must lie between 0 and 1e9");
+        }
+        if (given && !arrivals.equals("even") && !arrivals.equals("random")) {
+            throw Failure.badMessage("arrivals: must be even or random");
+        }
+        if (given && rate == 0) {
+            throw Failure.badMessage("arrivals: only an open loop has them; give a rate");
+        }
+        double lengthNs = seconds * 1e9;
+        return new Load.Plan((long) lengthNs, (long) (lengthNs * discard), seed, rate > 0 ? 1e9 / rate : 0,
+                arrivals.equals("random"), operations);
+    }
+
+    private static Map<String, Object> floor(Fields fields) throws Failure {
+        String cipher = fields.text("cipher");
+        long bytes = fields.unsigned("bytes", -1);
+        if (bytes < 0) {
+            bytes = fields.whole("bytes");
+        }
+        fields.end();
+        Map<String, Object> answer = said("floor", "cipher", cipher);
+        Floor.measure(cipher, bytes, answer);
+        answer.put("library", library("SunJCE"));
+        return answer;
+    }
+
+    /** The most frequent first; of equals the one whose name comes first. */
+    private static String kinds(Map<String, Long> counts) {
+        List<Map.Entry<String, Long>> sorted = new ArrayList<>(counts.entrySet());
+        sorted.sort(Map.Entry.<String, Long>comparingByValue().reversed().thenComparing(Map.Entry.comparingByKey()));
+        List<String> words = new ArrayList<>();
+        long rest = 0;
+        for (Map.Entry<String, Long> each : sorted) {
+            if (words.size() < NAMED_KINDS) {
+                words.add(each.getKey() + "=" + each.getValue());
+            } else {
+                rest += each.getValue();
+            }
+        }
+        if (rest > 0) {
+            words.add("other=" + rest);
+        }
+        return String.join(" ", words);
+    }
+
+    private static String encoded(Histogram latencies) {
+        ByteBuffer buffer = ByteBuffer.allocate(latencies.getNeededByteBufferCapacity());
+        int length = latencies.encodeIntoCompressedByteBuffer(buffer);
+        return Base64.getEncoder().encodeToString(java.util.Arrays.copyOf(buffer.array(), length));
+    }
+
+    /** An arm that lost a connection is disconnected: what runs on the rest of it would not be what was asked for. */
+    private Failure dropIfLost(String name, Failure failure) {
+        if (failure.lost) {
+            drop(name);
+        }
+        return failure;
+    }
+
+    private void drop(String name) {
+        Arm arm = arms.remove(name);
+        if (arm != null) {
+            arm.links.forEach(Link::close);
+        }
+    }
+
+    void close() {
+        List.copyOf(arms.keySet()).forEach(this::drop);
+    }
+}
