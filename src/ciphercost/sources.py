@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -157,13 +157,19 @@ def maven_client() -> str | None:
     return shutil.which("mvn")
 
 
-def maven(artifact: Artifact, work: Work) -> Path:
-    """Bring an artifact's jar into `work` and return its path. Raises MissingServer, and RunError when its checksum is another."""
+def need_maven() -> str:
+    """Maven's client. Raises MissingServer."""
     client = maven_client()
     if client is None:
         raise MissingServer(
             "Maven's client 'mvn' was not found. Install Maven (Debian: apt-get install maven), then try again."
         )
+    return client
+
+
+def maven(artifact: Artifact, work: Work) -> Path:
+    """Bring an artifact's jar into `work` and return its path. Raises MissingServer, and RunError when its checksum is another."""
+    client = need_maven()
     say(f"fetching {artifact.coordinate} with mvn …")
     download = work.path / "download"
     download.mkdir()
@@ -179,6 +185,27 @@ def maven(artifact: Artifact, work: Work) -> Path:
             "Remove it from Maven's local repository and try again; if it is still another, the repository can't be trusted."
         )
     return jars[0]
+
+
+def maven_jars(kind: str, name: str, artifacts: Sequence[Artifact], *, fetch: bool = True) -> list[Path]:
+    """The jars of these artifacts, in their order, brought once into `<cache>/<kind>`. They go by their checksums: other ones are others.
+
+    Raises MissingServer, also where `fetch` is false and they aren't there; RunError when a checksum is another.
+    """
+    pins = hashlib.sha256("".join(each.sha256 for each in artifacts).encode()).hexdigest()[:12]
+    kept = f"{name}-{pins}"
+    if not fetch and not (cache() / kind / kept / RECEIPT).exists():
+        raise MissingServer(f"{name} was not fetched yet")
+
+    def make(work: Work) -> Receipt:
+        for number, artifact in enumerate(artifacts):
+            jar = maven(artifact, work)
+            jar.rename(work.path / f"{number}-{jar.name}")
+            jar.parent.rmdir()
+        return Receipt(kind, "", "maven", ".")
+
+    place = Path(keep(kind, kept, make).location)
+    return sorted(place.glob("*.jar"), key=lambda path: int(path.name.partition("-")[0]))
 
 
 def unpack_txz_in_jar(jar: Path, work: Path) -> None:
