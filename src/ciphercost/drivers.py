@@ -201,7 +201,8 @@ class Address(msgspec.Struct, frozen=True):
 
 def address(driver: Driver, target: Target, wish: Wish, more: Mapping[str, str] | None = None) -> Address:
     """URL and properties; `more` are added, and win. Raises UsageError for what this version can't do. Pure."""
-    if wish.mode in ("verify-ca", "verify-full") and not (wish.ca and (wish.store or driver.family != "connector-j")):
+    checks = wish.mode in ("verify-ca", "verify-full") and driver.family != "jaybird"
+    if checks and not (wish.ca and (wish.store or driver.family != "connector-j")):
         raise UsageError(f"{wish.mode} with {driver.title} needs the CA's certificate")
     url, properties, unsaid = _FAMILIES[driver.family](driver, target, wish)
     return Address(url, {**properties, **(more or {})}, unsaid)
@@ -287,7 +288,7 @@ def _jaybird(driver: Driver, target: Target, wish: Wish) -> Told:
         )
     url = f"jdbc:firebirdsql://{_host(target)}:{target.port}/{target.database}"
     crypt = "DISABLED" if wish.mode == "plain" else "REQUIRED"
-    return url, {"wireCrypt": crypt, "encoding": "UTF8"}, _unsaid(wish)
+    return url, {"wireCrypt": crypt, "encoding": "UTF8"}, ()
 
 
 _FAMILIES = {"connector-j": _connector_j, "mariadb": _mariadb, "pgjdbc": _pgjdbc, "jaybird": _jaybird}
@@ -299,6 +300,12 @@ def _host(target: Target) -> str:
 
 def _unsaid(wish: Wish) -> tuple[str, ...]:
     return tuple(name for name in ("protocol", "ciphers") if getattr(wish, name))
+
+
+def machine_options(wish: Wish) -> list[str]:
+    """Options of the Java agent's virtual machine for what a driver has no word for. They hold for all drivers in it. Pure."""
+    options = [f"-Djdk.tls.client.protocols=TLSv{wish.protocol}"] if wish.protocol else []
+    return options + ([f"-Djdk.tls.client.cipherSuites={','.join(map(iana, wish.ciphers))}"] if wish.ciphers else [])
 
 
 def iana(suite: str) -> str:

@@ -26,7 +26,7 @@ CHOSEN = "CIPHERCOST_AGENT_JDBC"
 """In the environment: the path of the jar, if it isn't to be built."""
 STEADY = ("-XX:+UseSerialGC", "-Xms256m", "-Xmx512m", "-XX:-UsePerfData")
 """One collector and one heap, whatever machine the virtual machine believes to be on; no file shared with other processes."""
-WITHOUT_AES = ("-XX:-UseAES", "-XX:-UseAESIntrinsics", "-XX:-UseAESCTRIntrinsics", "-XX:-UseGHASHIntrinsics")
+WITHOUT_AES = ("-XX:-UseAES",)
 """What hides the CPU's AES instructions from Java's own library, as OPENSSL_ia32cap does from OpenSSL."""
 OTHERS = {"JAVA_TOOL_OPTIONS": "", "JDK_JAVA_OPTIONS": "", "_JAVA_OPTIONS": ""}
 """Options that a virtual machine would take from this environment: none, so that it runs alike everywhere."""

@@ -162,6 +162,17 @@ class AgentSlice(msgspec.Struct, tag="slice", tag_field="type", frozen=True):
     opened: int = 0
     error_kinds: str = ""
     """`CODE=COUNT` separated by spaces, the most frequent first: what the `errors` failed by."""
+    jit_ms: int = 0
+    """Of the Java agent, in the counted part: compiling, and collecting garbage; 0 of the others."""
+    gc_ms: int = 0
+    process_cpu_ns: int = 0
+    """CPU time of all its threads, compiler and collector included, by ticks of 10 ms; `cpu_*` are the load threads' alone."""
+    driver_version: str = ""
+    """The driver that made this slice, in its own words."""
+    encrypted: bool = False
+    """What its sessions said just before it, asked by `witness`; false and empty where they weren't asked."""
+    protocol: str = ""
+    cipher: str = ""
 
     @property
     def done(self) -> float:

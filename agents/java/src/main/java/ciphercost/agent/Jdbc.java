@@ -167,7 +167,9 @@ final class Jdbc {
             DatabaseMetaData data = connection.getMetaData();
             said.put("driver_version", driver.getMajorVersion() + "." + driver.getMinorVersion() + " "
                     + String.valueOf(data.getDriverVersion()).replaceAll("\\s+", " ").strip());
-            said.put("server_version", String.valueOf(data.getDatabaseProductVersion()).replaceAll("\\s+", " ").strip());
+            // Without its packager's name, and Firebird's without its platform's.
+            said.put("server_version", String.valueOf(data.getDatabaseProductVersion()).replaceFirst("(?s)[\\s(].*", "")
+                    .replaceFirst("^[A-Z]{2}-[A-Z](?=[0-9])", ""));
         } catch (SQLException | RuntimeException | LinkageError error) {
             throw reason.of(error, "connect");
         }

@@ -18,6 +18,9 @@ final class Reason {
     private static final Pattern NESTED_REASON =
             Pattern.compile("(?s)\\*\\* BEGIN NESTED EXCEPTION \\*\\*\\s*(\\S+)\\s*MESSAGE: ([^\\n]*)");
 
+    /** Of the same failure it is another sentence each time. */
+    private static final Pattern CLOCK = Pattern.compile("(?i)\\b(The )?last packet (successfully received|sent)\\b[^.]*\\bago\\.");
+
     private final boolean numbered;
     private final List<String> secrets;
 
@@ -54,7 +57,8 @@ final class Reason {
         StringBuilder out = new StringBuilder();
         for (Throwable cause : chain(error)) {
             String said = said(cause);
-            if (!said.isEmpty() && out.indexOf(said) < 0) {
+            // What merely repeats its cause's or its consequence's words is left out.
+            if (!said.isEmpty() && out.indexOf(said.replaceFirst("^\\w+: ", "")) < 0) {
                 out.append(out.length() > 0 ? " ← " : "").append(said);
             }
         }
@@ -65,7 +69,8 @@ final class Reason {
         String message = cause.getMessage() == null ? "" : cause.getMessage();
         Matcher nested = NESTED_REASON.matcher(message);
         String inner = nested.find() ? nested.group(1).replaceFirst(".*\\.", "") + ": " + nested.group(2) : "";
-        message = cut(NESTED.matcher(message).replaceFirst(" ").replaceAll("\\s+", " ").strip(), LONGEST_PART);
+        message = NESTED.matcher(message).replaceFirst(" ").replaceAll("\\s+", " ");
+        message = cut(CLOCK.matcher(message).replaceAll("").replaceAll(" +", " ").strip(), LONGEST_PART);
         message = inner.isEmpty() ? message : (message + " ← " + inner).strip();
         // What a driver says is a sentence; what Java throws needs its name to be one.
         if (cause instanceof SQLException && !message.isEmpty()) {

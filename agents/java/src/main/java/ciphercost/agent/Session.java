@@ -151,8 +151,7 @@ final class Session {
     private static boolean aes() {
         try {
             HotSpotDiagnosticMXBean machine = ManagementFactory.getPlatformMXBean(HotSpotDiagnosticMXBean.class);
-            return Boolean.parseBoolean(machine.getVMOption("UseAES").getValue())
-                    && Boolean.parseBoolean(machine.getVMOption("UseAESIntrinsics").getValue());
+            return Boolean.parseBoolean(machine.getVMOption("UseAES").getValue());
         } catch (RuntimeException error) {
             return false;
         }
