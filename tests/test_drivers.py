@@ -1,0 +1,143 @@
+"""drivers: which version is meant, and what each family is told."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.serialization import pkcs12
+
+from ciphercost import drivers
+from ciphercost.drivers import DRIVERS, SERVICE, Target, Wish, address, find
+from ciphercost.errors import UsageError
+from ciphercost.pki import Pki
+
+HERE = Target("127.0.0.1", 3306, "shop")
+CHECKED = Wish(
+    "verify-ca", ca="/tmp/ca.pem", store="/tmp/ca.p12", protocol="1.2", ciphers=("ECDHE-RSA-AES256-GCM-SHA384",)
+)
+
+
+@pytest.mark.parametrize(
+    ("asked", "engine", "found"),
+    [
+        ("9.7.0", "mysql", "MySQL Connector/J 9.7.0"),
+        ("9", "mysql", "MySQL Connector/J 9.7.0"),
+        ("8.0", "mysql", "MySQL Connector/J 8.0.33"),
+        ("5.1", "mariadb", "MySQL Connector/J 5.1.49"),
+        ("3", "mysql", "MariaDB Connector/J 3.5.11"),
+        ("newest", "mysql", "MySQL Connector/J 26.10.0"),
+        ("", "mariadb", "MariaDB Connector/J 4.0.0"),
+        ("", "postgresql", "PostgreSQL JDBC Driver 42.7.14"),
+        ("6", "firebird", "Jaybird 6.0.5"),
+    ],
+)
+def test_a_version_names_a_driver_of_its_engine(asked: str, engine: str, found: str) -> None:
+    assert find(asked, engine).title == found
+
+
+@pytest.mark.parametrize(
+    ("asked", "engine", "words"),
+    [("9.7.1", "mysql", "9.7.0"), ("5.1.6", "postgresql", "42.7.14"), ("", "sqlite", "mysql")],
+)
+def test_a_version_that_is_none_of_the_engines_is_refused_with_those_that_are(
+    asked: str, engine: str, words: str
+) -> None:
+    with pytest.raises(UsageError, match=words):
+        find(asked, engine)
+
+
+def test_every_version_is_pinned_once() -> None:
+    pins = [artifact.sha256 for driver in DRIVERS for artifact in driver.artifacts]
+    assert len(set(pins)) == len(DRIVERS) == len({driver.title for driver in DRIVERS})
+    assert all(len(pin) == 64 and set(pin) <= set("0123456789abcdef") for pin in pins)
+
+
+@pytest.mark.parametrize(
+    ("version", "plain", "required", "checked"),
+    [
+        ("5.1.6", "useSSL=false", "requireSSL=true useSSL=true", "verifyServerCertificate=true"),
+        ("5.1.49", "useSSL=false", "enabledTLSProtocols=TLSv1.2", "enabledSSLCipherSuites=TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"),
+        ("8.0.16", "sslMode=DISABLED", "enabledTLSProtocols=TLSv1.2 sslMode=REQUIRED", "trustCertificateKeyStoreUrl=file:///tmp/ca.p12"),
+        ("9.7.0", "sslMode=DISABLED", "sslMode=REQUIRED", "tlsVersions=TLSv1.2 sslMode=VERIFY_CA"),
+        ("2.7.15", "useSsl=false", "useSsl=true trustServerCertificate=true", "disableSslHostnameVerification=true serverSslCert=/tmp/ca.pem"),
+        ("3.5.11", "sslMode=disable", "sslMode=trust", "sslMode=verify-ca enabledSslProtocolSuites=TLSv1.2"),
+    ],
+)  # fmt: skip
+def test_each_version_is_told_in_its_own_words(version: str, plain: str, required: str, checked: str) -> None:
+    driver = find(version, "mysql")
+    for wish, words in ((Wish(), plain), (Wish("require"), required), (CHECKED, checked)):
+        told = address(driver, HERE, wish)
+        assert set(words.split()) <= {f"{name}={value}" for name, value in told.properties.items()}
+        scheme = "mariadb" if driver.family == "mariadb" else "mysql"
+        assert told.url == f"jdbc:{scheme}://127.0.0.1:3306/shop"
+
+
+def test_what_a_driver_has_no_word_for_is_said() -> None:
+    assert address(find("", "postgresql"), HERE, CHECKED).unsaid == ("protocol", "ciphers")
+    assert address(find("5.1.6", "mysql"), HERE, CHECKED).unsaid == ("protocol", "ciphers")
+    assert address(find("9.7.0", "mysql"), HERE, CHECKED).unsaid == ()
+    assert drivers.machine_options(CHECKED) == [
+        "-Djdk.tls.client.protocols=TLSv1.2",
+        "-Djdk.tls.client.cipherSuites=TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
+    ]
+
+
+def test_what_a_version_cannot_do_is_refused() -> None:
+    for version, engine, wish in (
+        ("5.1.49", "mysql", Wish("verify-full", ca="a", store="b")),
+        ("9.7.0", "mysql", Wish("verify-ca", ca="a")),
+        ("", "postgresql", Wish("verify-full")),
+        ("", "firebird", Wish("verify-ca", ca="a")),
+    ):
+        with pytest.raises(UsageError):
+            address(find(version, engine), HERE, wish)
+
+
+def test_what_the_user_adds_wins() -> None:
+    told = address(find("9.7.0", "mysql"), HERE, Wish(), {"sslMode": "PREFERRED", "useLocalSessionState": "true"})
+    assert told.properties["sslMode"] == "PREFERRED"
+    assert told.properties["useLocalSessionState"] == "true"
+
+
+def test_a_suite_has_a_name_in_java() -> None:
+    assert drivers.iana("ECDHE-ECDSA-CHACHA20-POLY1305") == "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256"
+    assert drivers.iana("ECDHE-RSA-AES128-GCM-SHA256") == "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"
+    assert drivers.iana("TLS_AES_256_GCM_SHA384") == "TLS_AES_256_GCM_SHA384"
+    with pytest.raises(UsageError):
+        drivers.iana("ROT13")
+
+
+def jar(path: Path, **entries: str) -> Path:
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, text in entries.items():
+            archive.writestr({"service": SERVICE, "manifest": "META-INF/MANIFEST.MF"}.get(name, name), text)
+    return path
+
+
+def test_a_jar_of_the_users_says_what_it_is(tmp_path: Path) -> None:
+    service = "# a driver\ncom.mysql.cj.jdbc.Driver\n"
+    driver = drivers.of_file(jar(tmp_path / "my.jar", service=service, manifest="Bundle-Version: 8.4.1\n"))
+    assert (driver.title, driver.driver_class) == ("MySQL Connector/J 8.4.1", "com.mysql.cj.jdbc.Driver")
+    assert driver.jars() == [tmp_path / "my.jar"]
+    assert drivers.of_file(jar(tmp_path / "x-3.1.4.jar", service="org.mariadb.jdbc.Driver")).version == "3.1.4"
+
+
+def test_a_jar_without_a_driver_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="holds no JDBC driver"):
+        drivers.of_file(jar(tmp_path / "empty.jar", manifest=""))
+    with pytest.raises(UsageError, match="none of those known here"):
+        drivers.of_file(jar(tmp_path / "other.jar", service="oracle.jdbc.OracleDriver"))
+    (tmp_path / "text.jar").write_text("no jar")
+    for name in ("text.jar", "missing.jar"):
+        with pytest.raises(UsageError, match="can't be read"):
+            drivers.of_file(tmp_path / name)
+
+
+def test_a_trust_store_holds_the_ca(tmp_path: Path) -> None:
+    pki = Pki(tmp_path / "pki")
+    store = drivers.trust_store(pki.ca, tmp_path / "ca.p12")
+    found = pkcs12.load_pkcs12(store.read_bytes(), drivers.STORE_PASSWORD.encode())
+    assert found.key is None
+    assert [each.certificate.subject.rfc4514_string() for each in found.additional_certs] == ["CN=ciphercost test CA"]
