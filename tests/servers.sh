@@ -18,6 +18,9 @@ need() {
 need mkfs.ext4 e2fsprogs "no fscrypt"
 need fio fio "storage itself isn't measured"
 need mvn maven "no servers from there" && "$ciphercost" install postgresql@17 --source maven
+need javac default-jdk-headless "no JDBC" && command -v mvn >/dev/null && "$(dirname "$ciphercost")/python" -c '
+from ciphercost import drivers, java
+print(java.jar(), *(driver.jars()[0].name for driver in drivers.DRIVERS))' || echo "the JDBC agent or its drivers can't be had"
 need mmdebstrap mmdebstrap "no Debian servers"
 if [ "$(id -u)" = 0 ] && command -v mmdebstrap >/dev/null; then
     for server in postgresql@18 postgresql@15 mysql@9.7 mariadb@11.8 mariadb@10.11 firebird@4.0; do

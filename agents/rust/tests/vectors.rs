@@ -4,7 +4,7 @@ mod agent;
 
 use agent::Agent;
 use serde_json::Value;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 fn matches(expected: &Value, got: &Value) -> bool {
     match expected {
@@ -59,7 +59,10 @@ fn run(path: &Path) {
 fn the_agent_passes_every_vector() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../vectors");
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let files: Vec<_> = entries.filter(|path| path.extension().is_some_and(|end| end == "jsonl")).collect();
+    // Those of the Java agent's driver are not for this one.
+    let mine = |path: &PathBuf| !path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("jdbc"));
+    let files: Vec<_> =
+        entries.filter(|path| path.extension().is_some_and(|end| end == "jsonl")).filter(mine).collect();
     assert!(files.len() >= 6, "{files:?}");
     files.iter().for_each(|path| run(path));
 }
