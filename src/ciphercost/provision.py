@@ -238,7 +238,10 @@ class Bench(msgspec.Struct):
         factors = {name: value for name, value in given.items() if name in self.factors}
         fields = server.connection() | self.mechanism.connection(self.engine, arm, factors, self.shared.secrets)
         if arm == "encrypted":
-            fields |= server.ways.get(self.mechanism.name, {})
+            clear = fields
+            fields = {**fields, **server.ways.get(self.mechanism.name, {})}
+            if factors.get("share", "all") != "all":
+                fields |= {f"clear_{name}": clear[name] for name in ("host", "port", "authority")}
         if self.cell.url and (ca := self.cell.ca or getattr(server, "ca", "")) and fields.get("tls", "off") != "off":
             fields["tls_ca"] = str(Path(ca).absolute())
         fields |= self.engine.way(self.installation.version, self.program.parameters)

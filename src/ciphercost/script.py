@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -47,6 +47,38 @@ class Script(msgspec.Struct, frozen=True):
     def read_only(self) -> bool:
         """True where every statement only reads, as far as its first word tells."""
         return all(_reads(bare(each.sql)) for each in self.statements)
+
+
+_THINK = re.compile(r"THINK\s+(?:\$(\d+)|(\d+))")
+LONGEST_THOUGHT = 3_600_000_000
+"""Microseconds: an hour."""
+
+
+def think_us(script: Script, where: str = "script") -> float:
+    """Microseconds that a run of the script thinks in an open loop, on average. Pure; raises UsageError.
+
+    `THINK :time` is understood by web servers' driver (and null's): the client waits so many microseconds for nobody.
+    """
+    variables = {each.name: each for each in script.variables}
+    total = 0.0
+    for statement in script.statements:
+        if statement.arm == "encrypted" or statement.sql.split(maxsplit=1)[:1] != ["THINK"]:
+            continue  # What the arms do not share, they have alike.
+        match = _THINK.fullmatch(statement.sql.strip())
+        if match is None:
+            raise UsageError(f"{where}: '{statement.sql}': write 'THINK :time', the time in microseconds")
+        number, written = match.groups()
+        drawn = variables[statement.parameters[int(number) - 1]] if number else Variable("", "constant", value=written)
+        if drawn.kind == "constant":
+            low = high = int(drawn.value or 0)
+        elif drawn.kind == "uniform":
+            low, high = drawn.low or 0, drawn.high or 0
+        else:
+            raise UsageError(f"{where}: THINK :{drawn.name} takes a number or random(LOW, HIGH), in microseconds")
+        if not 0 <= low <= high <= LONGEST_THOUGHT:
+            raise UsageError(f"{where}: THINK takes 0 to {LONGEST_THOUGHT} microseconds, not {low} to {high}")
+        total += (low + high) / 2
+    return total
 
 
 _FUNCTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -129,6 +161,31 @@ def by_arm(plain: Script, encrypted: Script) -> Script:
 
     # What is sealed is drawn in the other arm too, as it is.
     return Script(encrypted.variables, (*of(plain, "plain"), *of(encrypted, "encrypted")))
+
+
+SECURE, CLEAR, THINK = "SECURE ", "CLEAR ", "THINK "
+"""How a request begins that is always encrypted in the encrypted arm, one that is not, and what is no request."""
+
+
+def marks(script: Script) -> bool:
+    """Whether any of its requests is marked as one to be encrypted. Pure."""
+    return any(each.sql.startswith(SECURE) for each in script.statements)
+
+
+def unmarked(script: Script, *, clear: bool) -> Script:
+    """The script without its marks; `clear`: with requests that bore none in clear in the encrypted arm. Pure."""
+
+    def plain(sql: str) -> str:
+        return sql.removeprefix(SECURE)
+
+    def encrypted(sql: str) -> str:
+        return plain(sql) if sql.startswith((SECURE, THINK)) else CLEAR + sql
+
+    def each(change: Callable[[str], str]) -> Script:
+        changed = tuple(msgspec.structs.replace(one, sql=change(one.sql)) for one in script.statements)
+        return msgspec.structs.replace(script, statements=changed)
+
+    return by_arm(each(plain), each(encrypted)) if clear else each(plain)
 
 
 def fill(text: str, parameters: Mapping[str, int | str], where: str = "script") -> str:

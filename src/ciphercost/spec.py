@@ -240,7 +240,8 @@ def program_of(cell: CellSpec, parameters: Mapping[str, str], codec: Codec | Non
         if cell.rows:
             raise UsageError("--rows does not go with --csv: the file has as many rows as it has")
         return owndata.program(Path(cell.csv), cell.workload, dialect)
-    return workloads.prepare(workload_of(cell), dialect, parameters, cell.rows, codec)
+    marked_only = cell.factors.get("share", "all") != "all"
+    return workloads.prepare(workload_of(cell), dialect, parameters, cell.rows, codec, marked_only=marked_only)
 
 
 def _check_cell(cell: CellSpec) -> None:
@@ -294,11 +295,26 @@ def check_language(cell: CellSpec, engine: Engine) -> None:
     if cell.csv and engine.language != "sql":
         raise UsageError(f"--csv makes a table of the file, and {cell.engine} has none: leave it out")
     if cell.sql or engine.language in workload_of(cell).languages:
+        _check_share(cell)
         return
     fit = [name for name in workloads.names() if engine.language in workloads.get(name).languages]
     raise UsageError(
         f"workload {cell.workload} does not fit {cell.engine}: use --workload with one of {', '.join(fit)}"
     )
+
+
+def _check_share(cell: CellSpec) -> None:
+    """Where only some requests are to be encrypted, the workload must say which. Raises UsageError."""
+    if cell.factors.get("share", "all") == "all":
+        return
+    if cell.delay:
+        raise UsageError("--delay is put into one way, and share=checkout takes two: leave one of them out")
+    if not workloads.has_marks(workload_of(cell)):
+        have = ", ".join(name for name in workloads.names() if workloads.has_marks(workloads.get(name)))
+        raise UsageError(
+            f"share={cell.factors['share']}: workload {cell.sql or cell.workload} marks no request SECURE, so nothing would be encrypted; "
+            f"use --workload {have}, or leave share out"
+        )
 
 
 def _check_secrets(cell: CellSpec, mechanism: Columns) -> None:

@@ -28,6 +28,12 @@ impl Random {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
+    /// Exponential with mean 1: the gaps of a Poisson process of rate 1.
+    #[inline]
+    pub fn exponential(&mut self) -> f64 {
+        -(1.0 - self.share()).ln()
+    }
+
     /// Uniform in [0, below) without bias (Lemire 2019). `below` = 0 stands for 2⁶⁴.
     #[inline]
     pub fn below(&mut self, below: u64) -> u64 {
@@ -194,6 +200,19 @@ mod tests {
             counts[value as usize] += 1;
         }
         assert!(counts.iter().all(|count| (9_500..10_500).contains(count)), "{counts:?}");
+    }
+
+    #[test]
+    fn exponential_has_its_mean_variance_and_tail() {
+        let (mut random, count) = (Random::of_operation(5, 5), 100_000);
+        let gaps: Vec<f64> = (0..count).map(|_| random.exponential()).collect();
+        let mean = gaps.iter().sum::<f64>() / f64::from(count);
+        let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / f64::from(count);
+        let tail = gaps.iter().filter(|gap| **gap > 3.0).count() as f64 / f64::from(count);
+        assert!((0.98..1.02).contains(&mean), "{mean}");
+        assert!((0.94..1.06).contains(&variance), "{variance}");
+        assert!((0.9..1.1).contains(&(tail / (-3.0f64).exp())), "{tail}");
+        assert!(gaps.iter().all(|gap| *gap >= 0.0 && gap.is_finite()));
     }
 
     #[test]

@@ -66,6 +66,23 @@ impl fmt::Display for Failure {
     }
 }
 
+/// Why one operation failed: what `error_kinds` counts it under, and what `first_error` says.
+#[derive(Debug, Clone)]
+pub struct Fault {
+    /// One word.
+    pub kind: String,
+    pub text: String,
+}
+
+impl From<&Failure> for Fault {
+    fn from(failure: &Failure) -> Fault {
+        // A server's code is its own to choose; in a list of `CODE=COUNT` it must stay one word.
+        let word = |letter: char| if letter.is_alphanumeric() || "-_.".contains(letter) { letter } else { '-' };
+        let kind: String = failure.code.chars().map(word).collect();
+        Fault { kind: if kind.is_empty() { "unknown".into() } else { kind }, text: failure.to_string() }
+    }
+}
+
 impl From<std::io::Error> for Failure {
     /// An I/O error on a connection always means that the connection is lost.
     fn from(error: std::io::Error) -> Failure {

@@ -22,6 +22,11 @@ impl Latencies {
         self.0.add(&other.0).expect("both have the same bounds");
     }
 
+    #[cfg(test)]
+    pub fn quantile(&self, share: f64) -> u64 {
+        self.0.value_at_quantile(share)
+    }
+
     pub fn encode(&self) -> String {
         let mut bytes = Vec::new();
         V2DeflateSerializer::new().serialize(&self.0, &mut bytes).expect("a Vec takes everything");

@@ -1,6 +1,7 @@
 //! ciphercost-agent: lines in, lines out. Makes load and nothing else; PROTOCOL.md says how to speak to it.
 //! `ciphercost-agent relay …` is a program of its own: it makes no load, but lengthens the way.
 
+mod alarms;
 mod clock;
 mod cpu;
 mod draw;
@@ -9,11 +10,13 @@ mod envelope;
 mod failure;
 mod floor;
 mod histogram;
+mod kinds;
 mod load;
 mod message;
 mod program;
 mod relay;
 mod session;
+mod think;
 mod transport;
 
 use failure::Failure;

@@ -320,6 +320,18 @@ pub struct Slice {
     pub rate: f64,
     #[serde(default)]
     pub operations: u64,
+    pub arrivals: Option<Arrivals>,
+}
+
+/// When the requests of an open loop are due.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Arrivals {
+    /// As far from each other as the rate says.
+    #[default]
+    Even,
+    /// As a Poisson process of that rate has it.
+    Random,
 }
 
 #[derive(Debug, Deserialize)]
@@ -581,6 +593,7 @@ pub struct SliceAnswer {
     pub operations: u64,
     pub work: f64,
     pub errors: u64,
+    pub error_kinds: String,
     pub rows: u64,
     pub sealed: u64,
     pub opened: u64,

@@ -8,7 +8,7 @@ use crate::drivers::{Arm, firebird, http, network, null, sqlite};
 use crate::envelope::Key;
 use crate::failure::{Failure, Result};
 use crate::floor;
-use crate::load::Plan;
+use crate::load::{self, Plan};
 use crate::message::{self, Answer, Connect, Line, Request, SliceAnswer};
 use crate::program::Program;
 use crate::transport::tls;
@@ -166,6 +166,7 @@ impl Session {
             operations: tally.operations,
             work: tally.work,
             errors: tally.errors,
+            error_kinds: tally.kinds.spell(),
             rows: tally.rows,
             sealed: tally.sealed,
             opened: tally.opened,
@@ -270,12 +271,17 @@ fn plan(asked: &message::Slice) -> Result<Plan> {
     if !(0.0..=1e9).contains(&asked.rate) {
         return bad("rate: must lie between 0 and 1e9");
     }
+    if asked.arrivals.is_some() && asked.rate == 0.0 {
+        return bad("arrivals: only an open loop has them; give a rate");
+    }
     let length_ns = seconds * 1e9;
     Ok(Plan {
         length_ns: length_ns as u64,
         discard_ns: (length_ns * asked.discard) as u64,
         seed: asked.seed,
         interval_ns: (asked.rate > 0.0).then(|| 1e9 / asked.rate),
+        arrivals: asked.arrivals.unwrap_or_default(),
         operations,
+        silence_ns: load::SILENCE_NS,
     })
 }

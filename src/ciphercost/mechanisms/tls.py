@@ -59,12 +59,21 @@ class Tls(Mechanism):
             ("off", "on", "tickets", "cache"),
             "whether new connections may resume an earlier session; on a web server, which keeps it: the client or the server",
         ),
+        Factor(
+            "share",
+            ("all", "checkout"),
+            "on a web server: which requests are encrypted, all or those that the workload marks",
+        ),
     )
 
     def serves(self, engine: Engine) -> bool:
         return engine.has_tls
 
     def fits(self, engine: Engine, factors: Mapping[str, str]) -> None:
+        if factors["share"] != "all" and engine.language != "http":
+            raise UsageError(
+                f"share={factors['share']} is for web servers: a connection to {engine.name} is encrypted or not"
+            )
         if factors["resumption"] in ("off", *engine.tls_resumption):
             return
         if engine.tls_resumption:

@@ -4,6 +4,7 @@ title, measures        one line each, for `list` and the reports
 languages              what its operations are written in: `sql` (unless said otherwise), `http`: which servers it is for
 read_only              its operations change nothing, so both arms can run the same ones and must see the same rows
 per_request            each operation opens a connection of its own
+arrivals               `random`: in the open loop requests come as a Poisson process; `even` (default): as far from each other as the rate says
 clients                default number of connections (capacity regime)
 [parameters]           numbers that `--set NAME=VALUE` and `--rows` change; sizes may be written 64KB, 1MB
 [derived]              numbers computed from them, in order; --rows stands for `rows` among them, unless that is a parameter
@@ -15,7 +16,8 @@ loaded                 SQL that follows these rows
 [documents]            of a web server: bytes of each path, as an expression over the parameters
 beside                 a control that a cell of `tls` on a server of ours is measured together with: what of its cost is no cryptography
 check                  SQL that reads, and must answer the same on both arms
-[[transaction]]        name, weight, script
+[[transaction]]        name, weight, script; of a web server its requests: GET /path?of=:it, POST /path body, THINK microseconds, and
+                       SECURE before one that is encrypted with --set share=checkout too
 [dialect.NAME]         load, check or a transaction's script, where a server needs other words; batch: people in one INSERT
 
 A published study keeps its own workload in `studies/`; STUDY/TRANSACTION names one transaction of it.
@@ -35,7 +37,7 @@ import msgspec
 from ciphercost import macros, people, script
 from ciphercost.errors import UsageError, nearest
 from ciphercost.mechanisms._column import PLAIN, Codec
-from ciphercost.model import Language
+from ciphercost.model import Arrivals, Language
 
 PEOPLE_BATCH = 250
 """People in one INSERT, where the server takes several rows."""
@@ -70,6 +72,7 @@ class Workload(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     read_only: bool = False
     per_request: bool = False
     clients: int = 4
+    arrivals: Arrivals = "even"
     parameters: dict[str, int | str] = {}
     derived: dict[str, str] = {}
     dialect: dict[str, dict[str, Any]] = {}
@@ -151,6 +154,10 @@ class Program(msgspec.Struct, frozen=True):
     """Of a web server: bytes of each path."""
     key: str = ""
     """Hexadecimal digits: what the agent seals and opens with. For the agent alone; in no record."""
+    arrivals: Arrivals = "even"
+    """When the requests of an open loop are due."""
+    think_s: float = 0.0
+    """Seconds that an operation thinks in an open loop, on average."""
 
     def tables(self, arm: str) -> Tables:
         """What fills and reads this arm's tables."""
@@ -207,6 +214,11 @@ def has_secrets(workload: Workload) -> bool:
     return any(macros.used(text) for text in texts)
 
 
+def has_marks(workload: Workload) -> bool:
+    """Whether it says which of its requests are encrypted even where most are not. Pure."""
+    return any(re.search(rf"^{script.SECURE}", each.script, re.MULTILINE) for each in workload.transaction)
+
+
 def size(text: str | int, where: str) -> int:
     """Bytes, or a plain number: 4096, 64KB, 1MB, 1MiB. Raises UsageError."""
     match = re.fullmatch(r"\s*(\d+)\s*([KMG]i?B)?\s*", str(text), re.IGNORECASE)
@@ -222,10 +234,13 @@ def prepare(
     rows: int = 0,
     codec: Codec | None = None,
     csv: Path | None = None,
+    *,
+    marked_only: bool = False,
 ) -> Program:
     """The workload with its parameters filled in, in a server's dialect. Raises UsageError naming workload and parameter.
 
     `codec`: what becomes of its secrets in the encrypted arm; None: nothing. `csv`: the register's file, for a workload of records.
+    `marked_only`: of its requests those alone are encrypted that it marks SECURE.
     """
     from ciphercost import hospital
 
@@ -285,6 +300,8 @@ def prepare(
             if codec:
                 sealed = script.parse(macros.expand(text, codec, here), parameters, here, variables)
                 plain = script.by_arm(plain, sealed)
+            if "http" in workload.languages:
+                plain = script.unmarked(plain, clear=marked_only)
             yield each.name, weight, plain
 
     def tables(of: Codec) -> Tables:
@@ -308,6 +325,7 @@ def prepare(
         return Tables(Load(load, parameters, f"{where}, load", more), check, of)
 
     transactions = tuple(each for transaction in workload.transaction for each in parsed(transaction))
+    thoughts = [weight * script.think_us(each, f"{where}, {name}") for name, weight, each in transactions]
     clear = tables(PLAIN)
     return Program(
         name=workload.name,
@@ -320,6 +338,8 @@ def prepare(
         per_request=workload.per_request,
         clients=workload.clients,
         documents=documents,
+        arrivals=workload.arrivals,
+        think_s=sum(thoughts) / max(1, sum(weight for _, weight, _ in transactions)) / 1e6,
         parameters=parameters | ({"csv": csv.name} if csv else {}),
     )
 

@@ -9,7 +9,7 @@ pub mod postgres;
 pub mod sqlite;
 
 use crate::envelope::{self, Vault};
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Fault, Result};
 use crate::load::{self, Plan, Total};
 use crate::message::Connected;
 use crate::program::{Operation, Script};
@@ -35,7 +35,7 @@ pub struct Outcome {
     /// Sealed values of its rows that were opened.
     pub opened: u64,
     /// Why it failed, if it did. The connection can be used again.
-    pub error: Option<String>,
+    pub error: Option<Fault>,
 }
 
 impl Outcome {
@@ -73,7 +73,13 @@ impl Outcome {
     /// The operation failed; what it failed by first is kept.
     #[cold]
     pub fn fail(&mut self, failure: &Failure) {
-        self.error.get_or_insert_with(|| failure.to_string());
+        self.error.get_or_insert_with(|| failure.into());
+    }
+
+    /// The operation failed by this, whatever it had failed by before.
+    #[cold]
+    pub fn fail_over(&mut self, failure: &Failure) {
+        self.error = Some(failure.into());
     }
 }
 
@@ -116,6 +122,22 @@ pub trait Connection: Send {
     /// What a pending operation waits for.
     fn interest(&self) -> Option<Interest> {
         None
+    }
+    /// By the monotonic clock, when `proceed` is to be called on a pending operation even if nothing has come: a thought
+    /// is over, or the peer has had its time. Only a polled connection is asked; others wait so long themselves.
+    fn wakes(&self) -> Option<u64> {
+        None
+    }
+    /// Something came while no operation was pending. What it is must be taken, or be waited for no longer: the loop
+    /// would be told of it again at once.
+    fn unasked(&mut self, script: &Script, operation: &Operation) -> Result<()> {
+        self.proceed(script, operation).map(drop)
+    }
+    /// Said before each slice: whether its operations think (in an open loop) or leave that out (in a closed one).
+    fn thinks(&mut self, _on: bool) {}
+    /// Nanoseconds of the last operation in which nobody waited for the peer: its latency leaves them out.
+    fn thought_ns(&self) -> u64 {
+        0
     }
 }
 

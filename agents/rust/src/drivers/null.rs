@@ -1,4 +1,4 @@
-//! null: an operation that does nothing, or waits busily: the agent's own floor, and a known effect to be found.
+//! null: an operation that does nothing, waits busily, or thinks: the agent's own floor, and a known effect to be found.
 
 use super::{Connection, Opened, Outcome, Pool, Rows, Step};
 use crate::clock::now_ns;
@@ -6,6 +6,7 @@ use crate::draw::Random;
 use crate::failure::{Failure, Result};
 use crate::message::{self, Connected};
 use crate::program::{Operation, Script};
+use crate::think::{Think, Thinking};
 use crate::transport::socket::Traffic;
 use std::sync::Arc;
 
@@ -14,6 +15,13 @@ pub struct NullConnection {
     jitter: f64,
     per_request: bool,
     random: Random,
+    /// Shares its thread with others, so that it must not sleep.
+    crowded: bool,
+    /// By statement; empty where none thinks.
+    thinks: Vec<Option<Think>>,
+    thinking: Thinking,
+    /// The statement that runs.
+    statement: usize,
     outcome: Outcome,
     traffic: Traffic,
 }
@@ -24,6 +32,10 @@ pub fn connect(pool: &message::Pool, asked: &message::Null) -> Result<Opened> {
         jitter: asked.jitter,
         per_request: pool.per_request,
         random: Random::of_operation(0, number as u64),
+        crowded: pool.connections > pool.threads,
+        thinks: Vec::new(),
+        thinking: Thinking::default(),
+        statement: 0,
         outcome: Outcome::default(),
         traffic: Traffic::default(),
     };
@@ -31,13 +43,37 @@ pub fn connect(pool: &message::Pool, asked: &message::Null) -> Result<Opened> {
     Ok((Box::new(Pool { connections, threads: pool.threads }), Connected::default()))
 }
 
+impl NullConnection {
+    /// Goes through the operation's statements as far as its next thought.
+    fn think(&mut self, operation: &Operation) -> Step {
+        while self.statement < operation.last {
+            let think = self.thinks[self.statement];
+            self.statement += 1;
+            match think.map_or(Ok(Step::Done), |think| self.thinking.begin(think, operation)) {
+                Ok(Step::Done) => (),
+                Ok(Step::Pending) => return Step::Pending,
+                Err(failure) => {
+                    self.outcome.fail(&failure);
+                    return Step::Done;
+                }
+            }
+        }
+        Step::Done
+    }
+}
+
 impl Connection for NullConnection {
-    fn prepare(&mut self, _: &Arc<Script>) -> Result<()> {
+    /// All statements but those that think are passed over.
+    fn prepare(&mut self, script: &Arc<Script>) -> Result<()> {
+        self.thinks = script.statements.iter().map(Think::read).collect::<Result<_>>()?;
+        if self.thinks.iter().all(Option::is_none) {
+            self.thinks.clear();
+        }
         Ok(())
     }
 
     #[inline]
-    fn begin(&mut self, _: &Script, _: &Operation) -> Result<Step> {
+    fn begin(&mut self, _: &Script, operation: &Operation) -> Result<Step> {
         self.traffic.connects += u64::from(self.per_request);
         if self.busy_ns > 0 {
             let share = if self.jitter > 0.0 { 1.0 + self.jitter * (2.0 * self.random.share() - 1.0) } else { 1.0 };
@@ -46,11 +82,38 @@ impl Connection for NullConnection {
                 std::hint::spin_loop();
             }
         }
-        Ok(Step::Done)
+        if self.thinks.is_empty() {
+            return Ok(Step::Done);
+        }
+        self.outcome.clear();
+        self.thinking.clear();
+        self.statement = operation.first;
+        Ok(self.think(operation))
     }
 
-    fn proceed(&mut self, _: &Script, _: &Operation) -> Result<Step> {
-        Ok(Step::Done)
+    fn proceed(&mut self, _: &Script, operation: &Operation) -> Result<Step> {
+        match self.thinking.go_on(self.polled()) {
+            Step::Pending => Ok(Step::Pending),
+            Step::Done => Ok(self.think(operation)),
+        }
+    }
+
+    /// Only where it thinks is there anything to wait for.
+    fn polled(&self) -> bool {
+        self.crowded && self.thinking.is_on() && !self.thinks.is_empty()
+    }
+
+    fn wakes(&self) -> Option<u64> {
+        self.thinking.wakes()
+    }
+
+    fn thinks(&mut self, on: bool) {
+        self.thinking.turn(on);
+    }
+
+    #[inline]
+    fn thought_ns(&self) -> u64 {
+        self.thinking.thought_ns()
     }
 
     #[inline]

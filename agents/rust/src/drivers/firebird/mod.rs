@@ -152,9 +152,7 @@ impl FirebirdConnection {
     }
 
     fn fail(&mut self, failure: &Failure) {
-        if self.outcome.error.is_none() {
-            self.outcome.error = Some(failure.to_string());
-        }
+        self.outcome.fail(failure);
     }
 
     /// Sends whatever is next in the operation. `false`: it is over.
@@ -330,9 +328,7 @@ impl FirebirdConnection {
                 }
                 (Awaited::Ignored, Packet::Response { .. }) => {}
                 (_, Packet::Response { failure: Some((_, failure)), .. }) => {
-                    if outcome.error.is_none() {
-                        outcome.error = Some(failure.to_string());
-                    }
+                    outcome.fail(&failure);
                     if awaited == Awaited::Single {
                         self.awaited.pop_front(); // of two answers only this one comes
                     }
@@ -349,7 +345,7 @@ impl FirebirdConnection {
                         *prepared =
                             Prepared { reads, open, ..Prepared::new(prepared.handle, order, &description, false) };
                     }
-                    Err(failure) => outcome.error = Some(failure.to_string()),
+                    Err(failure) => outcome.fail_over(&failure),
                 },
                 (Awaited::Blob, Packet::Response { object, .. }) => self.blob = object,
                 (Awaited::Segments, Packet::Response { object, data, .. }) => {
@@ -395,7 +391,7 @@ impl FirebirdConnection {
         }
         result.or_else(|failure| {
             self.link.abandon();
-            self.outcome.error = Some(failure.to_string());
+            self.outcome.fail_over(&failure);
             Ok(Step::Done)
         })
     }

@@ -8,10 +8,11 @@ mod statement;
 use super::network::Wire;
 use super::network::link::{Link, Target};
 use super::{Connection, Interest, Opened, Outcome, Pool, Rows, Step, escape};
-use crate::clock::{coarse_ns, now_ns};
+use crate::clock::coarse_ns;
 use crate::failure::{Failure, Result};
 use crate::message::{self, Connected, Http, HttpVersion, Tls};
 use crate::program::{Operation, Script, Statement};
+use crate::think::{Think, Thinking};
 use crate::transport::Transport;
 use crate::transport::socket::{Mode, Traffic, resolve};
 use crate::transport::tls::{self, Facts, TlsClient};
@@ -20,7 +21,7 @@ use one::One;
 use statement::Asked;
 use std::cell::RefCell;
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// How long an answer is waited for without a byte of it, and how long a connection may take to open.
 const ANSWER_SECONDS: u64 = 30;
@@ -69,7 +70,6 @@ trait Exchange: Wire<Login: Send, Inbox: Send> + Default {
     fn response(&mut self) -> Response<'_>;
     /// The request in words.
     fn label(request: &Self::Request, operation: &Operation) -> String;
-    fn is_clear(request: &Self::Request) -> bool;
 }
 
 /// A complete answer.
@@ -110,41 +110,54 @@ struct Site<E: Exchange> {
     path: String,
     per_request: bool,
     /// The script that was made ready last, and its requests.
-    ready: Mutex<Option<(Arc<Script>, Requests<E>)>>,
+    ready: Mutex<Option<(Arc<Script>, Errands<E>)>>,
 }
 
-type Requests<E> = Arc<Vec<<E as Exchange>::Request>>;
+/// What a statement is, made ready.
+enum Errand<R> {
+    Request { clear: bool, request: R },
+    Think(Think),
+}
+
+type Errands<E> = Arc<Vec<Errand<<E as Exchange>::Request>>>;
 
 impl<E: Exchange> Site<E> {
-    fn requests(&self, script: &Arc<Script>) -> Result<Requests<E>> {
-        let mut ready = self.ready.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if let Some((known, requests)) = &*ready
+    fn errands(&self, script: &Arc<Script>) -> Result<Errands<E>> {
+        let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, errands)) = &*ready
             && known.statements == script.statements
         {
-            return Ok(requests.clone());
+            return Ok(errands.clone());
         }
-        let mut requests = Vec::with_capacity(script.statements.len());
+        let mut errands = Vec::with_capacity(script.statements.len());
         for span in script.transactions() {
-            let asked = script.statements[span].iter().map(|statement| Asked::read(statement, &self.path));
-            let asked = asked.collect::<Result<Vec<_>>>()?;
-            let last_of = |clear: bool| asked.iter().rposition(|asked| asked.clear == clear);
-            let last = [last_of(false), last_of(true)];
-            for (number, asked) in asked.into_iter().enumerate() {
-                requests.push(self.compile(asked, self.per_request && last.contains(&Some(number)))?);
+            // The last requests of the transaction, in clear and else: they close the connections that are its own.
+            let mut last = [self.per_request; 2];
+            for statement in script.statements[span.clone()].iter().rev() {
+                errands.push(match Think::read(statement)? {
+                    Some(think) => Errand::Think(think),
+                    None => {
+                        let asked = Asked::read(statement, &self.path)?;
+                        let last = std::mem::take(&mut last[usize::from(asked.clear)]);
+                        self.errand(asked, last)?
+                    }
+                });
             }
+            errands[span].reverse();
         }
-        let requests = Arc::new(requests);
-        *ready = Some((script.clone(), requests.clone()));
-        Ok(requests)
+        let errands = Arc::new(errands);
+        *ready = Some((script.clone(), errands.clone()));
+        Ok(errands)
     }
 
-    fn compile(&self, asked: Asked, last: bool) -> Result<E::Request> {
+    fn errand(&self, asked: Asked, last: bool) -> Result<Errand<E::Request>> {
+        let clear = asked.clear;
         let place = match &self.clear_place {
-            Some(place) if asked.clear => place,
-            None if asked.clear => return Err(Failure::statement("CLEAR: no clear_port was given to go to")),
+            Some(place) if clear => place,
+            None if clear => return Err(Failure::statement("CLEAR: no clear_port was given to go to")),
             _ => &self.place,
         };
-        Ok(E::compile(asked, place, last))
+        Ok(Errand::Request { clear, request: E::compile(asked, place, last) })
     }
 }
 
@@ -241,6 +254,7 @@ enum Stage {
     /// So many of its bytes are sent.
     Sending(usize),
     Awaiting,
+    Thinking,
 }
 
 /// A user of the site: a connection, and one in clear where there is something in clear to ask for.
@@ -249,8 +263,8 @@ struct Client<E: Exchange> {
     main: Line<E>,
     clear: Option<Line<E>>,
     polled: bool,
-    requests: Requests<E>,
-    /// The request that is under way, and how far it is.
+    errands: Errands<E>,
+    /// The one that is under way, and how far it is.
     number: usize,
     stage: Stage,
     /// Its connection was opened for it: nobody can have closed it for having been idle.
@@ -259,8 +273,7 @@ struct Client<E: Exchange> {
     querying: bool,
     /// When something came last, or was sent; only where connections are polled.
     since_ns: u64,
-    /// When to look at that next.
-    look_ns: u64,
+    thinking: Thinking,
     outcome: Outcome,
 }
 
@@ -271,13 +284,13 @@ impl<E: Exchange> Client<E> {
             main,
             clear,
             polled,
-            requests: Arc::default(),
+            errands: Arc::new(Vec::new()),
             number: 0,
             stage: Stage::Opening,
             fresh: false,
             querying: false,
             since_ns: 0,
-            look_ns: 0,
+            thinking: Thinking::default(),
             outcome: Outcome::default(),
         }
     }
@@ -297,20 +310,39 @@ impl<E: Exchange> Client<E> {
         }
     }
 
-    /// The connection of the request that is under way.
+    /// The request that is under way, and its connection. None: there is none.
     #[inline]
-    fn line(&mut self) -> &mut Line<E> {
-        match &mut self.clear {
-            Some(clear) if self.requests.get(self.number).is_some_and(E::is_clear) => clear,
-            _ => &mut self.main,
+    fn current(&mut self) -> Option<(&E::Request, &mut Line<E>)> {
+        match (self.errands.get(self.number), &mut self.clear) {
+            (Some(Errand::Request { clear: true, request }), Some(clear)) => Some((request, clear)),
+            (Some(Errand::Request { request, .. }), _) => Some((request, &mut self.main)),
+            _ => None,
         }
     }
 
-    /// Begins the request that is next.
+    /// The same to look at.
+    #[inline]
+    fn link(&self) -> &Link<E> {
+        match (self.errands.get(self.number), &self.clear) {
+            (Some(Errand::Request { clear: true, .. }), Some(clear)) => &clear.link,
+            _ => &self.main.link,
+        }
+    }
+
+    #[inline]
+    fn is_clear(&self) -> bool {
+        matches!(self.errands.get(self.number), Some(Errand::Request { clear: true, .. }))
+    }
+
+    /// Begins what is next.
     #[inline]
     fn start(&mut self, operation: &Operation) -> Result<()> {
         self.fresh = false;
-        if self.line().link.is_open() {
+        if let Some(Errand::Think(think)) = self.errands.get(self.number) {
+            self.stage = Stage::Thinking;
+            return self.thinking.begin(*think, operation).map(drop);
+        }
+        if self.link().is_open() {
             self.start_sending(operation);
             return Ok(());
         }
@@ -323,10 +355,9 @@ impl<E: Exchange> Client<E> {
         self.stage = Stage::Opening;
         if self.polled {
             self.since_ns = coarse_ns();
-            self.look_ns = self.since_ns + OPEN_SECONDS * SECOND_NS;
         }
         let mode = if self.polled { Mode::Polled } else { Mode::Blocking };
-        self.line().link.start_opening(mode)
+        self.current().map_or(Ok(()), |(_, line)| line.link.start_opening(mode))
     }
 
     #[inline]
@@ -334,17 +365,9 @@ impl<E: Exchange> Client<E> {
         self.stage = Stage::Sending(0);
         if self.polled {
             self.since_ns = coarse_ns();
-            if self.look_ns <= self.since_ns {
-                self.look_ns = self.since_ns + ANSWER_SECONDS * SECOND_NS;
-            }
         }
-        let (number, querying) = (self.number, self.querying);
-        let requests = &self.requests;
-        let request = &requests[number];
-        let line = match &mut self.clear {
-            Some(clear) if E::is_clear(request) => clear,
-            _ => &mut self.main,
-        };
+        let querying = self.querying;
+        let Some((request, line)) = self.current() else { return };
         line.exchange.start(request, querying);
         if E::fixed(request).is_none() {
             line.link.outbox.clear();
@@ -358,10 +381,11 @@ impl<E: Exchange> Client<E> {
         loop {
             match self.stage {
                 Stage::Opening => {
-                    if self.line().link.go_on_opening()? == Step::Pending {
+                    let Some((_, line)) = self.current() else { return Err(Failure::internal("no request")) };
+                    if line.link.go_on_opening()? == Step::Pending {
                         return if self.polled { Ok(Step::Pending) } else { Err(not_opened()) };
                     }
-                    self.line().opened()?;
+                    line.opened()?;
                     self.start_sending(operation);
                 }
                 Stage::Sending(sent) => {
@@ -371,31 +395,48 @@ impl<E: Exchange> Client<E> {
                 }
                 Stage::Awaiting => match self.receive()? {
                     Heard::Nothing => return Ok(Step::Pending),
-                    Heard::Silence => self.retry(operation)?,
+                    Heard::Silence => self.retry()?,
                     Heard::Answer => {
                         self.answered(operation);
-                        self.number += 1;
-                        if self.number == operation.last || self.outcome.error.is_some() {
-                            if self.site.per_request {
-                                self.close();
-                            }
+                        if self.is_last(operation) {
                             return Ok(Step::Done);
                         }
                         self.start(operation)?;
                     }
                 },
+                Stage::Thinking => {
+                    if self.thinking.go_on(self.polled) == Step::Pending {
+                        return Ok(Step::Pending);
+                    }
+                    if self.is_last(operation) {
+                        return Ok(Step::Done);
+                    }
+                    self.start(operation)?;
+                }
             }
         }
+    }
+
+    /// Passes on to the next statement. True: there is none, or no more after a failure.
+    #[inline]
+    fn is_last(&mut self, operation: &Operation) -> bool {
+        self.number += 1;
+        if self.number < operation.last && self.outcome.error.is_none() {
+            return false;
+        }
+        // What comes now concerns the connection that was used last.
+        self.number -= 1;
+        if self.site.per_request {
+            self.close();
+        }
+        true
     }
 
     /// Sends what is left of the request. `false`: the socket is full.
     #[inline]
     fn send(&mut self, sent: usize) -> Result<bool> {
-        let request = &self.requests[self.number];
-        let line = match &mut self.clear {
-            Some(clear) if E::is_clear(request) => clear,
-            _ => &mut self.main,
-        };
+        let polled = self.polled;
+        let Some((request, line)) = self.current() else { return Err(Failure::internal("no request")) };
         let link = &mut line.link;
         let outbox = std::mem::take(&mut link.outbox);
         let bytes = E::fixed(request).unwrap_or(&outbox);
@@ -414,7 +455,7 @@ impl<E: Exchange> Client<E> {
             }
         }
         link.outbox = outbox;
-        if full && !self.polled {
+        if full && !polled {
             return Err(silent());
         }
         self.stage = if full { Stage::Sending(sent) } else { Stage::Awaiting };
@@ -424,19 +465,16 @@ impl<E: Exchange> Client<E> {
     /// Receives until the answer is complete or nothing more is there.
     #[inline]
     fn receive(&mut self) -> Result<Heard> {
-        let polled = self.polled;
-        let request = &self.requests[self.number];
-        let line = match &mut self.clear {
-            Some(clear) if E::is_clear(request) => clear,
-            _ => &mut self.main,
-        };
+        let (polled, fresh) = (self.polled, self.fresh);
+        let mut since_ns = self.since_ns;
+        let Some((_, line)) = self.current() else { return Err(Failure::internal("no request")) };
         let (link, exchange) = (&mut line.link, &mut line.exchange);
-        RECEIVED.with_borrow_mut(|room| {
+        let heard = RECEIVED.with_borrow_mut(|room| {
             loop {
                 let Some(transport) = link.transport() else { return Err(Failure::internal("not open")) };
                 match transport.receive(room) {
                     Ok(0) => {
-                        if !exchange.begun() && !self.fresh {
+                        if !exchange.begun() && !fresh {
                             return Ok(Heard::Silence);
                         }
                         exchange.end(true)?;
@@ -447,7 +485,7 @@ impl<E: Exchange> Client<E> {
                             return Ok(Heard::Answer);
                         }
                         if polled {
-                            self.since_ns = coarse_ns();
+                            since_ns = coarse_ns();
                             let more = read == room.len() || link.transport().is_some_and(|held| held.holds_more());
                             if !more {
                                 return Ok(Heard::Nothing);
@@ -457,21 +495,24 @@ impl<E: Exchange> Client<E> {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                         return if polled { Ok(Heard::Nothing) } else { Err(silent()) };
                     }
-                    Err(_) if !exchange.begun() && !self.fresh => return Ok(Heard::Silence),
+                    Err(_) if !exchange.begun() && !fresh => return Ok(Heard::Silence),
                     Err(error) => {
                         exchange.end(false)?;
                         return Err(closed_early(error.to_string()));
                     }
                 }
             }
-        })
+        });
+        self.since_ns = since_ns;
+        heard
     }
 
     /// The server had closed the connection before the request came to it: it is sent once more, on a new one.
     #[cold]
-    fn retry(&mut self, operation: &Operation) -> Result<()> {
-        let _ = operation;
-        self.line().link.abandon();
+    fn retry(&mut self) -> Result<()> {
+        if let Some((_, line)) = self.current() {
+            line.link.abandon();
+        }
         self.reopen()
     }
 
@@ -479,21 +520,18 @@ impl<E: Exchange> Client<E> {
     #[inline]
     fn answered(&mut self, operation: &Operation) {
         let querying = self.querying;
-        let request = &self.requests[self.number];
-        let line = match &mut self.clear {
-            Some(clear) if E::is_clear(request) => clear,
-            _ => &mut self.main,
-        };
+        let Some((request, line)) = self.current() else { return };
         let keep = line.exchange.keep();
         let response = line.exchange.response();
         let hash = response.body.hash;
-        if !(200..300).contains(&response.status) && response.status != 304 && !querying {
-            self.outcome.fail(&refused::<E>(request, operation, &response));
-        } else {
-            self.outcome.row(hash);
-        }
+        let success = (200..300).contains(&response.status) || response.status == 304 || querying;
+        let refusal = if success { None } else { Some(refused::<E>(request, operation, &response)) };
         if !keep {
             line.link.close();
+        }
+        match refusal {
+            None => self.outcome.row(hash),
+            Some(refusal) => self.outcome.fail(&refusal),
         }
     }
 
@@ -507,48 +545,64 @@ impl<E: Exchange> Client<E> {
 
     #[cold]
     fn fail(&mut self, failure: Failure, operation: &Operation) {
-        self.line().link.abandon();
+        let mut text = failure.text;
+        if let Some((request, line)) = self.current() {
+            line.link.abandon();
+            text = format!("{}: {text}", E::label(request, operation));
+        }
         if self.site.per_request {
             self.close();
         }
-        let label = self.requests.get(self.number).map(|request| E::label(request, operation)).unwrap_or_default();
-        self.outcome.fail(&Failure { text: format!("{label}: {}", failure.text), ..failure });
+        self.outcome.fail(&Failure { text, ..failure });
+    }
+
+    /// Makes the one request there is, and gives its answer.
+    fn ask(&mut self) -> Result<Rows> {
+        const LOOK_MS: i32 = 1000;
+        let (script, mut operation) = (Script::default(), Operation::default());
+        operation.last = 1;
+        let mut step = self.begin(&script, &operation)?;
+        while step == Step::Pending {
+            if self.polled {
+                self.is_ready(LOOK_MS);
+            }
+            step = self.proceed(&script, &operation)?;
+        }
+        if let Some(fault) = self.outcome.error.take() {
+            let text = fault.text.strip_prefix(&format!("{}: ", fault.kind)).unwrap_or(&fault.text);
+            return Err(Failure::new(&fault.kind, text));
+        }
+        let Some((_, line)) = self.current() else { return Err(Failure::internal("no request")) };
+        let response = line.exchange.response();
+        let mut text = format!("{}\t", response.status);
+        escape(&response.details.location, &mut text);
+        text.push('\t');
+        escape(&response.details.server, &mut text);
+        text.push('\t');
+        escape(&String::from_utf8_lossy(&std::mem::take(&mut response.body.kept)), &mut text);
+        Ok(Rows { rows: 1, columns: "status\tlocation\tserver\tbody".to_string(), text })
+    }
+
+    /// When the peer has had its time.
+    #[inline]
+    fn until_ns(&self) -> u64 {
+        // The clock that is asked is a tick late: whoever is woken by it must find that it is time.
+        const TICK_NS: u64 = 10_000_000;
+        let seconds = if self.stage == Stage::Opening { OPEN_SECONDS } else { ANSWER_SECONDS };
+        self.since_ns + seconds * SECOND_NS + TICK_NS
     }
 
     /// Whether too long has passed without a byte.
     #[inline]
-    fn overdue(&mut self) -> Option<Failure> {
-        if !self.polled || self.look_ns > coarse_ns() {
-            return None;
-        }
-        self.overdue_now()
+    fn is_overdue(&self) -> bool {
+        self.polled && self.stage != Stage::Thinking && coarse_ns() >= self.until_ns() - 5_000_000 && !self.is_ready(0)
     }
 
+    /// Whether what the request waits for has come, within so many milliseconds.
     #[cold]
-    fn overdue_now(&mut self) -> Option<Failure> {
-        let now = now_ns();
-        let (patience, failure) = match self.stage {
-            Stage::Opening => (OPEN_SECONDS, not_opened()),
-            _ => (ANSWER_SECONDS, silent()),
-        };
-        let until = self.since_ns + patience * SECOND_NS;
-        if now >= until {
-            return Some(failure);
-        }
-        self.look_ns = until;
-        None
-    }
-
-    /// Waits for what the request waits for.
-    fn wait(&self) -> Result<()> {
-        const LOOK_MS: i32 = 1000;
-        let clear = self.requests.get(self.number).is_some_and(E::is_clear);
-        let line = self.clear.as_ref().filter(|_| clear).unwrap_or(&self.main);
-        let events = self.interest().map_or(libc::POLLIN as u32, |interest| interest.events);
-        if let Some(socket) = line.link.socket() {
-            socket.wait_for(events as i16, LOOK_MS)?;
-        }
-        Ok(())
+    fn is_ready(&self, ms: i32) -> bool {
+        let events = self.interest().map_or(libc::EPOLLIN as u32, |interest| interest.events);
+        self.link().socket().is_some_and(|socket| socket.wait_for(events as i16, ms).unwrap_or(true))
     }
 }
 
@@ -582,13 +636,14 @@ fn refused<E: Exchange>(request: &E::Request, operation: &Operation, response: &
 
 impl<E: Exchange> Connection for Client<E> {
     fn prepare(&mut self, script: &Arc<Script>) -> Result<()> {
-        self.requests = self.site.requests(script)?;
+        self.errands = self.site.errands(script)?;
         Ok(())
     }
 
     #[inline]
     fn begin(&mut self, _: &Script, operation: &Operation) -> Result<Step> {
         self.outcome.clear();
+        self.thinking.clear();
         self.number = operation.first;
         let begun = self.start(operation).and_then(|()| match self.stage {
             Stage::Opening => Ok(Step::Pending),
@@ -599,9 +654,10 @@ impl<E: Exchange> Connection for Client<E> {
 
     #[inline]
     fn proceed(&mut self, _: &Script, operation: &Operation) -> Result<Step> {
-        let step = match self.overdue() {
-            None => self.go_on(operation),
-            Some(failure) => Err(failure),
+        let step = match (self.is_overdue(), self.stage) {
+            (false, _) => self.go_on(operation),
+            (true, Stage::Opening) => Err(not_opened()),
+            (true, _) => Err(silent()),
         };
         self.forgive(step, operation)
     }
@@ -615,39 +671,12 @@ impl<E: Exchange> Connection for Client<E> {
     fn query(&mut self, sql: &str) -> Result<Rows> {
         let statement = Statement { sql: sql.to_string(), parameters: Vec::new(), open: false };
         let asked = Asked::read(&statement, &self.site.path)?;
-        let request = self.site.compile(asked, self.site.per_request)?;
-        let before = std::mem::replace(&mut self.requests, Arc::new(vec![request]));
-        let mut operation = Operation::default();
-        operation.last = 1;
+        let errand = self.site.errand(asked, self.site.per_request)?;
+        let before = std::mem::replace(&mut self.errands, Arc::new(vec![errand]));
         self.querying = true;
-        let script = Script::default();
-        let mut step = self.begin(&script, &operation)?;
-        while step == Step::Pending {
-            if self.polled {
-                self.wait()?;
-            }
-            step = self.proceed(&script, &operation)?;
-        }
+        let answer = self.ask();
         self.querying = false;
-        self.number = 0;
-        let answer = match self.outcome.error.take() {
-            Some(error) => {
-                let (code, text) = error.split_once(": ").unwrap_or(("statement", &error));
-                Err(Failure::new(code, text))
-            }
-            None => {
-                let response = self.line().exchange.response();
-                let mut text = format!("{}\t", response.status);
-                escape(&response.details.location, &mut text);
-                text.push('\t');
-                escape(&response.details.server, &mut text);
-                text.push('\t');
-                escape(&String::from_utf8_lossy(&response.body.kept), &mut text);
-                response.body.kept = Vec::new();
-                Ok(Rows { rows: 1, columns: "status\tlocation\tserver\tbody".to_string(), text })
-            }
-        };
-        self.requests = before;
+        self.errands = before;
         answer
     }
 
@@ -663,15 +692,39 @@ impl<E: Exchange> Connection for Client<E> {
 
     #[inline]
     fn interest(&self) -> Option<Interest> {
-        let clear = self.clear.as_ref().filter(|_| self.requests.get(self.number).is_some_and(E::is_clear));
-        // Each side's sockets are counted apart.
-        let interest = match clear {
-            Some(clear) => clear.link.interest().map(|each| Interest { opened: each.opened | 1 << 63, ..each }),
-            None => self.main.link.interest(),
-        };
+        let interest = self.link().interest();
         match self.stage {
+            Stage::Thinking => None,
             Stage::Sending(_) => interest.map(|each| Interest { events: libc::EPOLLOUT as u32, ..each }),
             _ => interest,
         }
+        // Each side's sockets are counted apart.
+        .map(|each| if self.is_clear() { Interest { opened: each.opened | 1 << 63, ..each } } else { each })
+    }
+
+    #[inline]
+    fn wakes(&self) -> Option<u64> {
+        match self.stage {
+            Stage::Thinking => self.thinking.wakes(),
+            _ => Some(self.until_ns()),
+        }
+    }
+
+    /// The server has closed the connection, or says what nobody asked for: the next request opens another.
+    fn unasked(&mut self, _: &Script, _: &Operation) -> Result<()> {
+        self.stage = Stage::Awaiting;
+        if let Some((_, line)) = self.current() {
+            line.link.abandon();
+        }
+        Ok(())
+    }
+
+    fn thinks(&mut self, on: bool) {
+        self.thinking.turn(on);
+    }
+
+    #[inline]
+    fn thought_ns(&self) -> u64 {
+        self.thinking.thought_ns()
     }
 }

@@ -96,11 +96,6 @@ impl Exchange for One {
         request.asked.path.put(operation, &mut path);
         format!("{} {}", request.asked.method.name(), String::from_utf8_lossy(&path))
     }
-
-    #[inline]
-    fn is_clear(request: &Request) -> bool {
-        request.asked.clear
-    }
 }
 
 impl Request {

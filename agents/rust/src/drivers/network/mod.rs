@@ -228,7 +228,7 @@ impl<P: Protocol> Client<P> {
                 return Ok(Step::Pending);
             }
             if let Some(error) = &mut self.outcome.error {
-                *error = format!("setup: {error}");
+                error.text = format!("setup: {}", error.text);
                 self.link.last_error = None;
                 self.link.close();
                 return Ok(Step::Done);
@@ -252,7 +252,7 @@ impl<P: Protocol> Client<P> {
     fn forgive(&mut self, result: Result<Step>) -> Result<Step> {
         result.or_else(|failure| {
             self.link.abandon();
-            self.outcome.error = Some(failure.to_string());
+            self.outcome.fail_over(&failure);
             Ok(Step::Done)
         })
     }
