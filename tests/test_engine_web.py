@@ -24,6 +24,7 @@ from processes import marked, wait_for
 from web_servers import CANARY, SERVERS, TLS, Site, program, site
 
 EC = "ecdsa-p256"
+WITH_TLS = {"certificate": EC}
 POST_QUANTUM = (3, 5)
 """OpenSSL that knows X25519MLKEM768."""
 BOTH = {0, 1} & os.sched_getaffinity(0) or None
@@ -41,7 +42,7 @@ def home(
 @pytest.fixture(scope="module")
 def server(home: Site) -> Iterator[Server]:
     """With TLS, resumption off."""
-    with home.started(certificate=EC) as started:
+    with home.started(WITH_TLS) as started:
         yield started
 
 
@@ -78,7 +79,7 @@ def test_it_runs_unprivileged_on_loopback_alone(home: Site, server: Server) -> N
 
 
 def test_it_is_gone_when_told(home: Site) -> None:
-    with home.started(certificate=EC, cpus=BOTH) as started:
+    with home.started(WITH_TLS, cpus=BOTH) as started:
         processes = tree(started.pid)
         assert len(processes) > 2
     assert [pid for pid in processes if Path(f"/proc/{pid}").exists()] == []
@@ -91,7 +92,7 @@ def test_it_is_gone_when_the_run_is_killed_by_force(home: Site, tmp_path: Path) 
             "from ciphercost.engines import Installation",
             "from web_servers import site",
             f"with site(Installation(*{tuple(getattr(home.installation, name) for name in home.installation.__struct_fields__)!r}),",
-            f"          Path({str(tmp_path)!r}), {{'/1KB': 1000}}) as made, made.started(certificate='rsa2048') as server:",
+            f"          Path({str(tmp_path)!r}), {{'/1KB': 1000}}) as made, made.started(dict(certificate='rsa2048')) as server:",
             "    print(made.guard.run_id, server.pid, made.directory.parent, flush=True); time.sleep(600)",
         )
     )
@@ -109,7 +110,7 @@ def test_it_is_gone_when_the_run_is_killed_by_force(home: Site, tmp_path: Path) 
 
 def test_a_server_that_does_not_start_says_why(home: Site) -> None:
     key = {"certificate": "/nonexistent/server.pem", "key": "/nonexistent/server.key", "group": "", "resumption": "off"}
-    with pytest.raises(RunError, match=r"(?s)did not start \(log: .*/nonexistent/server"), home.started(key):
+    with pytest.raises(RunError, match=r"(?s)did not start \(log: .*/nonexistent/server"), home.started(settings=key):
         pass
 
 
@@ -131,9 +132,7 @@ def test_every_way_in_answers_the_same_bytes(home: Site, server: Server) -> None
     with Agent() as agent:
         program(agent, *asked, 'POST /100KB {"a": 1}')
         for arm in ("plain", "no-sendfile", "encrypted"):
-            answer = agent.connect(
-                arm, **home.fields(server, arm, certificate=EC) if arm == "encrypted" else home.fields(server, arm)
-            )
+            answer = agent.connect(arm, **home.fields(server, arm, WITH_TLS))
             assert answer["encrypted"] == (arm == "encrypted")
             done = agent.slice(arm, 60, discard=0, operations=3)
             assert (done.errors, done.first_error, done.rows) == (0, "", 3 * 7)
@@ -156,9 +155,7 @@ def test_bodies_of_250_mb_stream(home: Site, server: Server) -> None:
     with Agent() as agent:
         program(agent, "GET /250MB")
         for arm in ("plain", "encrypted"):
-            agent.connect(
-                arm, **home.fields(server, arm, certificate=EC) if arm == "encrypted" else home.fields(server, arm)
-            )
+            agent.connect(arm, **home.fields(server, arm, WITH_TLS))
             done = agent.slice(arm, 120, discard=0, operations=2)
             assert (done.operations, done.errors) == (2, 0)
             assert done.bytes_received > 500_000_000
@@ -169,9 +166,12 @@ def test_bodies_of_250_mb_stream(home: Site, server: Server) -> None:
 
 @pytest.mark.parametrize("arm", ["plain", "encrypted"])
 def test_a_thousand_connections_lose_nothing(home: Site, arm: str) -> None:
-    with home.started(home.engine.settings_for(1000), cpus=BOTH, certificate=EC) as started, Agent(cpus=BOTH) as agent:
+    with (
+        home.started(WITH_TLS, settings=home.engine.settings_for(1000), cpus=BOTH) as started,
+        Agent(cpus=BOTH) as agent,
+    ):
         program(agent, "GET /1KB")
-        fields = home.fields(started, arm, certificate=EC) if arm == "encrypted" else home.fields(started, arm)
+        fields = home.fields(started, arm, WITH_TLS)
         agent.connect("many", **fields | {"connections": 1000, "threads": 2})
         said = home.engine.sessions(started, agent, "many", everywhere=True)
         assert len(said) == 1000
@@ -194,12 +194,15 @@ def fits(version: str, certificate: str, group: str) -> bool:
 def test_the_log_says_what_the_client_negotiated(home: Site, server: Server, certificate: str) -> None:
     for group in ("", *GROUPS):
         if group == "x25519mlkem768" and version_key(server.library.split()[1])[:2] < POST_QUANTUM:
-            with pytest.raises(RunError, match="X25519MLKEM768"), home.started(certificate=certificate, group=group):
+            with (
+                pytest.raises(RunError, match="X25519MLKEM768"),
+                home.started({"certificate": certificate, "group": group}),
+            ):
                 pass
             continue
         for resumption in ("off", "tickets", "cache") if group == "p256" else ("off",):
             given = {"certificate": certificate, "group": group, "resumption": resumption}
-            with home.started(**given) as started, Agent() as agent:
+            with home.started(given) as started, Agent() as agent:
                 for version in ("1.2", "1.3"):
                     for cipher in SUITES_13:
                         factors = {**given, "version": version, "cipher": cipher}
@@ -208,7 +211,7 @@ def test_the_log_says_what_the_client_negotiated(home: Site, server: Server, cer
                                 TLS.fits(home.engine, TLS.check(factors))
                             continue
                         TLS.fits(home.engine, TLS.check(factors))
-                        answer = agent.connect("x", **home.fields(started, "encrypted", **factors))
+                        answer = agent.connect("x", **home.fields(started, "encrypted", factors))
                         wanted = (f"TLSv{version}", suite(TLS.check(factors)))
                         assert (answer["protocol"], answer["cipher"]) == wanted
                         assert answer["verified"]
@@ -225,9 +228,9 @@ CONNECTIONS = 400
 @pytest.mark.parametrize("resumption", ["off", "tickets", "cache"])
 def test_the_log_has_the_share_of_sessions_that_were_resumed(home: Site, resumption: str, version: str) -> None:
     given = {"certificate": EC, "resumption": resumption}
-    with home.started(**given) as started, Agent() as agent:
+    with home.started(given) as started, Agent() as agent:
         program(agent, "GET /1KB")
-        fields = home.fields(started, "encrypted", version=version, **given)
+        fields = home.fields(started, "encrypted", {"version": version, **given})
         agent.connect("x", **fields | {"connections": 2, "threads": 1, "per_request": True})
         done = agent.slice("x", 60, discard=0, operations=CONNECTIONS)
         assert (done.operations, done.connects, done.errors) == (CONNECTIONS, CONNECTIONS, 0)
@@ -249,7 +252,7 @@ def test_the_log_has_the_share_of_sessions_that_were_resumed(home: Site, resumpt
 def test_a_client_that_may_resume_finds_nothing_to_resume_where_it_is_off(home: Site, server: Server) -> None:
     with Agent() as agent:
         program(agent, "GET /1KB")
-        fields = home.fields(server, "encrypted", certificate=EC) | {"resumption": True, "per_request": True}
+        fields = home.fields(server, "encrypted", WITH_TLS) | {"resumption": True, "per_request": True}
         agent.connect("x", **fields)
         assert agent.slice("x", 60, discard=0, operations=50).resumed == 0
 
@@ -258,7 +261,7 @@ def test_a_suite_that_the_certificate_can_not_serve_is_refused(home: Site, serve
     with Agent() as agent, pytest.raises(AgentError, match="handshake"):
         agent.connect(
             "x",
-            **home.fields(server, "encrypted", version="1.2", certificate=EC)
+            **home.fields(server, "encrypted", {"version": "1.2", **WITH_TLS})
             | {"tls_ciphers": "ECDHE-RSA-AES256-GCM-SHA384"},
         )
 

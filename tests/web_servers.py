@@ -40,7 +40,11 @@ class Site:
 
     @contextmanager
     def started(
-        self, settings: Mapping[str, str] | None = None, *, cpus: set[int] | None = None, **factors: str
+        self,
+        factors: Mapping[str, str] | None = None,
+        *,
+        settings: Mapping[str, str] | None = None,
+        cpus: set[int] | None = None,
     ) -> Iterator[Server]:
         """With TLS where factors are given; `settings` are added."""
         wanted = TLS.server_settings(self.engine, TLS.check(factors), self.secrets) if factors else {}
@@ -56,10 +60,10 @@ class Site:
             server.stop()
             shutil.rmtree(directory)
 
-    def fields(self, server: Server, arm: str, **factors: str) -> dict[str, object]:
+    def fields(self, server: Server, arm: str, factors: Mapping[str, str] | None = None) -> dict[str, object]:
         """The agent's `connect` for one arm: `plain`, `encrypted` or `no-sendfile`."""
         if arm == "encrypted":
-            added = TLS.connection(self.engine, "encrypted", factors, self.secrets)
+            added = TLS.connection(self.engine, "encrypted", factors or {}, self.secrets)
             return server.connection() | added | dict(server.ways["tls"])
         return server.connection() | {"tls": "off"} | dict(server.ways.get(arm, {}))
 
