@@ -115,7 +115,9 @@ class _Pair:
         # Odd and even: the arms are made and proven first by turns.
         twins = bench.twins(self._number + self._opened - 1, set(cores), set(cores))
         agent = self._stack.enter_context(
-            Agent(cpus=cores or None, log=bench.logs / "agent.log", netns=twins.netns)  # behind the link, where there is one
+            Agent(
+                cpus=cores or None, log=bench.logs / "agent.log", netns=twins.netns
+            )  # behind the link, where there is one
         )
         kept.version = kept.version or bench.installation.version
         if kept.engines:

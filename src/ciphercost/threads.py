@@ -46,7 +46,9 @@ def read(pids: Iterable[int]) -> dict[int, ThreadTime]:
         with contextlib.suppress(OSError):
             for thread in os.listdir(tasks):  # noqa: PTH208 - names are all that is wanted
                 with contextlib.suppress(OSError):
-                    name, seconds, user, system = parse((tasks / thread / "stat").read_bytes(), _schedstat(tasks / thread))
+                    name, seconds, user, system = parse(
+                        (tasks / thread / "stat").read_bytes(), _schedstat(tasks / thread)
+                    )
                     found[int(thread)] = ThreadTime(name, pid, int(thread), seconds, user, system)
     return found
 
@@ -65,7 +67,7 @@ def between(before: Mapping[int, ThreadTime], after: Mapping[int, ThreadTime]) -
     for thread, now in after.items():
         then = before.get(thread)
         if then is not None:
-            now = ThreadTime(  # noqa: PLW2901
+            now = ThreadTime(
                 now.name, now.pid, thread, now.seconds - then.seconds, now.user - then.user, now.system - then.system
             )
         if now.seconds > 0:
