@@ -11,7 +11,7 @@ from ciphercost.errors import UsageError
 from ciphercost.model import ARMS, FORMAT, Cell, CellSpec, Spec, StudyRecord, StudyResult
 from ciphercost.spec import check, with_controls
 from ciphercost.studies import Stage, Study
-from ciphercost.studies.web_tls import compare, procedure, published, report
+from ciphercost.studies.web_tls import compare, counters, measured, procedure, published, report
 
 ALL = "files"
 """The workload that has all of them."""
@@ -35,7 +35,7 @@ class WebTls(Study):
     engines = ("nginx", "apache")
     operations = tuple(procedure.name_of(size) for size in published.SIZES)
     options = ("duration",)
-    seconds = 20.0
+    seconds = 16.0
 
     def __init__(
         self,
@@ -82,12 +82,17 @@ class WebTls(Study):
             of = {"size": str(size)}
             return CellSpec(engine, "tls", workload="file", factors=of, clients=clients, group=group, variant=variant)
 
-        each = [cell(size * self.megabyte, 1, compare.ONE_CLIENT, procedure.name_of(size)) for size in self.sizes]
+        each = [cell(size * self.megabyte, 1, measured.ONE_CLIENT, procedure.name_of(size)) for size in self.sizes]
         beside = {str(size * self.megabyte) for size in CONTROLLED}
         one = [made for made in with_controls(each) if made.mechanism == "tls" or made.factors["size"] in beside]
         scale = self.megabyte / published.MEGABYTE
         many = [
-            cell(max(1, round(size * scale)), clients, compare.MANY, f"{report.bytes_in_words(size)} {clients} clients")
+            cell(
+                max(1, round(size * scale)),
+                clients,
+                measured.MANY,
+                f"{published.bytes_in_words(size)}, {clients} client{'s' * (clients != 1)}",
+            )
             for size in MANY_BYTES
             for clients in self.clients
         ]
@@ -120,6 +125,7 @@ class WebTls(Study):
             # 0: none could be made, so loopback.
             "link_bits": self.link_bits if can_shape() else 0.0,
             "megabyte": self.megabyte,
+            "cpus": counters.CPUS,
         }
         return StudyRecord(FORMAT, self.name, engine, "tls", arms=list(ARMS), settings=settings)
 

@@ -9,6 +9,16 @@ from ciphercost import mechanisms, prove
 from ciphercost.model import ARMS, Cell, Estimate, StudyFigure, StudyRecord, StudyResult
 from ciphercost.studies.web_tls import findings, measured, procedure, published
 from ciphercost.studies.web_tls.counters import SERVER
+from ciphercost.studies.web_tls.measured import (
+    BUSY_SECONDS,
+    MANY,
+    ONE_CLIENT,
+    RATE,
+    SERVER_CPU,
+    SHARE,
+    TLS_ITSELF,
+    WITHOUT_SENDFILE,
+)
 from ciphercost.studies.web_tls.published import CV, DISK, MEAN, MEMORY, NETWORK, PROCESSOR, VARIANCE
 
 if TYPE_CHECKING:
@@ -17,10 +27,6 @@ if TYPE_CHECKING:
 UNIT = {PROCESSOR: "%", MEMORY: "bytes", NETWORK: "bytes/s", DISK: "", SERVER: "%"}
 BUSY = "busy time"
 """What stands behind a figure's name where it is not of the whole window."""
-SERVER_CPU, RATE, WITHOUT_SENDFILE, TLS_ITSELF = "server's CPU", "operations/s", "no sendfile", "TLS itself"
-BUSY_SECONDS, SHARE = "time of the fetch", "share of the window"
-ONE_CLIENT, MANY = "one client", "many clients"
-"""Our two experiments; the second is the `workload` of its figures."""
 Cells = Mapping[int, Cell]
 """By bytes of the file."""
 
@@ -34,6 +40,11 @@ def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult
     one, many = of_one_client(cells), of_many_clients(cells)
     figures = [
         *(each for key in printed for each in counter_figures(printed, here, one, key, megabyte)),
+        *(
+            each
+            for size in published.SIZES
+            for each in server_figures(here, one.get(size * megabyte), size, record.settings["cpus"])
+        ),
         *(each for size in published.SIZES for each in fetch_figures(here, size, one.get(size * megabyte))),
         *(each for size in published.SIZES for each in our_figures(cells, one.get(size * megabyte), size)),
         *(each for cell in many for each in our_figures(cells, cell)),
@@ -169,6 +180,23 @@ def ours(cell: Cell | None, arm: str, counter: str) -> dict[str, float]:
 
 def quotient(value: float | None, by: float | None) -> float | None:
     return value / by if value is not None and by else None
+
+
+def server_figures(here: measured.Here, cell: Cell | None, size: int, cpus: float) -> list[StudyFigure]:
+    """Processor time of the server's own processes alone: mean over the window and over the busy time."""
+    runs = {arm: here[size, arm] for arm in ARMS if (size, arm) in here}
+    found = []
+    for arm in ARMS:
+        levels = cell.arms.get(arm, {}) if cell else {}
+        cores = levels.get("server_cpu_us_per_op", 0.0) * levels.get("throughput", 0.0) / 1e6
+        of: dict[str, Any] = {"operation": procedure.name_of(size), "load": float(size), "unit": "%", "arm": arm}
+        over = measured.whole(runs[arm], SERVER)[MEAN] if arm in runs else None
+        mine = cores / cpus * 100 if cores else None
+        name = figure(SERVER, MEAN)
+        found.append(StudyFigure(figure=name, here=over, ours=mine, **of))
+        if arm in runs:
+            found.append(StudyFigure(figure=f"{name}, {BUSY}", here=measured.busy(runs[arm], SERVER)[MEAN], **of))
+    return found
 
 
 # ── beyond the twelve ─────────────────────────────────────────────────────────────────────────────────────────────────

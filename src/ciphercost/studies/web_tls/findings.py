@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ciphercost.model import ARMS, Arm, StudyFigure, StudyRecord
 from ciphercost.studies.web_tls import measured, published
+from ciphercost.studies.web_tls.counters import SERVER
 from ciphercost.studies.web_tls.published import CV, DISK, MEAN, MEMORY, NETWORK, PROCESSOR, VARIANCE, Tables
 
 Levels = Mapping[Arm, float] | Mapping[str, float]
@@ -20,6 +21,7 @@ def findings(printed: Tables, record: StudyRecord, here: measured.Here, figures:
         window(printed, here),
         busy_share(printed, here),
         dilution(printed, here),
+        others(here),
         few_samples(printed),
         memory(printed, here),
         disk(printed, here),
@@ -71,8 +73,9 @@ def busy_share(printed: Tables, here: measured.Here) -> str:
     length = line.window if line else published.WINDOW
     text = (
         f"How long a fetch took was thrown away, and is still in the coefficient of variation: at a steady pace for a share p of the window CV² = (1 − p)/p. "
-        f"So {first} MB took {shares[first]['plain']:.1%} of the window and {last} MB {shares[last]['plain']:.0%} ({shares[last]['plain'] * length:.0f} s): "
-        f"{1 - shares[last]['plain']:.0%} to {1 - shares[first]['plain']:.1%} of every average is idle time. While it was busy, {last} MB went at "
+        f"So {first} MB took {shares[first]['plain']:.1%} of the window and {last} MB {shares[last]['plain']:.0%} ({shares[last]['plain'] * length:.0f} s) "
+        f"(a fetch shorter than a sample looks as long as one). {1 - shares[last]['plain']:.0%} to {1 - shares[first]['plain']:.1%} of every average is idle time. "
+        f"While it was busy, {last} MB went at "
         f"{arrow(speeds[last], 1e6)} MB/s, {percent(speeds[last])}, where the table says {percent(mean[last])}."
     )
     sizes = sizes_here(here)
@@ -98,8 +101,8 @@ def dilution(printed: Tables, here: measured.Here) -> str:
     )
     rows = []
     for size in sizes_here(here):
-        over = {arm: measured.whole(here[size, arm], PROCESSOR)[MEAN] for arm in ARMS}
-        within = {arm: measured.busy(here[size, arm], PROCESSOR)[MEAN] for arm in ARMS}
+        over = {arm: measured.whole(here[size, arm], SERVER)[MEAN] for arm in ARMS}
+        within = {arm: measured.busy(here[size, arm], SERVER)[MEAN] for arm in ARMS}
         if over["encrypted"] > 0:
             rows.append((size, over, within))
     if rows:
@@ -108,10 +111,20 @@ def dilution(printed: Tables, here: measured.Here) -> str:
             for size, over, within in (rows if len(rows) < 3 else [rows[0], rows[-1]])
         )
         factors = [within["encrypted"] / over["encrypted"] for _, over, within in rows]
-        text += (
-            f" Here: {said}; over HTTPS that is {min(factors):.1f} to {max(factors):.0f} times what the window shows."
-        )
+        text += f" Here, of the server's own processes: {said}; over HTTPS that is {min(factors):.1f} to {max(factors):.0f} times what the window shows."
     return text
+
+
+def others(here: measured.Here) -> str:
+    """What a counter of the whole machine counts beside the server."""
+    shares = [measured.whole(run, PROCESSOR)[MEAN] - measured.whole(run, SERVER)[MEAN] for run in here.values()]
+    if not shares:
+        return ""
+    own = [measured.whole(run, SERVER)[MEAN] for run in here.values()]
+    return (
+        f"A counter of the whole machine has all of its other work in it: here {min(shares):.2g} to {max(shares):.2g} % of processor time in a window is no "
+        f"process of the server's, and {min(own):.2g} to {max(own):.2g} % is. What the study's idle machine did beside serving is in its figures too."
+    )
 
 
 def few_samples(printed: Tables) -> str:
@@ -141,10 +154,11 @@ def memory(printed: Tables, here: measured.Here) -> str:
     rose = [size for size in mean if mean[size]["encrypted"] > mean[size]["plain"]]
     between_files = max(row["plain"] for row in mean.values()) - min(row["plain"] for row in mean.values())
     changes = [(mean[size]["encrypted"] - mean[size]["plain"]) / 1e6 for size in mean]
+    widest = max(row[arm] for row in scatter.values() for arm in ARMS)
     text = (
         f"Available memory is said to decrease with TLS; in the table it is higher with TLS in {len(rose)} of {len(mean)} rows, by "
         f"{min(changes):+.2f} to {max(changes):+.2f} MB. Between two files of the same arm it differs by up to {between_files / 1e6:.1f} MB, whatever the "
-        f"arm: the scatter within a window (√variance, at most {max(row[arm] for row in scatter.values() for arm in ARMS) ** 0.5 / 1e6:.2f} MB) knows nothing of that."
+        f"arm: the scatter within a window (at most {widest**0.5 / 1e6:.2f} MB, √variance) knows nothing of that."
     )
     sizes = sizes_here(here)
     if sizes:
@@ -212,8 +226,8 @@ def threads(here: measured.Here) -> str:
 def sendfile(figures: Sequence[StudyFigure]) -> str:
     """How the cost splits, where there is a control."""
     rows = []
-    for each in of(figures, "operations/s"):
-        parts = {name: of(figures, name, each.operation) for name in ("no sendfile", "TLS itself")}
+    for each in of(figures, measured.RATE):
+        parts = {name: of(figures, name, each.operation) for name in (measured.WITHOUT_SENDFILE, measured.TLS_ITSELF)}
         if all(parts.values()):
             without, itself = (parts[name][0] for name in parts)
             rows.append(f"{each.operation} {with_bounds(each)}, of it {with_bounds(without)} and {with_bounds(itself)}")
@@ -229,12 +243,12 @@ def not_asked(figures: Sequence[StudyFigure]) -> str:
     """Handshakes, concurrency, small files."""
     text = "One client and large files have next to no handshake in them, no concurrency and no small file: what most of a web server's requests are."
     rows = [
-        each for each in figures if (each.figure, each.arm, each.workload) == ("operations/s", "cost", "many clients")
+        each for each in figures if (each.figure, each.arm, each.workload) == (measured.RATE, "cost", measured.MANY)
     ]
     if not rows:
         return text
     said = "; ".join(
-        f"{int(each.operation) / 1e6:g} MB to {each.load:.0f} {with_bounds(each)}"
+        f"{published.bytes_in_words(int(each.operation))} to {each.load:.0f} {with_bounds(each)}"
         for each in rows
         if each.load is not None
     )

@@ -8,10 +8,14 @@ from statistics import fmean, variance
 
 from ciphercost.model import StudyRun
 from ciphercost.studies.web_tls import procedure, published
-from ciphercost.studies.web_tls.counters import SERVER
 
 Here = Mapping[tuple[int, str], StudyRun]
 """Fetches by file, megabytes, and arm."""
+RATE, WITHOUT_SENDFILE, TLS_ITSELF = "operations/s", "no sendfile", "TLS itself"
+SERVER_CPU, BUSY_SECONDS, SHARE = "server's CPU", "time of the fetch", "share of the window"
+"""Figures beyond the twelve tables."""
+ONE_CLIENT, MANY = "one client", "many clients"
+"""Our two experiments; the second is the `workload` of its figures."""
 LEAST = 2
 """Samples of which there is a variance."""
 
@@ -64,8 +68,7 @@ def busy_share(run: StudyRun) -> float:
 
 def server_seconds(run: StudyRun) -> float:
     """CPU time of the server's own processes in the fetch."""
-    of_cpus = run.series[f"{procedure.BUSY}{SERVER}"][0] / 100
-    return of_cpus * busy_seconds(run)
+    return run.series["server_cpu_s"][0]
 
 
 def threads(run: StudyRun) -> dict[str, tuple[float, float, float]]:

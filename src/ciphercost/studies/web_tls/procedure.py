@@ -80,6 +80,7 @@ def fetch(stage: Stage, made: counters.Counters, arm: str, size: int, started: f
     series = counters.series(levels)
     series |= {f"{BUSY}{key}": [value] for key, value in counters.between(*edges).items()}
     series["busy_s"] = [(each.at_ns - levels[0].at_ns) / 1e9 for each in edges]
+    series["server_cpu_s"] = [(edges[1].server_ns - edges[0].server_ns) / 1e9]
     series["client_cpu_s"] = [(answer.cpu_user_ns + answer.cpu_system_ns) / 1e9]
     for each in threads.between(before, after):
         series[f"{THREAD}{each.name} {each.thread}"] = [each.seconds, each.user, each.system]

@@ -53,6 +53,14 @@ def tables(study: Study) -> dict[tuple[str, str], Table]:
     return found
 
 
+def bytes_in_words(size: int) -> str:
+    """`100KB`, `3MB`."""
+    for power, unit in ((1e6, "MB"), (1e3, "KB")):
+        if size >= power:
+            return f"{size / power:.3g}{unit}"
+    return f"{size}B"
+
+
 # ── what follows from them ────────────────────────────────────────────────────────────────────────────────────────────
 
 

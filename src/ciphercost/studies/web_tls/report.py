@@ -8,7 +8,8 @@ from ciphercost import studies
 from ciphercost.model import ARMS, StudyFigure, StudyResult
 from ciphercost.reports.terminal import wrap
 from ciphercost.studies.table import percent, signed, with_interval
-from ciphercost.studies.web_tls import compare, published
+from ciphercost.studies.web_tls import compare, measured, published
+from ciphercost.studies.web_tls.counters import SERVER
 from ciphercost.studies.web_tls.published import CV, DISK, MEMORY, NETWORK, PROCESSOR, VARIANCE
 
 SCALE = {PROCESSOR: 1.0, MEMORY: 1e6, NETWORK: 1e6, DISK: 1.0}
@@ -37,6 +38,8 @@ def _lines(study: StudyResult) -> Iterator[str]:
     yield columns("  https", *[""] * 4)
     for key, table in published.tables(studies.get(study.study)).items():
         yield from twelfth(study.figures, key, table)
+        if key == (PROCESSOR, CV):
+            yield from server_alone(study.figures)
     yield from added(study.figures)
     yield from fetches(study.figures)
     yield from our_method(study.figures)
@@ -81,6 +84,16 @@ def twelfth(figures: Sequence[StudyFigure], key: tuple[str, str], table: publish
         )
 
 
+def server_alone(figures: Sequence[StudyFigure]) -> Iterator[str]:
+    """Processor time of the server's own processes: what else runs on the machine is not in it."""
+    name = compare.figure(SERVER, published.MEAN)
+    yield "  PROCESSOR TIME OF THE SERVER'S OWN PROCESSES: mean, %"
+    for operation in operations(figures, name):
+        first, busy = by_arm(figures, operation, name), by_arm(figures, operation, f"{name}, {compare.BUSY}")
+        here = [pair([each[arm].here if arm in each else None for arm in ARMS]) for each in (first, busy)]
+        yield columns(f"  {operation}", "not published", *here, pair([first[arm].ours for arm in ARMS]))
+
+
 def operations(figures: Sequence[StudyFigure], name: str, workload: str = "") -> list[str]:
     return list(dict.fromkeys(e.operation for e in figures if e.figure == name and e.workload == workload))
 
@@ -89,7 +102,7 @@ def by_arm(
     figures: Sequence[StudyFigure], operation: str, name: str, load: float | None = None
 ) -> dict[str, StudyFigure]:
     """Of one client, unless `load` says of how many."""
-    workload = compare.MANY if load is not None else ""
+    workload = measured.MANY if load is not None else ""
     return {
         each.arm: each
         for each in figures
@@ -133,10 +146,10 @@ def added(figures: Sequence[StudyFigure]) -> Iterator[str]:
     name = compare.figure(PROCESSOR, published.MEAN)
     yield ""
     yield "WHAT HTTPS ADDS TO PROCESSOR TIME, and the server's own CPU time of a fetch, ms"
-    yield f"{'':<8}{'published':>10}{'window':>9}{'busy':>9}{'server, here':>18}{'our method: server, a file':>26}"
+    yield f"{'':<8}{'published':>10}{'window':>9}{'busy':>9}{'server, here':>18}{'our method: server':>26}"
     for operation in operations(figures, name):
         cost, busy = (by_arm(figures, operation, each).get("cost") for each in (name, f"{name}, {compare.BUSY}"))
-        server = by_arm(figures, operation, compare.SERVER_CPU)
+        server = by_arm(figures, operation, measured.SERVER_CPU)
         yield (
             f"  {operation:<6}{percent(cost.published if cost else None):>10}{points(cost):>9}{points(busy):>9}"
             f"{pair([each.here if (each := server.get(arm)) else None for arm in ARMS], 1e-3):>18}"
@@ -159,7 +172,7 @@ def fetches(figures: Sequence[StudyFigure]) -> Iterator[str]:
         rows, scatter = by_arm(figures, operation, mean), by_arm(figures, operation, cv)
         shares = [published.share_of(scatter[arm].published or 0.0) for arm in ARMS]
         speeds = [(rows[arm].published or 0.0) / share for arm, share in zip(ARMS, shares, strict=True)]
-        here = by_arm(figures, operation, compare.SHARE)
+        here = by_arm(figures, operation, measured.SHARE)
         busy = by_arm(figures, operation, f"{mean}, {compare.BUSY}")
         yield columns(
             f"  {operation}",
@@ -172,16 +185,16 @@ def fetches(figures: Sequence[StudyFigure]) -> Iterator[str]:
 
 def our_method(figures: Sequence[StudyFigure]) -> Iterator[str]:
     """Each file to one client, and of some what part of the cost is sendfile's."""
-    found = operations(figures, compare.RATE)
+    found = operations(figures, measured.RATE)
     if not found:
         return
     yield ""
     yield "OUR METHOD, one client: files a second"
     yield f"{'':<8}{'http → https':>17}{'cost':>25}{'no sendfile':>15}{'TLS itself':>15}"
     for operation in found:
-        rate = by_arm(figures, operation, compare.RATE)
+        rate = by_arm(figures, operation, measured.RATE)
         parts = [
-            by_arm(figures, operation, each).get("cost") for each in (compare.WITHOUT_SENDFILE, compare.TLS_ITSELF)
+            by_arm(figures, operation, each).get("cost") for each in (measured.WITHOUT_SENDFILE, measured.TLS_ITSELF)
         ]
         yield (
             f"  {operation:<6}{pair([rate[arm].ours for arm in ARMS]):>17}{with_interval(rate['cost']):>25}"
@@ -191,25 +204,17 @@ def our_method(figures: Sequence[StudyFigure]) -> Iterator[str]:
 
 def many(figures: Sequence[StudyFigure]) -> Iterator[str]:
     """The second table: what the study asks for next."""
-    found = operations(figures, compare.RATE, compare.MANY)
+    found = operations(figures, measured.RATE, measured.MANY)
     if not found:
         return
     yield ""
     yield "MANY CLIENTS, our method: files a second, and the server's CPU time of one"
     yield f"{'':<8}{'clients':>8}{'http → https':>17}{'cost':>23}{'CPU time: cost':>24}"
     for operation in found:
-        own = [e for e in figures if (e.operation, e.figure, e.workload) == (operation, compare.RATE, compare.MANY)]
+        own = [e for e in figures if (e.operation, e.figure, e.workload) == (operation, measured.RATE, measured.MANY)]
         for load in sorted({each.load for each in own if each.load is not None}):
-            rate, cpu = (by_arm(figures, operation, each, load) for each in (compare.RATE, compare.SERVER_CPU))
+            rate, cpu = (by_arm(figures, operation, each, load) for each in (measured.RATE, measured.SERVER_CPU))
             yield (
-                f"  {bytes_in_words(int(operation)):<6}{load:>8.0f}{pair([rate[arm].ours for arm in ARMS]):>17}"
+                f"  {published.bytes_in_words(int(operation)):<6}{load:>8.0f}{pair([rate[arm].ours for arm in ARMS]):>17}"
                 f"{with_interval(rate['cost']):>23}{with_interval(cpu['cost']) if 'cost' in cpu else '-':>24}"
             )
-
-
-def bytes_in_words(size: int) -> str:
-    """`100KB`, `3MB`."""
-    for power, unit in ((1e6, "MB"), (1e3, "KB")):
-        if size >= power:
-            return f"{size / power:.3g}{unit}"
-    return f"{size}B"
