@@ -74,7 +74,8 @@ def busy_share(printed: Tables, here: measured.Here) -> str:
     text = (
         f"How long a fetch took was thrown away, and is still in the coefficient of variation: at a steady pace for a share p of the window CV² = (1 − p)/p. "
         f"So {first} MB took {shares[first]['plain']:.1%} of the window and {last} MB {shares[last]['plain']:.0%} ({shares[last]['plain'] * length:.0f} s) "
-        f"(a fetch shorter than a sample looks as long as one). {1 - shares[last]['plain']:.0%} to {1 - shares[first]['plain']:.1%} of every average is idle time. "
+        "(a fetch shorter than a sample looks as long as one). "
+        f"{1 - shares[last]['plain']:.0%} to {1 - shares[first]['plain']:.1%} of every average is idle time. "
         f"While it was busy, {last} MB went at "
         f"{arrow(speeds[last], 1e6)} MB/s, {percent(speeds[last])}, where the table says {percent(mean[last])}."
     )

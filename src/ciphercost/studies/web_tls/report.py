@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from ciphercost import studies
 from ciphercost.model import ARMS, StudyFigure, StudyResult
-from ciphercost.reports.terminal import wrap
-from ciphercost.studies.table import percent, signed, with_interval
+from ciphercost.reports.terminal import decimals_of_width, wrap
+from ciphercost.studies.table import percent, signed
 from ciphercost.studies.web_tls import compare, measured, published
 from ciphercost.studies.web_tls.counters import SERVER
 from ciphercost.studies.web_tls.published import CV, DISK, MEMORY, NETWORK, PROCESSOR, VARIANCE
@@ -153,13 +153,23 @@ def added(figures: Sequence[StudyFigure]) -> Iterator[str]:
         yield (
             f"  {operation:<6}{percent(cost.published if cost else None):>10}{points(cost):>9}{points(busy):>9}"
             f"{pair([each.here if (each := server.get(arm)) else None for arm in ARMS], 1e-3):>18}"
-            f"{with_interval(server['cost']) if server else '-':>26}"
+            f"{bounded(server['cost'], 26) if server else '-':>26}"
         )
 
 
 def points(cost: StudyFigure | None) -> str:
     """`+12 %` here."""
     return f"{signed((cost.here - 1) * 100, 0)} %" if cost and cost.here is not None else "-"
+
+
+def bounded(cost: StudyFigure, width: int) -> str:
+    """`-12.3 % (-13.1 to -11.4)` with the digits that interval and size let one trust; an interval that fills no column says nothing."""
+    if cost.ours is None or cost.low is None or cost.high is None:
+        return percent(cost.ours)
+    digits = 0 if cost.ours >= 2 else decimals_of_width((cost.high - cost.low) * 100)
+    ratio, low, high = (signed((each - 1) * 100, digits) for each in (cost.ours, cost.low, cost.high))
+    text = f"{ratio} % ({low} to {high})"
+    return text if len(text) < width else f"{ratio} % (too wide)"
 
 
 def fetches(figures: Sequence[StudyFigure]) -> Iterator[str]:
@@ -197,7 +207,7 @@ def our_method(figures: Sequence[StudyFigure]) -> Iterator[str]:
             by_arm(figures, operation, each).get("cost") for each in (measured.WITHOUT_SENDFILE, measured.TLS_ITSELF)
         ]
         yield (
-            f"  {operation:<6}{pair([rate[arm].ours for arm in ARMS]):>17}{with_interval(rate['cost']):>25}"
+            f"  {operation:<6}{pair([rate[arm].ours for arm in ARMS]):>17}{bounded(rate['cost'], 25):>25}"
             + "".join(f"{percent(each.ours) if each else '':>15}" for each in parts)
         ).rstrip()
 
@@ -209,12 +219,12 @@ def many(figures: Sequence[StudyFigure]) -> Iterator[str]:
         return
     yield ""
     yield "MANY CLIENTS, our method: files a second, and the server's CPU time of one"
-    yield f"{'':<8}{'clients':>8}{'http → https':>17}{'cost':>23}{'CPU time: cost':>24}"
+    yield f"{'':<8}clients{'http → https':>16}{'cost':>24}{'CPU time: cost':>25}"
     for operation in found:
         own = [e for e in figures if (e.operation, e.figure, e.workload) == (operation, measured.RATE, measured.MANY)]
         for load in sorted({each.load for each in own if each.load is not None}):
             rate, cpu = (by_arm(figures, operation, each, load) for each in (measured.RATE, measured.SERVER_CPU))
             yield (
-                f"  {published.bytes_in_words(int(operation)):<6}{load:>8.0f}{pair([rate[arm].ours for arm in ARMS]):>17}"
-                f"{with_interval(rate['cost']):>23}{with_interval(cpu['cost']) if 'cost' in cpu else '-':>24}"
+                f"  {published.bytes_in_words(int(operation)):<6}{load:>6.0f}{pair([rate[arm].ours for arm in ARMS]):>17}"
+                f"{bounded(rate['cost'], 24):>24}{bounded(cpu['cost'], 25) if 'cost' in cpu else '-':>25}"
             )
