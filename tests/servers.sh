@@ -20,7 +20,7 @@ need fio fio "storage itself isn't measured"
 need mvn maven "no servers from there" && "$ciphercost" install postgresql@17 --source maven
 need mmdebstrap mmdebstrap "no Debian servers"
 if [ "$(id -u)" = 0 ] && command -v mmdebstrap >/dev/null; then
-    for server in postgresql@18 postgresql@15 mysql@9.7 mariadb@11.8 mariadb@10.11 firebird@4.0; do
+    for server in postgresql@18 postgresql@15 mysql@9.7 mariadb@11.8 mariadb@10.11 firebird@4.0 nginx@1.26 apache@2.4; do
         "$ciphercost" install "$server" --source debian
     done
     "$(dirname "$ciphercost")/python" -c '

@@ -22,8 +22,8 @@ from ciphercost.model import ARMS, Cell, Estimate, HostSample, Proof, StudyFigur
 from ciphercost.reports import terminal
 from ciphercost.studies.column_functions import (
     ColumnFunctions,
-    compare,
     measured,
+    names,
     procedure,
     published,
     report,
@@ -296,7 +296,7 @@ def test_each_column_is_counted_from_its_own_source() -> None:
     runs = [run for engine in ENGINES for run in (*as_published(engine, wobble=0.05), *by_turns(engine))]
     result = compared(kept(runs=runs))
     for engine in ENGINES:
-        head = figure(result, engine, compare.ALL_OPERATIONS, "cost", load=None)
+        head = figure(result, engine, names.ALL_OPERATIONS, "cost", load=None)
         assert head.published == pytest.approx(published.servers(STUDY)[engine].ratio)
         assert head.here == pytest.approx(1.25)
         assert head.here_sd == pytest.approx(0.1291, abs=1e-4)
@@ -312,13 +312,13 @@ def test_each_column_is_counted_from_its_own_source() -> None:
         assert figure(result, engine, "update", "plain", load=2000.0, workload=procedure.TUNED).ours == pytest.approx(
             2.0
         )
-        steep = figure(result, engine, "update", "plain", figure=compare.GROWTH)
+        steep = figure(result, engine, "update", "plain", figure=names.GROWTH)
         assert steep.ours == pytest.approx(2.0)
-        flat = figure(result, engine, "update", "plain", figure=compare.GROWTH, workload=procedure.TUNED)
+        flat = figure(result, engine, "update", "plain", figure=names.GROWTH, workload=procedure.TUNED)
         assert flat.ours == pytest.approx(1.0)
-        rate = figure(result, engine, compare.EQUAL, "cost", figure=compare.RATE, workload="hospital")
+        rate = figure(result, engine, names.EQUAL, "cost", figure=names.RATE, workload="hospital")
         assert (rate.ours, rate.n) == (0.8, 5)
-        stored = figure(result, engine, compare.EQUAL, "cost", figure=compare.STORED, workload="hospital")
+        stored = figure(result, engine, names.EQUAL, "cost", figure=names.STORED, workload="hospital")
         assert stored.ours == pytest.approx(1.5)
     assert result.complete
     assert "with both arms proven" in result.procedure
@@ -333,7 +333,7 @@ def test_of_a_server_that_is_not_proven_nothing_is_said() -> None:
     result = compared(made)
     assert not result.complete
     assert "not proven" in result.procedure
-    second = [each for each in result.figures if each.engine == ENGINES[1] and each.operation != compare.EQUAL]
+    second = [each for each in result.figures if each.engine == ENGINES[1] and each.operation != names.EQUAL]
     assert all(each.here is None and each.ours is None for each in second)
     assert figure(result, ENGINES[0], "insert", "cost", load=1000.0).here is not None
 
@@ -645,7 +645,7 @@ def test_a_very_small_replication_is_proven_run_recorded_and_reported_again(
     assert all(proof.passed for proof in found.proofs)
 
     assert result.study is not None
-    head = figure(result.study, engine, compare.ALL_OPERATIONS, "cost", load=None)
+    head = figure(result.study, engine, names.ALL_OPERATIONS, "cost", load=None)
     assert head.published
     assert head.here
     assert head.ours
@@ -676,8 +676,8 @@ def test_a_server_that_is_missing_is_named_and_the_others_go_on(
     assert {run.engine for run in found.runs} == {"postgresql"}
     assert replicate.failed(result)
     assert result.study is not None
-    assert figure(result.study, "firebird", compare.ALL_OPERATIONS, "cost").here is None
-    alone = figure(result.study, "postgresql", compare.ALL_OPERATIONS, "cost")
+    assert figure(result.study, "firebird", names.ALL_OPERATIONS, "cost").here is None
+    alone = figure(result.study, "postgresql", names.ALL_OPERATIONS, "cost")
     assert alone.here
     assert alone.ours
     assert (alone.low, alone.n) == (None, 1), "one session of one block has no interval"

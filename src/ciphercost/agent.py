@@ -174,7 +174,7 @@ class Agent:
                 raise RunError(self._gone())
             self._buffer += data
         line, _, self._buffer = self._buffer.partition(b"\n")
-        return hidden.shown(line.decode(errors="replace")).encode() if b"error" in line else line
+        return hidden.shown_line(line) if b"error" in line else line
 
     def _answers_before(self, due: float) -> bool:
         left = due - time.monotonic()

@@ -34,7 +34,7 @@ def sweep(url: str, engine_name: str = "", ca: str = "", wanted: Sequence[str] =
     """
     engine = engines.get(engine_name or examine.target_of_url(url).partition(":")[0])
     engine.check_url(url)
-    in_transit = [name for name in mechanisms.of(engine) if mechanisms.get(name).layer == "transit"]
+    in_transit = mechanisms.of(engine, "transit")
     if ca and "tls" not in in_transit:
         raise UsageError(
             f"--ca {ca}: {engine.title} has no TLS (in transit it has: {', '.join(in_transit) or 'nothing'}); leave --ca out"

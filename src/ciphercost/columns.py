@@ -16,7 +16,7 @@ from ciphercost import patterns, scan
 from ciphercost.agent import Agent
 from ciphercost.engines import Engine
 from ciphercost.errors import AgentError
-from ciphercost.mechanisms._column import BLOCK, IV, PLAIN, Codec, Columns, secret
+from ciphercost.mechanisms._column import BLOCK, IV, PLAIN, Codec, Columns, Encrypting, secret
 from ciphercost.model import Arm, Finding, Severity
 
 TABLE = "ciphercost_canary"
@@ -39,12 +39,12 @@ class Secrets(msgspec.Struct, frozen=True):
     iv: bytes
 
     @property
-    def codec(self) -> Codec:
+    def codec(self) -> Encrypting:
         """The encrypted arm's."""
         return self.mechanism.codec(self.engine, self.factors, self.key, self.iv)
 
     @property
-    def wrong(self) -> Codec:
+    def wrong(self) -> Encrypting:
         """The same with another key."""
         # Nothing tells of the key in what a server says of this one.
         other = hashlib.sha256(self.key).digest()[: len(self.key)]
@@ -99,15 +99,14 @@ class Sight(msgspec.Struct, frozen=True):
 
     def text(self, codec: Codec) -> str | None:
         """The canary row's text, opened by the server or, where it has no key, here. Raises AgentError."""
-        if codec.client_side:
+        if isinstance(codec, Encrypting) and codec.client_side:
             return bytes.fromhex(str(self.opened(codec))).decode()
         return self.ask(codec.open("word", LENGTH))
 
-    def opened(self, codec: Codec, stored: bytes = b"") -> str | None:
+    def opened(self, codec: Encrypting, stored: bytes = b"") -> str | None:
         """The decrypted bytes of the canary row, or of what might be stored, in hexadecimal digits. Raises AgentError."""
-        if codec.client_side:
-            return codec.opened(stored or bytes.fromhex(str(self.ask(codec.hex("word"))))).hex()
-        return self.ask(codec.raw(codec.literal(stored) if stored else "word"))
+        raw = self.ask(codec.raw(codec.literal(stored) if stored else "word"))
+        return None if raw is None else codec.opened(bytes.fromhex(raw)).hex()
 
     def ask(self, expression: str, number: int = 1) -> str | None:
         """One expression of the canary table's row. Raises AgentError."""

@@ -16,6 +16,7 @@ from ciphercost import (
     cache,
     columns,
     conditions,
+    curves,
     engines,
     estimate,
     fio,
@@ -95,6 +96,7 @@ def conclude(directory: Path) -> Result:
         spec=facts.spec,
         overhead_of_controller=facts.idle_seconds / facts.load_seconds if facts.load_seconds else None,
         parts=parts.split(cells),
+        curves=curves.curves(cells),
         study=study(directory, cells),
     )
 

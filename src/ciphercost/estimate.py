@@ -28,7 +28,7 @@ from ciphercost.tally import QUANTILES, Arms, Tally, error_kinds
 # Beside throughput: totals of one field ÷ totals of another, encrypted ÷ plain. The ratio of totals is the estimate.
 RATIOS: tuple[tuple[str, tuple[str, ...], str, str], ...] = (
     ("server_cpu_per_op", ("server_cpu_ns",), "work", "CPU time/operation"),
-    ("client_cpu_per_op", ("client_user_ns", "client_system_ns"), "operations", "CPU time/operation"),
+    ("client_cpu_per_op", ("client_user_ns", "client_system_ns"), "work", "CPU time/operation"),
     ("wire_bytes_per_op", ("wire_bytes",), "operations", "bytes/operation"),
     ("segments_per_op", ("segments",), "operations", "segments/operation"),
     ("machine_cpu_per_op", (), "work", "CPU time/operation"),
@@ -344,7 +344,7 @@ def holm(cells: Sequence[CellEstimate]) -> list[CellEstimate]:
 
 ADDED: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("server_cpu", ("server_cpu_ns",), "work"),
-    ("client_cpu", ("client_user_ns", "client_system_ns"), "operations"),
+    ("client_cpu", ("client_user_ns", "client_system_ns"), "work"),
 )
 
 

@@ -11,6 +11,7 @@ import functools
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -218,14 +219,7 @@ def open_unit(
     agent = stack.enter_context(
         Agent(cpus=agent_cpus, log=record.logs / "agent.log", env=bench.mask, netns=twins.netns)
     )
-    if bench.sealing:
-        # What is witnessed in columns is in their tables. Both arms are reached alike, so nothing goes where it should not.
-        bench.ready(twins)
-    proofs, connected = prove.prove(bench.engine, bench.mechanism, twins, agent, session)
-    if bench.mask:
-        proofs += masked.prove(bench, twins, agent, session)
-    record.prove(drive.number, proofs)
-    prove.require(proofs, bench.mechanism, bench.engine.mute)
+    connected = proven(session, unit, twins, agent, record)
     bench.ready(twins)
     conclude.describe_session(facts, twins, connected)
     conclude.describe_agent(facts, agent.hello)
@@ -255,18 +249,28 @@ def open_unit(
         facts.warnings = [*(each for each in facts.warnings if each != unseen), unseen]
     quiet = stack.enter_context(contextlib.closing(Quiet(twins.by_arm)))
     if wants_storage(bench, record.facts.spec, session):
-        drive.watcher.phase(drive.number, session, "fio on both directories")
         quiet.none()
-        directories = {arm: volume.path.parent for arm in ARMS if (volume := twins.by_arm[arm].volume)}
-        blocks = 1 if record.facts.spec.mode == "full" else BLOCKS_OF_FIO_QUICK
-        for each in fio.measure(directories, session, seed, bench.guard, cell=drive.number, blocks=blocks):
-            record.append_storage(each)
+        measure_storage(session, unit, twins, record)
         quiet.close()
     if cache.empties(facts.spec):
         # After the proofs, which have read every file.
         places = [path for server in twins.by_arm.values() if (v := server.volume) for path in (v.path, *v.backing)]
         facts.encryption["page_cache"] = cache.drop(places)
     return drive.begin(session, twins, agent, samplers, open_arm, quiet)
+
+
+def proven(session: int, unit: Unit, twins: provision.Twins, agent: Agent, record: Record) -> dict[str, Any]:
+    """What the encrypted arm negotiated, once every witness has been heard of both arms and is in the record. Raises Unproven."""
+    bench = unit.bench
+    if bench.sealing:
+        # What is witnessed in columns is in their tables. Both arms are reached alike, so nothing goes where it should not.
+        bench.ready(twins)
+    proofs, connected = prove.prove(bench.engine, bench.mechanism, twins, agent, session)
+    if bench.mask:
+        proofs += masked.prove(bench, twins, agent, session)
+    record.prove(unit.drive.number, proofs)
+    prove.require(proofs, bench.mechanism, bench.engine.mute)
+    return connected
 
 
 def wants_storage(bench: provision.Bench, spec: Spec, session: int) -> bool:
@@ -276,6 +280,16 @@ def wants_storage(bench: provision.Bench, spec: Spec, session: int) -> bool:
     """
     below = isinstance(bench.mechanism, AtRest) and bench.mechanism.loaded_once
     return below and session % 2 == 1 and spec.time >= LEAST_SECONDS_FOR_FIO and bool(fio.find())
+
+
+def measure_storage(session: int, unit: Unit, twins: provision.Twins, record: Record) -> None:
+    """fio on both arms' directories, into the record."""
+    drive, facts = unit.drive, record.facts
+    drive.watcher.phase(drive.number, session, "fio on both directories")
+    directories = {arm: volume.path.parent for arm in ARMS if (volume := twins.by_arm[arm].volume)}
+    blocks = 1 if facts.spec.mode == "full" else BLOCKS_OF_FIO_QUICK
+    for each in fio.measure(directories, session, facts.seed, unit.bench.guard, cell=drive.number, blocks=blocks):
+        record.append_storage(each)
 
 
 def samplers_of(twins: provision.Twins, agent: Agent, stack: contextlib.ExitStack) -> dict[Arm, sample.Sampler]:

@@ -25,6 +25,11 @@ def shown(text: str) -> str:
     return _DIGITS.sub(_instead, text) if _parts else text
 
 
+def shown_line(line: bytes) -> bytes:
+    """The same of a line in UTF-8, at no cost where no key is hidden."""
+    return shown(line.decode(errors="replace")).encode() if _parts else line
+
+
 def _instead(digits: re.Match[str]) -> str:
     word = digits.group(0).lower()
     return SHOWN if any(word[at : at + PART] in _parts for at in range(len(word) - PART + 1)) else digits.group(0)

@@ -89,8 +89,6 @@ TABLES: dict[str, dict[str, str]] = {
 }
 """Table -> column -> the field that is in it; a notification after its parents."""
 WORKLOADS = ("hospital", "hospital-2024")
-TEXTS = len(LENGTHS)
-"""Values of a record that are secret."""
 OPERATIONS = ("insert", "select", "update", "delete")
 CHOSEN = "Alagoas"
 """The state that an UPDATE gives to all, and whose notifications a DELETE takes."""
@@ -425,20 +423,7 @@ def tables(workload: str, dialect: str, codec: Codec | None = None) -> list[str]
     return [each.strip() for each in text.split(";\n") if each.strip()]
 
 
-def empty(workload: str, dialect: str, codec: Codec | None = None) -> list[str]:  # noqa: ARG001
-    """What takes every row out of the tables, and lets numbers begin with 1 again. `codec`: there is nothing to say in it."""
-    names = list(TABLES)[::-1]
-    if dialect == "postgresql":
-        return [f"TRUNCATE {', '.join(names)} RESTART IDENTITY"]
-    if dialect == "mysql":
-        emptied = [f"TRUNCATE TABLE {each}" for each in names]
-        return ["SET SESSION foreign_key_checks = 0", *emptied, "SET SESSION foreign_key_checks = 1"]
-    again = [f"ALTER TABLE {each} ALTER COLUMN id RESTART WITH 1" for each in names]
-    numbered = dialect == "firebird" and workload == "hospital-2024"
-    return [*(f"DELETE FROM {each}" for each in names), *(again if numbered else ())]
-
-
-def drop(workload: str, dialect: str) -> list[str]:  # noqa: ARG001
+def drop() -> list[str]:
     """What takes the tables away, a notification before its parents. Firebird's are in use while any connection has statements on them prepared."""
     return [f"DROP TABLE {each}" for each in reversed(TABLES)]
 

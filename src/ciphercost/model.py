@@ -298,8 +298,33 @@ class Parts(msgspec.Struct, frozen=True, omit_defaults=True):
     """Numbers of the cells that it was fitted to."""
     worst: float
     """The largest distance of a cell from the fit, in standard errors of that cell."""
+    break_even_bytes: Part | None = None
+    """Of an answer: so many cost as much as one handshake. None where one of the two can't be told from nothing."""
     floor_ns: float | None = None
     """What the cipher alone costs for each byte at this end, measured in the run."""
+
+
+class Point(msgspec.Struct, frozen=True):
+    """One cell's place on a curve."""
+
+    x: float
+    throughput: Estimate
+    server_cpu_us: float | None
+    """That encryption adds to an operation."""
+    cell: int
+    """The cell's number."""
+
+
+class Curve(msgspec.Struct, frozen=True):
+    """Cost against one number, of cells that differ in nothing else."""
+
+    engine: str
+    version: str
+    mechanism: str
+    workload: str
+    along: str
+    """`size`: bytes of an answer; `clients`."""
+    points: list[Point]
 
 
 class CellEstimate(msgspec.Struct, frozen=True):
@@ -518,6 +543,8 @@ class Result(msgspec.Struct, frozen=True):
     """The controller's own time between slices ÷ the run's load time."""
     parts: list[Parts] = []
     """Where the cost comes from, where the run has cells enough to tell."""
+    curves: list[Curve] = []
+    """Cost against the size of an answer, or against clients, where cells differ in that alone."""
     study: StudyResult | None = None
     """Of `ciphercost replicate`."""
 

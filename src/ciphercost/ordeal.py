@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import shutil
 import signal
 import time
@@ -25,7 +24,7 @@ from ciphercost.errors import AgentError, RunError
 from ciphercost.guard import hand_over, start_time
 from ciphercost.mechanisms._rest import AtRest, KeyState, Look, Volume
 from ciphercost.model import ARMS, Arm, Finding, Proof, Witness
-from ciphercost.provision import CANARY_TABLE, Bench
+from ciphercost.provision import CANARY_TABLE, Bench, of_encryption
 from ciphercost.sample import tree
 
 SESSION = 1
@@ -217,10 +216,8 @@ def stopped(server: Server) -> Iterator[Server]:
 def _reason(text: str) -> str:
     """Of a server's last words the line that tells."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    telling = [line for line in lines[1:] if "FATAL" in line or "ERROR" in line] or [
-        line for line in lines[1:] if re.search(r"\bkey|keyring|encryption", line.lower())
-    ]
-    return (telling or lines or ["it ended"])[0][:200]
+    severe = next((line for line in lines[1:] if "FATAL" in line or "ERROR" in line), "")
+    return severe[:200] or of_encryption(text) or (lines or ["it ended"])[0][:200]
 
 
 def _findings(mechanism: AtRest, leaks: dict[Arm, dict[str, scan.Seen]]) -> list[Finding]:

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ciphercost import mechanisms
 from ciphercost.model import Cell, Part, Parts
@@ -75,7 +76,8 @@ def fit(cells: Sequence[Cell], numbers: list[int], end: Literal["server", "clien
     # Where the cells scatter around the fit by more than their own errors, the parts are that much less certain.
     freedom = len(numbers) - 3
     excess = max(1.0, float(distance @ distance) / freedom) if freedom else 1.0
-    half = t_quantile(0.975, max(1, min(each.n for each in added) - 1)) * np.sqrt(np.diag(covariance) * excess)
+    quantile = t_quantile(0.975, max(1, min(each.n for each in added) - 1))
+    half = quantile * np.sqrt(np.diag(covariance) * excess)
     handshake, request, byte = (
         Part(float(value), float(value - width), float(value + width))
         for value, width in zip(solution, half, strict=True)
@@ -89,8 +91,19 @@ def fit(cells: Sequence[Cell], numbers: list[int], end: Literal["server", "clien
         byte_ns=byte,  # µs a thousand bytes is ns a byte
         cells=numbers,
         worst=float(distance.max()),
+        break_even_bytes=break_even(handshake, byte, covariance * excess, quantile),
         floor_ns=_floor(cells[numbers[0]], end),
     )
+
+
+def break_even(handshake: Part, byte: Part, covariance: NDArray[np.float64], quantile: float) -> Part | None:
+    """Bytes that cost as much as a handshake, with the delta method's interval of the log ratio; None unless both are above 0."""
+    if handshake.low <= 0 or byte.low <= 0:
+        return None
+    h, b = handshake.value, byte.value
+    variance = covariance[0, 0] / h**2 + covariance[2, 2] / b**2 - 2 * covariance[0, 2] / (h * b)
+    value, half = h / b * 1e3, quantile * float(np.sqrt(max(0.0, variance)))
+    return Part(value, value * float(np.exp(-half)), value * float(np.exp(half)))
 
 
 def _floor(cell: Cell, end: str) -> float | None:

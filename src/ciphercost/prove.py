@@ -39,18 +39,21 @@ class Probe:
         self.session = session
         self.connected: dict[Arm, dict[str, Any]] = {}
 
-    def look(self, arm: Arm) -> Look:
-        """The arm as a mechanism at rest sees it, by the connection that the client's witness, or the first at rest, has opened."""
+    def connection(self, arm: Arm) -> tuple[str, dict[str, object]]:
+        """The agent's arm and its fields, connected by the client's witness or by whoever is the first to ask."""
         name, fields = f"prove-{arm}", single(self.twins.connect[arm])
         if arm not in self.connected:
             self.connected[arm] = self.agent.connect(name, **fields)
+        return name, fields
+
+    def look(self, arm: Arm) -> Look:
+        """The arm as a mechanism at rest sees it."""
+        name, fields = self.connection(arm)
         return self.twins.look(arm, self.agent, name, fields)
 
     def sight(self, arm: Arm) -> columns.Sight:
         """The arm as a mechanism in columns sees it."""
-        name = f"prove-{arm}"
-        if arm not in self.connected:
-            self.connected[arm] = self.agent.connect(name, **single(self.twins.connect[arm]))
+        name, _ = self.connection(arm)
         return self.twins.sight(arm, self.agent, name)
 
     def proof(self, arm: Arm, witness: Witness, passed: bool, detail: str) -> Proof:

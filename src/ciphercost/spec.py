@@ -15,7 +15,7 @@ from ciphercost import conditions, engines, mechanisms, owndata, plan, workloads
 from ciphercost.engines import Engine
 from ciphercost.errors import UsageError, nearest
 from ciphercost.mechanisms._column import BLOCK, Codec, Columns
-from ciphercost.model import CellSpec, Spec
+from ciphercost.model import CellSpec, Language, Spec
 
 _SECONDS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
@@ -102,14 +102,11 @@ def split_factors(cell: CellSpec) -> tuple[dict[str, str], dict[str, str]]:
     return filled, parameters
 
 
-SPLIT: tuple[tuple[str, str], ...] = (
-    ("connect", ""),
-    ("point-select", ""),
-    ("bulk-read", "10KB"),
-    ("bulk-read", "100KB"),
-    ("bulk-read", "1MB"),
-)
-"""Workloads, the last ones at several sizes, that together tell handshake, request and byte apart."""
+SPLITS: dict[Language, tuple[tuple[str, str], ...]] = {
+    "sql": (("connect", ""), ("point-select", ""), ("bulk-read", "10KB"), ("bulk-read", "100KB"), ("bulk-read", "1MB")),
+    "http": (("connect", ""), ("file", "1KB"), ("file", "10KB"), ("file", "100KB"), ("file", "1MB")),
+}
+"""By what an operation is written in: workloads, the last ones at several sizes, that together tell handshake, request and byte apart."""
 MATRIX_FIELDS = ("clients", "rows", "workload", "cpu_crypto", "bandwidth", "delay", "mtu", "cache")
 """What of a cell, beside factors and parameters, a matrix may vary."""
 
@@ -165,7 +162,7 @@ def _target(cell: CellSpec, number: int) -> str:
 
 
 def split(cell: CellSpec, number: int = 0) -> list[CellSpec]:
-    """The cell's server and mechanism under the workloads of SPLIT, as one experiment. Pure."""
+    """The cell's server and mechanism under the workloads of SPLITS, as one experiment. Pure."""
     group = f"{_target(cell, number)} where the cost comes from"
     return [
         msgspec.structs.replace(
@@ -175,7 +172,7 @@ def split(cell: CellSpec, number: int = 0) -> list[CellSpec]:
             group=group,
             variant=f"{name} {size}".strip(),
         )
-        for name, size in SPLIT
+        for name, size in SPLITS[engines.get(cell.engine).language]
     ]
 
 

@@ -111,9 +111,9 @@ def names() -> list[str]:
     return list(_all())
 
 
-def of(engine: Engine) -> tuple[str, ...]:
-    """Names of the mechanisms that this engine has, layer by layer; of each layer those first that are its own."""
-    own = [each for each in map(get, names()) if each.serves(engine)]
+def of(engine: Engine, layer: Layer | None = None) -> tuple[str, ...]:
+    """Names of the mechanisms that this engine has (in one layer), layer by layer; of each layer those first that are its own."""
+    own = [each for each in map(get, names()) if each.serves(engine) and layer in (None, each.layer)]
     own.sort(key=lambda each: (LAYERS.index(each.layer), engine.name not in each.engines))
     return tuple(each.name for each in own)
 

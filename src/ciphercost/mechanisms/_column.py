@@ -11,7 +11,7 @@ and the expression is evaluated anew for every row: no planner can take it for a
 from __future__ import annotations
 
 import os
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,48 +36,83 @@ class Impossible(Exception):
     """A codec can't have this value sealed or opened where a workload wants it; says why, and what to use."""
 
 
-class Codec:
-    """What becomes of a secret value in one arm's SQL. This one: nothing, as in the plain arm."""
+class Codec(ABC):
+    """What becomes of a secret value in one arm's SQL."""
 
-    client_side = False
-    """Whether the application seals and opens: `seal` and `open` mark what the agent is to do, and what stands in a table is `opened` here."""
     agent_key = ""
-    """In hexadecimal digits: what the agent then seals and opens with."""
+    """In hexadecimal digits: what the agent seals and opens with, where it does."""
 
+    @abstractmethod
     def column(self, length: int) -> str:
         """The type of a column for texts of up to `length` letters."""
+
+    @abstractmethod
+    def seal(self, value: str, length: int) -> str:
+        """An expression of the value as it is stored. `value`: SQL of a text."""
+
+    @abstractmethod
+    def open(self, column: str, length: int) -> str:
+        """An expression of the text again. `column`: SQL of what is stored."""
+
+    def match(self, column: str, value: str, length: int) -> str:
+        """A condition: what is stored in `column` is the text `value`."""
+        return f"{self.open(column, length)} = {value}"
+
+    def read(self, value: str | None) -> str | None:
+        """A value of a row as a text, where the server gives it in hexadecimal digits because the application is to open it.
+
+        Raises AgentError where it does not open.
+        """
+        return value
+
+
+class Plain(Codec):
+    """Nothing becomes of it, as in the plain arm."""
+
+    def column(self, length: int) -> str:
         return f"varchar({length})"
 
     def seal(self, value: str, length: int) -> str:  # noqa: ARG002
-        """An expression of the value as it is stored. `value`: SQL of a text."""
         return value
 
     def open(self, column: str, length: int) -> str:  # noqa: ARG002
-        """An expression of the text again. `column`: SQL of what is stored."""
         return column
 
+
+PLAIN = Plain()
+
+
+class Encrypting(Codec):
+    """It is encrypted, and there are witnesses who look at what is stored."""
+
+    client_side = False
+    """Whether the application seals and opens: `seal` and `open` mark what the agent is to do, and what stands in a table is `opened` here."""
+    alike = False
+    """Whether equal texts are stored alike."""
+    once = "{}"
+    """How an expression is written that is to be evaluated once a statement and not for each row."""
+
     def match(self, column: str, value: str, length: int) -> str:
-        """A condition: what is stored in `column` is the text `value`. By the stored bytes where equal texts are stored alike."""
-        return f"{self.open(column, length)} = {value}"
+        """By the stored bytes, where equal texts are stored alike."""
+        if self.alike:
+            return f"{column} = {self.once.format(self.seal(value, length))}"
+        return super().match(column, value, length)
 
+    @abstractmethod
     def hex(self, column: str) -> str:
-        """An expression of the stored bytes, in hexadecimal digits, for witnesses."""
-        raise NotImplementedError
+        """An expression of the stored bytes, in hexadecimal digits."""
 
+    @abstractmethod
     def raw(self, column: str) -> str:
-        """An expression of the decrypted bytes, whether or not they are a text, in hexadecimal digits."""
-        raise NotImplementedError
+        """An expression of the bytes that the server makes of them, decrypted whether or not they are a text, in hexadecimal digits."""
 
+    @abstractmethod
     def literal(self, stored: bytes) -> str:
         """Stored bytes as SQL has them."""
-        raise NotImplementedError
 
-    def opened(self, stored: bytes) -> bytes:
-        """Of a `client_side` one: the text of stored bytes. Raises AgentError where they don't open."""
-        raise NotImplementedError
-
-
-PLAIN = Codec()
+    def opened(self, raw: bytes) -> bytes:
+        """A text's bytes of `raw` ones: what is left to the application. Raises AgentError where they don't open."""
+        return raw
 
 
 class Columns(Mechanism):
@@ -104,16 +139,12 @@ class Columns(Mechanism):
         return ()
 
     @abstractmethod
-    def codec(self, engine: Engine, factors: Mapping[str, str], key: bytes, iv: bytes) -> Codec:
+    def codec(self, engine: Engine, factors: Mapping[str, str], key: bytes, iv: bytes) -> Encrypting:
         """The encrypted arm's. `key`: of `key_bytes`; `iv`: for all values, where it is fixed."""
 
     def implementation(self, engine: Engine, factors: Mapping[str, str]) -> dict[str, str]:  # noqa: ARG002
         """Cipher, mode, and whose they are; for the result."""
         return {"cipher": self.cipher}
-
-    def fixed_iv(self, factors: Mapping[str, str]) -> bool:
-        """Whether all values share one IV."""
-        return factors.get("iv") == "fixed"
 
 
 def secret(directory: Path, name: str, size: int) -> bytes:

@@ -9,7 +9,7 @@ from pathlib import Path
 from ciphercost.engines import Engine
 from ciphercost.errors import UsageError
 from ciphercost.mechanisms import _firebird
-from ciphercost.mechanisms._column import BLOCK, IV, Codec, Columns
+from ciphercost.mechanisms._column import BLOCK, IV, Columns, Encrypting
 from ciphercost.model import Arm
 
 MODES = {
@@ -44,9 +44,9 @@ class Aes(Columns):
         self.factors = () if mode == "ecb" else (IV,)
         self.protects = PROTECTS["ecb" if mode == "ecb" else ""]
 
-    def codec(self, engine: Engine, factors: Mapping[str, str], key: bytes, iv: bytes) -> Codec:
+    def codec(self, engine: Engine, factors: Mapping[str, str], key: bytes, iv: bytes) -> Encrypting:
         random = factors.get("iv") == "random"
-        kinds: dict[str, type[_Spelled]] = {"mysql": _MySql, "mariadb": _MariaDb, "firebird": _Firebird}
+        kinds: dict[str, type[_MySql | _Firebird]] = {"mysql": _MySql, "mariadb": _MariaDb, "firebird": _Firebird}
         return kinds[engine.name](self.mode, key, iv, random=random)
 
     def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:
@@ -66,11 +66,13 @@ class Aes(Columns):
         )
 
     def check_version(self, engine: Engine, version: str) -> None:
-        if engine.name == "mariadb" and self.mode != "ecb" and version and _number(version) < (11, 2):
+        if engine.name != "mariadb" or not version or _number(version) >= (11, 2):
+            return
+        if self.mode != "ecb":
             raise UsageError(
                 f"mariadb {version} has no {self.mode.upper()}: before 11.2 AES_ENCRYPT has ECB alone. Use mariadb@11.8, or aes-ecb-128"
             )
-        if engine.name == "mariadb" and self.bits != 128 and version and _number(version) < (11, 2):
+        if self.bits != 128:
             raise UsageError(
                 f"mariadb {version} has 128-bit keys alone in a statement: use mariadb@11.8, or aes-ecb-128"
             )
@@ -82,39 +84,28 @@ def _number(version: str) -> tuple[int, int]:
     return (int(found[1]), int(found[2] or 99)) if found else (999, 0)
 
 
-class _Spelled(Codec):
-    """A server's words for it."""
-
-    def __init__(self, mode: str, key: bytes, iv: bytes, *, random: bool) -> None:
-        self.mode, self.key, self.random = mode, key, random
-        self.fixed = iv
-        self.bits = len(key) * 8
-
-    @property
-    def has_iv(self) -> bool:
-        return self.mode != "ecb"
-
-    def match(self, column: str, value: str, length: int) -> str:
-        return super().match(column, value, length) if self.random else f"{column} = {self.seal(value, length)}"
-
-    def stored(self, length: int) -> int:
-        """Bytes of the longest value: UTF-8's up to four a letter, padding to whole blocks, and the IV."""
-        padded = (4 * length // BLOCK + 1) * BLOCK
-        return padded + (BLOCK if self.random else 0)
+def _stored(length: int, *, random: bool) -> int:
+    """Bytes of the longest value: UTF-8's up to four a letter, padding to whole blocks, and the IV. Pure."""
+    return (4 * length // BLOCK + 1) * BLOCK + (BLOCK if random else 0)
 
 
-class _MySql(_Spelled):
+class _MySql(Encrypting):
     """AES_ENCRYPT(text, key, iv), its mode from block_encryption_mode. Other modes than ECB and CBC don't pad."""
 
+    def __init__(self, mode: str, key: bytes, iv: bytes, *, random: bool) -> None:
+        self.mode, self.key, self.random, self.alike = mode, key, random, not random
+        self.has_iv = mode != "ecb"
+        self.fixed = f"X'{iv.hex()}'"
+
     def column(self, length: int) -> str:
-        return f"varbinary({self.stored(length)})"
+        return f"varbinary({_stored(length, random=self.random)})"
 
     def _call(self, function: str, value: str, iv: str) -> str:
         return f"{function}({value}, X'{self.key.hex()}'{f', {iv}' if self.has_iv else ''})"
 
     def seal(self, value: str, length: int) -> str:  # noqa: ARG002
         if not self.random:
-            return self._call("AES_ENCRYPT", value, f"X'{self.fixed.hex()}'")
+            return self._call("AES_ENCRYPT", value, self.fixed)
         if self.mode in CHAINED:
             return self._call("AES_ENCRYPT", f"CONCAT(RANDOM_BYTES({BLOCK}), {value})", f"X'{bytes(BLOCK).hex()}'")
         return f"CONCAT(@ciphercost_iv := RANDOM_BYTES({BLOCK}), {self._call('AES_ENCRYPT', value, '@ciphercost_iv')})"
@@ -125,7 +116,7 @@ class _MySql(_Spelled):
     def _bytes(self, column: str) -> str:
         if self.random:
             return self._call("AES_DECRYPT", f"SUBSTRING({column}, {BLOCK + 1})", f"LEFT({column}, {BLOCK})")
-        return self._call("AES_DECRYPT", column, f"X'{self.fixed.hex()}'")
+        return self._call("AES_DECRYPT", column, self.fixed)
 
     def hex(self, column: str) -> str:
         return f"HEX({column})"
@@ -141,60 +132,45 @@ class _MariaDb(_MySql):
     """AES_ENCRYPT(text, key, iv, mode); 10.11 knows two arguments, and ECB with 128 bits."""
 
     def _call(self, function: str, value: str, iv: str) -> str:
-        key = f"X'{self.key.hex()}'"
-        if self.mode == "ecb" and self.bits == 128:
+        key, bits = f"X'{self.key.hex()}'", len(self.key) * 8
+        if self.mode == "ecb" and bits == 128:
             return f"{function}({value}, {key})"
-        return f"{function}({value}, {key}, {iv if self.has_iv else 'NULL'}, 'aes-{self.bits}-{self.mode}')"
+        return f"{function}({value}, {key}, {iv if self.has_iv else 'NULL'}, 'aes-{bits}-{self.mode}')"
 
 
-class _Firebird(_Spelled):
+class _Firebird(_firebird.Spelled):
     """ENCRYPT(… USING AES MODE m KEY k IV i); ECB and CBC want whole blocks, and pad nothing: there `value` is evaluated twice."""
 
-    def column(self, length: int) -> str:
-        return f"varchar({self.stored(length)}) character set octets"
+    iv_size = BLOCK
+
+    def __init__(self, mode: str, key: bytes, iv: bytes, *, random: bool) -> None:
+        super().__init__(key, iv, random=random)
+        self.mode = mode
+        self.padded = mode in ("ecb", "cbc")
+
+    def stored(self, length: int) -> int:
+        return _stored(length, random=self.random)
 
     def _call(self, function: str, value: str, iv: str) -> str:
-        return (
-            f"{function}({value} USING AES MODE {self.mode.upper()} KEY x'{self.key.hex()}'"
-            f"{f' IV {iv}' if self.has_iv else ''})"
-        )
+        own = "" if self.mode == "ecb" else f" IV {iv}"
+        return f"{function}({value} USING AES MODE {self.mode.upper()} KEY x'{self.key.hex()}'{own})"
 
-    def _padded(self, value: str, length: int) -> str:
-        """Octets; where whole blocks are wanted, zeros behind them: a text has none."""
-        octets = _firebird.octets(value, length)
-        if self.mode not in ("ecb", "cbc"):
+    def _octets(self, value: str, length: int) -> str:
+        """Where whole blocks are wanted, zeros behind them: a text has none."""
+        octets = super()._octets(value, length)
+        if not self.padded:
             return octets
         size = f"((OCTET_LENGTH(CAST({value} AS VARCHAR({length}))) / {BLOCK} + 1) * {BLOCK})"
         return f"RPAD({octets}, {size}, x'00')"
 
     def seal(self, value: str, length: int) -> str:
-        text = self._padded(value, length)
-        if not self.random:
-            return self._call("ENCRYPT", text, f"x'{self.fixed.hex()}'")
-        if self.mode in CHAINED:
-            return self._call("ENCRYPT", f"GEN_UUID() || {text}", f"x'{bytes(BLOCK).hex()}'")
-        return _firebird.call(text, self.key, length)
-
-    def open(self, column: str, length: int) -> str:
-        return f"CAST({self._bytes(column)} AS VARCHAR({length}) CHARACTER SET UTF8)"
+        if self.random and self.mode in CHAINED:
+            return self._call("ENCRYPT", f"GEN_UUID() || {self._octets(value, length)}", f"x'{bytes(BLOCK).hex()}'")
+        return super().seal(value, length)
 
     def _bytes(self, column: str) -> str:
-        if self.random:
-            text = self._call(
-                "DECRYPT", f"SUBSTRING({column} FROM {BLOCK + 1})", f"SUBSTRING({column} FROM 1 FOR {BLOCK})"
-            )
-        else:
-            text = self._call("DECRYPT", column, f"x'{self.fixed.hex()}'")
-        return f"TRIM(TRAILING x'00' FROM {text})" if self.mode in ("ecb", "cbc") else text
-
-    def hex(self, column: str) -> str:
-        return f"HEX_ENCODE({column})"
-
-    def raw(self, column: str) -> str:
-        return f"HEX_ENCODE({self._bytes(column)})"
-
-    def literal(self, stored: bytes) -> str:
-        return f"x'{stored.hex()}'"
+        text = super()._bytes(column)
+        return f"TRIM(TRAILING x'00' FROM {text})" if self.padded else text
 
 
 MECHANISMS = tuple(Aes(mode, bits) for mode in sorted({m for modes in MODES.values() for m in modes}) for bits in BITS)

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from ciphercost.engines import Engine
 from ciphercost.errors import AgentError
-from ciphercost.mechanisms._column import Codec, Columns, Impossible
+from ciphercost.mechanisms._column import Columns, Encrypting, Impossible
 from ciphercost.script import OPEN, SEAL
 
 MARK = b"\xc1\x01"
@@ -65,7 +65,7 @@ class ClientAesGcm256(Columns):
         "administrators too; a change is noticed, a value put in another's place is not. The server can't search, sort or compute"
     )
 
-    def codec(self, engine: Engine, factors: Mapping[str, str], key: bytes, iv: bytes) -> Codec:  # noqa: ARG002
+    def codec(self, engine: Engine, factors: Mapping[str, str], key: bytes, iv: bytes) -> Encrypting:  # noqa: ARG002
         """There is no IV to be given: each value has a nonce of its own."""
         return _Sealed(engine.dialect, key)
 
@@ -73,7 +73,7 @@ class ClientAesGcm256(Columns):
         return {"cipher": self.cipher, "implementation": "by the client", "server_library": ""}
 
 
-class _Sealed(Codec):
+class _Sealed(Encrypting):
     client_side = True
 
     def __init__(self, dialect: str, key: bytes) -> None:
@@ -104,14 +104,23 @@ class _Sealed(Codec):
             f"the server, which has no key, can't compare sealed values: each is stored in another way; {INSTEAD}"
         )
 
+    def read(self, value: str | None) -> str | None:
+        if not value or not value.lower().startswith(MARK.hex()):
+            return value
+        return self.opened(bytes.fromhex(value)).decode(errors="replace")
+
     def hex(self, column: str) -> str:
         return HEX.get(self.dialect, "HEX({})").format(column)
+
+    def raw(self, column: str) -> str:
+        """The server has no key: they are as they are stored."""
+        return self.hex(column)
 
     def literal(self, stored: bytes) -> str:
         return f"'\\x{stored.hex()}'::bytea" if self.dialect == "postgresql" else f"x'{stored.hex()}'"
 
-    def opened(self, stored: bytes) -> bytes:
-        return opened(self.key, stored)
+    def opened(self, raw: bytes) -> bytes:
+        return opened(self.key, raw)
 
 
 MECHANISM = ClientAesGcm256()

@@ -8,18 +8,49 @@ from pathlib import Path
 
 from ciphercost.engines import Engine
 from ciphercost.errors import UsageError
-from ciphercost.mechanisms._column import BLOCK, IV, Codec, Columns
+from ciphercost.mechanisms._column import BLOCK, IV, Columns, Encrypting
 from ciphercost.mechanisms.aes import BITS, PROTECTS
 
 MODES = ("cbc", "ecb", "cfb")
 CFB_SINCE = 18
 CIPHERS = {"cbc": "aes-cbc/pad:pkcs", "ecb": "aes-ecb/pad:pkcs", "cfb": "aes-cfb/pad:none"}
+LOG_NO_STATEMENT = {"log_min_error_statement": "panic"}
+"""Or a statement that fails, as the witness's with another key does, would stand in the log with its key."""
+EXTENSION = "CREATE EXTENSION IF NOT EXISTS pgcrypto SCHEMA public"
+"""In `public`, where unqualified names are not looked up: so it is named wherever it is used."""
+EXTENSION_IS_THERE = (
+    "DO $$ BEGIN IF to_regprocedure('public.gen_random_bytes(integer)') IS NULL THEN RAISE EXCEPTION 'this database has no "
+    "pgcrypto in its schema public; an administrator makes it by CREATE EXTENSION pgcrypto SCHEMA public'; END IF; END $$"
+)
 
 
-class PgCrypto(Columns):
-    """One mode and key length."""
+class OfExtension(Columns):
+    """What the extension's functions have in common."""
 
     engines = ("postgresql",)
+
+    def server_settings(self, engine: Engine, factors: Mapping[str, str], secrets: Path) -> dict[str, str]:  # noqa: ARG002
+        return LOG_NO_STATEMENT
+
+    def prepare(self, engine: Engine, factors: Mapping[str, str], *, ours: bool = True) -> tuple[str, ...]:  # noqa: ARG002
+        return (EXTENSION if ours else EXTENSION_IS_THERE,)
+
+
+class Bytea(Encrypting):
+    """What is stored, where the server has bytes without a length."""
+
+    def column(self, length: int) -> str:  # noqa: ARG002
+        return "bytea"
+
+    def hex(self, column: str) -> str:
+        return f"encode({column}, 'hex')"
+
+    def literal(self, stored: bytes) -> str:
+        return f"'\\x{stored.hex()}'::bytea"
+
+
+class PgCrypto(OfExtension):
+    """One mode and key length."""
 
     def __init__(self, mode: str, bits: int) -> None:
         self.mode = mode
@@ -39,37 +70,21 @@ class PgCrypto(Columns):
                 f"Use postgresql@{CFB_SINCE}, or pgcrypto-cbc-{self.key_bytes * 8}"
             )
 
-    def server_settings(self, engine: Engine, factors: Mapping[str, str], secrets: Path) -> dict[str, str]:  # noqa: ARG002
-        return LOG_NO_STATEMENT
-
-    def prepare(self, engine: Engine, factors: Mapping[str, str], *, ours: bool = True) -> tuple[str, ...]:  # noqa: ARG002
-        return (EXTENSION if ours else EXTENSION_IS_THERE,)
-
-    def codec(self, engine: Engine, factors: Mapping[str, str], key: bytes, iv: bytes) -> Codec:  # noqa: ARG002
+    def codec(self, engine: Engine, factors: Mapping[str, str], key: bytes, iv: bytes) -> Encrypting:  # noqa: ARG002
         return _Spelled(CIPHERS[self.mode], key, iv, has_iv=self.mode != "ecb", random=factors.get("iv") == "random")
 
 
-LOG_NO_STATEMENT = {"log_min_error_statement": "panic"}
-"""Or a statement that fails, as the witness's with another key does, would stand in the log with its key."""
-EXTENSION = "CREATE EXTENSION IF NOT EXISTS pgcrypto SCHEMA public"
-"""In `public`, where unqualified names are not looked up: so it is named wherever it is used."""
-EXTENSION_IS_THERE = (
-    "DO $$ BEGIN IF to_regprocedure('public.gen_random_bytes(integer)') IS NULL THEN RAISE EXCEPTION 'this database has no "
-    "pgcrypto in its schema public; an administrator makes it by CREATE EXTENSION pgcrypto SCHEMA public'; END IF; END $$"
-)
-
-
-class _Spelled(Codec):
+class _Spelled(Bytea):
     """The functions are immutable, but not `convert_to`, so that a constant is sealed for each row too; of `gen_random_bytes` each call counts."""
 
+    # Of itself it would be evaluated for each row, where no index is used: `convert_to` is only stable.
+    once = "(SELECT {})"
+
     def __init__(self, cipher: str, key: bytes, iv: bytes, *, has_iv: bool, random: bool) -> None:
-        self.cipher, self.random = cipher, random
+        self.cipher, self.random, self.alike = cipher, random, not random
         self.key = f"'\\x{key.hex()}'::bytea"
         self.fixed = f"'\\x{iv.hex()}'::bytea"
         self.has_iv = has_iv
-
-    def column(self, length: int) -> str:  # noqa: ARG002
-        return "bytea"
 
     def _call(self, function: str, value: str, iv: str) -> str:
         if not self.has_iv:
@@ -91,20 +106,8 @@ class _Spelled(Codec):
             return self._call("decrypt", tail, head)
         return self._call("decrypt", column, self.fixed)
 
-    def match(self, column: str, value: str, length: int) -> str:
-        if self.random:
-            return super().match(column, value, length)
-        # Of itself it would be sealed again for each row, where no index is used: `convert_to` is only stable.
-        return f"{column} = (SELECT {self.seal(value, length)})"
-
-    def hex(self, column: str) -> str:
-        return f"encode({column}, 'hex')"
-
     def raw(self, column: str) -> str:
         return f"encode({self._bytes(column)}, 'hex')"
-
-    def literal(self, stored: bytes) -> str:
-        return f"'\\x{stored.hex()}'::bytea"
 
 
 MECHANISMS = tuple(PgCrypto(mode, bits) for mode in MODES for bits in BITS)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
 
 from ciphercost.engines import Engine
 from ciphercost.errors import UsageError
 from ciphercost.mechanisms import Factor
-from ciphercost.mechanisms._column import Codec, Columns
-from ciphercost.mechanisms.pgcrypto import EXTENSION, EXTENSION_IS_THERE, LOG_NO_STATEMENT
+from ciphercost.mechanisms._column import Encrypting
+from ciphercost.mechanisms.pgcrypto import Bytea, OfExtension
 
 KDF = {"iterated": "3", "salted": "1", "simple": "0"}
 """OpenPGP's string-to-key specifiers (RFC 4880, 3.7.1), by pgcrypto's `s2k-mode`."""
@@ -18,11 +17,9 @@ ITERATIONS = (1024, 65011712)
 """pgcrypto's bounds of `s2k-count`."""
 
 
-class PgpSym(Columns):
+class PgpSym(OfExtension):
     name = "pgp-sym"
     title = "pgcrypto's pgp_sym_encrypt: an OpenPGP message for each value"
-    family = ""
-    engines = ("postgresql",)
     key_bytes = 32
     protects = (
         "values in tables, indexes and backups, from those without the passphrase; not from who sees the statements, which bring it "
@@ -48,13 +45,7 @@ class PgpSym(Columns):
             raise UsageError(f"pgp-sym: kdf_iter '{count}': write a number from {ITERATIONS[0]} to {ITERATIONS[1]}")
         return filled
 
-    def server_settings(self, engine: Engine, factors: Mapping[str, str], secrets: Path) -> dict[str, str]:  # noqa: ARG002
-        return LOG_NO_STATEMENT
-
-    def prepare(self, engine: Engine, factors: Mapping[str, str], *, ours: bool = True) -> tuple[str, ...]:  # noqa: ARG002
-        return (EXTENSION if ours else EXTENSION_IS_THERE,)
-
-    def codec(self, engine: Engine, factors: Mapping[str, str], key: bytes, iv: bytes) -> Codec:  # noqa: ARG002
+    def codec(self, engine: Engine, factors: Mapping[str, str], key: bytes, iv: bytes) -> Encrypting:  # noqa: ARG002
         options = f"cipher-algo={factors['cipher']}, compress-algo=0, s2k-mode={KDF[factors['kdf']]}"
         if factors["kdf_iter"]:
             options += f", s2k-count={factors['kdf_iter']}"
@@ -70,14 +61,11 @@ class PgpSym(Columns):
         }
 
 
-class _Message(Codec):
+class _Message(Bytea):
     """Session key, IV and salt are random in every message, so no value is like another."""
 
     def __init__(self, passphrase: str, options: str) -> None:
         self.passphrase, self.options = passphrase, options
-
-    def column(self, length: int) -> str:  # noqa: ARG002
-        return "bytea"
 
     def seal(self, value: str, length: int) -> str:  # noqa: ARG002
         return f"public.pgp_sym_encrypt({value}, '{self.passphrase}', '{self.options}')"
@@ -85,14 +73,8 @@ class _Message(Codec):
     def open(self, column: str, length: int) -> str:  # noqa: ARG002
         return f"public.pgp_sym_decrypt({column}, '{self.passphrase}')"
 
-    def hex(self, column: str) -> str:
-        return f"encode({column}, 'hex')"
-
     def raw(self, column: str) -> str:
         return f"encode(public.pgp_sym_decrypt_bytea({column}, '{self.passphrase}'), 'hex')"
-
-    def literal(self, stored: bytes) -> str:
-        return f"'\\x{stored.hex()}'::bytea"
 
 
 MECHANISM = PgpSym()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from ciphercost import conditions, engines, mechanisms
-from ciphercost.model import ARMS, Cell, Estimate, Finding, Part, Result, Severity
+from ciphercost.model import ARMS, Cell, Curve, Estimate, Finding, Part, Result, Severity
 
 WIDTH = 80
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low", "info")
@@ -44,6 +44,7 @@ def render(result: Result) -> str:
         blocks.append(block(shown[0], controls) if len(shown) == 1 else table(shown, controls))
     if result.parts:
         blocks.append("\n".join(parts(result)))
+    blocks += ["\n".join(curve(each)) for each in result.curves]
     if protections := protected(result.cells):
         blocks.append("\n".join(protections))
     if result.study is not None:
@@ -151,6 +152,11 @@ def parts(result: Result) -> Iterator[str]:
         yield f"  {name:<26}{plus(each.handshake_us, 'µs'):<18}{plus(each.request_us, 'µs'):<18}{plus(each.byte_ns, 'ns'):<18}".rstrip()
         if each.floor_ns is not None:
             yield f"  {'  the cipher alone, in the agent’s library':<62}{number(each.floor_ns)} ns"
+        if (even := each.break_even_bytes) is not None:
+            yield from wrap(
+                f"a handshake costs as much as {size(even.value)} of an answer ({size(even.low)} to {size(even.high)})",
+                "    ",
+            )
     worst = max(each.worst for each in result.parts)
     if worst > DOUBTFUL:
         yield from wrap(
@@ -158,6 +164,32 @@ def parts(result: Result) -> Iterator[str]:
             "  ",
             "    ",
         )
+
+
+BAR = 22
+"""Letters of the longest bar."""
+
+
+def curve(of: Curve) -> Iterator[str]:
+    """Cost against size or clients: a line a point, with a bar."""
+    what = "the size of an answer" if of.along == "size" else "clients"
+    yield f"cost against {what}: {of.engine} {of.version} · {of.mechanism} · {of.workload}"
+    yield f"  {'':>9}{'operations/s':>14}  {'95 % interval':<18} {'server CPU/op'}"
+    most = max(abs(1 - point.throughput.ratio) for point in of.points) or 1.0
+    for point in of.points:
+        name = size(point.x) if of.along == "size" else f"{point.x:.0f}"
+        bar = "█" * round(BAR * abs(1 - point.throughput.ratio) / most)
+        cpu = f"+{number(point.server_cpu_us)} µs" if point.server_cpu_us is not None else ""
+        cost = worded(point.throughput, "more", "fewer")
+        yield f"  {name:>9}{cost:>14}  {interval(point.throughput):<18} {cpu:<11} {bar}".rstrip()
+
+
+def size(count: float) -> str:
+    """`1 KB`, `250 MB` of bytes."""
+    for unit, least in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
+        if count >= least:
+            return f"{count / least:.3g} {unit}"
+    return f"{count:.0f} B"
 
 
 def plus(part: Part, unit: str) -> str:

@@ -129,10 +129,10 @@ class Study(ABC):
 
 def transit(engine: str) -> str:
     """The engine's own mechanism on the connection: `tls`, or whatever it has in its place. Raises UsageError."""
-    own = engines.get(engine).mechanisms
-    found = [name for name in own if mechanisms.get(name).layer == "transit"]
+    own = engines.get(engine)
+    found = mechanisms.of(own, "transit")
     if not found:
-        raise UsageError(f"{engine} has no encryption on the connection (it has: {', '.join(own)})")
+        raise UsageError(f"{engine} has no encryption on the connection (it has: {', '.join(own.mechanisms)})")
     return "tls" if "tls" in found else found[0]
 
 

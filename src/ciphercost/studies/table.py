@@ -31,6 +31,10 @@ def _lines(study: StudyResult) -> Iterator[str]:
     yield ""
     yield from wrap(f"the same procedure here: {study.procedure}")
     yield ""
+    yield from findings(study)
+
+
+def findings(study: StudyResult) -> Iterator[str]:
     yield "What the published procedure could not have told:"
     for finding in study.findings:
         yield from wrap(f"- {finding}", "", "  ")

@@ -36,13 +36,11 @@ import msgspec
 
 from ciphercost import macros, people, script
 from ciphercost.errors import UsageError, nearest
-from ciphercost.mechanisms._column import PLAIN, Codec
+from ciphercost.mechanisms._column import PLAIN, Codec, Encrypting
 from ciphercost.model import Arrivals, Language
 
 PEOPLE_BATCH = 250
 """People in one INSERT, where the server takes several rows."""
-SEALED_DIGITS = "c101"
-"""How a value begins that the application has sealed, in hexadecimal digits (PROTOCOL.md)."""
 BATCH = 100_000
 """Rows that one statement of a load makes on the server: one transaction of 5,000,000 would fill logs and memory of some."""
 _BATCHED = re.compile(r":first\b")
@@ -128,12 +126,7 @@ class Tables(msgspec.Struct, frozen=True):
 
     def read(self, rows: list[list[str | None]]) -> list[list[str | None]]:
         """The check's rows as texts. Raises AgentError where a sealed value does not open."""
-        return [[self._read(value) for value in row] for row in rows] if self.codec.client_side else rows
-
-    def _read(self, value: str | None) -> str | None:
-        if not value or not value.lower().startswith(SEALED_DIGITS):
-            return value
-        return self.codec.opened(bytes.fromhex(value)).decode(errors="replace")
+        return [[self.codec.read(value) for value in row] for row in rows]
 
 
 class Program(msgspec.Struct, frozen=True):
@@ -307,7 +300,7 @@ def prepare(
     def tables(of: Codec) -> Tables:
         load = macros.expand(str(own.get("load", workload.load)), of, f"{where}, load")
         check = macros.expand(str(own.get("check", workload.check)), of, f"{where}, check")
-        if of.client_side:
+        if isinstance(of, Encrypting) and of.client_side:
             if script.OPEN in load or script.SEAL in load:
                 raise UsageError(
                     f"{where}, load: an application seals literals alone in a load; use --workload hospital-client"

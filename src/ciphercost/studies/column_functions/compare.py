@@ -5,31 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ciphercost import mechanisms, prove
 from ciphercost.model import ARMS, Cell, Estimate, StudyFigure, StudyRecord, StudyResult, StudyRun
+from ciphercost.studies import pairs
 from ciphercost.studies.column_functions import findings, measured, procedure, published, servers
 from ciphercost.studies.column_functions.measured import Cost, Level
+from ciphercost.studies.column_functions.names import (
+    ALL_OPERATIONS,
+    CPU,
+    EQUAL,
+    GROWTH,
+    MEMORY,
+    RATE,
+    SERVER_CPU,
+    STORED,
+    TIME,
+)
 
 if TYPE_CHECKING:
     from ciphercost.studies import Study
 
-ALL_OPERATIONS = "all operations"
-EQUAL = "equal cipher"
-TIME, CPU, MEMORY, SERVER_CPU, GROWTH, RATE, STORED = (
-    "time",
-    "CPU",
-    "RAM in use",
-    "server's CPU time",
-    "growth exponent",
-    "operations/s",
-    "stored bytes",
-)
-"""What a figure is of."""
-
 
 def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult:
     """Figures of every server. Of a server whose arms were not proven nothing is said."""
-    unproven = {name: reason for name in record.engines if (reason := not_proven(record, name))}
+    unproven = pairs.unproven(record, record.engines)
     proven = [name for name in record.engines if name not in unproven]
     figures = [
         *(each for name in record.engines for each in headlines(study, record, name, name in proven)),
@@ -49,35 +47,19 @@ def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult
     )
 
 
-def not_proven(record: StudyRecord, engine: str) -> str:
-    """Why a server's arms are not proven; empty when they are. Pure."""
-    number = record.engines.index(engine)
-    own = [proof for proof in record.proofs if proof.session == number + 1]
-    return prove.unproven(own, mechanisms.get(record.mechanisms[number]))
-
-
 # ── in words ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def words(record: StudyRecord, unproven: Mapping[str, str]) -> str:
     """The procedure as it was run here, or why it wasn't."""
-    said = []
-    if any(run.design == measured.PUBLISHED for run in record.runs):
-        said.append(as_run(record))
-    if record.reason:
-        said.append(record.reason)
-    elif unproven and record.proofs:
-        said.append("not proven: " + "; ".join(f"{name}: {reason}" for name, reason in unproven.items()))
-    elif not said:
-        said.append("the run was cut off before the published procedure began")
-    elif not record.complete:
-        said.append("it was cut off")
-    return "; ".join(said)
+    began = any(run.design == measured.PUBLISHED for run in record.runs)
+    said = [as_run(record) if began else "", pairs.ending(record, unproven, began=began)]
+    return "; ".join(filter(None, said))
 
 
 def as_run(record: StudyRecord) -> str:
     settings = record.settings
-    loads = servers.worded([f"{load:,.0f}" for load in loads_of(record)])
+    loads = servers.worded([f"{load:,.0f}" for load in measured.loads(record)])
     times = f"{settings['runs']:.0f} run{'s' * (settings['runs'] != 1)}"
     return (
         f"{loads} records {record.tools.get('records', '')}, {times} of each, on tables made anew each time; server and "
@@ -86,11 +68,6 @@ def as_run(record: StudyRecord) -> str:
         f"{settings['interval_s']:g} s. Time is the client's: statements are literal SQL that it makes up beforehand and sends one after "
         "the other, a share of each figure that is the same in both arms. Unlike the published run, with both arms proven"
     )
-
-
-def loads_of(record: StudyRecord) -> list[float]:
-    """Of the record's settings, the smallest first."""
-    return sorted(value for name, value in record.settings.items() if name.startswith("load_"))
 
 
 # ── figures of a server ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -147,7 +124,7 @@ def server_figures(record: StudyRecord, engine: str) -> list[StudyFigure]:
         cpu = measured.blocks(record.runs, engine, version, measured.SERVER_CPU)
         names: dict[str, Any] = {"engine": engine, "mechanism": mechanism_of(record, engine), "workload": version}
         for operation in procedure.OPERATIONS:
-            for load in loads_of(record):
+            for load in measured.loads(record):
                 key = (operation, load)
                 arms = here.get(key, {}) if version == procedure.STUDYS else {}
                 of = {**names, "load": load}

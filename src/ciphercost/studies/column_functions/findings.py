@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ciphercost.model import ARMS, Cell, StudyFigure, StudyRecord
 from ciphercost.studies.column_functions import measured, procedure, published, servers
+from ciphercost.studies.column_functions.names import CPU, GROWTH, SERVER_CPU, TIME
 
 if TYPE_CHECKING:
     from ciphercost.studies import Study
@@ -50,7 +51,7 @@ UNPROVEN = (
 )
 
 
-def costs(figures: Sequence[StudyFigure], version: str, figure: str = "time") -> list[StudyFigure]:
+def costs(figures: Sequence[StudyFigure], version: str, figure: str = TIME) -> list[StudyFigure]:
     """Of each operation and load: encrypted ÷ plain."""
     return [
         each
@@ -60,7 +61,7 @@ def costs(figures: Sequence[StudyFigure], version: str, figure: str = "time") ->
 
 
 def headline(figures: Sequence[StudyFigure], engine: str, version: str = procedure.STUDYS) -> StudyFigure | None:
-    wanted = (engine, version, "cost", "time")
+    wanted = (engine, version, "cost", TIME)
     return next((f for f in figures if (f.engine, f.workload, f.arm, f.figure) == wanted and f.load is None), None)
 
 
@@ -214,11 +215,9 @@ def too_short(record: StudyRecord) -> str:
 
 def busy_core(figures: Sequence[StudyFigure]) -> str:
     """A CPU that is busy in both arms says nothing of what encryption costs."""
-    levels = {
-        (f.engine, f.operation, f.load, f.arm): f.here for f in figures if f.figure == "CPU" and f.here is not None
-    }
+    levels = {(f.engine, f.operation, f.load, f.arm): f.here for f in figures if f.figure == CPU and f.here is not None}
     same = []
-    for each in costs(figures, procedure.STUDYS, "server's CPU time"):
+    for each in costs(figures, procedure.STUDYS, SERVER_CPU):
         both = [levels.get((each.engine, each.operation, each.load, arm)) for arm in ARMS]
         plain, encrypted = both
         if plain is None or encrypted is None or min(plain, encrypted) < LEAST_BUSY or each.low is None:
@@ -324,7 +323,7 @@ def _speedup(figures: Sequence[StudyFigure], engine: str, operation: str) -> flo
     """Plain arm's time at the highest load by the study's statements ÷ by the tuned ones."""
     found: dict[str, dict[float, float]] = {}
     for each in figures:
-        wanted = (each.engine, each.operation, each.figure, each.arm) == (engine, operation, "time", "plain")
+        wanted = (each.engine, each.operation, each.figure, each.arm) == (engine, operation, TIME, "plain")
         if wanted and each.load and each.ours:
             found.setdefault(each.workload, {})[each.load] = each.ours
     if len(found) < 2:
@@ -336,9 +335,7 @@ def _speedup(figures: Sequence[StudyFigure], engine: str, operation: str) -> flo
 def growth(record: StudyRecord, figures: Sequence[StudyFigure]) -> str:
     """Times that grow faster than their load, where the other statements' do not."""
     exponents = {
-        (f.engine, f.operation, f.workload, f.arm): f.ours
-        for f in figures
-        if f.figure == "growth exponent" and f.ours is not None
+        (f.engine, f.operation, f.workload, f.arm): f.ours for f in figures if f.figure == GROWTH and f.ours is not None
     }
     said = []
     for (engine, operation, version, arm), value in exponents.items():
@@ -353,8 +350,7 @@ def growth(record: StudyRecord, figures: Sequence[StudyFigure]) -> str:
             said.append(f"{engine} {operation} load^{value:.2f}, with {procedure.TUNED} load^{other:.2f}")
     if not said:
         return ""
-    loads = sorted(value for name, value in record.settings.items() if name.startswith("load_"))
-    two = " (two loads: a slope of two points, no more)" if len(loads) == 2 else ""
+    two = " (two loads: a slope of two points, no more)" if len(measured.loads(record)) == 2 else ""
     return (
         f"The study's statements look at rows again for each row: in clear, {'; '.join(said)}{two}. A mean over loads then is chiefly a "
         "choice of loads, and what encryption costs there is how often a value is opened again."

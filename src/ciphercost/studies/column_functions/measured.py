@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ciphercost import statistics
-from ciphercost.model import ARMS, HostSample, StudyRun
+from ciphercost.model import ARMS, HostSample, StudyRecord, StudyRun
 
 PUBLISHED, PILOT, INTERLEAVED = "", "pilot", "interleaved"
 """Values of a run's `design`."""
@@ -46,6 +46,11 @@ class Cost(NamedTuple):
     high: float | None
     n: int
     of: str
+
+
+def loads(record: StudyRecord) -> list[float]:
+    """Of the record's settings, the smallest first."""
+    return sorted(value for name, value in record.settings.items() if name.startswith("load_"))
 
 
 def level(values: Sequence[float]) -> Level | None:

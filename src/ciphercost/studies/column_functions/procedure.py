@@ -27,7 +27,7 @@ from ciphercost.studies import Stage
 from ciphercost.studies.column_functions.measured import INTERLEAVED, PILOT, PUBLISHED, SECONDS, SERVER_CPU
 from ciphercost.workloads import Program
 
-OPERATIONS = ("insert", "select", "update", "delete")
+OPERATIONS = hospital.OPERATIONS
 STUDYS, TUNED = "hospital-2024", "hospital"
 """The study's statements as they are, and those that a good DBA would write."""
 VERSIONS = (STUDYS, TUNED)
@@ -232,7 +232,7 @@ class Cycles:
         """The tables, empty and as if they had never been used."""
         agent = self.stage.agent
         with contextlib.suppress(AgentError):  # where a cycle was broken off, or there was none yet
-            for statement in hospital.drop(version, self.dialect):
+            for statement in hospital.drop():
                 agent.query(arm, statement)
         for statement in hospital.tables(version, self.dialect, codec):
             agent.query(arm, statement)

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from ciphercost import studies
 from ciphercost.model import ARMS, StudyFigure, StudyResult
 from ciphercost.reports.terminal import number, wrap
-from ciphercost.studies.column_functions import compare, procedure, published, servers
-from ciphercost.studies.table import NOT_PUBLISHED, percent, signed, with_interval
+from ciphercost.studies.column_functions import names, procedure, published, servers
+from ciphercost.studies.table import NOT_PUBLISHED, findings, percent, signed, with_interval
 
 WIDE = 30.0
 """Upper ÷ lower end of an interval that says nothing."""
@@ -38,14 +38,12 @@ def _lines(study: StudyResult) -> Iterator[str]:
         "blocks or loads"
     )
     yield ""
-    yield "What the published procedure could not have told:"
-    for finding in study.findings:
-        yield from wrap(f"- {finding}", "", "  ")
+    yield from findings(study)
 
 
 def headlines(study: StudyResult) -> Iterator[str]:
     """Three columns, a row a server and version of the statements."""
-    rows = [each for each in study.figures if each.operation == compare.ALL_OPERATIONS]
+    rows = [each for each in study.figures if each.operation == names.ALL_OPERATIONS]
     yield "COST IN TIME, mean over operations and loads"
     yield _columns("", "as published", "the same here", "our method here")
     for each in rows:
@@ -90,12 +88,12 @@ def server(study: StudyResult, engine: str) -> Iterator[str]:
     yield f"{name.upper()}, {own[0].mechanism}"
     yield f"  {'time, ms':<14}{'the same here':>30}{'cost':>10}{'our method: cost':>24}"
     for operation, load in _keys(first):
-        yield timed(operation, load, _by_arm(first, operation, load, compare.TIME))
+        yield timed(operation, load, _by_arm(first, operation, load, names.TIME))
     yield from sampled(first)
     second = [each for each in own if each.workload == procedure.TUNED]
     for heading, figures, figure in (
-        ("our method: the server's CPU time, ms", first, compare.SERVER_CPU),
-        (f"our method: time of the statements of `{procedure.TUNED}`, ms", second, compare.TIME),
+        ("our method: the server's CPU time, ms", first, names.SERVER_CPU),
+        (f"our method: time of the statements of `{procedure.TUNED}`, ms", second, names.TIME),
     ):
         if keys := _keys([each for each in figures if each.figure == figure]):
             yield f"  {heading}"
@@ -130,13 +128,13 @@ def turns(operation: str, load: float, by_arm: dict[str, StudyFigure]) -> str:
 
 def sampled(figures: Sequence[StudyFigure]) -> Iterator[str]:
     """CPU and RAM, sampled each second."""
-    of = [each for each in figures if each.figure in (compare.CPU, compare.MEMORY)]
+    of = [each for each in figures if each.figure in (names.CPU, names.MEMORY)]
     if not of:
         return
     yield f"  {'sampled here':<14}{'CPU, %':>30}{'RAM in use, MB':>34}"
     for operation, load in _keys(of):
         columns = []
-        for figure in (compare.CPU, compare.MEMORY):
+        for figure in (names.CPU, names.MEMORY):
             by_arm = _by_arm(of, operation, load, figure)
             columns.append(" → ".join(spread(e.here, e.here_sd) if (e := by_arm.get(arm)) else "-" for arm in ARMS))
         yield f"{_label(operation, load)}{columns[0]:>30}{columns[1]:>34}"
@@ -156,7 +154,7 @@ def spread(mean: float | None, sd: float | None, scale: float = 1.0) -> str:
 
 def growth(study: StudyResult) -> Iterator[str]:
     """b of time ~ load^b, both versions of the statements and both arms."""
-    own = [each for each in study.figures if each.figure == compare.GROWTH]
+    own = [each for each in study.figures if each.figure == names.GROWTH]
     if not own:
         return
     loads = len({each.load for each in study.figures if each.load is not None})
@@ -190,7 +188,7 @@ def exponent(figure: StudyFigure) -> str:
 
 def equal(study: StudyResult) -> Iterator[str]:
     """The same mode and key length on each server."""
-    own = [each for each in study.figures if each.operation == compare.EQUAL]
+    own = [each for each in study.figures if each.operation == names.EQUAL]
     if not own:
         return
     yield ""

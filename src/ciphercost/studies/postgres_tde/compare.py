@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ciphercost import mechanisms, prove
 from ciphercost.model import ARMS, Cell, StudyFigure, StudyRecord, StudyResult, StudyRun
+from ciphercost.studies import pairs
 from ciphercost.studies.postgres_tde import findings, published, servers
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ Here = Mapping[tuple[str, str], StudyRun]
 
 def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult:
     """Figures of every pair of arms. Of a pair that was not proven nothing is said."""
-    unproven = {name: reason for name in record.mechanisms if (reason := not_proven(record, name))}
+    unproven = pairs.unproven(record, record.mechanisms)
     here: Here = {(run.mechanism, run.arm): run for run in record.runs if run.mechanism not in unproven}
     ours = {cell.mechanism: cell for cell in cells}
     version = record.version or next((cell.version for cell in cells if cell.version), "")
@@ -50,30 +50,13 @@ def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult
     )
 
 
-def not_proven(record: StudyRecord, name: str) -> str:
-    """Why a pair's arms are not proven; empty when they are. Pure."""
-    number = record.mechanisms.index(name) + 1
-    own = [proof for proof in record.proofs if proof.session == number]
-    return prove.unproven(own, mechanisms.get(name))
-
-
 # ── in words ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def words(record: StudyRecord, here: Here, unproven: Mapping[str, str]) -> str:
     """The procedure as it was run here, or why it wasn't."""
-    said = [what_encrypts(record)]
-    if here:
-        said.append(as_run(record, here))
-    if record.reason:
-        said.append(record.reason)
-    elif unproven and record.proofs:
-        said.append("not proven: " + "; ".join(f"{name}: {reason}" for name, reason in unproven.items()))
-    elif not here:
-        said.append("the run was cut off before the published procedure began")
-    elif not record.complete:
-        said.append("it was cut off")
-    return "; ".join(said)
+    said = [what_encrypts(record), as_run(record, here) if here else ""]
+    return "; ".join(filter(None, [*said, pairs.ending(record, unproven, began=bool(here))]))
 
 
 def what_encrypts(record: StudyRecord) -> str:

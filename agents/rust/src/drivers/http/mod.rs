@@ -23,9 +23,14 @@ use std::cell::RefCell;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How long an answer is waited for without a byte of it, and how long a connection may take to open.
-const ANSWER_SECONDS: u64 = 30;
-const OPEN_SECONDS: u64 = 10;
+/// How many seconds an answer is waited for without a byte of it, and how many a connection may take to open.
+#[derive(Clone, Copy)]
+struct Patience {
+    answer: u64,
+    open: u64,
+}
+
+const PATIENCE: Patience = Patience { answer: 30, open: 10 };
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// What one thread receives at once, over all its connections: what is left over is the connections' own affair.
@@ -109,6 +114,7 @@ struct Site<E: Exchange> {
     clear_place: Option<Place>,
     path: String,
     per_request: bool,
+    patience: Patience,
     /// The script that was made ready last, and its requests.
     ready: Mutex<Option<(Arc<Script>, Errands<E>)>>,
 }
@@ -164,18 +170,19 @@ impl<E: Exchange> Site<E> {
 /// Opens the connections of an arm, one after the other.
 pub fn connect(pool: &message::Pool, asked: &Http) -> Result<Opened> {
     match asked.http {
-        HttpVersion::V11 => connect_by::<One>(pool, asked),
+        HttpVersion::V11 => connect_by::<One>(pool, asked, PATIENCE),
         HttpVersion::V2 => Err(Failure::bad_message("http: 2 is not there yet")),
     }
 }
 
-fn connect_by<E: Exchange>(pool: &message::Pool, asked: &Http) -> Result<Opened> {
+fn connect_by<E: Exchange>(pool: &message::Pool, asked: &Http, patience: Patience) -> Result<Opened> {
     let (server, clear_server) = (asked.server(), asked.clear_server());
     let site = Arc::new(Site::<E> {
         place: Place::new(&server, asked.authority.as_ref()),
         clear_place: clear_server.as_ref().map(|server| Place::new(server, asked.clear_authority.as_ref())),
         path: asked.path.clone(),
         per_request: pool.per_request,
+        patience,
         ready: Mutex::new(None),
     });
     let target = |asked: message::Server| -> Result<Arc<Target>> {
@@ -221,19 +228,19 @@ impl<E: Exchange> Line<E> {
         Line { link: Link::new(target, polled, false), exchange: E::default() }
     }
 
-    fn open_now(&mut self) -> Result<Option<Facts>> {
+    fn open_now(&mut self, patience: Patience) -> Result<Option<Facts>> {
         let facts = self.link.open_now()?;
-        self.opened()?;
+        self.opened(patience)?;
         Ok(facts)
     }
 
     /// Right after the connection was opened.
-    fn opened(&mut self) -> Result<()> {
+    fn opened(&mut self, patience: Patience) -> Result<()> {
         self.exchange = E::default();
         let polled = self.link.polled;
         let Some(transport) = self.link.transport() else { return Ok(()) };
         if !polled {
-            transport.socket().set_patience(ANSWER_SECONDS as i64)?;
+            transport.socket().set_patience(patience.answer as i64)?;
         }
         match transport {
             Transport::Tls(stream) if E::MUST_AGREE => match stream.ssl().selected_alpn_protocol() {
@@ -298,9 +305,9 @@ impl<E: Exchange> Client<E> {
     /// Opens the connections, waiting for them. Gives what TLS negotiated: None in clear.
     fn open_now(&mut self) -> Result<Option<Facts>> {
         if let Some(clear) = &mut self.clear {
-            clear.open_now()?;
+            clear.open_now(self.site.patience)?;
         }
-        self.main.open_now()
+        self.main.open_now(self.site.patience)
     }
 
     fn close(&mut self) {
@@ -381,11 +388,12 @@ impl<E: Exchange> Client<E> {
         loop {
             match self.stage {
                 Stage::Opening => {
+                    let patience = self.site.patience;
                     let Some((_, line)) = self.current() else { return Err(Failure::internal("no request")) };
                     if line.link.go_on_opening()? == Step::Pending {
-                        return if self.polled { Ok(Step::Pending) } else { Err(not_opened()) };
+                        return if self.polled { Ok(Step::Pending) } else { Err(self.not_opened()) };
                     }
-                    line.opened()?;
+                    line.opened(patience)?;
                     self.start_sending(operation);
                 }
                 Stage::Sending(sent) => {
@@ -394,7 +402,8 @@ impl<E: Exchange> Client<E> {
                     }
                 }
                 Stage::Awaiting => match self.receive()? {
-                    Heard::Nothing => return Ok(Step::Pending),
+                    Heard::Nothing if self.polled => return Ok(Step::Pending),
+                    Heard::Nothing => return Err(self.silent()),
                     Heard::Silence => self.retry()?,
                     Heard::Answer => {
                         self.answered(operation);
@@ -456,7 +465,7 @@ impl<E: Exchange> Client<E> {
         }
         link.outbox = outbox;
         if full && !polled {
-            return Err(silent());
+            return Err(self.silent());
         }
         self.stage = if full { Stage::Sending(sent) } else { Stage::Awaiting };
         Ok(!full)
@@ -493,7 +502,7 @@ impl<E: Exchange> Client<E> {
                         }
                     }
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                        return if polled { Ok(Heard::Nothing) } else { Err(silent()) };
+                        return Ok(Heard::Nothing);
                     }
                     Err(_) if !exchange.begun() && !fresh => return Ok(Heard::Silence),
                     Err(error) => {
@@ -583,12 +592,23 @@ impl<E: Exchange> Client<E> {
         Ok(Rows { rows: 1, columns: "status\tlocation\tserver\tbody".to_string(), text })
     }
 
+    #[cold]
+    fn silent(&self) -> Failure {
+        Failure::new("timeout", format!("nothing came for {} seconds", self.site.patience.answer))
+    }
+
+    #[cold]
+    fn not_opened(&self) -> Failure {
+        Failure::new("connect", format!("the server did not answer within {} seconds", self.site.patience.open))
+    }
+
     /// When the peer has had its time.
     #[inline]
     fn until_ns(&self) -> u64 {
         // The clock that is asked is a tick late: whoever is woken by it must find that it is time.
         const TICK_NS: u64 = 10_000_000;
-        let seconds = if self.stage == Stage::Opening { OPEN_SECONDS } else { ANSWER_SECONDS };
+        let patience = self.site.patience;
+        let seconds = if self.stage == Stage::Opening { patience.open } else { patience.answer };
         self.since_ns + seconds * SECOND_NS + TICK_NS
     }
 
@@ -613,14 +633,6 @@ enum Heard {
     Answer,
     /// The connection has ended, which was open before the request, and nothing of an answer had come.
     Silence,
-}
-
-fn silent() -> Failure {
-    Failure::new("timeout", format!("nothing came for {ANSWER_SECONDS} seconds"))
-}
-
-fn not_opened() -> Failure {
-    Failure::new("connect", format!("the server did not answer within {OPEN_SECONDS} seconds"))
 }
 
 /// An answer of a status that is no success, in words.
@@ -656,8 +668,8 @@ impl<E: Exchange> Connection for Client<E> {
     fn proceed(&mut self, _: &Script, operation: &Operation) -> Result<Step> {
         let step = match (self.is_overdue(), self.stage) {
             (false, _) => self.go_on(operation),
-            (true, Stage::Opening) => Err(not_opened()),
-            (true, _) => Err(silent()),
+            (true, Stage::Opening) => Err(self.not_opened()),
+            (true, _) => Err(self.silent()),
         };
         self.forgive(step, operation)
     }
@@ -728,3 +740,6 @@ impl<E: Exchange> Connection for Client<E> {
         self.thinking.thought_ns()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -192,11 +192,6 @@ impl<W: Wire> Link<W> {
         }
     }
 
-    /// Whether the peer has yet to accept the connection.
-    pub fn is_connecting(&self) -> bool {
-        matches!(self.phase, Phase::Connecting(_))
-    }
-
     /// Sends what waits in the outbox.
     #[inline]
     pub fn flush(&mut self) -> Result<()> {
@@ -227,10 +222,13 @@ impl<W: Wire> Link<W> {
         Ok(())
     }
 
-    /// All traffic so far.
+    /// All traffic so far; of connections that serve one operation each, that of those which have served it: what opens with a
+    /// handshake and goes on with an answer is not cut in two where a slice begins or ends.
     pub fn traffic(&self) -> Traffic {
         let mut sum = self.past;
-        sum.add(self.socket().map(Socket::traffic).unwrap_or_default());
+        if !self.per_request {
+            sum.add(self.socket().map(Socket::traffic).unwrap_or_default());
+        }
         sum.add(self.leaving.as_ref().map(Socket::traffic).unwrap_or_default());
         sum
     }

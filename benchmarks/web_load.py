@@ -1,0 +1,171 @@
+"""web_load: the agent against wrk and h2load (and oha, where it is): 1 KB and 100 KB, 1 and 64 kept connections, HTTP and HTTPS, ABBA.
+
+One nginx on CPU 0, the client on CPU 1; TLS 1.3 with AES-256-GCM on all sides. CPU time is that of the whole program, its
+handshakes included; of ours it is the agent's process from `connect` to `disconnect`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from ciphercost import engines, guard, mechanisms, record, sources, workloads
+from ciphercost.agent import Agent
+from ciphercost.sources import Receipt, Work
+from ciphercost.statistics import session_interval
+from load_generator import AIM
+from peers import Slice, number, timed
+from run import Row
+
+SECONDS, BLOCKS = 2, 4
+SIZES = {"1 KB": 1000, "100 KB": 100_000}
+CLIENTS = (1, 64)
+CIPHER = "TLS_AES_256_GCM_SHA384"
+TICK = os.sysconf("SC_CLK_TCK")
+
+
+def _tools(work: Work) -> Receipt:
+    sources.debian("bookworm", ["wrk", "nghttp2-client"], work)
+    sources.run_in_place(work, ["usr/bin/wrk", "usr/bin/h2load"])
+    return Receipt("web-load", "bookworm", "debian", "usr/bin")
+
+
+class Tool:
+    """One of them: its command line and how it says its rate."""
+
+    def __init__(self, name: str, program: str, words: list[str], rate: str) -> None:
+        self.name, self.program, self.words, self.rate = name, program, words, rate
+
+    def slice(self, url: str, clients: int, cpu: int, directory: Path) -> Slice:
+        given = {"clients": str(clients), "seconds": str(SECONDS), "url": url}
+        text, used = timed([self.program, *(word.format(**given) for word in self.words)], cpu, {}, directory)
+        if failed := re.search(r"Non-2xx[^\n]*|Socket errors[^\n]*|[1-9]\d* failed[^\n]*", text):
+            raise SystemExit(f"{self.name}: {failed[0]}")
+        if url.startswith("https") and self.name == "h2load" and CIPHER not in text:
+            raise SystemExit(f"h2load negotiated another cipher:\n{text}")
+        rate = number(self.rate, text)
+        return Slice(rate, rate * SECONDS, used)
+
+
+def tools() -> list[Tool]:
+    bindir = Path(sources.keep("web-load", "bookworm-debian", _tools).location)
+    h2load = ["--h1", "-m1", "-t1", "-c{clients}", "-D{seconds}", f"--tls13-ciphers={CIPHER}", "{url}"]
+    found = [
+        Tool("wrk", str(bindir / "wrk"), ["-t1", "-c{clients}", "-d{seconds}s", "{url}"], r"Requests/sec:\s+([\d.]+)"),
+        Tool("h2load", str(bindir / "h2load"), h2load, r"finished in [\d.]+s, ([\d.]+) req/s"),
+    ]
+    if oha := shutil.which("oha"):
+        words = ["--no-tui", "--insecure", "-z", "{seconds}s", "-c", "{clients}", "{url}"]
+        found.append(Tool("oha", oha, words, r"Requests/sec:\s+([\d.]+)"))
+    return found
+
+
+@contextmanager
+def server(cpus: list[int]) -> Iterator[dict[str, dict[str, object]]]:
+    """nginx with both files, and the connection fields of both arms."""
+    engine, tls = engines.get("nginx"), mechanisms.get("tls")
+    run_id = record.new_id()
+    with tempfile.TemporaryDirectory() as logs, guard.Guard(run_id) as run_guard:
+        scratch = guard.scratch(run_id, run_guard)
+        installation, home = engine.find(), scratch / "server"
+        engine.initialise(installation, home, run_guard)
+        engine.lay_out(home, scratch / "documents", {f"/{size}": size for size in SIZES.values()}, record.new_id())
+        factors = tls.check({"version": "1.3", "cipher": "aes256-gcm"})
+        secrets = scratch / "secrets"
+        guard.hand_over(secrets)
+        settings = tls.server_settings(engine, factors, secrets)
+        running = engine.start(installation, home, run_guard, cpus=cpus, settings=settings, logs=Path(logs))
+        try:
+            print(f"{engine.title} {installation.version} ({installation.source})", flush=True)
+            plain = running.connection() | tls.connection(engine, "plain", factors, secrets)
+            own = running.connection() | tls.connection(engine, "encrypted", factors, secrets)
+            yield {"plain": plain, "encrypted": {**own, **running.ways["tls"]}}
+        finally:
+            running.stop()
+
+
+def rows() -> list[Row]:
+    """Two rows a setting and peer: requests a second, and requests a second of client CPU."""
+    cpus = sorted(os.sched_getaffinity(0))
+    found: list[Row] = []
+    with server([cpus[0]]) as fields, tempfile.TemporaryDirectory() as directory:
+        for tool in tools():
+            for arm in ("plain", "encrypted"):
+                for size in SIZES:
+                    for clients in CLIENTS:
+                        found += compare(tool, arm, size, clients, fields[arm], cpus[-1], Path(directory))
+    return found
+
+
+def compare(
+    tool: Tool, arm: str, size: str, clients: int, fields: dict[str, object], cpu: int, directory: Path
+) -> list[Row]:
+    """Blocks of ours, theirs, theirs, ours (or mirrored); one log ratio a block."""
+    path = f"/{SIZES[size]}"
+    own = workloads.Workload(
+        title="",
+        measures="",
+        languages=("http",),
+        transaction=[workloads.Transaction("get", f"GET {path}")],
+        name="get",
+    )
+    url = f"{'https' if arm == 'encrypted' else 'http'}://localhost:{fields['port']}{path}"
+    url = url.replace("localhost", str(fields["host"]))
+    per_second, per_cpu = [], []
+    with Agent(cpus=[cpu]) as agent:
+        agent.program(workloads.prepare(own, "http", {}))
+        ours(agent, arm, fields, clients, 0)
+        tool.slice(url, clients, cpu, directory)
+        for block in range(BLOCKS):
+            values: dict[str, list[tuple[float, float]]] = {"ours": [], "theirs": []}
+            for who in ("ours", "theirs", "theirs", "ours") if block % 2 else ("theirs", "ours", "ours", "theirs"):
+                each = (
+                    ours(agent, arm, fields, clients, block)
+                    if who == "ours"
+                    else tool.slice(url, clients, cpu, directory)
+                )
+                values[who].append((each.rate, each.operations / each.cpu))
+            mine, other = (np.log(np.array(values[who])).mean(axis=0) for who in ("ours", "theirs"))
+            per_second.append(mine[0] - other[0])
+            per_cpu.append(mine[1] - other[1])
+            print(
+                f"  {tool.name} {arm} {size} {clients}: {np.exp(per_second[-1]):.3f} per second, "
+                f"{np.exp(per_cpu[-1]):.3f} per CPU second",
+                flush=True,
+            )
+    setting = f"{'HTTPS' if arm == 'encrypted' else 'HTTP'}, {size}, {clients} connection{'s' * (clients > 1)}"
+    return [
+        row(f"{tool.name}, {setting}: per second", per_second),
+        row(f"{tool.name}, {setting}: per client-CPU-second", per_cpu),
+    ]
+
+
+def ours(agent: Agent, arm: str, fields: dict[str, object], clients: int, seed: int) -> Slice:
+    before = cpu_of(agent.pid)
+    connected = agent.connect(arm, **fields, connections=clients, threads=1)
+    assert connected["encrypted"] == (arm == "encrypted")
+    answer = agent.slice(arm, SECONDS, discard=0.0, seed=seed)
+    agent.disconnect(arm)
+    if answer.errors:
+        raise SystemExit(f"ours: {answer.first_error}")
+    return Slice(answer.operations / answer.seconds, answer.operations, cpu_of(agent.pid) - before)
+
+
+def cpu_of(pid: int) -> float:
+    """Seconds of the process, threads that have ended included."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICK
+
+
+def row(name: str, values: list[float]) -> Row:
+    interval = session_interval(np.array(values))
+    low, high = interval.bounds()
+    ratio, low, high = (float(np.exp(each)) for each in (interval.centre, low, high))
+    return {"bench": "web_load", "row": name, "ratio": ratio, "low": low, "high": high, "aim": AIM}

@@ -1,0 +1,29 @@
+"""pairs: a study's record of several pairs of arms -> which of them are not proven, and how its procedure ended. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ciphercost import mechanisms, prove
+from ciphercost.model import StudyRecord
+
+
+def unproven(record: StudyRecord, names: Sequence[str]) -> dict[str, str]:
+    """Of the pairs, by these names of theirs, those whose arms are not proven, and why."""
+    reasons = {}
+    for session, (name, mechanism) in enumerate(zip(names, record.mechanisms, strict=True), 1):
+        own = [proof for proof in record.proofs if proof.session == session]
+        if reason := prove.unproven(own, mechanisms.get(mechanism)):
+            reasons[name] = reason
+    return reasons
+
+
+def ending(record: StudyRecord, not_proven: Mapping[str, str], *, began: bool) -> str:
+    """Why the procedure was not run, or not to its end; empty where it was."""
+    if record.reason:
+        return record.reason
+    if not_proven and record.proofs:
+        return "not proven: " + "; ".join(f"{name}: {reason}" for name, reason in not_proven.items())
+    if not began:
+        return "the run was cut off before the published procedure began"
+    return "" if record.complete else "it was cut off"
