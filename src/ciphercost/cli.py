@@ -321,6 +321,8 @@ def banner(spec: Any) -> None:
             + (
                 "=== Your statements (--sql) run on your own tables, as they are.                                  ==="
                 if any(cell.sql for cell in spec.cells)
+                else "=== It is sent requests, as its visitors send them: other visitors wait longer meanwhile.            ==="
+                if all(cell.engine == "url" for cell in spec.cells)
                 else "=== Everything is made in a schema of its own, ciphercost_<run>, and dropped at the end.          ==="
             ),
             err=True,

@@ -123,6 +123,11 @@ class Web(Packaged):
         match = re.search(self.version_words, done.stdout + done.stderr)
         return match[1] if match else ""
 
+    def check_url(self, url: str) -> None:  # noqa: ARG002
+        raise UsageError(
+            f"{self.name} is started by ciphercost; a web server of yours is url:tls --url http://… --url https://…"
+        )
+
     # ── starting ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def initialise(
