@@ -26,18 +26,18 @@ def response(status: str = "200 OK", *headers: str, body: bytes = BODY, length: 
 def says(words: bytes, *, close: bool = False) -> Answer:
     """The same to everybody."""
 
-    def answer(connection: socket.socket, number: int) -> bool:  # noqa: ARG001
+    def answer(connection: socket.socket, number: int) -> bool:
         connection.sendall(words)
         return not close
 
     return answer
 
 
-def mostly(every: int, words: bytes, *, close: bool = False) -> Answer:
-    """A good answer, but to every so-manieth request."""
+def mostly(every: int, words: bytes, *, close: bool = False, after: int = 0) -> Answer:
+    """A good answer, but to every so-manieth request; `after`: of those that follow so many."""
 
     def answer(connection: socket.socket, number: int) -> bool:
-        bad = number % every == every - 1
+        bad = number >= after and number % every == every - 1
         connection.sendall(words if bad else response())
         return not (bad and close)
 
