@@ -99,6 +99,7 @@ class Web(Packaged):
     driver = "http"
     dialect = "http"
     language = "http"
+    stores = False
     usual_workload = "file"
     has_tls = True
     tls_resumption = ("tickets", "cache")
