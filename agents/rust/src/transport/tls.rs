@@ -203,7 +203,6 @@ impl TlsClient {
             protocol: ssl.version_str().to_string(),
             cipher: ssl.current_cipher().map(|cipher| cipher.name().to_string()).unwrap_or_default(),
             group: group_name(&group),
-            application: ssl.selected_alpn_protocol().map(|name| String::from_utf8_lossy(name).into_owned()),
             resumed: ssl.session_reused(),
             verified: self.verify_chain && ssl.verify_result() == X509VerifyResult::OK,
             peer: ssl.peer_certificate().map(|certificate| subject(&certificate)).unwrap_or_default(),
@@ -226,8 +225,6 @@ pub struct Facts {
     pub protocol: String,
     pub cipher: String,
     pub group: String,
-    /// What both sides agreed on by ALPN.
-    pub application: Option<String>,
     pub resumed: bool,
     pub verified: bool,
     pub peer: String,
