@@ -93,7 +93,7 @@ impl TlsClient {
                 good
             });
             let ca = asked.tls_ca.clone().or_else(system_authorities).ok_or_else(|| {
-                Failure::tls("no certificate authorities of the system were found; give a PEM file as tls_ca")
+                Failure::tls("no certificate authorities of the system were found; give a PEM file as --ca (tls_ca)")
             })?;
             let file = |error: ErrorStack| Failure::tls(format!("tls_ca {ca}: {}", reason(&error)));
             builder.set_ca_file(&ca).map_err(file)?;
@@ -192,7 +192,7 @@ impl TlsClient {
                 9 => format!("{certificate} is not valid yet"),
                 10 => format!("{certificate} has expired"),
                 2 | 18 | 19 | 20 | 21 | 27 => {
-                    format!("{certificate} is signed by an unknown authority; name it with tls_ca")
+                    format!("{certificate} is signed by an unknown authority; name that with --ca (tls_ca)")
                 }
                 62 | 64 => format!("name mismatch: {certificate} is for {names}, not for {}", self.name),
                 _ => format!("{certificate} was refused: {}", verdict.error_string()),
