@@ -315,6 +315,20 @@ def _failed(result: Any) -> bool:
 
 
 def banner(spec: Any) -> None:
+<<<<<<< HEAD
+    from ciphercost import engines
+
+    if not any(cell.url for cell in spec.cells):
+        return
+    if all(engines.get(cell.engine).language == "http" for cell in spec.cells):
+        done = "Requests are sent to it, and nothing else is done to it."
+    elif any(cell.sql for cell in spec.cells):
+        done = "Your statements (--sql) run on your own tables, as they are."
+    else:
+        done = "Everything is made in a schema of its own, ciphercost_<run>, and dropped at the end."
+    first = "This server is not ours. ciphercost does not control it: other load on it is in the figures."
+    click.echo(f"=== {first} ===\n=== {done:<{len(first)}} ===", err=True)
+=======
     if any(cell.url for cell in spec.cells):
         click.echo(
             "=== This server is not ours. ciphercost does not control it: other load on it is in the figures. ===\n"
@@ -327,6 +341,7 @@ def banner(spec: Any) -> None:
             ),
             err=True,
         )
+>>>>>>> wtests
 
 
 def write(path: Path, text: str) -> None:

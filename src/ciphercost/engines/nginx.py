@@ -66,6 +66,7 @@ class Nginx(Web):
     suites = MappingProxyType({"1.22": "bookworm", "1.26": "trixie"})
     packages = ("nginx",)
     http2_since = "1.25.1"
+    sendfile_stalls_http2 = True  # 1.26 does, to any client
     version_option = "-v"
     version_words = r"nginx/(\d[\d.]+)"
 

@@ -126,6 +126,8 @@ impl Socket {
         const MOMENT_MS: i32 = 50;
         let mut rest = [0; 1024];
         let _ = self.set_mode(Mode::Polled);
+        // SAFETY: shutdown takes a descriptor of ours. The peer then knows that nothing more is to come.
+        unsafe { libc::shutdown(self.as_raw_fd(), libc::SHUT_WR) };
         loop {
             match self.receive(&mut rest) {
                 Ok(1..) => {}

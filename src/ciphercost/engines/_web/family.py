@@ -22,7 +22,7 @@ from ciphercost.engines._packaged import Packaged
 from ciphercost.engines._web.log import NOTE, Log
 from ciphercost.errors import AgentError, UsageError
 from ciphercost.guard import hand_over
-from ciphercost.launch import launch
+from ciphercost.launch import Launch, launch
 from ciphercost.listening import free_port
 from ciphercost.mechanisms import tls
 
@@ -79,10 +79,13 @@ class WebServer(StartedServer):
 
     driver = "http"
 
-    def __init__(self, started: object, config: Config) -> None:
-        super().__init__(started, config.directory)  # type: ignore[arg-type]
+    def __init__(self, started: Launch, config: Config, *, stalls: bool) -> None:
+        """`stalls`: as `Web.sendfile_stalls_http2`."""
+        super().__init__(started, config.directory)
         self.log = Log(config.log)
         self.ways = {"tls": {"port": config.ways.tls}, "no-sendfile": {"port": config.ways.no_sendfile}}
+        if stalls:
+            self.ways["http2-in-clear"] = self.ways["no-sendfile"]
 
     def connection(self) -> dict[str, object]:
         return {"driver": self.driver, "host": "127.0.0.1", "port": self.port, "authority": AUTHORITY}
@@ -101,6 +104,7 @@ class Web(Packaged):
     driver = "http"
     dialect = "http"
     language = "http"
+    stores = False
     usual_workload = "file"
     has_tls = True
     tls_resumption = ("tickets", "cache")
@@ -189,7 +193,7 @@ class Web(Packaged):
             env=env,
             cpus=chosen,
         )
-        return WebServer(started, made[-1])
+        return WebServer(started, made[-1], stalls=self.sendfile_stalls_http2)
 
     def settings_for(self, clients: int) -> dict[str, str]:
         """Both arms' connections are open at once, and those of the witnesses."""
@@ -204,6 +208,8 @@ class Web(Packaged):
             "resumption": factors["resumption"],
         }
 
+    sendfile_stalls_http2: bool = False
+    """Whether small answers over HTTP/2 in clear wait 40 ms for an acknowledgement where they are sent by sendfile."""
     http2_since: str = ""
     """The oldest version that speaks HTTP/2 in clear on a port that speaks HTTP/1.1 too."""
 

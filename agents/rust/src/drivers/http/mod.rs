@@ -1,27 +1,29 @@
 //! http: requests -> responses of a web server, one at a time a connection, which is opened anew where the server closes it.
 
 mod body;
+mod hpack;
 mod one;
 mod reader;
 mod statement;
+mod two;
 
-use super::network::Wire;
 use super::network::link::{Link, Target};
+use super::network::{Inbox, Wire};
 use super::{Connection, Interest, Opened, Outcome, Pool, Rows, Step, escape};
 use crate::clock::coarse_ns;
 use crate::failure::{Failure, Result};
 use crate::message::{self, Connected, Http, HttpVersion, Tls};
 use crate::program::{Operation, Script, Statement};
 use crate::think::{Think, Thinking};
-use crate::transport::Transport;
 use crate::transport::socket::{Mode, Traffic, resolve};
-use crate::transport::tls::{self, Facts, TlsClient};
+use crate::transport::tls::{self, Application, Facts, TlsClient};
 use body::Body;
 use one::One;
 use statement::Asked;
 use std::cell::RefCell;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
+use two::Two;
 
 /// How many seconds an answer is waited for without a byte of it, and how many a connection may take to open.
 #[derive(Clone, Copy)]
@@ -53,7 +55,6 @@ trait Exchange: Wire<Login: Send, Inbox: Send> + Default {
     type Request: Send + Sync;
     /// As ALPN calls it.
     const NAME: &'static str;
-    const OFFER: &'static str;
     /// A server that does not agree to it under TLS is refused.
     const MUST_AGREE: bool;
 
@@ -64,8 +65,10 @@ trait Exchange: Wire<Login: Send, Inbox: Send> + Default {
     fn put(&mut self, request: &Self::Request, operation: &Operation, into: &mut Vec<u8>);
     /// Makes ready for the answer.
     fn start(&mut self, request: &Self::Request, keep_body: bool);
-    /// Takes what has come, and may say something to that. True: the answer is complete.
-    fn take(&mut self, bytes: &[u8], say: &mut Vec<u8>) -> Result<bool>;
+    /// Takes what has come, and may say something to that.
+    fn take(&mut self, bytes: &[u8], say: &mut Vec<u8>) -> Result<Taken>;
+    /// The same while nothing is asked for. Err: the connection is of no more use.
+    fn idle(&mut self, bytes: &[u8], say: &mut Vec<u8>) -> Result<()>;
     /// The connection has ended. Ok: and so has the answer.
     fn end(&mut self, cleanly: bool) -> Result<()>;
     /// Something of the answer has come.
@@ -75,6 +78,16 @@ trait Exchange: Wire<Login: Send, Inbox: Send> + Default {
     fn response(&mut self) -> Response<'_>;
     /// The request in words.
     fn label(request: &Self::Request, operation: &Operation) -> String;
+}
+
+/// What bytes of an answer were.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Taken {
+    Part,
+    /// The answer is complete.
+    Answer,
+    /// The server closes the connection and has not looked at the request.
+    Refused,
 }
 
 /// A complete answer.
@@ -171,7 +184,7 @@ impl<E: Exchange> Site<E> {
 pub fn connect(pool: &message::Pool, asked: &Http) -> Result<Opened> {
     match asked.http {
         HttpVersion::V11 => connect_by::<One>(pool, asked, PATIENCE),
-        HttpVersion::V2 => Err(Failure::bad_message("http: 2 is not there yet")),
+        HttpVersion::V2 => connect_by::<Two>(pool, asked, PATIENCE),
     }
 }
 
@@ -186,7 +199,7 @@ fn connect_by<E: Exchange>(pool: &message::Pool, asked: &Http, patience: Patienc
         ready: Mutex::new(None),
     });
     let target = |asked: message::Server| -> Result<Arc<Target>> {
-        let tls = TlsClient::offering(&asked, Some(E::OFFER))?;
+        let tls = TlsClient::offering(&asked, Some(Application { name: E::NAME, must_agree: E::MUST_AGREE }))?;
         Ok(Arc::new(Target { address: resolve(&asked.host, asked.port)?, asked, tls, setup: Vec::new() }))
     };
     let target_of_clear = clear_server.map(target).transpose()?;
@@ -221,36 +234,56 @@ fn connect_by<E: Exchange>(pool: &message::Pool, asked: &Http, patience: Patienc
 struct Line<E: Exchange> {
     link: Link<E>,
     exchange: E,
+    /// What is to be said before anything else.
+    say: Vec<u8>,
 }
 
 impl<E: Exchange> Line<E> {
     fn new(target: Arc<Target>, polled: bool) -> Line<E> {
-        Line { link: Link::new(target, polled, false), exchange: E::default() }
+        Line { link: Link::new(target, polled, false), exchange: E::default(), say: Vec::new() }
     }
 
     fn open_now(&mut self, patience: Patience) -> Result<Option<Facts>> {
         let facts = self.link.open_now()?;
         self.opened(patience)?;
+        self.speak();
         Ok(facts)
     }
 
     /// Right after the connection was opened.
     fn opened(&mut self, patience: Patience) -> Result<()> {
         self.exchange = E::default();
+        self.say.clear();
+        self.exchange.idle(self.link.inbox.buffer().unread(), &mut self.say)?;
         let polled = self.link.polled;
         let Some(transport) = self.link.transport() else { return Ok(()) };
         if !polled {
             transport.socket().set_patience(patience.answer as i64)?;
         }
-        match transport {
-            Transport::Tls(stream) if E::MUST_AGREE => match stream.ssl().selected_alpn_protocol() {
-                Some(name) if name == E::OFFER.as_bytes() => Ok(()),
-                _ => {
-                    Err(Failure::tls(format!("the server does not speak {} (it did not agree to it by ALPN)", E::NAME)))
-                }
-            },
-            _ => Ok(()),
+        Ok(())
+    }
+}
+
+impl<E: Exchange> Line<E> {
+    /// Says at once what is to be said. Where that fails, the next request finds out.
+    fn speak(&mut self) {
+        if let Some(transport) = self.link.transport().filter(|_| !self.say.is_empty()) {
+            let _ = transport.send(&self.say);
+            self.say.clear();
         }
+    }
+
+    /// Takes what has come while nothing is asked for. `false`: the connection is of no more use.
+    #[cold]
+    fn attend(&mut self) -> bool {
+        let Some(transport) = self.link.transport() else { return false };
+        let alive = RECEIVED.with_borrow_mut(|room| match transport.receive(room) {
+            Ok(0) => false,
+            Ok(read) => self.exchange.idle(&room[..read], &mut self.say).is_ok() && self.exchange.keep(),
+            Err(error) => error.kind() == io::ErrorKind::WouldBlock,
+        });
+        self.speak();
+        alive
     }
 }
 
@@ -378,6 +411,7 @@ impl<E: Exchange> Client<E> {
         line.exchange.start(request, querying);
         if E::fixed(request).is_none() {
             line.link.outbox.clear();
+            line.link.outbox.append(&mut line.say);
             line.exchange.put(request, operation, &mut line.link.outbox);
         }
     }
@@ -404,6 +438,12 @@ impl<E: Exchange> Client<E> {
                 Stage::Awaiting => match self.receive()? {
                     Heard::Nothing if self.polled => return Ok(Step::Pending),
                     Heard::Nothing => return Err(self.silent()),
+                    Heard::Reply => {
+                        let Some((_, line)) = self.current() else { return Err(Failure::internal("no request")) };
+                        line.link.outbox.clear();
+                        std::mem::swap(&mut line.link.outbox, &mut line.say);
+                        self.stage = Stage::Sending(0);
+                    }
                     Heard::Silence => self.retry()?,
                     Heard::Answer => {
                         self.answered(operation);
@@ -477,7 +517,7 @@ impl<E: Exchange> Client<E> {
         let (polled, fresh) = (self.polled, self.fresh);
         let mut since_ns = self.since_ns;
         let Some((_, line)) = self.current() else { return Err(Failure::internal("no request")) };
-        let (link, exchange) = (&mut line.link, &mut line.exchange);
+        let (link, exchange, say) = (&mut line.link, &mut line.exchange, &mut line.say);
         let heard = RECEIVED.with_borrow_mut(|room| {
             loop {
                 let Some(transport) = link.transport() else { return Err(Failure::internal("not open")) };
@@ -490,11 +530,19 @@ impl<E: Exchange> Client<E> {
                         return Ok(Heard::Answer);
                     }
                     Ok(read) => {
-                        if exchange.take(&room[..read], &mut link.outbox)? {
-                            return Ok(Heard::Answer);
+                        match exchange.take(&room[..read], say)? {
+                            Taken::Answer => return Ok(Heard::Answer),
+                            Taken::Refused if !fresh => return Ok(Heard::Silence),
+                            Taken::Refused => return Err(closed_early("the server closes the connection")),
+                            Taken::Part => {}
                         }
                         if polled {
                             since_ns = coarse_ns();
+                        }
+                        if !say.is_empty() {
+                            return Ok(Heard::Reply);
+                        }
+                        if polled {
                             let more = read == room.len() || link.transport().is_some_and(|held| held.holds_more());
                             if !more {
                                 return Ok(Heard::Nothing);
@@ -628,6 +676,8 @@ impl<E: Exchange> Client<E> {
 
 /// What was heard on a connection.
 enum Heard {
+    /// Something that wants a reply before the answer goes on.
+    Reply,
     /// Not all of the answer.
     Nothing,
     Answer,
@@ -724,8 +774,9 @@ impl<E: Exchange> Connection for Client<E> {
 
     /// The server has closed the connection, or says what nobody asked for: the next request opens another.
     fn unasked(&mut self, _: &Script, _: &Operation) -> Result<()> {
-        self.stage = Stage::Awaiting;
-        if let Some((_, line)) = self.current() {
+        if let Some((_, line)) = self.current()
+            && !line.attend()
+        {
             line.link.abandon();
         }
         Ok(())

@@ -290,7 +290,7 @@ impl Reader {
 }
 
 /// Digits, and nothing but digits.
-fn decimal(text: &[u8]) -> Option<u64> {
+pub fn decimal(text: &[u8]) -> Option<u64> {
     let text = text.trim_ascii();
     if text.is_empty() || text.len() > 18 {
         return None;
