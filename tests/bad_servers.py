@@ -26,7 +26,7 @@ def response(status: str = "200 OK", *headers: str, body: bytes = BODY, length: 
 def says(words: bytes, *, close: bool = False) -> Answer:
     """The same to everybody."""
 
-    def answer(connection: socket.socket, number: int) -> bool:  # noqa: ARG001
+    def answer(connection: socket.socket, number: int) -> bool:
         connection.sendall(words)
         return not close
 
