@@ -315,7 +315,6 @@ def _failed(result: Any) -> bool:
 
 
 def banner(spec: Any) -> None:
-<<<<<<< HEAD
     from ciphercost import engines
 
     if not any(cell.url for cell in spec.cells):
@@ -328,20 +327,6 @@ def banner(spec: Any) -> None:
         done = "Everything is made in a schema of its own, ciphercost_<run>, and dropped at the end."
     first = "This server is not ours. ciphercost does not control it: other load on it is in the figures."
     click.echo(f"=== {first} ===\n=== {done:<{len(first)}} ===", err=True)
-=======
-    if any(cell.url for cell in spec.cells):
-        click.echo(
-            "=== This server is not ours. ciphercost does not control it: other load on it is in the figures. ===\n"
-            + (
-                "=== Your statements (--sql) run on your own tables, as they are.                                  ==="
-                if any(cell.sql for cell in spec.cells)
-                else "=== It is sent requests, as its visitors send them: other visitors wait longer meanwhile.            ==="
-                if all(cell.engine == "url" for cell in spec.cells)
-                else "=== Everything is made in a schema of its own, ciphercost_<run>, and dropped at the end.          ==="
-            ),
-            err=True,
-        )
->>>>>>> wtests
 
 
 def write(path: Path, text: str) -> None:
