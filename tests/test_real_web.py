@@ -11,10 +11,10 @@ import pytest
 from ciphercost import pki
 from ciphercost.engines import Server
 from conftest import RequireServer
-from test_real import SHORT, ciphercost, result_of
+from test_real import ciphercost, result_of
 from web_servers import Site, site
 
-QUICK = ("--quick", "--time", "3s", "--no-latency", "--no-progress")
+QUICK = ("--quick", "--time", "2s", "--no-latency", "--no-progress")
 ALL = {(arm, witness) for arm in ("plain", "encrypted") for witness in ("client", "server", "wire")}
 
 
@@ -53,41 +53,44 @@ def test_a_file_with_what_sendfile_is_worth_beside_it(tmp_path: Path, name: str)
     assert cell["encryption"]["protocol"] == "TLSv1.3"
     assert cell["encryption"]["verified"] == "yes"
     left = cell["beside"]["no-sendfile"]
-    # The two parts are of one experiment, so they make up the whole: both arms' plain rates were the same server's.
-    whole = cell["overhead"]["throughput"]["ratio"]
-    assert left["low"] <= left["ratio"] <= left["high"]
-    assert control["overhead"]["throughput"]["ratio"] * left["ratio"] == pytest.approx(whole, rel=0.02)
+    # Two parts of one experiment make up the whole.
+    without = control["overhead"]["throughput"]
+    whole = cell["overhead"]["throughput"]
+    assert without["low"] * left["low"] < whole["high"]
+    assert without["high"] * left["high"] > whole["low"]
     assert not cell["handshakes"]
     assert "of it no sendfile:" in words
     assert "TLS itself:" in words
     assert not control["proofs"]
-    assert (
-        cell["arms"]["plain"]["bytes_received_per_op"] > 100_000
-        if "bytes_received_per_op" in cell["arms"]["plain"]
-        else True
-    )
 
 
-@pytest.mark.parametrize("resumption", ["off", "tickets", "cache"])
-def test_handshakes_full_or_resumed_by_the_servers_own_log(tmp_path: Path, name: str, resumption: str) -> None:
-    given = ("--set", f"resumption={resumption}", "--set", "certificate=ecdsa-p256", *SHORT)
-    (cell,), words = cells_of(tmp_path, f"{name}:tls", "--workload", "connect", *given)
+@pytest.mark.parametrize(
+    ("target", "resumption"), [("nginx", "off"), ("nginx", "tickets"), ("apache", "off"), ("apache", "cache")]
+)
+def test_handshakes_full_or_resumed_by_the_servers_own_log(
+    tmp_path: Path, require_server: RequireServer, target: str, resumption: str
+) -> None:
+    require_server(target)
+    given = ("--set", f"resumption={resumption}", "--set", "certificate=ecdsa-p256", *QUICK)
+    (cell,), words = cells_of(tmp_path, f"{target}:tls", "--workload", "connect", *given)
     full, resumed = (cell["handshakes"].get(each, 0) for each in ("full", "resumed"))
-    assert full + resumed > 50
+    assert full + resumed > 20
     assert resumed == 0 if resumption == "off" else resumed >= 0.99 * (full + resumed)
     assert f"server's log: {full + resumed:,} handshakes under load, {resumed:,} resumed" in words
     assert cell["overhead"]["server_cpu_per_op"]["ratio"] > 1
     assert not [each for each in cell["warnings"] if each["code"] == "not-resumed"]
 
 
-def test_a_small_api_with_posts(tmp_path: Path, name: str) -> None:
-    (cell,), _ = cells_of(tmp_path, f"{name}:tls", "--workload", "small-api", "--clients", "16", *QUICK)
+def test_a_small_api_with_posts(tmp_path: Path, require_server: RequireServer) -> None:
+    require_server("apache")
+    (cell,), _ = cells_of(tmp_path, "apache:tls", "--workload", "small-api", "--clients", "16", *QUICK)
     assert cell["clients"] == 16
     assert all(0.999 < each["rows_per_op"] < 1.001 for each in cell["arms"].values())
 
 
-def test_a_matrix_of_sizes_each_with_its_own_control(tmp_path: Path, name: str) -> None:
-    found, words = cells_of(tmp_path, f"{name}:tls", "--workload", "file", "--matrix", "size=1KB,100KB", *QUICK)
+def test_a_matrix_of_sizes_each_with_its_own_control(tmp_path: Path, require_server: RequireServer) -> None:
+    require_server("nginx")
+    found, words = cells_of(tmp_path, "nginx:tls", "--workload", "file", "--matrix", "size=1KB,100KB", *QUICK)
     assert [(each["mechanism"], each["variant"]) for each in found] == [
         ("tls", "size=1KB"),
         ("tls", "size=100KB"),
@@ -101,7 +104,10 @@ def test_a_matrix_of_sizes_each_with_its_own_control(tmp_path: Path, name: str) 
 def test_the_cpus_instructions_can_be_taken_away(tmp_path: Path, require_server: RequireServer) -> None:
     require_server("nginx")
     (cell,), _ = cells_of(tmp_path, "nginx:tls", "--workload", "page", "--cpu-crypto", "off", *QUICK)
-    assert "cpu_crypto" in str(cell) or "cpu-crypto" in str(cell)
+    assert cell["conditions"] == {"cpu_crypto": "off"}
+    shown = {each["witness"]: each["detail"] for each in cell["proofs"] if "AES hidden" in each["detail"]}
+    assert "16 MB by AES-256-GCM cost it" in shown["server"]
+    assert "it says that it uses no AES instructions" in shown["client"]
 
 
 def test_a_longer_way_for_both_arms(tmp_path: Path, require_server: RequireServer) -> None:
