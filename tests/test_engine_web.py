@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,9 +15,10 @@ import pytest
 from ciphercost import guard
 from ciphercost.agent import Agent
 from ciphercost.engines import Server
-from ciphercost.engines._web import log
+from ciphercost.engines._web import family, log
 from ciphercost.engines._web.family import WebServer
 from ciphercost.errors import AgentError, MissingServer, RunError, UsageError
+from ciphercost.listening import free_port
 from ciphercost.mechanisms.tls import GROUPS, SUITES_13, suite
 from ciphercost.pki import CERTIFICATES
 from ciphercost.sources import version_key
@@ -115,12 +117,21 @@ def test_a_server_that_does_not_start_says_why(home: Site) -> None:
         pass
 
 
+def test_a_port_that_somebody_takes_meanwhile_is_another_attempt(home: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        found = iter((port, port))  # the same twice is no answer
+        monkeypatch.setattr(family, "free_port", lambda: next(found, None) or free_port())
+        with home.started(WITH_TLS) as started:
+            assert len(set(ports(started).values()) | {port}) == 4
+
+
 def test_a_version_that_is_not_there_is_said(home: Site) -> None:
     with pytest.raises(MissingServer, match="Debian has none"):
         home.engine.find("0.9")
     with pytest.raises(MissingServer, match="no '"):
         home.engine.find(bindir="/usr/share")
-    with pytest.raises(UsageError, match="is not reached by a URL"):
+    with pytest.raises(UsageError, match="a web server of yours is url:tls"):
         home.engine.find(url="https://localhost/")
 
 
