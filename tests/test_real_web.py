@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from ciphercost import pki
+from ciphercost import load, pki
 from ciphercost.engines import Server
+from ciphercost.reports import terminal
 from conftest import RequireServer
 from test_real import ciphercost, result_of
 from web_servers import Site, site
@@ -62,6 +64,13 @@ def test_a_file_with_what_sendfile_is_worth_beside_it(tmp_path: Path, name: str)
     assert "of it no sendfile:" in words
     assert "TLS itself:" in words
     assert not control["proofs"]
+    result = load(next((tmp_path / "runs").iterdir()))
+    broken = msgspec.structs.replace(result.cells[1], status="failed", reason="it broke", overhead={})
+    again = terminal.render(msgspec.structs.replace(result, cells=[result.cells[0], broken]))
+    assert "! the control no-sendfile: FAILED: it broke" in again
+    assert "TLS itself:" not in again
+    assert "one experiment" not in again
+    fits(again + "\n-")
 
 
 @pytest.mark.parametrize(

@@ -339,6 +339,14 @@ def test_nonsense_is_one_clear_message(
     assert "secret" not in said
 
 
+def test_a_server_that_can_not_be_had_is_one_reason_and_no_table(tmp_path: Path) -> None:
+    done = ciphercost("run", "nginx@0.9:tls", *LOAD, cwd=tmp_path)
+    assert done.returncode == 1
+    assert words_of(done).count("no nginx 0.9 was found, and Debian has none") == 1
+    assert "no number is printed for this cell" in done.stdout
+    assert "one experiment" not in done.stdout
+
+
 def test_a_host_that_is_not_there_is_bad_usage(tmp_path: Path) -> None:
     done = ciphercost("run", "url:tls", "--url", "http://nobody.invalid/", *PAIR[2:], *LOAD, cwd=tmp_path)
     assert done.returncode == 2

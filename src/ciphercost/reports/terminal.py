@@ -38,7 +38,7 @@ def render(result: Result) -> str:
     blocks = []
     for _, cells in itertools.groupby(result.cells, key=lambda cell: cell.group or id(cell)):
         together = list(cells)
-        controls = [cell for cell in together if cell.layer == "control"] if len(together) > 1 else []
+        controls = [cell for cell in together if is_control(cell)] if len(together) > 1 else []
         # A control that was measured beside others stands in their lines.
         shown = [cell for cell in together if cell not in controls] or together
         made = block(shown[0], controls) if len(shown) == 1 else table(shown, controls)
@@ -53,6 +53,12 @@ def render(result: Result) -> str:
 
         blocks = [studies.get(result.study.study).table(result.study), "By our method:", *blocks]
     return "\n\n".join([*blocks, footer(result)])
+
+
+def is_control(cell: Cell) -> bool:
+    """A cell that failed before anything was known of it has no layer."""
+    known = cell.mechanism in mechanisms.names()
+    return (cell.layer or (mechanisms.get(cell.mechanism).layer if known else "")) == "control"
 
 
 def lost(controls: Iterable[Cell], shown: Iterable[Cell]) -> Iterator[str]:
