@@ -255,6 +255,7 @@ impl<E: Exchange> Line<E> {
         self.exchange = E::default();
         self.say.clear();
         self.exchange.idle(self.link.inbox.buffer().unread(), &mut self.say)?;
+        self.link.inbox = E::Inbox::default();
         let polled = self.link.polled;
         let Some(transport) = self.link.transport() else { return Ok(()) };
         if !polled {

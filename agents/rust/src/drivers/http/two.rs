@@ -631,12 +631,12 @@ impl Wire for Two {
     }
 }
 
-/// What comes before the first request: the server's SETTINGS, and what else comes with them.
+/// What comes before the first request: the server's SETTINGS, and what else comes with them. It has room only then.
 pub struct Beginning(Buffer);
 
 impl Default for Beginning {
     fn default() -> Beginning {
-        Beginning(Buffer::with_room(HEADER_BYTES + FRAME_BYTES))
+        Beginning(Buffer::with_room(0))
     }
 }
 
@@ -646,7 +646,7 @@ impl Inbox for Beginning {
     }
 
     fn clear(&mut self) {
-        self.0.clear();
+        self.0 = Buffer::with_room(HEADER_BYTES + FRAME_BYTES);
     }
 }
 
