@@ -126,8 +126,7 @@ impl Socket {
         const MOMENT_MS: i32 = 50;
         let mut rest = [0; 1024];
         let _ = self.set_mode(Mode::Polled);
-        // SAFETY: shutdown takes a descriptor of ours. The peer then knows that nothing more is to come.
-        unsafe { libc::shutdown(self.as_raw_fd(), libc::SHUT_WR) };
+        self.end();
         loop {
             match self.receive(&mut rest) {
                 Ok(1..) => {}
@@ -140,6 +139,12 @@ impl Socket {
             }
         }
         self.reset()
+    }
+
+    /// Lets the peer know that nothing more is to come.
+    pub fn end(&self) {
+        // SAFETY: shutdown takes a descriptor of ours; where it fails, the peer has gone already.
+        unsafe { libc::shutdown(self.as_raw_fd(), libc::SHUT_WR) };
     }
 
     fn reset(self) -> Traffic {

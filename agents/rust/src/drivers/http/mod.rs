@@ -582,7 +582,7 @@ impl<E: Exchange> Client<E> {
         let keep = line.exchange.keep();
         let response = line.exchange.response();
         let hash = response.body.hash;
-        let success = (200..300).contains(&response.status) || response.status == 304 || querying;
+        let success = matches!(response.status, 200..300 | 304) || querying;
         let refusal = if success { None } else { Some(refused::<E>(request, operation, &response)) };
         if !keep {
             line.link.close();

@@ -626,6 +626,10 @@ impl Wire for Two {
     /// GOAWAY, without an error.
     const GOODBYE: &'static [u8] = b"\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\0";
 
+    fn leave(socket: &Socket) {
+        socket.end();
+    }
+
     fn part(socket: Socket) -> Traffic {
         socket.finish_soon()
     }
