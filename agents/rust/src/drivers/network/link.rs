@@ -169,9 +169,7 @@ impl<W: Wire> Link<W> {
         if let Phase::Open(mut transport) = std::mem::replace(&mut self.phase, Phase::Closed) {
             let _ = transport.send(W::GOODBYE);
             transport.say_goodbye();
-            let socket = transport.into_socket();
-            W::leave(&socket);
-            self.leaving = Some(socket);
+            self.leaving = Some(transport.into_socket());
         }
     }
 

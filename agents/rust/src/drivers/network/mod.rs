@@ -22,9 +22,6 @@ pub trait Wire: Sized + Send + 'static {
     /// What a client says before it closes the connection.
     const GOODBYE: &'static [u8];
 
-    /// Takes leave of a peer by more than words, where it would not close the connection for them.
-    fn leave(_: &Socket) {}
-
     /// Parts with a connection that was taken leave of, once its peer has closed it too: all that it ever moved.
     fn part(socket: Socket) -> Traffic {
         socket.finish()
