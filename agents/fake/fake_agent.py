@@ -34,7 +34,7 @@ FIELDS: dict[str, tuple[dict[str, type | tuple[type, ...]], dict[str, type | tup
     "query": ({"arm": str, "sql": str}, {"all": bool}),
     "slice": (
         {"arm": str, "seconds": (int, float)},
-        {"discard": (int, float), "seed": int, "rate": (int, float), "operations": int},
+        {"discard": (int, float), "seed": int, "rate": (int, float), "operations": int, "arrivals": str},
     ),
     "floor": ({"cipher": str, "bytes": int}, {}),
     "disconnect": ({"arm": str}, {}),
@@ -178,7 +178,14 @@ class FakeAgent:
         raise Refused("statement", "the null driver has no queries")
 
     def slice(
-        self, arm: str, seconds: float, discard: float = 0.0, seed: int = 0, rate: float = 0.0, operations: int = 0
+        self,
+        arm: str,
+        seconds: float,
+        discard: float = 0.0,
+        seed: int = 0,
+        rate: float = 0.0,
+        operations: int = 0,
+        arrivals: str = "",
     ) -> dict[str, Any]:
         del seed
         self.need_arm(arm)
@@ -186,6 +193,8 @@ class FakeAgent:
             raise Refused("no-program", "no transaction was declared")
         if seconds <= 0 or not 0 <= discard < 1 or (operations and discard):
             raise Refused("bad-message", "seconds above 0, discard from 0 to below 1, and 0 with operations")
+        if arrivals not in ("", "even", "random") or (arrivals and not rate):
+            raise Refused("bad-message", "arrivals even or random, and with a rate")
         self.slices += 1
         if self.options.die_after and self.slices > self.options.die_after:
             sys.exit(3)
@@ -207,7 +216,7 @@ class FakeAgent:
             "rows": done, "sealed": 0, "opened": 0, "checksum": f"{done + (arm == 'encrypted' and self.options.differ):016x}",
             "cpu_user_ns": round(done * latency * 0.6), "cpu_system_ns": round(done * latency * 0.3),
             "bytes_sent": 0, "bytes_received": 0, "segments_sent": 0, "segments_received": 0, "connects": 0, "resumed": 0, "late": 0,
-            "threads": 1, "histogram": histogram(latency, done), "first_error": "",
+            "threads": 1, "histogram": histogram(latency, done), "first_error": "", "error_kinds": "",
         }  # fmt: skip
 
     def floor(self, cipher: str, **fields: Any) -> dict[str, Any]:

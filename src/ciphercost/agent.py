@@ -21,7 +21,7 @@ import msgspec
 
 from ciphercost import hidden
 from ciphercost.errors import AgentError, MissingServer, RunError
-from ciphercost.model import AgentSlice
+from ciphercost.model import AgentSlice, Arrivals
 from ciphercost.workloads import Program
 
 PROTOCOL = 1
@@ -31,6 +31,8 @@ COPY_LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"
 """What COPY escapes with a letter."""
 FLOOR_BYTES = 16_000_000
 """Sealed and opened for a floor: 2 to 5 ms by instructions of the CPU, 0.1 s without."""
+OVERTIME = 150.0
+"""Seconds that a slice may outlast its length. An agent whose server is silent says so itself before that, after 120."""
 _PR_SET_PDEATHSIG = 1
 _CLONE_NEWNET = 0x40000000
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -279,6 +281,7 @@ class Agent:
         seed: int = 0,
         rate: float = 0.0,
         operations: int = 0,
+        arrivals: Arrivals = "even",
         on_counting: Callable[[], None] | None = None,
         on_counted: Callable[[], None] | None = None,
     ) -> AgentSlice:
@@ -291,8 +294,10 @@ class Agent:
             message["rate"] = rate
         if operations:
             message["operations"] = operations
+        if arrivals != "even":
+            message["arrivals"] = arrivals
         self.send(message)
-        timeout = seconds + 120
+        timeout = seconds + OVERTIME
         due = 0.0
         while True:
             if due and on_counted and not self._answers_before(due):

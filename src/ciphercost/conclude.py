@@ -233,6 +233,7 @@ def describe(facts: CellFacts, bench: Bench) -> None:
     facts.layer = bench.mechanism.layer
     facts.clients = bench.clients
     facts.workload = bench.program.name
+    facts.arrivals, facts.think_s = bench.program.arrivals, bench.program.think_s
     facts.rows = int(bench.program.parameters.get("rows", 0))
     # On a server of the user's only what was given is pinned; the rest is in `encryption`, as it came.
     own = {name: value for name, value in bench.factors.items() if not bench.cell.url or name in bench.cell.factors}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,9 @@ MARKS = {
 # ── arms ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def describe(arm: Arm, main: Arms, latency: Arms, histogram: Histogram | None, mode: Mode) -> dict[str, Any]:
+def describe(
+    arm: Arm, main: Arms, latency: Arms, histogram: Histogram | None, mode: Mode, error_kinds: Mapping[str, int]
+) -> dict[str, Any]:
     """Totals, figures per operation, latency quantiles (ms) and host counters of one arm.
 
     `main`: the blocks of the closed loop, or of the open loop where there are no others. `histogram`: all open-loop
@@ -49,6 +52,7 @@ def describe(arm: Arm, main: Arms, latency: Arms, histogram: Histogram | None, m
         "slices": int(main.of(arm).shape[0] * 2),
         "operations": int(operations),
         "errors": int(main.total(arm, "errors")),
+        "error_kinds": dict(error_kinds),
         "seconds": seconds,
         "throughput": main.total(arm, "work") / seconds,
         "rows_per_op": main.per_operation(arm, "rows"),
@@ -125,6 +129,7 @@ def warnings(
     carried: Carryover,
     capacity: Arms,
     latency: Arms,
+    error_kinds: Counter[str],
 ) -> list[Warning_]:
     """What a reader must know before trusting the numbers; each text names what to try next."""
     found = [
@@ -145,8 +150,11 @@ def warnings(
             "record and not in the estimate; logs/ says why",
         )
     if counts["errors"]:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in error_kinds.most_common())
         warn(
-            "errors", f"{counts['errors']} operations failed and are not counted; first_error in slices.jsonl says why"
+            "errors",
+            f"{counts['errors']} operations failed and are not counted{f' ({kinds})' if kinds else ''}; first_error in "
+            "slices.jsonl says why",
         )
     if rows_differ(main):
         warn("rows-differ", "the arms returned different numbers of rows per operation: they do not do the same work")

@@ -270,7 +270,9 @@ class Drive:
         if not self.budget.latency_s:
             return
         if not self.facts.rate:
-            rate = self.estimator.open_loop_rate(self.facts.capacity.get("pilot_per_s", 0.0))
+            rate = self.estimator.open_loop_rate(
+                self.facts.capacity.get("pilot_per_s", 0.0), clients=self.facts.clients, think_s=self.facts.think_s
+            )
             self.facts.rate = self.cell.rate or round(rate, 1 if rate < 100 else 0)
             self.record.save_facts()
         if self.facts.rate > 0:
@@ -319,6 +321,7 @@ class Drive:
                 discard=discard,
                 seed=seed,
                 rate=rate,
+                arrivals=self.facts.arrivals if rate else "even",
                 on_counting=sampler.begin,
                 on_counted=sampler.stop,
             )

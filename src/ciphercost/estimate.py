@@ -21,7 +21,7 @@ from ciphercost.histogram import Histogram, decode, merge, quantiles
 from ciphercost.model import ARMS, Added, CellEstimate, Estimate, Mode, SliceRecord, Verdict
 from ciphercost.plan import LEAST_BLOCKS_QUICK, LEAST_SESSIONS
 from ciphercost.statistics import ALPHA, Carryover, Interval
-from ciphercost.tally import QUANTILES, Arms, Tally
+from ciphercost.tally import QUANTILES, Arms, Tally, error_kinds
 
 # machine_cpu_per_op: of the server (an embedded one's is the agent) and of all that is neither agent nor controller. At rest a
 # kernel's threads may do the encrypting, which are no process of the server's; in transit nobody works for it but itself: there it is noise.
@@ -39,6 +39,8 @@ RATIOS: tuple[tuple[str, tuple[str, ...], str, str], ...] = (
 )
 OFFERED, MOST_OFFERED = 0.6, 0.75
 """Rate of the open loop ÷ capacity: of the plain arm, and at most of the encrypted one."""
+MOST_THINKING = 0.8
+"""Share of the clients that may be thinking: the rest is for those that wait for the server."""
 PAIR_ONLY = "this server pair only"
 WHOLE_SESSIONS = "each session's requests together"
 
@@ -53,6 +55,8 @@ class CellEstimator:
     def __init__(self, void_sessions: Iterable[int] = (), *, sequential: bool = False) -> None:
         self.counts: Counter[str] = Counter()
         """slices, failed, errors (operations), incomplete (blocks), and one for each mark."""
+        self.error_kinds: Counter[str] = Counter()
+        """The errors among them, by what they failed by."""
         self._void = set(void_sessions)
         self._most_nu = LEAST_SESSIONS - 1 if sequential else None
         self._tallies = {"capacity": Tally(), "latency": Tally()}
@@ -86,6 +90,8 @@ class CellEstimator:
             self._broken = True  # A lead-in that failed spoils its block too: what it was there for did not happen.
         if agent is not None:
             counts["errors"] += agent.errors
+            if agent.error_kinds:
+                self.error_kinds.update(error_kinds(record))
         if record.position == 0 or failed:
             return
         counts["slices"] += 1
@@ -165,16 +171,19 @@ class CellEstimator:
             return float(rows.total("plain", "work") / rows.total("plain", "seconds"))
         return self._other["work"] / self._other["seconds"] if self._other["seconds"] else 0.0
 
-    def open_loop_rate(self, fallback: float = 0.0) -> float:
+    def open_loop_rate(self, fallback: float = 0.0, *, clients: int = 0, think_s: float = 0.0) -> float:
         """Operations a second to ask of both arms: OFFERED of what the plain arm can do, or less where the encrypted one can do so little.
 
         More than an arm can do lengthens its queue for as long as the phase lasts, and its latency says nothing but how long that was.
+        Who thinks, `think_s` an operation, keeps a connection: of `clients` there must be some left.
         `fallback`: the plain arm's capacity where no slice has told it.
         """
         rate = OFFERED * (self.plain_capacity() or fallback)
         rows = self._tallies["capacity"].arms()
         if len(rows.encrypted):
             rate = min(rate, MOST_OFFERED * rows.total("encrypted", "work") / rows.total("encrypted", "seconds"))
+        if think_s > 0 and clients:
+            rate = min(rate, MOST_THINKING * clients / think_s)
         return rate
 
     def carryover(self, session: int | None = None) -> Carryover:
@@ -221,7 +230,7 @@ class CellEstimator:
         """
         self._close_block()
         capacity, latency = (self._tallies[phase].arms() for phase in ("capacity", "latency"))
-        main = capacity if len(capacity.sessions) else latency
+        main, tally = (capacity, "capacity") if len(capacity.sessions) else (latency, "latency")
         if not len(main.sessions):
             raise UsageError(
                 "no complete block of four good slices: there is nothing to estimate; give the run more --time"
@@ -258,8 +267,18 @@ class CellEstimator:
             sessions=sessions,
             blocks=len(main.sessions),
             overhead=overhead,
-            arms={arm: describe(arm, main, latency, self._tallies["latency"].histogram(arm), mode) for arm in ARMS},
-            warnings=warnings(self.counts, mode, overhead, carried, capacity, latency),
+            arms={
+                arm: describe(
+                    arm,
+                    main,
+                    latency,
+                    self._tallies["latency"].histogram(arm),
+                    mode,
+                    self._tallies[tally].error_kinds(arm),
+                )
+                for arm in ARMS
+            },
+            warnings=warnings(self.counts, mode, overhead, carried, capacity, latency, self.error_kinds),
             smallest_effect=smallest,
             sessions_needed=needed,
             carryover={"lambda": carried.value, "p_value": carried.p_value},

@@ -19,6 +19,8 @@ Verdict = Literal["differs", "equivalent", "unresolved"]
 Status = Literal["ok", "failed", "unproven", "no-steady-state"]
 Layer = Literal["transit", "rest", "column", "control"]
 Cache = Literal["warm", "cold", "small"]
+Arrivals = Literal["even", "random"]
+"""When the requests of an open loop are due: as far from each other as the rate says, or as a Poisson process of that rate."""
 Severity = Literal["high", "medium", "low", "info"]
 Witness = Literal["server", "wire", "disk", "client"]
 
@@ -157,6 +159,8 @@ class AgentSlice(msgspec.Struct, tag="slice", tag_field="type", frozen=True):
     sealed: int = 0
     """Values that the agent itself sealed for counted operations, and opened of their rows."""
     opened: int = 0
+    error_kinds: str = ""
+    """`CODE=COUNT` separated by spaces, the most frequent first: what the `errors` failed by."""
 
     @property
     def done(self) -> float:
@@ -540,6 +544,9 @@ class CellFacts(msgspec.Struct, omit_defaults=True):
     slice_seconds: float = 0.0
     rate: float = 0.0
     """Of the open loop, operations a second, once it is known."""
+    arrivals: Arrivals = "even"
+    think_s: float = 0.0
+    """Seconds that an operation of the open loop thinks, on average."""
     void_sessions: list[int] = []
     """Sessions that were run again: their slices stay in the record and out of the estimate."""
     config_diff: list[str] = []

@@ -49,6 +49,38 @@ class Script(msgspec.Struct, frozen=True):
         return all(_reads(bare(each.sql)) for each in self.statements)
 
 
+_THINK = re.compile(r"THINK\s+(?:\$(\d+)|(\d+))")
+LONGEST_THOUGHT = 3_600_000_000
+"""Microseconds: an hour."""
+
+
+def think_us(script: Script, where: str = "script") -> float:
+    """Microseconds that a run of the script thinks in an open loop, on average. Pure; raises UsageError.
+
+    `THINK :time` is understood by web servers' driver (and null's): the client waits so many microseconds for nobody.
+    """
+    variables = {each.name: each for each in script.variables}
+    total = 0.0
+    for statement in script.statements:
+        if statement.arm == "encrypted" or statement.sql.split(maxsplit=1)[:1] != ["THINK"]:
+            continue  # What the arms do not share, they have alike.
+        match = _THINK.fullmatch(statement.sql.strip())
+        if match is None:
+            raise UsageError(f"{where}: '{statement.sql}': write 'THINK :time', the time in microseconds")
+        number, written = match.groups()
+        drawn = variables[statement.parameters[int(number) - 1]] if number else Variable("", "constant", value=written)
+        if drawn.kind == "constant":
+            low = high = int(drawn.value or 0)
+        elif drawn.kind == "uniform":
+            low, high = drawn.low or 0, drawn.high or 0
+        else:
+            raise UsageError(f"{where}: THINK :{drawn.name} takes a number or random(LOW, HIGH), in microseconds")
+        if not 0 <= low <= high <= LONGEST_THOUGHT:
+            raise UsageError(f"{where}: THINK takes 0 to {LONGEST_THOUGHT} microseconds, not {low} to {high}")
+        total += (low + high) / 2
+    return total
+
+
 _FUNCTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "random": ("uniform", ("low", "high")),
     "random_zipfian": ("zipfian", ("low", "high", "skew")),

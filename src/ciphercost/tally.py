@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from array import array
+from collections import Counter
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ciphercost.errors import UsageError
 from ciphercost.histogram import Histogram, Total, merge, quantiles
 from ciphercost.model import ARMS, Arm, Mode, SliceRecord
 
@@ -84,6 +86,20 @@ def row(record: SliceRecord) -> tuple[float, ...]:
         counters.network_bytes / counters.window_ns * 1e9 if counters.window_ns > 0 else 0,
         counters.disk_queue,
     )
+
+
+def error_kinds(record: SliceRecord) -> Counter[str]:
+    """How many operations of a slice failed by what. Raises UsageError where the record is damaged."""
+    text = record.agent.error_kinds if record.agent is not None else ""
+    found: Counter[str] = Counter()
+    for each in text.split():
+        kind, _, count = each.partition("=")
+        if not kind or not count.isdecimal():
+            raise UsageError(
+                f"session {record.session}, block {record.block}: '{each}' of error_kinds is not CODE=COUNT"
+            )
+        found[kind] += int(count)
+    return found
 
 
 class Arms(NamedTuple):
@@ -189,6 +205,7 @@ class Tally:
         self._sessions = array("q")
         self._quantiles = array("d")
         self._totals: dict[int, tuple[Total, Total]] = {}
+        self._kinds: dict[tuple[int, str], Counter[str]] = {}
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -201,6 +218,8 @@ class Tally:
         for record in records:
             values = row(record)
             self._rows.extend(values)
+            if kinds := error_kinds(record):
+                self._kinds.setdefault((session, record.arm), Counter()).update(kinds)
             rates.append(math.log(values[COLUMN["work"]] / values[COLUMN["seconds"]]))
         self._signs.append(sign)
         self._sessions.append(session)
@@ -221,6 +240,7 @@ class Tally:
             new = np.array(old).reshape(len(kept), -1)[kept] if len(old) else np.array(old)
             setattr(self, name, array(old.typecode, new.ravel().tolist()))
         self._totals.pop(session, None)
+        self._kinds = {key: kinds for key, kinds in self._kinds.items() if key[0] != session}
 
     def arms(self) -> Arms:
         """All blocks, split by arm."""
@@ -243,6 +263,11 @@ class Tally:
         slices = self._slices()
         rates = np.log(slices[:, :, COLUMN["work"]] / slices[:, :, COLUMN["seconds"]])
         return np.array(self._signs), np.array(self._sessions), rates
+
+    def error_kinds(self, arm: Arm) -> dict[str, int]:
+        """How many operations of an arm failed by what, the most frequent first."""
+        found = sum((kinds for (_, of), kinds in self._kinds.items() if of == arm), Counter[str]())
+        return dict(found.most_common())
 
     def histogram(self, arm: Arm) -> Histogram | None:
         """All latencies of an arm, of all sessions; None in the closed loop."""

@@ -3,6 +3,7 @@
 title, measures        one line each, for `list` and the reports
 read_only              its operations change nothing, so both arms can run the same ones and must see the same rows
 per_request            each operation opens a connection of its own
+arrivals               `random`: in the open loop requests come as a Poisson process; `even` (default): as far from each other as the rate says
 clients                default number of connections (capacity regime)
 [parameters]           numbers that `--set NAME=VALUE` and `--rows` change; sizes may be written 64KB, 1MB
 [derived]              numbers computed from them, in order; --rows stands for `rows` among them, unless that is a parameter
@@ -32,6 +33,7 @@ import msgspec
 from ciphercost import macros, people, script
 from ciphercost.errors import UsageError, nearest
 from ciphercost.mechanisms._column import PLAIN, Codec
+from ciphercost.model import Arrivals
 
 PEOPLE_BATCH = 250
 """People in one INSERT, where the server takes several rows."""
@@ -63,6 +65,7 @@ class Workload(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     read_only: bool = False
     per_request: bool = False
     clients: int = 4
+    arrivals: Arrivals = "even"
     parameters: dict[str, int | str] = {}
     derived: dict[str, str] = {}
     dialect: dict[str, dict[str, Any]] = {}
@@ -142,6 +145,10 @@ class Program(msgspec.Struct, frozen=True):
     """The encrypted arm's, where its secrets are encrypted in its statements; None: both arms' are the same."""
     key: str = ""
     """Hexadecimal digits: what the agent seals and opens with. For the agent alone; in no record."""
+    arrivals: Arrivals = "even"
+    """When the requests of an open loop are due."""
+    think_s: float = 0.0
+    """Seconds that an operation thinks in an open loop, on average."""
 
     def tables(self, arm: str) -> Tables:
         """What fills and reads this arm's tables."""
@@ -295,6 +302,7 @@ def prepare(
         return Tables(Load(load, parameters, f"{where}, load", more), check, of)
 
     transactions = tuple(each for transaction in workload.transaction for each in parsed(transaction))
+    thoughts = [weight * script.think_us(each, f"{where}, {name}") for name, weight, each in transactions]
     clear = tables(PLAIN)
     return Program(
         name=workload.name,
@@ -306,6 +314,8 @@ def prepare(
         read_only=workload.read_only or all(each.read_only for _, _, each in transactions),
         per_request=workload.per_request,
         clients=workload.clients,
+        arrivals=workload.arrivals,
+        think_s=sum(thoughts) / max(1, sum(weight for _, weight, _ in transactions)) / 1e6,
         parameters=parameters | ({"csv": csv.name} if csv else {}),
     )
 
