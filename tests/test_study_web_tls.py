@@ -289,7 +289,7 @@ def test_findings_are_counted_from_both() -> None:
     text = " ".join(compared().findings)
     for words in (
         "are the file's size ÷ 94.1 s",
-        "window ÷ file is 1.000 to 1.000 in the 4 fetches",
+        "window ÷ file is 1.000 to 1.000 in the 4 fetches, headers",
         "250 MB 31% (29 s)",
         "8.56 → 9.28 MB/s, +8.4 %, where the table says -0.2 %",
         "Here 250 MB take 20 → 20 % of the window; bytes/s change by +0.0 % over the window and by +0.0 % while busy",

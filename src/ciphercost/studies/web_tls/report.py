@@ -32,10 +32,10 @@ def render(study: StudyResult) -> str:
 def _lines(study: StudyResult) -> Iterator[str]:
     yield from wrap(study.title)
     yield ""
+    yield "Twelve tables, as the study numbers them; each figure: http → https."
     yield columns("", "as published", "the same here", "… busy time", "our method")
     yield columns("", "", "whole window", "alone", "loopback")
-    yield columns("  http →", study.published_server, study.server, study.server, "no idle time")
-    yield columns("  https", *[""] * 4)
+    yield columns("", study.published_server, study.server, study.server, "no idle time")
     for key, table in published.tables(studies.get(study.study)).items():
         yield from twelfth(study.figures, key, table)
         if key == (PROCESSOR, CV):
