@@ -60,7 +60,10 @@ def window(printed: Tables, here: measured.Here) -> str:
         for (size, arm), run in here.items()
     ]
     if products:
-        text += f" Here bytes a second × window ÷ file is {min(products):.3f} to {max(products):.3f} in the {len(products)} fetches, headers and acknowledgements included."
+        text += (
+            f" Here bytes a second × window ÷ file is {min(products):.3f} to {max(products):.3f} in the {len(products)} fetches, "
+            "headers and acknowledgements included."
+        )
     return text
 
 
