@@ -148,8 +148,8 @@ def others(here: measured.Here) -> str:
         return ""
     own = [measured.whole(run, SERVER)[MEAN] for run in here.values()]
     return (
-        f"A counter of the whole machine has all of its other work in it: here {min(shares):.2g} to {max(shares):.2g} % of processor time in a window is no "
-        f"process of the server's, and {min(own):.2g} to {max(own):.2g} % is. What the study's idle machine did beside serving is in its figures too."
+        f"A counter of the whole machine has all of its other work in it: here {min(shares):.3g} to {max(shares):.3g} % of processor time in a window is no "
+        f"process of the server's, and {min(own):.3g} to {max(own):.3g} % is. What the study's idle machine did beside serving is in its figures too."
     )
 
 
