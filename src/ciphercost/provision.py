@@ -248,6 +248,8 @@ class Bench(msgspec.Struct):
         if self.cell.url and (ca := self.cell.ca or getattr(server, "ca", "")) and fields.get("tls", "off") != "off":
             fields["tls_ca"] = str(Path(ca).absolute())
         fields |= self.engine.way(self.installation.version, self.program.parameters)
+        if fields.get("http") == "2" and fields.get("tls", "off") == "off":
+            fields |= server.ways.get("http2-in-clear", {})
         fields = cache.joined(fields, cache.connection(self.engine, self.cell, self.loaded_bytes))
         if self.cell.per_request or self.program.per_request:
             fields["per_request"] = True

@@ -251,7 +251,7 @@ mod tests {
             assert_eq!(found, text.as_bytes());
         }
         // Padding of zeros, of a whole byte, and the end's own code.
-        for hex in ["6400", "aec3771a4bff", "ffffffff"] {
+        for hex in ["aec3771a4a", "aec3771a4bff", "ffffffff"] {
             assert!(huffman_decode(&bytes(hex), &mut Vec::new()).is_none(), "{hex}");
         }
     }
@@ -272,7 +272,7 @@ mod tests {
     fn a_broken_block_is_refused_wherever_it_is_cut() {
         let block = b"\x48\x03302\x0f\x1f\x03abc\x00\x06server\x04self";
         assert_eq!(fields(block).unwrap().len(), 3);
-        for cut in [1, 2, 4, 6, 7, 9, 11, 15, 20, block.len() - 1] {
+        for cut in [1, 2, 4, 6, 7, 9, 12, 15, 20, block.len() - 1] {
             assert!(fields(&block[..cut]).is_none(), "{cut}");
         }
         for bad in [&b"\xbe"[..], b"\x80", b"\x3f\xe1\x1f", b"\xff\xff\xff\xff\xff\xff\x01", b"\x7e\x01a"] {
