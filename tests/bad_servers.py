@@ -33,11 +33,11 @@ def says(words: bytes, *, close: bool = False) -> Answer:
     return answer
 
 
-def mostly(every: int, words: bytes, *, close: bool = False) -> Answer:
-    """A good answer, but to every so-manieth request."""
+def mostly(every: int, words: bytes, *, close: bool = False, after: int = 0) -> Answer:
+    """A good answer, but to every so-manieth request; `after`: of those that follow so many."""
 
     def answer(connection: socket.socket, number: int) -> bool:
-        bad = number % every == every - 1
+        bad = number >= after and number % every == every - 1
         connection.sendall(words if bad else response())
         return not (bad and close)
 

@@ -192,7 +192,7 @@ def _cell(target: str, given: dict[str, Any]) -> Any:
         regime=given["regime"] or "capacity",
         per_request=given["pooled"] is False,
         rate=given["rate"] or 0.0,
-        url=" ".join(given["urls"]),
+        url=" ".join(each.strip().replace(" ", "%20") for each in given["urls"]),
         ca=given["ca"] or "",
         bindir=given["bindir"] or "",
         sql=given["sql"] or "",

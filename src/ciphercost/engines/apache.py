@@ -50,9 +50,10 @@ DirectoryIndex index.html
 SetEnvIf Connection close noted
 SetEnvIfExpr "%{{QUERY_STRING}} =~ /(?:^|&){note}=([0-9a-f]+)/" noted {note}=$1
 LogFormat "%{{{note}}}e\\t%{{SSL_PROTOCOL}}x\\t%{{SSL_CIPHER}}x\\t%{{SSL_SESSION_RESUMED}}x" {note}
-CustomLog {log} {note} env=noted
+CustomLog {log} {note} "expr=reqenv('noted') != '' || reqenv('H2_STREAM_ID') == '1'"
 EnableSendfile On
 {hosts}"""
+"""What is logged: requests with a note, the last of a connection of HTTP/1.1, and the first of one of HTTP/2."""
 NO_SENDFILE = """\
 <VirtualHost 127.0.0.1:{port}>
     EnableSendfile Off

@@ -135,9 +135,12 @@ class Url(Engine):
 
     def find(self, version: str = "", *, url: str = "", bindir: str = "") -> Installation:
         self.check_url(url)
-        if version or bindir:
-            raise UsageError("url: what serves an address is the server's own affair: leave version and --bindir out")
+        self.check_factors("", {}, version or bindir)
         return Installation(self.name, "", "running", url)
+
+    def check_factors(self, mechanism: str, factors: Mapping[str, str], version: str) -> None:  # noqa: ARG002
+        if version:
+            raise UsageError("url: what serves an address is the server's own affair: leave version and --bindir out")
 
     def check_url(self, url: str) -> None:
         pair(url)

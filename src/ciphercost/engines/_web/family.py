@@ -178,7 +178,7 @@ class Web(Packaged):
         made: list[Config] = []
 
         def command(port: int) -> list[str | Path]:
-            ways = Ways(port, free_port(), free_port())
+            ways = Ways(port, *others(port))
             cores = len(chosen) if chosen else 1
             made.append(Config(directory, ways, cores, given, program.parent.parent, connections))
             return [program, *self.write(made[-1], installation.version)]
@@ -248,6 +248,15 @@ class Web(Packaged):
 
     def echoed(self, rows: list[list[str | None]], text: str) -> tuple[str, str]:
         return (text, text) if rows and rows[0][-1] == text else ("", "")
+
+
+def others(port: int) -> tuple[int, int]:
+    """Two more free ports: each is free when it is found, and might be found twice."""
+    found = {port}
+    while len(found) < 3:
+        found.add(free_port())
+    first, second = found - {port}
+    return first, second
 
 
 def asked(agent: Agent, arm: str, request: str) -> tuple[str, str, str]:
