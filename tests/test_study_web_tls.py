@@ -283,7 +283,10 @@ def test_figures_of_any_size_fit_their_columns() -> None:
         assert len(report.pair([value, value])) <= report.MOST_PAIR
     assert report.pair([None, None]) == "-"
     cost = figure(compared(), "3MB", measured.RATE, "cost")
-    assert report.bounded(msgspec.structs.replace(cost, ours=0.304, low=0.281, high=0.328), 26) == "-69.6 % (-71.9 to -67.2)"
+    assert (
+        report.bounded(msgspec.structs.replace(cost, ours=0.304, low=0.281, high=0.328), 26)
+        == "-69.6 % (-71.9 to -67.2)"
+    )
     assert report.bounded(msgspec.structs.replace(cost, ours=2.0, low=1e-3, high=1e9), 26) == "+100 % (too wide)"
     assert report.pair([0.161, None]) == "0.161 → -"
 
