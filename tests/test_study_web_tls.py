@@ -282,6 +282,12 @@ def test_figures_of_any_size_fit_their_columns() -> None:
     for value in (0.0, 1e-9, 4.2e-5, 0.001, 0.12345, 9.9999, 99999.0, 123456.7, 2.5e7, 9.9e12):
         assert len(report.pair([value, value])) <= report.MOST_PAIR
     assert report.pair([None, None]) == "-"
+    cost = figure(compared(), "3MB", measured.RATE, "cost")
+    assert (
+        report.bounded(msgspec.structs.replace(cost, ours=0.304, low=0.281, high=0.328), 26)
+        == "-69.6 % (-71.9 to -67.2)"
+    )
+    assert report.bounded(msgspec.structs.replace(cost, ours=2.0, low=1e-3, high=1e9), 26) == "+100 % (too wide)"
     assert report.pair([0.161, None]) == "0.161 → -"
 
 
@@ -289,7 +295,7 @@ def test_findings_are_counted_from_both() -> None:
     text = " ".join(compared().findings)
     for words in (
         "are the file's size ÷ 94.1 s",
-        "window ÷ file is 1.000 to 1.000 in the 4 fetches",
+        "window ÷ file is 1.000 to 1.000 in the 4 fetches, headers",
         "250 MB 31% (29 s)",
         "8.56 → 9.28 MB/s, +8.4 %, where the table says -0.2 %",
         "Here 250 MB take 20 → 20 % of the window; bytes/s change by +0.0 % over the window and by +0.0 % while busy",

@@ -35,7 +35,7 @@ class WebTls(Study):
     engines = ("nginx", "apache")
     operations = tuple(procedure.name_of(size) for size in published.SIZES)
     options = ("duration",)
-    seconds = 16.0
+    seconds = 14.0
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class WebTls(Study):
         megabyte: int = published.MEGABYTE,
         sizes: tuple[int, ...] = published.SIZES,
         clients: tuple[int, ...] = MANY_CLIENTS,
-        sessions: int = 5,
+        sessions: int = 4,
     ) -> None:
         """`megabyte`: bytes of one, so that a test's files are small; `sizes`: which files; `clients`: of the second table."""
         self.duration, self.megabyte, self.sizes, self.clients = duration, megabyte, sizes, clients

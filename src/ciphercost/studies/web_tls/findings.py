@@ -20,6 +20,7 @@ def findings(printed: Tables, record: StudyRecord, here: measured.Here, figures:
     found = [
         window(printed, here),
         busy_share(printed, here),
+        pace(printed, record, here, figures),
         dilution(printed, here),
         others(here),
         few_samples(printed),
@@ -59,7 +60,10 @@ def window(printed: Tables, here: measured.Here) -> str:
         for (size, arm), run in here.items()
     ]
     if products:
-        text += f" Here bytes a second × window ÷ file is {min(products):.3f} to {max(products):.3f} in the {len(products)} fetches."
+        text += (
+            f" Here bytes a second × window ÷ file is {min(products):.3f} to {max(products):.3f} in the {len(products)} fetches, "
+            "headers and acknowledgements included."
+        )
     return text
 
 
@@ -88,6 +92,27 @@ def busy_share(printed: Tables, here: measured.Here) -> str:
             f" Here {size} MB take {arrow({arm: measured.busy_share(here[size, arm]) for arm in ARMS}, 0.01)} % of the window; bytes/s change by "
             f"{percent(of_window)} over the window and by {percent(within)} while busy."
         )
+    return text
+
+
+def pace(printed: Tables, record: StudyRecord, here: measured.Here, figures: Sequence[StudyFigure]) -> str:
+    """A link that is slower than the server hides what encryption does to its speed."""
+    mean, scatter = printed[NETWORK, MEAN].rows, printed[NETWORK, CV].rows
+    last = max(mean)
+    of_link = {arm: mean[last][arm] / published.share_of(scatter[last][arm]) * 8 / published.LINK_BITS for arm in ARMS}
+    text = (
+        f"A link of {published.LINK_BITS / 1e6:.0f} Mb/s hides what is left: while busy, {last} MB filled {arrow(of_link, 0.01)} % of it, and a server that "
+        "waits for its link gives as much with TLS as without, as long as its CPU lasts."
+    )
+    sizes = sizes_here(here)
+    if sizes and record.settings["link_bits"]:
+        filled = {
+            arm: measured.busy(here[sizes[-1], arm], NETWORK)[MEAN] * 8 / record.settings["link_bits"] for arm in ARMS
+        }
+        seconds = {arm: measured.server_seconds(here[sizes[-1], arm]) for arm in ARMS}
+        text += f" Here {sizes[-1]} MB fill {arrow(filled, 0.01)} % of the link, at {arrow(seconds)} s of the server's CPU time."
+    if rows := [each for each in of(figures, measured.RATE) if each.operation == f"{last}MB"]:
+        text += f" On loopback, where nothing holds it back, {last} MB files a second: {with_bounds(rows[0])}."
     return text
 
 
@@ -123,8 +148,8 @@ def others(here: measured.Here) -> str:
         return ""
     own = [measured.whole(run, SERVER)[MEAN] for run in here.values()]
     return (
-        f"A counter of the whole machine has all of its other work in it: here {min(shares):.2g} to {max(shares):.2g} % of processor time in a window is no "
-        f"process of the server's, and {min(own):.2g} to {max(own):.2g} % is. What the study's idle machine did beside serving is in its figures too."
+        f"A counter of the whole machine has all of its other work in it: here {min(shares):.3g} to {max(shares):.3g} % of processor time in a window is no "
+        f"process of the server's, and {min(own):.3g} to {max(own):.3g} % is. What the study's idle machine did beside serving is in its figures too."
     )
 
 
@@ -181,7 +206,10 @@ def disk(printed: Tables, here: measured.Here) -> str:
             measured.whole(here[size, "encrypted"], DISK)[MEAN] / measured.whole(here[size, "plain"], DISK)[MEAN]
             for size in sizes
         ]
-        text += f" Here it changes by {(min(changes) - 1) * 100:+.0f} to {(max(changes) - 1) * 100:+.0f} % in {len(sizes)} files, each read anew."
+        text += (
+            f" Here its mean with TLS is {min(changes):.2g} to {max(changes):.3g} times that without, in {len(sizes)} files, each read anew: "
+            "whatever else asks the disk for something is in it."
+        )
     return text
 
 

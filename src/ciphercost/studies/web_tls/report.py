@@ -32,10 +32,10 @@ def render(study: StudyResult) -> str:
 def _lines(study: StudyResult) -> Iterator[str]:
     yield from wrap(study.title)
     yield ""
+    yield "Twelve tables, as the study numbers them; each figure: http → https."
     yield columns("", "as published", "the same here", "… busy time", "our method")
     yield columns("", "", "whole window", "alone", "loopback")
-    yield columns("  http →", study.published_server, study.server, study.server, "no idle time")
-    yield columns("  https", *[""] * 4)
+    yield columns("", study.published_server, study.server, study.server, "no idle time")
     for key, table in published.tables(studies.get(study.study)).items():
         yield from twelfth(study.figures, key, table)
         if key == (PROCESSOR, CV):
@@ -219,12 +219,12 @@ def many(figures: Sequence[StudyFigure]) -> Iterator[str]:
         return
     yield ""
     yield "MANY CLIENTS, our method: files a second, and the server's CPU time of one"
-    yield f"{'':<8}clients{'http → https':>16}{'cost':>24}{'CPU time: cost':>25}"
+    yield f"{'':<8}clients{'http → https':>15}{'cost':>26}{'CPU time: cost':>24}"
     for operation in found:
         own = [e for e in figures if (e.operation, e.figure, e.workload) == (operation, measured.RATE, measured.MANY)]
         for load in sorted({each.load for each in own if each.load is not None}):
             rate, cpu = (by_arm(figures, operation, each, load) for each in (measured.RATE, measured.SERVER_CPU))
             yield (
-                f"  {published.bytes_in_words(int(operation)):<6}{load:>6.0f}{pair([rate[arm].ours for arm in ARMS]):>17}"
-                f"{bounded(rate['cost'], 24):>24}{bounded(cpu['cost'], 25) if 'cost' in cpu else '-':>25}"
+                f"  {published.bytes_in_words(int(operation)):<6}{load:>6.0f}{pair([rate[arm].ours for arm in ARMS]):>16}"
+                f"{bounded(rate['cost'], 26):>26}{bounded(cpu['cost'], 24) if 'cost' in cpu else '-':>24}"
             )

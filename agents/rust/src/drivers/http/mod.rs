@@ -255,6 +255,7 @@ impl<E: Exchange> Line<E> {
         self.exchange = E::default();
         self.say.clear();
         self.exchange.idle(self.link.inbox.buffer().unread(), &mut self.say)?;
+        self.link.inbox = E::Inbox::default();
         let polled = self.link.polled;
         let Some(transport) = self.link.transport() else { return Ok(()) };
         if !polled {
@@ -581,7 +582,7 @@ impl<E: Exchange> Client<E> {
         let keep = line.exchange.keep();
         let response = line.exchange.response();
         let hash = response.body.hash;
-        let success = (200..300).contains(&response.status) || response.status == 304 || querying;
+        let success = matches!(response.status, 200..300 | 304) || querying;
         let refusal = if success { None } else { Some(refused::<E>(request, operation, &response)) };
         if !keep {
             line.link.close();

@@ -626,17 +626,18 @@ impl Wire for Two {
     /// GOAWAY, without an error.
     const GOODBYE: &'static [u8] = b"\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\0";
 
+    /// Not every server closes the connection for a GOAWAY.
     fn part(socket: Socket) -> Traffic {
-        socket.finish_soon()
+        socket.finish_within(0)
     }
 }
 
-/// What comes before the first request: the server's SETTINGS, and what else comes with them.
+/// What comes before the first request: the server's SETTINGS, and what else comes with them. It has room only then.
 pub struct Beginning(Buffer);
 
 impl Default for Beginning {
     fn default() -> Beginning {
-        Beginning(Buffer::with_room(HEADER_BYTES + FRAME_BYTES))
+        Beginning(Buffer::with_room(0))
     }
 }
 
@@ -646,7 +647,7 @@ impl Inbox for Beginning {
     }
 
     fn clear(&mut self) {
-        self.0.clear();
+        self.0 = Buffer::with_room(HEADER_BYTES + FRAME_BYTES);
     }
 }
 
