@@ -23,7 +23,7 @@ from ciphercost import drivers, java
 print(java.jar(), *(driver.jars()[0].name for driver in drivers.DRIVERS))' || echo "the JDBC agent or its drivers can't be had"
 need mmdebstrap mmdebstrap "no Debian servers"
 if [ "$(id -u)" = 0 ] && command -v mmdebstrap >/dev/null; then
-    for server in postgresql@18 postgresql@15 mysql@9.7 mariadb@11.8 mariadb@10.11 firebird@4.0; do
+    for server in postgresql@18 postgresql@15 mysql@9.7 mariadb@11.8 mariadb@10.11 firebird@4.0 nginx@1.26 apache@2.4; do
         "$ciphercost" install "$server" --source debian
     done
     "$(dirname "$ciphercost")/python" -c '

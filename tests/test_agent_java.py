@@ -283,6 +283,15 @@ def jar(path: Path, service: str = "", **classes: bytes) -> str:
     return str(path)
 
 
+def test_only_a_driver_of_its_own_is_looked_for(agent: Agent, mariadb: House) -> None:
+    # What is in the agent's own jar, or in another driver's, is not there for this one.
+    fields = mariadb.told(find("9.7.0", "mariadb"))
+    for name in ("ciphercost.agent.Main", "org.mariadb.jdbc.Driver"):
+        with pytest.raises(AgentError, match=f"there is no class {name}") as caught:
+            agent.connect("refused", **{**fields, "driver_class": name})
+        assert caught.value.code == "driver"
+
+
 def test_what_is_no_driver_is_refused_in_words(agent: Agent, mariadb: House, tmp_path: Path) -> None:
     good = mariadb.told(find("9.7.0", "mariadb"))
     (tmp_path / "text.jar").write_text("no jar")
@@ -334,6 +343,21 @@ def test_a_lost_connection_ends_the_slice_and_the_arm(agent: Agent, mariadb: Hou
             agent.query("victim", "SELECT 1")
         assert caught.value.code == "no-arm"
         assert agent.query("killer", "SELECT 1") == [["1"]]
+
+
+def test_a_server_that_says_nothing_more_has_lost_its_arm_and_no_other(command: list[str], mariadb: House) -> None:
+    with Agent([command[0], "-Dciphercost.silence=1", *command[1:]], env=java.OTHERS) as agent:
+        agent.connect("other", **mariadb.told(find("3.5.11", "mariadb")))
+        for version in ("5.1.6", "9.7.0", "2.7.15"):
+            agent.connect("silent", **mariadb.told(find(version, "mariadb")))
+            program(agent, ("SELECT SLEEP(3600)", ""))
+            with pytest.raises(AgentError, match="said nothing for 1 s, with 1 operation") as caught:
+                agent.slice("silent", 0.1)
+            assert caught.value.code == "connect"
+            with pytest.raises(AgentError) as caught:
+                agent.query("silent", "SELECT 1")
+            assert caught.value.code == "no-arm"
+            assert agent.query("other", "SELECT 1") == [["1"]]
 
 
 # ── how statements are run ────────────────────────────────────────────────────────────────────────────────────────────

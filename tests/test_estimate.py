@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -481,6 +482,13 @@ def test_the_open_loop_asks_no_more_of_either_arm_than_it_can_do(effect: float) 
     assert estimator([]).open_loop_rate(1000) == pytest.approx(600)
 
 
+def test_the_open_loop_leaves_connections_to_those_that_do_not_think() -> None:
+    made = estimator([])
+    assert made.open_loop_rate(1000, clients=40, think_s=4.0) == pytest.approx(8)
+    assert made.open_loop_rate(1000, clients=4000, think_s=0.5) == pytest.approx(600)
+    assert made.open_loop_rate(1000, clients=4, think_s=0.0) == pytest.approx(600)
+
+
 # ── bytes and CPU at rest ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -561,7 +569,42 @@ def test_marked_slices_are_counted(name: str) -> None:
 
 def test_failed_operations_are_counted() -> None:
     found = finish(run(change=lambda record: agent(record, errors=1)))
-    assert "240 operations failed" in next(each.text for each in found.warnings if each.code == "errors")
+    assert "240 operations failed and are not counted; first" in warning_of(found, "errors")
+    assert all(found.arms[arm]["error_kinds"] == {} for arm in ARMS), "an agent that does not tell them"
+
+
+def warning_of(found: CellEstimate, code: str) -> str:
+    return next(each.text for each in found.warnings if each.code == code)
+
+
+def test_failed_operations_are_counted_by_what_they_failed_by() -> None:
+    def change(record: SliceRecord) -> SliceRecord:
+        if record.arm == "plain":
+            return agent(record, errors=3, error_kinds="status-404=2 closed-early=1")
+        return agent(record, errors=1, error_kinds="status-404=1")
+
+    records = list(run(change=change))
+    found = finish(records)
+    # Of the counted slices alone, as `errors` beside it is; the warning counts lead-ins too.
+    assert {arm: found.arms[arm]["error_kinds"] for arm in ARMS} == {
+        "plain": {"status-404": 192, "closed-early": 96},
+        "encrypted": {"status-404": 96},
+    }
+    assert all(sum(found.arms[arm]["error_kinds"].values()) == found.arms[arm]["errors"] for arm in ARMS)
+    kinds = re.search(r"\((\d+) status-404, (\d+) closed-early\)", warning_of(found, "errors"))
+    assert kinds is not None
+    errors = sum(record.agent.errors for record in records if record.agent is not None)
+    assert sum(map(int, kinds.groups())) == errors
+    made = estimator(records)
+    for session in range(2, 9):
+        made.void(session)
+    assert made.finish("full").arms["encrypted"]["error_kinds"] == {"status-404": 12}
+
+
+@pytest.mark.parametrize("text", ["status-404", "=3", "a=b", "a=1,b=2"])
+def test_error_kinds_that_are_damaged_are_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="error_kinds"):
+        finish(run(change=lambda record: agent(record, errors=1, error_kinds=text)))
 
 
 def test_a_debt_is_reported() -> None:

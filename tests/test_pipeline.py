@@ -11,7 +11,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from ciphercost import conclude, pipeline, record, schema
+from ciphercost import conclude, pipeline, record, schema, workloads
 from ciphercost.model import CellSpec, Result, Spec
 
 FAKE = Path(__file__).parent.parent / "agents" / "fake" / "fake_agent.py"
@@ -67,6 +67,27 @@ def test_latency_is_measured_in_an_open_loop_at_a_share_of_the_plain_capacity(tm
     rates = {each.rate for each in record.read_slices(tmp_path / "run") if each.phase == "latency"}
     assert rates == {facts.cells[0].rate}
     assert abs(result.cells[0].overhead["latency_p50"].ratio - 1.1) < 0.01
+
+
+def test_the_open_loop_comes_as_the_workload_says_and_leaves_thinkers_their_connections(
+    tmp_path: Path, fake: Fake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # All that the controller says to the agent goes by way of a file.
+    said, wrapper = tmp_path / "said", tmp_path / "fake-agent"
+    fake("--sd 0.005")
+    wrapper.write_text(wrapper.read_text().replace("exec ", f"tee -a {shlex.quote(str(said))} | exec ", 1))
+    workload = workloads.read(
+        "title='t'\nmeasures='m'\narrivals='random'\n[[transaction]]\nname='t'\nscript='THINK 2000000'", "thoughtful"
+    )
+    monkeypatch.setattr(workloads, "get", lambda _: workload)
+    cells = [CellSpec("null", "busy", workload="thoughtful", clients=5)]
+    pipeline.run(Spec(cells=cells, seed=7, mode="quick", sessions=1, time=60.0), tmp_path / "run")
+    facts = record.read_facts(tmp_path / "run").cells[0]
+    assert (facts.arrivals, facts.think_s, facts.rate) == ("random", 2.0, 0.8 * 5 / 2)
+    slices = [each for line in said.read_text().splitlines() if (each := json.loads(line))["type"] == "slice"]
+    assert {each["rate"] for each in slices if each.get("arrivals") == "random"} == {2.0}
+    assert all("arrivals" in each or "rate" not in each for each in slices)
+    assert any("rate" not in each for each in slices)
 
 
 def test_the_result_passes_its_published_schema(tmp_path: Path, fake: Fake) -> None:

@@ -143,7 +143,7 @@ def failed(
         "plain": server.connection() | plain,
         "encrypted": server.connection() | encrypted,
     }
-    twins = Twins(connect=connect, servers=[server], canary=CANARY)
+    twins = Twins(connect=connect, servers=[server], by_arm={"plain": server, "encrypted": server}, canary=CANARY)
     with Agent() as agent:
         proofs, _ = prove.prove(ENGINE, MECHANISM, twins, agent, 1)
     return {(proof.arm, proof.witness): proof.detail for proof in proofs if not proof.passed}

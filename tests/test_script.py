@@ -93,3 +93,36 @@ def test_reading_is_told_from_writing() -> None:
     assert script.parse("-- why\nWITH a AS (SELECT 'delete') SELECT * FROM a", {}).read_only
     assert not script.parse("SELECT 1; DELETE FROM t;", {}).read_only
     assert not script.parse("WITH gone AS (DELETE FROM t RETURNING *) SELECT * FROM gone", {}).read_only
+
+
+# ── thinking ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("SELECT 1", 0),
+        ("\\set t 500\nTHINK :t; SELECT 1; THINK :t", 1000),
+        ("\\set t random(1000, 3000)\nTHINK :t", 2000),
+        ("THINK :rows", 7),
+        ("GET /THINK; POST /x THINK", 0),
+    ],
+)
+def test_how_long_a_script_thinks(text: str, expected: float) -> None:
+    assert script.think_us(script.parse(text, {"rows": 7})) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "THINK",
+        "THINK soon",
+        "THINK 1 2",
+        "\\set t random(-1, 5)\nTHINK :t",
+        "\\set t random_text(5)\nTHINK :t",
+        "\\set t 3600000001\nTHINK :t",
+    ],
+)
+def test_a_thought_without_a_time_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="THINK"):
+        script.think_us(script.parse(text, {}), "visit")

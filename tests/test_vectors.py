@@ -50,7 +50,7 @@ def files() -> list[Path]:
     return found
 
 
-LACKS = {"rust": ("jdbc",), "fake": ("sqlite", "mysql", "jdbc"), "java": ("sqlite", "mysql", "sealing")}
+LACKS = {"rust": ("jdbc",), "fake": ("sqlite", "mysql", "http", "jdbc"), "java": ("sqlite", "mysql", "http", "sealing")}
 """Files that an agent isn't for begin so: drivers that it lacks, as its `hello` says; the Java agent seals nothing by itself."""
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -160,3 +161,35 @@ def test_a_workload_runs_on_a_real_server(
         if name == "bulk-load":
             # 24 batches in a ring of 3: the last three are what is there.
             assert agent.query("loader", "SELECT min(batch), max(batch) FROM bulk") == [["21", "23"]]
+
+
+# ── thinking and arrivals ─────────────────────────────────────────────────────────────────────────────────────────────
+
+THOUGHTFUL = """
+title = "visits"
+measures = "nothing"
+arrivals = "random"
+[[transaction]]
+name = "hasty"
+weight = 3
+script = "SELECT 1"
+[[transaction]]
+name = "slow"
+script = '''
+\\set t random(1000000, 3000000)
+THINK :t;
+SELECT 1;
+THINK :t'''
+"""
+
+
+def test_how_long_an_operation_thinks_is_weighted_by_transactions() -> None:
+    made = workloads.prepare(workloads.read(THOUGHTFUL, "visits"), "null", {})
+    assert made.think_s == pytest.approx((3 * 0 + 1 * 4.0) / 4)
+    assert made.arrivals == "random"
+    assert all((program(name).arrivals, program(name).think_s) == ("even", 0) for name in SIZED)
+
+
+def test_arrivals_are_one_of_two() -> None:
+    with pytest.raises(msgspec.ValidationError, match="arrivals"):
+        workloads.read(THOUGHTFUL.replace('"random"', '"poisson"'), "visits")

@@ -23,9 +23,8 @@ def engines_table() -> str:
     for name in engines.names():
         engine = engines.get(name)
         found = list(engine.available())
-        where = [f"{each.version} ({each.source}) {each.location}".strip() for each in found] or [
-            "none found; `ciphercost install " + name + "`"
-        ]
+        none = "a server of yours, by --url" if engine.foreign else f"none found; `ciphercost install {name}`"
+        where = [f"{each.version} ({each.source}) {each.location}".strip() for each in found] or [none]
         rows += [(name if n == 0 else "", place) for n, place in enumerate(where)]
         rows.append(("", f"mechanisms: {', '.join(mechanisms.folded(engine.mechanisms))}"))
     return table(rows)

@@ -192,7 +192,7 @@ def _cell(target: str, given: dict[str, Any]) -> Any:
         regime=given["regime"] or "capacity",
         per_request=given["pooled"] is False,
         rate=given["rate"] or 0.0,
-        url=" ".join(given["urls"]),
+        url=" ".join(each.strip().replace(" ", "%20") for each in given["urls"]),
         ca=given["ca"] or "",
         bindir=given["bindir"] or "",
         sql=given["sql"] or "",
@@ -315,16 +315,18 @@ def _failed(result: Any) -> bool:
 
 
 def banner(spec: Any) -> None:
-    if any(cell.url for cell in spec.cells):
-        click.echo(
-            "=== This server is not ours. ciphercost does not control it: other load on it is in the figures. ===\n"
-            + (
-                "=== Your statements (--sql) run on your own tables, as they are.                                  ==="
-                if any(cell.sql for cell in spec.cells)
-                else "=== Everything is made in a schema of its own, ciphercost_<run>, and dropped at the end.          ==="
-            ),
-            err=True,
-        )
+    from ciphercost import engines
+
+    if not any(cell.url for cell in spec.cells):
+        return
+    if all(engines.get(cell.engine).language == "http" for cell in spec.cells):
+        done = "Requests are sent to it, and nothing else is done to it."
+    elif any(cell.sql for cell in spec.cells):
+        done = "Your statements (--sql) run on your own tables, as they are."
+    else:
+        done = "Everything is made in a schema of its own, ciphercost_<run>, and dropped at the end."
+    first = "This server is not ours. ciphercost does not control it: other load on it is in the figures."
+    click.echo(f"=== {first} ===\n=== {done:<{len(first)}} ===", err=True)
 
 
 def write(path: Path, text: str) -> None:

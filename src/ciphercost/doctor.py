@@ -205,6 +205,8 @@ def _fuse() -> Check:
 
 def _engines() -> Iterator[Check]:
     for name in engines.names():
+        if engines.get(name).foreign:
+            continue
         try:
             found = list(engines.get(name).available())
         except CiphercostError as error:

@@ -68,7 +68,7 @@ def judge(proofs: list[Proof], bench: provision.Bench) -> tuple[bool, str]:
     """
     encrypted = [proof for proof in proofs if proof.arm == "encrypted"]
     plain = [proof for proof in proofs if proof.arm == "plain"]
-    lines = [f"{bench.engine.name} {bench.installation.version} · {bench.mechanism.name}"]
+    lines = [f"{' '.join(filter(None, (bench.engine.name, bench.installation.version)))} · {bench.mechanism.name}"]
     for title, heard in (("encrypted arm", encrypted), ("plain arm (control)", plain)):
         lines.append(f"  {title}")
         for proof in heard:
@@ -92,6 +92,10 @@ def judge(proofs: list[Proof], bench: provision.Bench) -> tuple[bool, str]:
     others = " and ".join(each for each in ("server", "client") if each not in mute)
     by = f"by {others}; the wire witness had no control" if refused else "by every witness"
     if mute:
-        by += f" that can be heard: the {' and the '.join(mute)} says nothing of it"
-    lines.append(f"  ENCRYPTED, proven {by}" if proven else "  NOT PROVEN")
+        by += (
+            f"; the {' and the '.join(mute)} can't be asked"
+            if refused
+            else " that can be heard (the server can't be asked)"
+        )
+    lines += wrap(f"ENCRYPTED, proven {by}" if proven else "NOT PROVEN", "  ", "    ")
     return proven, "\n".join(lines)

@@ -462,7 +462,7 @@ class StudyFigure(msgspec.Struct, frozen=True, omit_defaults=True):
     workload: str = ""
     """Which statements, where there are several versions of them."""
     load: float | None = None
-    """Records, where there are several loads."""
+    """Records, megabytes or clients, where there are several of them."""
 
 
 class StudyResult(msgspec.Struct, frozen=True):

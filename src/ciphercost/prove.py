@@ -413,7 +413,10 @@ def same_rows(twins: Twins, agent: Agent, program: Program, seed: int) -> str:
         answers = {arm: agent.slice(arm, 60, discard=0.0, seed=seed, operations=operations) for arm in ARMS}
         for arm, answer in answers.items():
             if answer.errors:
-                raise AgentError(f"{arm} arm: {answer.first_error}", "statement")
+                raise AgentError(
+                    f"{arm} arm: {answer.errors} of {operations} operations failed before any load, the first by {answer.first_error}",
+                    "statement",
+                )
         plain, encrypted = answers["plain"], answers["encrypted"]
         if (plain.rows, plain.checksum) != (encrypted.rows, encrypted.checksum):
             return (

@@ -76,6 +76,8 @@ class Twins(msgspec.Struct):
     """Process of ours that stands between agent and servers; 0: none. Its CPU is neither the server's nor foreign."""
     netns: Path | None = None
     """The network namespace that the agent must be in, behind the link; None: this process's own."""
+    device: str = ""
+    """The servers' end of that link, whose counters have what crossed it; empty: loopback."""
     direct: dict[Arm, dict[str, object]] = {}
     """`connect` by the shortest way to the server: without the delay that the cell may ask for."""
 
@@ -207,6 +209,7 @@ class Bench(msgspec.Struct):
             openings={arm: each.opening for arm, each in by_arm.items()} if self.separate else {},
             relay=relay,
             netns=way.path if way else None,
+            device=way.device if way else "",
             direct=direct,
             servers=list(servers.values()),
             canary=self.shared.canary,
@@ -245,6 +248,8 @@ class Bench(msgspec.Struct):
         if self.cell.url and (ca := self.cell.ca or getattr(server, "ca", "")) and fields.get("tls", "off") != "off":
             fields["tls_ca"] = str(Path(ca).absolute())
         fields |= self.engine.way(self.installation.version, self.program.parameters)
+        if fields.get("http") == "2" and fields.get("tls", "off") == "off":
+            fields |= server.ways.get("http2-in-clear", {})
         fields = cache.joined(fields, cache.connection(self.engine, self.cell, self.loaded_bytes))
         if self.cell.per_request or self.program.per_request:
             fields["per_request"] = True

@@ -112,9 +112,13 @@ class _Pair:
         cores = plan.cores(self._opened, sorted(os.sched_getaffinity(0)), "one-core")[0] if self._study.one_core else ()
         self._stack.enter_context(bench.shared.session())
         self._stack.enter_context(out_of_the_way(set(cores)))
-        agent = self._stack.enter_context(Agent(cpus=cores or None, log=bench.logs / "agent.log"))
         # Odd and even: the arms are made and proven first by turns.
         twins = bench.twins(self._number + self._opened - 1, set(cores), set(cores))
+        agent = self._stack.enter_context(
+            Agent(
+                cpus=cores or None, log=bench.logs / "agent.log", netns=twins.netns
+            )  # behind the link, where there is one
+        )
         kept.version = kept.version or bench.installation.version
         if kept.engines:
             kept.versions[bench.cell.engine] = bench.installation.version

@@ -160,6 +160,7 @@ class Sampler:
         self._meminfo = ProcFile("/proc/meminfo")
         self._network = _open("/proc/self/net/dev")
         self._disks = _open("/proc/diskstats")
+        self._whole_disks = whole_disks()
         self._relay = relay
         self._all = _open("/sys/fs/cgroup/cpuacct/cpuacct.usage")
         self._all_v2 = None if self._all else _open("/sys/fs/cgroup/cpu.stat")
@@ -196,6 +197,10 @@ class Sampler:
             if file := _open(f"/proc/{pid}/io"):
                 self._io[pid] = file
         self.memory = memory_pss(pids)
+
+    def level(self) -> Level:
+        """All counters as they stand now."""
+        return self._level()
 
     def begin(self) -> None:
         self._started = self._level()
@@ -329,7 +334,13 @@ class Sampler:
     def _disk_weighted(self) -> int:
         if self._disks is None:
             return 0
-        return sum(int(line.split()[13]) for line in self._disks.read().splitlines() if b"loop" not in line)
+        fields = (line.split() for line in self._disks.read().splitlines())
+        return sum(int(each[13]) for each in fields if each[2] in self._whole_disks)
+
+
+def whole_disks() -> frozenset[bytes]:
+    """Names of the disks that are none of another's parts: no partition, loop device or mapping, whose requests would count twice."""
+    return frozenset(os.fsencode(path.parent.name) for path in Path("/sys/block").glob("*/device"))
 
 
 def machine() -> dict[str, object]:

@@ -93,7 +93,7 @@ def error_kinds(record: SliceRecord) -> Counter[str]:
     text = record.agent.error_kinds if record.agent is not None else ""
     found: Counter[str] = Counter()
     for each in text.split():
-        kind, _, count = each.rpartition("=")
+        kind, _, count = each.partition("=")
         if not kind or not count.isdecimal():
             raise UsageError(
                 f"session {record.session}, block {record.block}: '{each}' of error_kinds is not CODE=COUNT"

@@ -486,7 +486,7 @@ impl<'a, C: Connection> Worker<'a, C> {
     }
 
     /// Counts the operation of slot `at`, which has just ended. Returns the time.
-    #[inline]
+    #[inline(always)]
     fn ended(&mut self, at: usize) -> u64 {
         let now = now_ns();
         if now >= self.boundary_ns {

@@ -29,8 +29,21 @@ fn main() {
     if std::env::args().nth(1).as_deref() == Some("relay") {
         std::process::exit(relay::run(&std::env::args().skip(2).collect::<Vec<_>>()));
     }
+    allow_files();
     std::panic::set_hook(Box::new(|panic| eprintln!("ciphercost-agent: crashed: {panic}")));
     std::process::exit(serve(io::stdin().lock()));
+}
+
+/// Thousands of connections are thousands of open files: as many as this process may have.
+fn allow_files() {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: both calls read and fill the struct that they are given. Where they fail, the limit is what it was.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 {
+            limit.rlim_cur = limit.rlim_max;
+            libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
+        }
+    }
 }
 
 /// Answers until the input ends or a message ends the agent; gives the exit status.

@@ -12,8 +12,6 @@ from ciphercost.mechanisms import tls
 
 MODULES = ("mpm_event", "authz_core", "dir", "mime", "log_config", "setenvif", "http2", "ssl", "socache_shmcb")
 PLACES = ("lib/apache2/modules", "lib/httpd/modules", "lib64/httpd/modules", "libexec/apache2", "modules")
-THREADS = 64
-"""Of each process, of which there are four a core: all from the start, so that none comes or goes under load."""
 CONFIG = """\
 ServerRoot {directory}
 ServerName localhost
@@ -30,6 +28,7 @@ StartServers {processes}
 ServerLimit {processes}
 ThreadLimit {threads}
 ThreadsPerChild {threads}
+ThreadStackSize 262144
 MinSpareThreads 1
 MaxSpareThreads {workers}
 MaxRequestWorkers {workers}
@@ -51,9 +50,10 @@ DirectoryIndex index.html
 SetEnvIf Connection close noted
 SetEnvIfExpr "%{{QUERY_STRING}} =~ /(?:^|&){note}=([0-9a-f]+)/" noted {note}=$1
 LogFormat "%{{{note}}}e\\t%{{SSL_PROTOCOL}}x\\t%{{SSL_CIPHER}}x\\t%{{SSL_SESSION_RESUMED}}x" {note}
-CustomLog {log} {note} env=noted
+CustomLog {log} {note} "expr=reqenv('noted') != '' || reqenv('H2_STREAM_ID') == '1'"
 EnableSendfile On
 {hosts}"""
+"""What is logged: requests with a note, the last of a connection of HTTP/1.1, and the first of one of HTTP/2."""
 NO_SENDFILE = """\
 <VirtualHost 127.0.0.1:{port}>
     EnableSendfile Off
@@ -104,15 +104,18 @@ class Apache(Web):
                 )
                 + hosts
             )
-        processes = 4 * config.cores
+        # A thread for every connection in each process, of which there is one a core: a process that runs out of them closes
+        # connections that are kept alive, and one that TLS is agreed on holds its thread until the first request. All of them are
+        # there from the start, so that none comes or goes under load.
+        processes, threads = config.cores, config.connections
         text = CONFIG.format(
             directory=config.directory,
             documents=config.documents,
             modules=modules(config.root),
             listen="\n".join(f"Listen 127.0.0.1:{port}" for port in ports),
             processes=processes,
-            threads=THREADS,
-            workers=processes * THREADS,
+            threads=threads,
+            workers=processes * threads,
             note=NOTE,
             log=config.log,
             hosts=hosts,

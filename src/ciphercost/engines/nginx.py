@@ -6,10 +6,12 @@ from pathlib import Path
 from types import MappingProxyType
 
 from ciphercost import sources
-from ciphercost.engines._web.family import CONNECTIONS, Config, Web
+from ciphercost.engines._web.family import Config, Web
 from ciphercost.engines._web.log import NOTE
 from ciphercost.mechanisms import tls
 
+SPARE = 1000
+"""Connections beyond those that are asked for: those of an operation each are closed a little after the next is open."""
 CONFIG = """\
 daemon off;
 pid {directory}/nginx.pid;
@@ -64,6 +66,7 @@ class Nginx(Web):
     suites = MappingProxyType({"1.22": "bookworm", "1.26": "trixie"})
     packages = ("nginx",)
     http2_since = "1.25.1"
+    sendfile_stalls_http2 = True  # 1.26 does, to any client
     version_option = "-v"
     version_words = r"nginx/(\d[\d.]+)"
 
@@ -89,8 +92,9 @@ class Nginx(Web):
             documents=config.documents,
             log=config.log,
             cores=config.cores,
-            connections=CONNECTIONS,
-            files=2 * CONNECTIONS,
+            # One worker may get them all; its own listening sockets count too.
+            connections=config.connections + SPARE,
+            files=2 * (config.connections + SPARE),
             http2="http2 on;" if sources.version_key(version) >= sources.version_key(self.http2_since) else "",
             note=NOTE,
             servers="".join(servers),

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 PORTS = {"http": 80, "https": 443}
 AGENT = "ciphercost"
 """How the agent calls itself in each request: seen on the wire in clear."""
-ENFORCED = ("status-400", "status-403", "status-426", "closed-early", "malformed")
+ENFORCED = ("connect", "status-400", "status-403", "status-426", "closed-early", "malformed")
+"""What a clear request meets at a server that lets nobody in without TLS, while the encrypted arm is let in."""
 REDIRECTS = (301, 302, 303, 307, 308)
 
 
@@ -49,28 +50,36 @@ def pair(url: str) -> tuple[Address, Address]:
     if not found:
         raise UsageError("url:tls is for a web server of yours: give --url http://… --url https://…")
     known = next(iter(found.values()))
-    return found.get("http", known._replace(scheme="http")), found.get("https", known._replace(scheme="https"))
+    return found.get("http") or _in_clear(known), found.get("https") or known._replace(scheme="https")
+
+
+def _in_clear(encrypted: Address) -> Address:
+    """Where people who leave out the `s` of https:// get to."""
+    if encrypted.port != PORTS["https"]:
+        return encrypted._replace(scheme="http")
+    return encrypted._replace(scheme="http", port=PORTS["http"])
 
 
 def _address(url: str) -> Address:
     try:
         parts = urlsplit(url)
         port = parts.port
+        name = (parts.hostname or "").encode("idna").decode()
     except ValueError as error:
         raise UsageError(f"--url can't be read: {error}") from None
-    if parts.scheme not in PORTS or not parts.hostname:
-        raise UsageError(f"--url {url}: write http://HOST/… or https://HOST/…")
+    if parts.scheme not in PORTS or not name or port == 0:
+        raise UsageError(f"--url {url}: write http://HOST/… or https://HOST/…, with :PORT where it isn't the usual one")
     if parts.username or parts.password is not None:
         raise UsageError(
             "--url holds a user or a password, and command lines can be read by every user of this machine: name an address "
             "that needs none"
         )
     path = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~-._")
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    host = f"[{name}]" if ":" in name else name
     own = port or PORTS[parts.scheme]
     return Address(
         parts.scheme,
-        parts.hostname,
+        name,
         own,
         host if own == PORTS[parts.scheme] else f"{host}:{own}",
         path + (f"?{parts.query}" if parts.query else ""),
@@ -126,9 +135,12 @@ class Url(Engine):
 
     def find(self, version: str = "", *, url: str = "", bindir: str = "") -> Installation:
         self.check_url(url)
-        if version or bindir:
-            raise UsageError("url: what serves an address is the server's own affair: leave version and --bindir out")
+        self.check_factors("", {}, version or bindir)
         return Installation(self.name, "", "running", url)
+
+    def check_factors(self, mechanism: str, factors: Mapping[str, str], version: str) -> None:  # noqa: ARG002
+        if version:
+            raise UsageError("url: what serves an address is the server's own affair: leave version and --bindir out")
 
     def check_url(self, url: str) -> None:
         pair(url)
@@ -168,7 +180,9 @@ class Url(Engine):
     def mend(self, code: str) -> str:
         if code.startswith("status-"):
             return "Name addresses that answer 200 by themselves."
-        return super().mend(code)
+        if code == "connect":
+            return super().mend(code)
+        return "Do both addresses of --url belong to web servers that speak HTTP/1.1?"
 
     def greet(self, agent: Agent, arm: str) -> str:
         return asked(agent, arm, "GET")[1]

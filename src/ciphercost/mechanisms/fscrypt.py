@@ -50,7 +50,7 @@ class Fscrypt(AtRest):
         self._lock = threading.Lock()
 
     def serves(self, engine: Engine) -> bool:
-        return engine.stores
+        return engine.stores and engine.language == "sql"
 
     def prepare(self, rest: Rest) -> Installation:
         """Raises UsageError where no image can be mounted here."""

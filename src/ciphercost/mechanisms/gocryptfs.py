@@ -75,7 +75,7 @@ class Gocryptfs(AtRest):
         self._lock = threading.Lock()
 
     def serves(self, engine: Engine) -> bool:
-        return engine.stores
+        return engine.stores and engine.language == "sql"
 
     def prepare(self, rest: Rest) -> Installation:
         """Raises UsageError, MissingServer where it can't be mounted here."""

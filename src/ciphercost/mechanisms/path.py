@@ -52,7 +52,7 @@ class TwoPaths(AtRest):
     )
 
     def serves(self, engine: Engine) -> bool:
-        return engine.stores
+        return engine.stores and engine.language == "sql"
 
     def fits(self, engine: Engine, factors: Mapping[str, str]) -> None:  # noqa: ARG002
         for arm in ARMS:

@@ -40,6 +40,17 @@ def offered(version: str) -> list[str]:
     return [name.format(key) for name in SUITES_12.values() for key in ("ECDSA", "RSA")]
 
 
+def impossible(factors: Mapping[str, str]) -> str:
+    """Why TLS itself has no such combination, for factors with their defaults filled in; empty where it has. Pure."""
+    if factors["version"] != "1.2" or not factors["group"]:
+        return ""
+    if factors["group"] == "x25519mlkem768":
+        return "TLS 1.2 has no post-quantum groups"
+    if factors["certificate"] == "ecdsa-p256" and factors["group"] != "p256":
+        return "in TLS 1.2 the curve of an ECDSA certificate (ecdsa-p256) must be among the groups"
+    return ""
+
+
 class Tls(Mechanism):
     name = "tls"
     title = "TLS on the connection"
@@ -70,6 +81,8 @@ class Tls(Mechanism):
         return engine.has_tls
 
     def fits(self, engine: Engine, factors: Mapping[str, str]) -> None:
+        if reason := impossible(factors):
+            raise UsageError(f"version=1.2 does not go with group={factors['group']}: {reason}; leave one of them out")
         if factors["share"] != "all" and engine.language != "http":
             raise UsageError(
                 f"share={factors['share']} is for web servers: a connection to {engine.name} is encrypted or not"

@@ -38,10 +38,11 @@ def render(result: Result) -> str:
     blocks = []
     for _, cells in itertools.groupby(result.cells, key=lambda cell: cell.group or id(cell)):
         together = list(cells)
-        controls = [cell for cell in together if cell.layer == "control"] if len(together) > 1 else []
+        controls = [cell for cell in together if is_control(cell)] if len(together) > 1 else []
         # A control that was measured beside others stands in their lines.
-        shown = [cell for cell in together if cell not in controls or cell.status != "ok"] or together
-        blocks.append(block(shown[0], controls) if len(shown) == 1 else table(shown, controls))
+        shown = [cell for cell in together if cell not in controls] or together
+        made = block(shown[0], controls) if len(shown) == 1 else table(shown, controls)
+        blocks.append("\n".join([made, *lost(controls, shown)]))
     if result.parts:
         blocks.append("\n".join(parts(result)))
     blocks += ["\n".join(curve(each)) for each in result.curves]
@@ -52,6 +53,23 @@ def render(result: Result) -> str:
 
         blocks = [studies.get(result.study.study).table(result.study), "By our method:", *blocks]
     return "\n\n".join([*blocks, footer(result)])
+
+
+def is_control(cell: Cell) -> bool:
+    """A cell that failed before anything was known of it has no layer."""
+    known = cell.mechanism in mechanisms.names()
+    return (cell.layer or (mechanisms.get(cell.mechanism).layer if known else "")) == "control"
+
+
+def lost(controls: Iterable[Cell], shown: Iterable[Cell]) -> Iterator[str]:
+    """Controls that failed, where that is not what the cells say themselves."""
+    said = {cell.reason for cell in shown}
+    for cell in controls:
+        if cell.status != "ok" and cell.reason not in said:
+            name = cell.variant or cell.mechanism
+            yield from wrap(
+                f"! the control {name}: {cell.status.upper().replace('-', ' ')}: {cell.reason}", "  ", "    "
+            )
 
 
 def table(cells: list[Cell], controls: Sequence[Cell] = ()) -> str:

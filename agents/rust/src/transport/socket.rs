@@ -121,16 +121,15 @@ impl Socket {
         self.reset()
     }
 
-    /// The same, but a peer that does not close within a moment is not waited for.
-    pub fn finish_soon(self) -> Traffic {
-        const MOMENT_MS: i32 = 50;
+    /// The same, but a peer that does not close is waited for no longer than so many milliseconds.
+    pub fn finish_within(self, ms: i32) -> Traffic {
         let mut rest = [0; 1024];
         let _ = self.set_mode(Mode::Polled);
         loop {
             match self.receive(&mut rest) {
                 Ok(1..) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    if !self.wait_for(libc::POLLIN, MOMENT_MS).is_ok_and(|came| came) {
+                    if !self.wait_for(libc::POLLIN, ms).is_ok_and(|came| came) {
                         break;
                     }
                 }

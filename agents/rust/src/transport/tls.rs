@@ -27,7 +27,17 @@ pub struct TlsClient {
     name: String,
     verify_name: bool,
     verify_chain: bool,
+    /// What the server must agree to speak.
+    application: Option<Application>,
     sessions: Option<Sessions>,
+}
+
+/// What is spoken under TLS, by its name in ALPN.
+#[derive(Debug, Clone, Copy)]
+pub struct Application {
+    pub name: &'static str,
+    /// A server that does not agree is refused.
+    pub must_agree: bool,
 }
 
 /// Sessions that can be resumed, the newest last.
@@ -43,7 +53,7 @@ impl TlsClient {
     }
 
     /// The same, and offers the server one protocol (by ALPN) to be spoken under TLS.
-    pub fn offering(asked: &Server, application: Option<&str>) -> Result<Option<TlsClient>> {
+    pub fn offering(asked: &Server, application: Option<Application>) -> Result<Option<TlsClient>> {
         if asked.tls == Tls::Off {
             return Ok(None);
         }
@@ -83,7 +93,7 @@ impl TlsClient {
                 good
             });
             let ca = asked.tls_ca.clone().or_else(system_authorities).ok_or_else(|| {
-                Failure::tls("no certificate authorities of the system were found; give a PEM file as tls_ca")
+                Failure::tls("no certificate authorities of the system were found; give a PEM file as --ca (tls_ca)")
             })?;
             let file = |error: ErrorStack| Failure::tls(format!("tls_ca {ca}: {}", reason(&error)));
             builder.set_ca_file(&ca).map_err(file)?;
@@ -94,7 +104,7 @@ impl TlsClient {
         builder.set_read_ahead(true);
         // SAFETY: the context is valid for the call and the length is a plain number.
         unsafe { SSL_CTX_set_default_read_buffer_len(builder.as_ptr().cast(), READ_AHEAD_BYTES) };
-        if let Some(name) = application {
+        if let Some(Application { name, .. }) = application {
             let offer = [&[name.len() as u8], name.as_bytes()].concat();
             builder.set_alpn_protos(&offer).map_err(bad("ALPN"))?;
         }
@@ -116,6 +126,7 @@ impl TlsClient {
             name: asked.tls_server_name.clone().unwrap_or_else(|| asked.host.clone()),
             verify_name: asked.tls == Tls::VerifyFull,
             verify_chain,
+            application: application.filter(|application| application.must_agree),
             sessions,
         }))
     }
@@ -155,11 +166,20 @@ impl TlsClient {
     pub fn shake_hands(&self, stream: &mut SslStream<Socket>) -> Result<bool> {
         loop {
             match stream.connect() {
-                Ok(()) => return Ok(true),
+                Ok(()) => return self.agreed(stream.ssl()).map(|()| true),
                 Err(error) if error.code() == ErrorCode::WANT_READ => return Ok(false),
                 Err(error) if error.code() == ErrorCode::WANT_WRITE => stream.get_ref().wait(libc::POLLOUT)?,
                 Err(error) => return Err(self.refusal(stream.ssl(), &error)),
             }
+        }
+    }
+
+    fn agreed(&self, ssl: &SslRef) -> Result<()> {
+        match self.application {
+            Some(wanted) if ssl.selected_alpn_protocol() != Some(wanted.name.as_bytes()) => {
+                Err(Failure::tls(format!("the server did not agree, by ALPN, to speak {}", wanted.name)))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -172,7 +192,7 @@ impl TlsClient {
                 9 => format!("{certificate} is not valid yet"),
                 10 => format!("{certificate} has expired"),
                 2 | 18 | 19 | 20 | 21 | 27 => {
-                    format!("{certificate} is signed by an unknown authority; name it with tls_ca")
+                    format!("{certificate} is signed by an unknown authority; name that with --ca (tls_ca)")
                 }
                 62 | 64 => format!("name mismatch: {certificate} is for {names}, not for {}", self.name),
                 _ => format!("{certificate} was refused: {}", verdict.error_string()),
@@ -203,7 +223,6 @@ impl TlsClient {
             protocol: ssl.version_str().to_string(),
             cipher: ssl.current_cipher().map(|cipher| cipher.name().to_string()).unwrap_or_default(),
             group: group_name(&group),
-            application: ssl.selected_alpn_protocol().map(|name| String::from_utf8_lossy(name).into_owned()),
             resumed: ssl.session_reused(),
             verified: self.verify_chain && ssl.verify_result() == X509VerifyResult::OK,
             peer: ssl.peer_certificate().map(|certificate| subject(&certificate)).unwrap_or_default(),
@@ -226,8 +245,6 @@ pub struct Facts {
     pub protocol: String,
     pub cipher: String,
     pub group: String,
-    /// What both sides agreed on by ALPN.
-    pub application: Option<String>,
     pub resumed: bool,
     pub verified: bool,
     pub peer: String,

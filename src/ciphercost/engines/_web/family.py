@@ -22,7 +22,7 @@ from ciphercost.engines._packaged import Packaged
 from ciphercost.engines._web.log import NOTE, Log
 from ciphercost.errors import AgentError, UsageError
 from ciphercost.guard import hand_over
-from ciphercost.launch import launch
+from ciphercost.launch import Launch, launch
 from ciphercost.listening import free_port
 from ciphercost.mechanisms import tls
 
@@ -39,8 +39,8 @@ PAYLOAD = "/ciphercost.bin"
 PAYLOAD_BYTES = 16_000_000
 DOCUMENTS = "documents"
 CHUNK = 1 << 22
-CONNECTIONS = 4096
-"""That a server takes side by side."""
+CONNECTIONS = 128
+"""That a server takes side by side, where nobody asks for more."""
 
 
 class Ways(msgspec.Struct, frozen=True):
@@ -62,6 +62,8 @@ class Config(msgspec.Struct, frozen=True):
     """certificate, key, group, resumption; empty: there is no TLS."""
     root: Path
     """Where the program belongs: `/usr` of `/usr/sbin/nginx`."""
+    connections: int = CONNECTIONS
+    """That it must be able to keep open."""
 
     @property
     def documents(self) -> Path:
@@ -77,10 +79,13 @@ class WebServer(StartedServer):
 
     driver = "http"
 
-    def __init__(self, started: object, config: Config) -> None:
-        super().__init__(started, config.directory)  # type: ignore[arg-type]
+    def __init__(self, started: Launch, config: Config, *, stalls: bool) -> None:
+        """`stalls`: as `Web.sendfile_stalls_http2`."""
+        super().__init__(started, config.directory)
         self.log = Log(config.log)
         self.ways = {"tls": {"port": config.ways.tls}, "no-sendfile": {"port": config.ways.no_sendfile}}
+        if stalls:
+            self.ways["http2-in-clear"] = self.ways["no-sendfile"]
 
     def connection(self) -> dict[str, object]:
         return {"driver": self.driver, "host": "127.0.0.1", "port": self.port, "authority": AUTHORITY}
@@ -99,6 +104,7 @@ class Web(Packaged):
     driver = "http"
     dialect = "http"
     language = "http"
+    stores = False
     usual_workload = "file"
     has_tls = True
     tls_resumption = ("tickets", "cache")
@@ -120,6 +126,11 @@ class Web(Packaged):
             return ""
         match = re.search(self.version_words, done.stdout + done.stderr)
         return match[1] if match else ""
+
+    def check_url(self, url: str) -> None:  # noqa: ARG002
+        raise UsageError(
+            f"{self.name} is started by ciphercost; a web server of yours is url:tls --url http://… --url https://…"
+        )
 
     # ── starting ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -161,14 +172,15 @@ class Web(Packaged):
     ) -> Server:
         given = dict(settings or {})
         env = {name.removeprefix("env:"): given.pop(name) for name in list(given) if name.startswith("env:")}
+        connections = int(given.pop("connections", CONNECTIONS))
         chosen = sorted(cpus) if cpus is not None else None
         program = self.program(installation)
         made: list[Config] = []
 
         def command(port: int) -> list[str | Path]:
-            ways = Ways(port, free_port(), free_port())
+            ways = Ways(port, *others(port))
             cores = len(chosen) if chosen else 1
-            made.append(Config(directory, ways, cores, given, program.parent.parent))
+            made.append(Config(directory, ways, cores, given, program.parent.parent, connections))
             return [program, *self.write(made[-1], installation.version)]
 
         started = launch(
@@ -181,7 +193,12 @@ class Web(Packaged):
             env=env,
             cpus=chosen,
         )
-        return WebServer(started, made[-1])
+        return WebServer(started, made[-1], stalls=self.sendfile_stalls_http2)
+
+    def settings_for(self, clients: int) -> dict[str, str]:
+        """Both arms' connections are open at once, and those of the witnesses."""
+        wanted = 2 * clients + 16
+        return {"connections": str(wanted)} if wanted > CONNECTIONS else {}
 
     def tls_settings(self, pki: Pki, factors: Mapping[str, str]) -> dict[str, str]:
         return {
@@ -191,6 +208,8 @@ class Web(Packaged):
             "resumption": factors["resumption"],
         }
 
+    sendfile_stalls_http2: bool = False
+    """Whether small answers over HTTP/2 in clear wait 40 ms for an acknowledgement where they are sent by sendfile."""
     http2_since: str = ""
     """The oldest version that speaks HTTP/2 in clear on a port that speaks HTTP/1.1 too."""
 
@@ -229,6 +248,15 @@ class Web(Packaged):
 
     def echoed(self, rows: list[list[str | None]], text: str) -> tuple[str, str]:
         return (text, text) if rows and rows[0][-1] == text else ("", "")
+
+
+def others(port: int) -> tuple[int, int]:
+    """Two more free ports: each is free when it is found, and might be found twice."""
+    found = {port}
+    while len(found) < 3:
+        found.add(free_port())
+    first, second = found - {port}
+    return first, second
 
 
 def asked(agent: Agent, arm: str, request: str) -> tuple[str, str, str]:

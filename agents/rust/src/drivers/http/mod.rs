@@ -1,31 +1,38 @@
 //! http: requests -> responses of a web server, one at a time a connection, which is opened anew where the server closes it.
 
 mod body;
+mod hpack;
 mod one;
 mod reader;
 mod statement;
+mod two;
 
-use super::network::Wire;
 use super::network::link::{Link, Target};
+use super::network::{Inbox, Wire};
 use super::{Connection, Interest, Opened, Outcome, Pool, Rows, Step, escape};
 use crate::clock::coarse_ns;
 use crate::failure::{Failure, Result};
 use crate::message::{self, Connected, Http, HttpVersion, Tls};
 use crate::program::{Operation, Script, Statement};
 use crate::think::{Think, Thinking};
-use crate::transport::Transport;
 use crate::transport::socket::{Mode, Traffic, resolve};
-use crate::transport::tls::{self, Facts, TlsClient};
+use crate::transport::tls::{self, Application, Facts, TlsClient};
 use body::Body;
 use one::One;
 use statement::Asked;
 use std::cell::RefCell;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
+use two::Two;
 
-/// How long an answer is waited for without a byte of it, and how long a connection may take to open.
-const ANSWER_SECONDS: u64 = 30;
-const OPEN_SECONDS: u64 = 10;
+/// How many seconds an answer is waited for without a byte of it, and how many a connection may take to open.
+#[derive(Clone, Copy)]
+struct Patience {
+    answer: u64,
+    open: u64,
+}
+
+const PATIENCE: Patience = Patience { answer: 30, open: 10 };
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// What one thread receives at once, over all its connections: what is left over is the connections' own affair.
@@ -48,7 +55,6 @@ trait Exchange: Wire<Login: Send, Inbox: Send> + Default {
     type Request: Send + Sync;
     /// As ALPN calls it.
     const NAME: &'static str;
-    const OFFER: &'static str;
     /// A server that does not agree to it under TLS is refused.
     const MUST_AGREE: bool;
 
@@ -59,8 +65,10 @@ trait Exchange: Wire<Login: Send, Inbox: Send> + Default {
     fn put(&mut self, request: &Self::Request, operation: &Operation, into: &mut Vec<u8>);
     /// Makes ready for the answer.
     fn start(&mut self, request: &Self::Request, keep_body: bool);
-    /// Takes what has come, and may say something to that. True: the answer is complete.
-    fn take(&mut self, bytes: &[u8], say: &mut Vec<u8>) -> Result<bool>;
+    /// Takes what has come, and may say something to that.
+    fn take(&mut self, bytes: &[u8], say: &mut Vec<u8>) -> Result<Taken>;
+    /// The same while nothing is asked for. Err: the connection is of no more use.
+    fn idle(&mut self, bytes: &[u8], say: &mut Vec<u8>) -> Result<()>;
     /// The connection has ended. Ok: and so has the answer.
     fn end(&mut self, cleanly: bool) -> Result<()>;
     /// Something of the answer has come.
@@ -70,6 +78,16 @@ trait Exchange: Wire<Login: Send, Inbox: Send> + Default {
     fn response(&mut self) -> Response<'_>;
     /// The request in words.
     fn label(request: &Self::Request, operation: &Operation) -> String;
+}
+
+/// What bytes of an answer were.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Taken {
+    Part,
+    /// The answer is complete.
+    Answer,
+    /// The server closes the connection and has not looked at the request.
+    Refused,
 }
 
 /// A complete answer.
@@ -109,6 +127,7 @@ struct Site<E: Exchange> {
     clear_place: Option<Place>,
     path: String,
     per_request: bool,
+    patience: Patience,
     /// The script that was made ready last, and its requests.
     ready: Mutex<Option<(Arc<Script>, Errands<E>)>>,
 }
@@ -164,22 +183,23 @@ impl<E: Exchange> Site<E> {
 /// Opens the connections of an arm, one after the other.
 pub fn connect(pool: &message::Pool, asked: &Http) -> Result<Opened> {
     match asked.http {
-        HttpVersion::V11 => connect_by::<One>(pool, asked),
-        HttpVersion::V2 => Err(Failure::bad_message("http: 2 is not there yet")),
+        HttpVersion::V11 => connect_by::<One>(pool, asked, PATIENCE),
+        HttpVersion::V2 => connect_by::<Two>(pool, asked, PATIENCE),
     }
 }
 
-fn connect_by<E: Exchange>(pool: &message::Pool, asked: &Http) -> Result<Opened> {
+fn connect_by<E: Exchange>(pool: &message::Pool, asked: &Http, patience: Patience) -> Result<Opened> {
     let (server, clear_server) = (asked.server(), asked.clear_server());
     let site = Arc::new(Site::<E> {
         place: Place::new(&server, asked.authority.as_ref()),
         clear_place: clear_server.as_ref().map(|server| Place::new(server, asked.clear_authority.as_ref())),
         path: asked.path.clone(),
         per_request: pool.per_request,
+        patience,
         ready: Mutex::new(None),
     });
     let target = |asked: message::Server| -> Result<Arc<Target>> {
-        let tls = TlsClient::offering(&asked, Some(E::OFFER))?;
+        let tls = TlsClient::offering(&asked, Some(Application { name: E::NAME, must_agree: E::MUST_AGREE }))?;
         Ok(Arc::new(Target { address: resolve(&asked.host, asked.port)?, asked, tls, setup: Vec::new() }))
     };
     let target_of_clear = clear_server.map(target).transpose()?;
@@ -214,36 +234,57 @@ fn connect_by<E: Exchange>(pool: &message::Pool, asked: &Http) -> Result<Opened>
 struct Line<E: Exchange> {
     link: Link<E>,
     exchange: E,
+    /// What is to be said before anything else.
+    say: Vec<u8>,
 }
 
 impl<E: Exchange> Line<E> {
     fn new(target: Arc<Target>, polled: bool) -> Line<E> {
-        Line { link: Link::new(target, polled, false), exchange: E::default() }
+        Line { link: Link::new(target, polled, false), exchange: E::default(), say: Vec::new() }
     }
 
-    fn open_now(&mut self) -> Result<Option<Facts>> {
+    fn open_now(&mut self, patience: Patience) -> Result<Option<Facts>> {
         let facts = self.link.open_now()?;
-        self.opened()?;
+        self.opened(patience)?;
+        self.speak();
         Ok(facts)
     }
 
     /// Right after the connection was opened.
-    fn opened(&mut self) -> Result<()> {
+    fn opened(&mut self, patience: Patience) -> Result<()> {
         self.exchange = E::default();
+        self.say.clear();
+        self.exchange.idle(self.link.inbox.buffer().unread(), &mut self.say)?;
+        self.link.inbox = E::Inbox::default();
         let polled = self.link.polled;
         let Some(transport) = self.link.transport() else { return Ok(()) };
         if !polled {
-            transport.socket().set_patience(ANSWER_SECONDS as i64)?;
+            transport.socket().set_patience(patience.answer as i64)?;
         }
-        match transport {
-            Transport::Tls(stream) if E::MUST_AGREE => match stream.ssl().selected_alpn_protocol() {
-                Some(name) if name == E::OFFER.as_bytes() => Ok(()),
-                _ => {
-                    Err(Failure::tls(format!("the server does not speak {} (it did not agree to it by ALPN)", E::NAME)))
-                }
-            },
-            _ => Ok(()),
+        Ok(())
+    }
+}
+
+impl<E: Exchange> Line<E> {
+    /// Says at once what is to be said. Where that fails, the next request finds out.
+    fn speak(&mut self) {
+        if let Some(transport) = self.link.transport().filter(|_| !self.say.is_empty()) {
+            let _ = transport.send(&self.say);
+            self.say.clear();
         }
+    }
+
+    /// Takes what has come while nothing is asked for. `false`: the connection is of no more use.
+    #[cold]
+    fn attend(&mut self) -> bool {
+        let Some(transport) = self.link.transport() else { return false };
+        let alive = RECEIVED.with_borrow_mut(|room| match transport.receive(room) {
+            Ok(0) => false,
+            Ok(read) => self.exchange.idle(&room[..read], &mut self.say).is_ok() && self.exchange.keep(),
+            Err(error) => error.kind() == io::ErrorKind::WouldBlock,
+        });
+        self.speak();
+        alive
     }
 }
 
@@ -298,9 +339,9 @@ impl<E: Exchange> Client<E> {
     /// Opens the connections, waiting for them. Gives what TLS negotiated: None in clear.
     fn open_now(&mut self) -> Result<Option<Facts>> {
         if let Some(clear) = &mut self.clear {
-            clear.open_now()?;
+            clear.open_now(self.site.patience)?;
         }
-        self.main.open_now()
+        self.main.open_now(self.site.patience)
     }
 
     fn close(&mut self) {
@@ -371,6 +412,7 @@ impl<E: Exchange> Client<E> {
         line.exchange.start(request, querying);
         if E::fixed(request).is_none() {
             line.link.outbox.clear();
+            line.link.outbox.append(&mut line.say);
             line.exchange.put(request, operation, &mut line.link.outbox);
         }
     }
@@ -381,11 +423,12 @@ impl<E: Exchange> Client<E> {
         loop {
             match self.stage {
                 Stage::Opening => {
+                    let patience = self.site.patience;
                     let Some((_, line)) = self.current() else { return Err(Failure::internal("no request")) };
                     if line.link.go_on_opening()? == Step::Pending {
-                        return if self.polled { Ok(Step::Pending) } else { Err(not_opened()) };
+                        return if self.polled { Ok(Step::Pending) } else { Err(self.not_opened()) };
                     }
-                    line.opened()?;
+                    line.opened(patience)?;
                     self.start_sending(operation);
                 }
                 Stage::Sending(sent) => {
@@ -394,7 +437,14 @@ impl<E: Exchange> Client<E> {
                     }
                 }
                 Stage::Awaiting => match self.receive()? {
-                    Heard::Nothing => return Ok(Step::Pending),
+                    Heard::Nothing if self.polled => return Ok(Step::Pending),
+                    Heard::Nothing => return Err(self.silent()),
+                    Heard::Reply => {
+                        let Some((_, line)) = self.current() else { return Err(Failure::internal("no request")) };
+                        line.link.outbox.clear();
+                        std::mem::swap(&mut line.link.outbox, &mut line.say);
+                        self.stage = Stage::Sending(0);
+                    }
                     Heard::Silence => self.retry()?,
                     Heard::Answer => {
                         self.answered(operation);
@@ -456,7 +506,7 @@ impl<E: Exchange> Client<E> {
         }
         link.outbox = outbox;
         if full && !polled {
-            return Err(silent());
+            return Err(self.silent());
         }
         self.stage = if full { Stage::Sending(sent) } else { Stage::Awaiting };
         Ok(!full)
@@ -468,7 +518,7 @@ impl<E: Exchange> Client<E> {
         let (polled, fresh) = (self.polled, self.fresh);
         let mut since_ns = self.since_ns;
         let Some((_, line)) = self.current() else { return Err(Failure::internal("no request")) };
-        let (link, exchange) = (&mut line.link, &mut line.exchange);
+        let (link, exchange, say) = (&mut line.link, &mut line.exchange, &mut line.say);
         let heard = RECEIVED.with_borrow_mut(|room| {
             loop {
                 let Some(transport) = link.transport() else { return Err(Failure::internal("not open")) };
@@ -481,11 +531,19 @@ impl<E: Exchange> Client<E> {
                         return Ok(Heard::Answer);
                     }
                     Ok(read) => {
-                        if exchange.take(&room[..read], &mut link.outbox)? {
-                            return Ok(Heard::Answer);
+                        match exchange.take(&room[..read], say)? {
+                            Taken::Answer => return Ok(Heard::Answer),
+                            Taken::Refused if !fresh => return Ok(Heard::Silence),
+                            Taken::Refused => return Err(closed_early("the server closes the connection")),
+                            Taken::Part => {}
                         }
                         if polled {
                             since_ns = coarse_ns();
+                        }
+                        if !say.is_empty() {
+                            return Ok(Heard::Reply);
+                        }
+                        if polled {
                             let more = read == room.len() || link.transport().is_some_and(|held| held.holds_more());
                             if !more {
                                 return Ok(Heard::Nothing);
@@ -493,7 +551,7 @@ impl<E: Exchange> Client<E> {
                         }
                     }
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                        return if polled { Ok(Heard::Nothing) } else { Err(silent()) };
+                        return Ok(Heard::Nothing);
                     }
                     Err(_) if !exchange.begun() && !fresh => return Ok(Heard::Silence),
                     Err(error) => {
@@ -524,7 +582,7 @@ impl<E: Exchange> Client<E> {
         let keep = line.exchange.keep();
         let response = line.exchange.response();
         let hash = response.body.hash;
-        let success = (200..300).contains(&response.status) || response.status == 304 || querying;
+        let success = matches!(response.status, 200..300 | 304) || querying;
         let refusal = if success { None } else { Some(refused::<E>(request, operation, &response)) };
         if !keep {
             line.link.close();
@@ -583,12 +641,23 @@ impl<E: Exchange> Client<E> {
         Ok(Rows { rows: 1, columns: "status\tlocation\tserver\tbody".to_string(), text })
     }
 
+    #[cold]
+    fn silent(&self) -> Failure {
+        Failure::new("timeout", format!("nothing came for {} seconds", self.site.patience.answer))
+    }
+
+    #[cold]
+    fn not_opened(&self) -> Failure {
+        Failure::new("connect", format!("the server did not answer within {} seconds", self.site.patience.open))
+    }
+
     /// When the peer has had its time.
     #[inline]
     fn until_ns(&self) -> u64 {
         // The clock that is asked is a tick late: whoever is woken by it must find that it is time.
         const TICK_NS: u64 = 10_000_000;
-        let seconds = if self.stage == Stage::Opening { OPEN_SECONDS } else { ANSWER_SECONDS };
+        let patience = self.site.patience;
+        let seconds = if self.stage == Stage::Opening { patience.open } else { patience.answer };
         self.since_ns + seconds * SECOND_NS + TICK_NS
     }
 
@@ -608,19 +677,13 @@ impl<E: Exchange> Client<E> {
 
 /// What was heard on a connection.
 enum Heard {
+    /// Something that wants a reply before the answer goes on.
+    Reply,
     /// Not all of the answer.
     Nothing,
     Answer,
     /// The connection has ended, which was open before the request, and nothing of an answer had come.
     Silence,
-}
-
-fn silent() -> Failure {
-    Failure::new("timeout", format!("nothing came for {ANSWER_SECONDS} seconds"))
-}
-
-fn not_opened() -> Failure {
-    Failure::new("connect", format!("the server did not answer within {OPEN_SECONDS} seconds"))
 }
 
 /// An answer of a status that is no success, in words.
@@ -656,8 +719,8 @@ impl<E: Exchange> Connection for Client<E> {
     fn proceed(&mut self, _: &Script, operation: &Operation) -> Result<Step> {
         let step = match (self.is_overdue(), self.stage) {
             (false, _) => self.go_on(operation),
-            (true, Stage::Opening) => Err(not_opened()),
-            (true, _) => Err(silent()),
+            (true, Stage::Opening) => Err(self.not_opened()),
+            (true, _) => Err(self.silent()),
         };
         self.forgive(step, operation)
     }
@@ -712,8 +775,9 @@ impl<E: Exchange> Connection for Client<E> {
 
     /// The server has closed the connection, or says what nobody asked for: the next request opens another.
     fn unasked(&mut self, _: &Script, _: &Operation) -> Result<()> {
-        self.stage = Stage::Awaiting;
-        if let Some((_, line)) = self.current() {
+        if let Some((_, line)) = self.current()
+            && !line.attend()
+        {
             line.link.abandon();
         }
         Ok(())
@@ -728,3 +792,6 @@ impl<E: Exchange> Connection for Client<E> {
         self.thinking.thought_ns()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,7 +2,7 @@
 
 use super::reader::Reader;
 use super::statement::{Asked, Method};
-use super::{Exchange, Place, Response};
+use super::{Exchange, Place, Response, Taken, malformed};
 use crate::drivers::Step;
 use crate::drivers::network::buffer::Buffer;
 use crate::drivers::network::decimal::{DIGITS, decimal};
@@ -29,7 +29,6 @@ pub struct Request {
 impl Exchange for One {
     type Request = Request;
     const NAME: &'static str = "http/1.1";
-    const OFFER: &'static str = "http/1.1";
     const MUST_AGREE: bool = false;
 
     fn compile(asked: Asked, place: &Place, last: bool) -> Request {
@@ -68,8 +67,12 @@ impl Exchange for One {
     }
 
     #[inline]
-    fn take(&mut self, bytes: &[u8], _: &mut Vec<u8>) -> Result<bool> {
-        self.reader.take(bytes)
+    fn take(&mut self, bytes: &[u8], _: &mut Vec<u8>) -> Result<Taken> {
+        Ok(if self.reader.take(bytes)? { Taken::Answer } else { Taken::Part })
+    }
+
+    fn idle(&mut self, bytes: &[u8], _: &mut Vec<u8>) -> Result<()> {
+        if bytes.is_empty() { Ok(()) } else { Err(malformed("a response comes that nobody asked for")) }
     }
 
     fn end(&mut self, cleanly: bool) -> Result<()> {
@@ -92,9 +95,7 @@ impl Exchange for One {
     }
 
     fn label(request: &Request, operation: &Operation) -> String {
-        let mut path = Vec::new();
-        request.asked.path.put(operation, &mut path);
-        format!("{} {}", request.asked.method.name(), String::from_utf8_lossy(&path))
+        request.asked.label(operation)
     }
 }
 
@@ -122,8 +123,10 @@ impl Wire for One {
     type Login = LetIn;
     const GOODBYE: &'static [u8] = b"";
 
+    /// A server that was asked to close, and does not, is not waited for.
     fn part(socket: Socket) -> Traffic {
-        socket.finish_soon()
+        const A_MOMENT_MS: i32 = 50;
+        socket.finish_within(A_MOMENT_MS)
     }
 }
 

@@ -213,7 +213,7 @@ impl Reader {
                 _ => {}
             }
         }
-        if self.details.wanted || !(200..300).contains(&self.status) {
+        if self.details.wanted || !matches!(self.status, 200..300 | 304) {
             let header = |name: &str| {
                 let found = response.headers.iter().find(|header| header.name.eq_ignore_ascii_case(name));
                 found.map(|header| String::from_utf8_lossy(header.value).into_owned()).unwrap_or_default()
@@ -290,7 +290,7 @@ impl Reader {
 }
 
 /// Digits, and nothing but digits.
-fn decimal(text: &[u8]) -> Option<u64> {
+pub fn decimal(text: &[u8]) -> Option<u64> {
     let text = text.trim_ascii();
     if text.is_empty() || text.len() > 18 {
         return None;

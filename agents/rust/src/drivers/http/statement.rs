@@ -77,6 +77,13 @@ impl Asked {
         Ok(Asked { clear, method, path: Text::read(path, &statement.parameters, true)?, body })
     }
 
+    /// The request in words.
+    pub fn label(&self, operation: &Operation) -> String {
+        let mut path = Vec::new();
+        self.path.put(operation, &mut path);
+        format!("{} {}", self.method.name(), String::from_utf8_lossy(&path))
+    }
+
     /// A body that is sent or not: methods that usually bear one say so either way.
     pub fn states_length(&self) -> bool {
         self.body.is_some() || matches!(self.method, Method::Post | Method::Put)

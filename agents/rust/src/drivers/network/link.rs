@@ -192,11 +192,6 @@ impl<W: Wire> Link<W> {
         }
     }
 
-    /// Whether the peer has yet to accept the connection.
-    pub fn is_connecting(&self) -> bool {
-        matches!(self.phase, Phase::Connecting(_))
-    }
-
     /// Sends what waits in the outbox.
     #[inline]
     pub fn flush(&mut self) -> Result<()> {

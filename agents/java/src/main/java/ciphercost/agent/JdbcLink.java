@@ -14,6 +14,7 @@ import java.util.List;
 /** jdbc link: one connection of a JDBC driver: operations and queries as an application would run them. */
 final class JdbcLink implements Link {
     private static final int QUERY_LIMIT = 16 << 20;
+    private static final long CLOSING_MS = 2_000;
     private static final long FNV_OFFSET = 0xcbf29ce484222325L;
     private static final long FNV_PRIME = 0x100000001b3L;
 
@@ -41,7 +42,7 @@ final class JdbcLink implements Link {
 
     private final Jdbc jdbc;
     private final Outcome outcome = new Outcome();
-    private Connection connection;
+    private volatile Connection connection;
     private Script script;
     private Ready[] ready = new Ready[0];
     private Jdbc.Seen seen = new Jdbc.Seen(false, "", "");
@@ -583,20 +584,34 @@ final class JdbcLink implements Link {
     public void abort() {
         Connection open = connection;
         if (open != null) {
-            Thread ender = new Thread(() -> {
+            aside(() -> {
                 try {
                     open.abort(Runnable::run);
                 } catch (SQLException | RuntimeException | LinkageError error) {
                     // An old driver has no abort: its thread is left waiting.
                 }
             });
-            ender.setDaemon(true);
-            ender.start();
         }
     }
 
+    /** A driver may wait in its own close for an operation that waits for the server; it has two seconds. */
     @Override
     public void close() {
-        leave();
+        if (connection == null) {
+            return;
+        }
+        try {
+            aside(this::leave).join(CLOSING_MS);
+        } catch (InterruptedException error) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    private Thread aside(Runnable what) {
+        Thread thread = new Thread(what, "aside");
+        thread.setDaemon(true);
+        thread.setContextClassLoader(jdbc.loader);
+        thread.start();
+        return thread;
     }
 }

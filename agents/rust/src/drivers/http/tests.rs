@@ -1,0 +1,734 @@
+//! tests: clients against servers on real sockets that behave, and that do not.
+
+use super::*;
+use crate::draw::Kind;
+use crate::drivers::Arm;
+use crate::load::{Plan, SILENCE_NS, Tally};
+use crate::message::{Arrivals, Connect, Line as Said, Request as Asking};
+use crate::program::Program;
+use openssl::asn1::Asn1Time;
+use openssl::bn::BigNum;
+use openssl::hash::MessageDigest;
+use openssl::pkey::PKey;
+use openssl::rsa::Rsa;
+use openssl::ssl::{AlpnError, SslAcceptor, SslMethod, select_next_proto};
+use openssl::x509::extension::{BasicConstraints, SubjectAlternativeName};
+use openssl::x509::{X509, X509Name};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::thread;
+use std::time::Duration;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+/// What a server does with a request.
+enum Reply {
+    /// Writes this and keeps the connection.
+    Say(Vec<u8>),
+    /// Writes this and closes.
+    Last(Vec<u8>),
+    Silence,
+}
+
+fn say(text: &str) -> Reply {
+    Reply::Say(text.into())
+}
+
+fn last(text: &str) -> Reply {
+    Reply::Last(text.into())
+}
+
+/// One request as it came: its head, and its body by Content-Length. None: the client has closed.
+fn request(stream: &mut impl Read) -> Option<String> {
+    let (mut head, mut byte) = (Vec::new(), [0]);
+    while !head.ends_with(b"\r\n\r\n") {
+        if stream.read(&mut byte).ok()? == 0 {
+            return None;
+        }
+        head.push(byte[0]);
+    }
+    let text = String::from_utf8(head).unwrap();
+    let length = text.lines().find_map(|line| line.strip_prefix("Content-Length: ")).map_or(0, |n| n.parse().unwrap());
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).ok()?;
+    Some(text + &String::from_utf8(body).unwrap())
+}
+
+fn converse(mut stream: impl Read + Write, reply: &impl Fn(&str, usize) -> Reply) {
+    for count in 0.. {
+        let Some(asked) = request(&mut stream) else { return };
+        match reply(&asked, count) {
+            Reply::Say(bytes) => stream.write_all(&bytes).unwrap(),
+            Reply::Last(bytes) => return drop(stream.write_all(&bytes)),
+            Reply::Silence => thread::sleep(Duration::from_secs(8)),
+        }
+    }
+}
+
+/// A server that replies to each request (and how many came before it on the connection) as it is told. Gives its port.
+fn server(reply: impl Fn(&str, usize) -> Reply + Send + Sync + 'static) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let reply = Arc::new(reply);
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (stream, reply) = (stream.unwrap(), reply.clone());
+            stream.set_nodelay(true).unwrap();
+            thread::spawn(move || converse(stream, &*reply));
+        }
+    });
+    port
+}
+
+fn certificate() -> (PKey<openssl::pkey::Private>, X509) {
+    let key = PKey::from_rsa(Rsa::generate(2048).unwrap()).unwrap();
+    let mut name = X509Name::builder().unwrap();
+    name.append_entry_by_text("CN", "localhost").unwrap();
+    let name = name.build();
+    let mut builder = X509::builder().unwrap();
+    builder.set_version(2).unwrap();
+    builder.set_serial_number(&BigNum::from_u32(1).unwrap().to_asn1_integer().unwrap()).unwrap();
+    builder.set_subject_name(&name).unwrap();
+    builder.set_issuer_name(&name).unwrap();
+    builder.set_pubkey(&key).unwrap();
+    builder.set_not_before(&Asn1Time::days_from_now(0).unwrap()).unwrap();
+    builder.set_not_after(&Asn1Time::days_from_now(2).unwrap()).unwrap();
+    builder.append_extension(BasicConstraints::new().critical().ca().build().unwrap()).unwrap();
+    let names = SubjectAlternativeName::new().dns("localhost").build(&builder.x509v3_context(None, None)).unwrap();
+    builder.append_extension(names).unwrap();
+    builder.sign(&key, MessageDigest::sha256()).unwrap();
+    (key, builder.build())
+}
+
+/// The same under TLS, with a certificate of its own making; `cut`: it ends connections without saying so.
+fn tls_server(cut: bool, alpn: &'static [u8], reply: impl Fn(&str, usize) -> Reply + Send + Sync + 'static) -> u16 {
+    let (key, certificate) = certificate();
+    let mut acceptor = SslAcceptor::mozilla_intermediate_v5(SslMethod::tls_server()).unwrap();
+    acceptor.set_private_key(&key).unwrap();
+    acceptor.set_certificate(&certificate).unwrap();
+    acceptor.set_alpn_select_callback(move |_, offered| select_next_proto(alpn, offered).ok_or(AlpnError::NOACK));
+    let acceptor = acceptor.build();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let reply = Arc::new(reply);
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (acceptor, reply) = (acceptor.clone(), reply.clone());
+            thread::spawn(move || {
+                let Ok(mut stream) = acceptor.accept(stream.unwrap()) else { return };
+                converse(&mut stream, &*reply);
+                if !cut {
+                    let _ = stream.shutdown();
+                }
+            });
+        }
+    });
+    port
+}
+
+const IN_A_MOMENT: Patience = Patience { answer: 1, open: 1 };
+
+/// Connects as a message would; `fields` are more of it.
+fn connect_to(port: u16, fields: &str) -> Result<Opened> {
+    let line = format!(r#"{{"type":"connect","driver":"http","arm":"a","host":"127.0.0.1","port":{port}{fields}}}"#);
+    match Said::read(line.as_bytes()).and_then(Said::request)? {
+        Asking::Connect(Connect::Http(pool, asked)) if asked.http == HttpVersion::V2 => {
+            connect_by::<Two>(&pool, &asked, IN_A_MOMENT)
+        }
+        Asking::Connect(Connect::Http(pool, asked)) => connect_by::<One>(&pool, &asked, IN_A_MOMENT),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn arm(port: u16, fields: &str) -> Box<dyn Arm> {
+    connect_to(port, fields).unwrap_or_else(|failure| panic!("{failure}")).0
+}
+
+/// So many operations of these statements, with `v` for a value.
+fn run(arm: &mut dyn Arm, statements: &[&str], value: Kind, operations: u64) -> Tally {
+    let mut program = Program::new("p".into());
+    program.add_variable("v".into(), value).unwrap();
+    program.add_transaction("t".into(), 1).unwrap();
+    for sql in statements {
+        let parameters = if sql.contains('$') { "v" } else { "" };
+        program.add_statement("t", None, sql.to_string(), parameters, false).unwrap();
+    }
+    let script = Arc::new(program.script("a").unwrap());
+    let plan = Plan {
+        length_ns: 60 * SECOND_NS,
+        discard_ns: 0,
+        seed: 1,
+        interval_ns: None,
+        arrivals: Arrivals::Even,
+        operations: Some(operations),
+        silence_ns: SILENCE_NS,
+    };
+    arm.slice(&script, &plan, &mut || ()).unwrap().tally
+}
+
+fn number() -> Kind {
+    Kind::Sequence { low: 7 }
+}
+
+/// In every way of waiting: one connection that blocks, and two that are polled, each kept alive or an operation's own.
+const WAYS: [&str; 4] = ["", r#","connections":2"#, r#","per_request":true"#, r#","connections":2,"per_request":true"#];
+
+/// What four operations bring: rows, errors by kind, and the first error.
+fn outcome(port: u16, way: &str, sql: &str) -> (u64, String, String) {
+    let tally = run(&mut *arm(port, way), &[sql], number(), 4);
+    (tally.rows, tally.kinds.spell(), tally.first_error)
+}
+
+const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+
+#[test]
+fn a_response_is_read_to_its_end_however_it_says_where_that_is() {
+    let port = server(|asked, _| match asked.split(' ').nth(1).unwrap() {
+        "/length" => say(OK),
+        "/chunks" => {
+            say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n003;x=y\r\nllo\r\n0\r\nA: b\r\n\r\n")
+        }
+        "/close" => last("HTTP/1.1 200 OK\r\n\r\nhello"),
+        "/old" => last("HTTP/1.0 200 OK\r\n\r\nhello"),
+        "/old-kept" => say("HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 5\r\n\r\nhello"),
+        "/interim" => say(&format!("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n{OK}")),
+        "/announced" => last("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello"),
+        // Says nothing of it.
+        _ => last(OK),
+    });
+    let hash = xxh3_64_with_seed(b"hello", 200);
+    for way in WAYS {
+        for path in ["length", "chunks", "close", "old", "old-kept", "interim", "announced", "closes"] {
+            let tally = run(&mut *arm(port, way), &[&format!("GET /{path}")], number(), 4);
+            assert_eq!((tally.rows, tally.errors), (4, 0), "{way} {path}: {}", tally.first_error);
+            assert_eq!(tally.checksum, hash.wrapping_mul(4), "{way} {path}");
+        }
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_response_fails_its_operation_by_kind_and_not_the_slice() {
+    let port = server(|asked, _| match asked.split(' ').nth(1).unwrap() {
+        "/short" => last("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello"),
+        "/long" => say("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nhello"),
+        "/lengths" => say("HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 5\r\n\r\nhello"),
+        "/length" => say("HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\nhello"),
+        "/chunks" => say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhelloo0\r\n\r\n"),
+        "/no-chunk" => say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nhello\r\n0\r\n\r\n"),
+        "/cut-chunks" => last("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"),
+        "/coded" => say("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n"),
+        "/cut-head" => last("HTTP/1.1 200 OK\r\nContent-Le"),
+        "/nothing" => last(""),
+        "/garbage" => say("hello, this is no HTTP\r\n\r\n"),
+        "/head" => say(&format!("HTTP/1.1 200 OK\r\nX: {}\r\n\r\n", "x".repeat(70_000))),
+        "/switch" => say("HTTP/1.1 101 Switching Protocols\r\n\r\n"),
+        "/none" => say("HTTP/1.1 204 No Content\r\n\r\nhello"),
+        "/missing" => say("HTTP/1.1 404 Not Found\r\nContent-Length: 5\r\n\r\nhello"),
+        "/moved" => say("HTTP/1.1 302 Found\r\nLocation: /length\r\nContent-Length: 0\r\n\r\n"),
+        "/later" => last("HTTP/1.1 503\r\nContent-Length: 0\r\n\r\n"),
+        _ => Reply::Silence,
+    });
+    for way in WAYS {
+        for (path, kind, words) in [
+            ("short", "closed-early", "GET /short: the connection ended 4 bytes before the body does"),
+            ("long", "malformed", "bytes follow the response"),
+            ("lengths", "malformed", "Content-Length"),
+            ("length", "malformed", "Content-Length"),
+            ("chunks", "malformed", "its chunks are broken"),
+            ("no-chunk", "malformed", "its chunks are broken"),
+            ("cut-chunks", "closed-early", "before the last chunk"),
+            ("coded", "malformed", "gzip, chunked"),
+            ("cut-head", "closed-early", "within the response's head"),
+            ("nothing", "closed-early", "before any answer came"),
+            ("garbage", "malformed", "is no HTTP response"),
+            ("head", "malformed", "longer than 64 KiB"),
+            ("switch", "malformed", "status 101"),
+            ("none", "malformed", "bytes follow the response"),
+            ("missing", "status-404", "status-404: GET /missing: 404 Not Found"),
+            ("moved", "status-302", "GET /moved: 302 Found to /length (redirects are not followed)"),
+            ("later", "status-503", "GET /later: 503"),
+        ] {
+            let (rows, kinds, text) = outcome(port, way, &format!("GET /{path}"));
+            assert_eq!((rows, kinds), (0, format!("{kind}=4")), "{way} {path}: {text}");
+            assert!(text.contains(words), "{way} {path}: {text}");
+        }
+    }
+}
+
+#[test]
+fn an_answer_to_head_has_no_body_whatever_its_length() {
+    let port = server(|asked, _| match asked.starts_with("HEAD /1 ") {
+        true => say("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"),
+        false => say(OK),
+    });
+    assert_eq!(outcome(port, "", "HEAD /1").0, 4);
+    assert_eq!(outcome(port, "", "HEAD /2").1, "malformed=4");
+}
+
+#[test]
+fn who_is_silent_has_had_its_time() {
+    let port = server(|_, _| Reply::Silence);
+    for way in &WAYS[..2] {
+        let began = crate::clock::now_ns();
+        let mut arm = arm(port, way);
+        let tally = run(&mut *arm, &["GET /"], number(), 2);
+        assert_eq!(tally.kinds.spell(), "timeout=2", "{}", tally.first_error);
+        assert!(tally.first_error.contains("nothing came for 1 seconds"), "{}", tally.first_error);
+        assert!(crate::clock::now_ns() - began >= SECOND_NS);
+        assert_eq!(arm.query("GET /", false).unwrap_err().code, "timeout");
+    }
+}
+
+#[test]
+fn a_connection_that_was_closed_is_opened_anew_within_the_request() {
+    // Each connection serves three requests: whether it says so with the third, or is found closed by the fourth.
+    for announced in [true, false] {
+        let port = server(move |_, count| match count {
+            2 if announced => last("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello"),
+            2 => last(OK),
+            _ => say(OK),
+        });
+        for way in &WAYS[..2] {
+            let tally = run(&mut *arm(port, way), &["GET /"], number(), 30);
+            assert_eq!((tally.rows, tally.errors), (30, 0), "{}", tally.first_error);
+            assert!((8..=10).contains(&tally.traffic.connects), "{} connections", tally.traffic.connects);
+            assert!(tally.traffic.bytes_received >= 30 * OK.len() as u64 - 200, "{:?}", tally.traffic);
+        }
+    }
+}
+
+#[test]
+fn a_request_says_what_belongs_to_it() {
+    let port = server(|asked, _| {
+        let body = asked.replace("\r\n", "|");
+        Reply::Say(format!("HTTP/1.1 200 OK\r\nServer: me\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into())
+    });
+    let asked = |fields: &str, sql: &str| arm(port, fields).query(sql, false).unwrap().text;
+    let common = "User-Agent: ciphercost|Accept: */*|";
+    assert_eq!(asked("", "GET"), format!("200\t\tme\tGET / HTTP/1.1|Host: 127.0.0.1:{port}|{common}|"));
+    let named = r#","authority":"shop.example","path":"/start""#;
+    assert_eq!(asked(named, "DELETE"), format!("200\t\tme\tDELETE /start HTTP/1.1|Host: shop.example|{common}|"));
+    let post = format!(
+        "200\t\tme\tPOST / HTTP/1.1|Host: x|{common}Content-Type: application/json|Content-Length: 7||{{\"a\":1}}"
+    );
+    assert_eq!(asked(r#","authority":"x""#, "POST / {\"a\":1}"), post);
+    let put = format!("200\t\tme\tPUT / HTTP/1.1|Host: x|{common}Connection: close|Content-Length: 0||");
+    assert_eq!(asked(r#","authority":"x","per_request":true"#, "PUT /"), put);
+}
+
+#[test]
+fn values_stand_where_they_are_named() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let port = server({
+        let seen = seen.clone();
+        move |asked, _| {
+            seen.lock().unwrap().push(asked.to_string());
+            say(OK)
+        }
+    });
+    run(&mut *arm(port, ""), &["POST /a?n=$1&m=$1 n=$1;$", "GET /$1"], number(), 1);
+    run(&mut *arm(port, ""), &["POST /$1 $1"], Kind::Constant { value: "ä b\r\n".into() }, 1);
+    let seen = seen.lock().unwrap();
+    assert!(seen[0].starts_with("POST /a?n=7&m=7 HTTP/1.1\r\n"), "{}", seen[0]);
+    assert!(seen[0].ends_with("Content-Length: 5\r\n\r\nn=7;$"), "{}", seen[0]);
+    assert!(seen[1].starts_with("GET /7 HTTP/1.1\r\n"), "{}", seen[1]);
+    assert!(seen[2].starts_with("POST /%C3%A4%20b%0D%0A HTTP/1.1\r\n"), "{}", seen[2]);
+    assert!(seen[2].ends_with("Content-Length: 6\r\n\r\nä b\r\n"), "{}", seen[2]);
+}
+
+#[test]
+fn clear_requests_go_to_the_other_server_on_a_connection_of_their_own() {
+    let other = server(|_, count| {
+        say(&format!("HTTP/1.1 200 OK\r\nServer: other\r\nContent-Length: 1\r\n\r\n{}", count.min(9)))
+    });
+    let port = server(|_, _| say(OK));
+    for way in WAYS {
+        let mut arm = arm(port, &format!(r#","clear_port":{other}{way}"#));
+        assert!(arm.query("CLEAR GET /", false).unwrap().text.starts_with("200\t\tother\t"));
+        let tally = run(&mut *arm, &["GET /", "CLEAR GET /", "GET /", "CLEAR GET /"], number(), 10);
+        assert_eq!((tally.operations, tally.rows, tally.errors), (10, 40, 0), "{}", tally.first_error);
+        assert_eq!(tally.traffic.connects, if way.contains("per_request") { 20 } else { 0 }, "{way}");
+        let tally = run(&mut *arm, &["GET /"], number(), 10);
+        assert_eq!(tally.traffic.connects, if way.contains("per_request") { 10 } else { 0 }, "{way}");
+    }
+    let refused = arm(port, "").query("CLEAR GET /", false).unwrap_err();
+    assert!(refused.text.contains("clear_port"), "{refused}");
+}
+
+#[test]
+fn a_server_that_has_gone_gives_errors_only_and_one_that_comes_back_answers() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    for way in &WAYS[..2] {
+        let mut clients = arm(port, way);
+        let accepted: Vec<TcpStream> =
+            (0..if way.is_empty() { 1 } else { 2 }).map(|_| listener.accept().unwrap().0).collect();
+        drop(accepted);
+        let gone = listener.try_clone().unwrap();
+        drop(gone);
+        let tally = thread::scope(|scope| {
+            let served = scope.spawn(|| {
+                let (stream, _) = listener.accept().unwrap();
+                converse(stream, &|_, _| say(OK));
+            });
+            let tally = run(&mut *clients, &["GET /"], number(), if way.is_empty() { 3 } else { 1 });
+            drop(clients);
+            served.join().unwrap();
+            tally
+        });
+        assert_eq!(tally.errors, 0, "{}", tally.first_error);
+    }
+    let mut clients = arm(port, r#","connections":2"#);
+    drop(listener);
+    let tally = run(&mut *clients, &["GET /"], number(), 20);
+    assert_eq!((tally.operations, tally.errors), (0, 20));
+    assert!(tally.kinds.spell().contains("connect="), "{}", tally.kinds.spell());
+    assert_eq!(clients.query("GET /", false).unwrap_err().code, "connect");
+}
+
+#[test]
+fn a_large_body_passes_in_both_directions() {
+    let body: Vec<u8> = (0..3_000_000u32).map(|at| (at * 7) as u8).collect();
+    let hash = xxh3_64_with_seed(&body, 200);
+    let answer = [format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len()).as_bytes(), &body].concat();
+    let chunks: Vec<u8> = body
+        .chunks(70_001)
+        .flat_map(|part| [format!("{:x}\r\n", part.len()).as_bytes(), part, b"\r\n"].concat())
+        .collect();
+    let chunked = [&b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"[..], &chunks, b"0\r\n\r\n"].concat();
+    let reply = move |asked: &str, _: usize| match asked.starts_with("GET /chunks") {
+        true => Reply::Say(chunked.clone()),
+        false => Reply::Say(answer.clone()),
+    };
+    let (port, tls_port) = (server(reply.clone()), tls_server(false, b"\x08http/1.1", reply));
+    let upload = format!("POST / {}", "x=y&".repeat(2_000_000));
+    for way in WAYS {
+        for (port, fields) in [(port, ""), (tls_port, r#","tls":"require""#)] {
+            let mut arm = arm(port, &format!("{way}{fields}"));
+            let tally = run(&mut *arm, &["GET /", "GET /chunks", &upload], number(), 2);
+            assert_eq!((tally.rows, tally.errors), (6, 0), "{way}{fields}: {}", tally.first_error);
+            assert_eq!(tally.checksum, hash.wrapping_mul(6), "{way}{fields}");
+        }
+    }
+    assert!(arm(port, "").query("GET /", false).is_ok());
+}
+
+#[test]
+fn a_body_that_ends_with_the_connection_must_end_by_close_notify_under_tls() {
+    for (cut, kinds) in [(false, ""), (true, "closed-early=4")] {
+        let port = tls_server(cut, b"\x08http/1.1", |_, _| last("HTTP/1.1 200 OK\r\n\r\nhello"));
+        for way in WAYS {
+            let (_, found, text) = outcome(port, &format!(r#"{way},"tls":"require""#), "GET /");
+            assert_eq!(found, kinds, "{way}: {text}");
+        }
+    }
+}
+
+#[test]
+fn tls_that_cannot_be_is_refused_in_clear_words() {
+    let clear = server(|_, _| say(OK));
+    let talker = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = talker.local_addr().unwrap().port();
+    thread::spawn(move || {
+        for stream in talker.incoming() {
+            let mut stream = stream.unwrap();
+            let _ = stream.read(&mut [0; 100]);
+            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\nServer: nginx\r\n\r\n");
+            let _ = stream.shutdown(std::net::Shutdown::Write);
+            let _ = stream.read_to_end(&mut Vec::new());
+        }
+    });
+    let refused = connect_to(port, r#","tls":"require""#).err().unwrap();
+    assert_eq!(refused.code, "tls");
+    assert_eq!(refused.text, "the server does not speak TLS on this port (it answered in clear)");
+    let _ = clear;
+    let own = tls_server(false, b"\x08http/1.1", |_, _| say(OK));
+    for how in ["verify-ca", "verify-full"] {
+        let refused = connect_to(own, &format!(r#","tls":"{how}","tls_server_name":"localhost""#)).err().unwrap();
+        assert_eq!(refused.code, "tls");
+        assert!(refused.text.contains("CN=localhost") && refused.text.contains("unknown authority"), "{refused}");
+    }
+    let connected = connect_to(own, r#","tls":"require""#).unwrap().1;
+    assert!(connected.encrypted && connected.application == "http/1.1" && !connected.verified);
+}
+
+#[test]
+fn who_thinks_is_not_timed_and_asks_again_after_it() {
+    let port = server(|_, _| say(OK));
+    for way in WAYS {
+        let tally = run(&mut *arm(port, way), &["GET /", "THINK $1", "GET /", "THINK $1"], number(), 5);
+        assert_eq!((tally.rows, tally.errors), (10, 0), "{way}: {}", tally.first_error);
+    }
+}
+
+/// What a reader makes of bytes that come in these pieces: the body's hash, or the failure's code.
+fn read_in<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> std::result::Result<u64, String> {
+    let mut reader = reader::Reader::default();
+    reader.start(false, false);
+    for piece in pieces {
+        match reader.take(piece) {
+            Ok(true) => return Ok(reader.body.hash),
+            Ok(false) => {}
+            Err(failure) => return Err(failure.code),
+        }
+    }
+    reader.end(true).map(|()| reader.body.hash).map_err(|failure| failure.code)
+}
+
+#[test]
+fn wherever_a_response_is_cut_it_is_the_same() {
+    let hash = xxh3_64_with_seed(b"hello", 200);
+    for (response, expected) in [
+        (OK.to_string(), Ok(hash)),
+        (format!("HTTP/1.1 100 Continue\r\n\r\n{OK}"), Ok(hash)),
+        (
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;a=b\r\nhe\r\n3\r\nllo\r\n0\r\nT: u\r\n\r\n".into(),
+            Ok(hash),
+        ),
+        ("HTTP/1.1 200 OK\r\n\r\nhello".into(), Ok(hash)),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".into(), Ok(xxh3_64_with_seed(b"", 200))),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhexx".into(), Err("malformed".to_string())),
+        ("HTTP/1.1 2x0 OK\r\n\r\n".into(), Err("malformed".to_string())),
+    ] {
+        let bytes = response.as_bytes();
+        for cut in 0..bytes.len() {
+            let (one, two) = bytes.split_at(cut);
+            assert_eq!(
+                read_in([one, two].into_iter().filter(|part| !part.is_empty())),
+                expected,
+                "{response:?} at {cut}"
+            );
+        }
+        assert_eq!(read_in(bytes.chunks(1)), expected, "{response:?} byte by byte");
+    }
+}
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = (payload.len() as u32).to_be_bytes()[1..].to_vec();
+    bytes.extend([kind, flags]);
+    bytes.extend(stream.to_be_bytes());
+    bytes.extend(payload);
+    bytes
+}
+
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const PING: u8 = 6;
+const GOAWAY: u8 = 7;
+const WINDOW_UPDATE: u8 = 8;
+const CONTINUATION: u8 = 9;
+
+/// One frame: kind, flags, stream, payload.
+fn read_frame(stream: &mut impl Read) -> Option<(u8, u8, u32, Vec<u8>)> {
+    let mut head = [0; 9];
+    stream.read_exact(&mut head).ok()?;
+    let mut payload = vec![0; usize::from(head[0]) << 16 | usize::from(head[1]) << 8 | usize::from(head[2])];
+    stream.read_exact(&mut payload).ok()?;
+    Some((head[3], head[4], u32::from_be_bytes(head[5..].try_into().unwrap()), payload))
+}
+
+/// A server of HTTP/2 that begins with these settings, opens small windows for what it is sent, waits for an answer to
+/// its pings, and replies to each stream (with its request's header block) as it is told.
+fn server_of_two(settings: &'static [u8], reply: impl Fn(u32, &[u8]) -> Reply + Send + Sync + 'static) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let reply = Arc::new(reply);
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (mut stream, reply) = (stream.unwrap(), reply.clone());
+            stream.set_nodelay(true).unwrap();
+            thread::spawn(move || {
+                let mut preface = [0; 24];
+                stream.read_exact(&mut preface).unwrap();
+                assert_eq!(&preface, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+                stream.write_all(&frame(SETTINGS, 0, 0, settings)).unwrap();
+                let (mut asked, mut acknowledged) = (Vec::new(), false);
+                while let Some((kind, flags, id, payload)) = read_frame(&mut stream) {
+                    match kind {
+                        SETTINGS if flags == 1 => acknowledged = true,
+                        HEADERS => asked = payload,
+                        DATA if flags & 1 == 0 => {
+                            let more = 1_000_000u32.to_be_bytes();
+                            let _ = stream.write_all(
+                                &[frame(WINDOW_UPDATE, 0, 0, &more), frame(WINDOW_UPDATE, 0, id, &more)].concat(),
+                            );
+                        }
+                        _ => {}
+                    }
+                    if !matches!(kind, DATA | HEADERS) || flags & 1 == 0 {
+                        continue;
+                    }
+                    assert!(acknowledged, "a request before the settings were acknowledged");
+                    stream.write_all(&frame(PING, 0, 0, b"are you?")).unwrap();
+                    loop {
+                        match read_frame(&mut stream) {
+                            Some((PING, 1, 0, payload)) => break assert_eq!(payload, b"are you?"),
+                            Some(_) => {}
+                            None => return,
+                        }
+                    }
+                    match reply(id, &asked) {
+                        Reply::Say(bytes) => drop(stream.write_all(&bytes)),
+                        Reply::Last(bytes) => return drop(stream.write_all(&bytes)),
+                        Reply::Silence => thread::sleep(Duration::from_secs(8)),
+                    }
+                }
+            });
+        }
+    });
+    port
+}
+
+fn has(block: &[u8], path: &str) -> bool {
+    block.windows(path.len()).any(|part| part == path.as_bytes())
+}
+
+/// `:status` 200 and a Content-Length of 5.
+const HEAD_OF_FIVE: &[u8] = b"\x88\x0f\x0d\x015";
+
+#[test]
+fn http_2_speaks_one_stream_after_the_other_and_answers_what_is_asked_of_it() {
+    let port = server_of_two(b"", |id, asked| {
+        let body = frame(DATA, 1, id, b"hello");
+        let pieces = match asked {
+            // Padded, with a priority, in two blocks, with interim and trailing fields.
+            asked if has(asked, "/odd") => {
+                let (one, two) = HEAD_OF_FIVE.split_at(2);
+                let padded = [&b"\x03\0\0\0\0\x01"[..], one, b"\0\0\0"].concat();
+                vec![
+                    frame(HEADERS, 4, id, b"\x08\x03103"),
+                    frame(HEADERS, 8 | 32, id, &padded),
+                    frame(CONTINUATION, 4, id, two),
+                    frame(DATA, 8, id, b"\x02he\0\0"),
+                    frame(200, 0, id, b"whatever"),
+                    frame(DATA, 0, id, b"llo"),
+                    frame(HEADERS, 4 | 1, id, b"\0\x01a\x01b"),
+                ]
+            }
+            asked if has(asked, "/none") => vec![frame(HEADERS, 4 | 1, id, b"\x89")],
+            _ => vec![frame(HEADERS, 4, id, HEAD_OF_FIVE), body],
+        };
+        Reply::Say(pieces.concat())
+    });
+    let hash = xxh3_64_with_seed(b"hello", 200);
+    for way in WAYS {
+        for (path, hash) in [("/", hash), ("/odd", hash), ("/none", xxh3_64_with_seed(b"", 204))] {
+            let tally = run(&mut *arm(port, &format!(r#","http":"2"{way}"#)), &[&format!("GET {path}")], number(), 6);
+            assert_eq!((tally.rows, tally.errors), (6, 0), "{way} {path}: {}", tally.first_error);
+            assert_eq!(tally.checksum, hash.wrapping_mul(6), "{way} {path}");
+            assert_eq!(tally.traffic.connects, if way.contains("per_request") { 6 } else { 0 });
+        }
+    }
+}
+
+#[test]
+fn http_2_sends_no_more_than_the_server_has_room_for() {
+    // A window of ten bytes for a stream, until the server says that there is more.
+    let port = server_of_two(b"\0\x04\0\0\0\x0a", |id, _| {
+        Reply::Say([frame(HEADERS, 4, id, HEAD_OF_FIVE), frame(DATA, 1, id, b"hello")].concat())
+    });
+    let upload = format!("POST / {}", "x".repeat(3_000_000));
+    for way in WAYS {
+        let tally = run(&mut *arm(port, &format!(r#","http":"2"{way}"#)), &[&upload, "POST /$1 a=$1"], number(), 2);
+        assert_eq!((tally.rows, tally.errors), (4, 0), "{way}: {}", tally.first_error);
+    }
+}
+
+#[test]
+fn what_is_wrong_with_an_answer_of_http_2_fails_its_operation_by_kind() {
+    let port = server_of_two(b"", |id, asked| {
+        let five = frame(HEADERS, 4, id, HEAD_OF_FIVE);
+        let body = |text: &[u8]| frame(DATA, 1, id, text);
+        match asked {
+            asked if has(asked, "/short") => Reply::Say([five, body(b"hell")].concat()),
+            asked if has(asked, "/long") => Reply::Say([five, body(b"hello!")].concat()),
+            asked if has(asked, "/reset") => Reply::Say(frame(RST_STREAM, 0, id, &[0, 0, 0, 2])),
+            asked if has(asked, "/cut") => Reply::Last([five, frame(DATA, 0, id, b"he")].concat()),
+            asked if has(asked, "/leave") => Reply::Last(frame(GOAWAY, 0, 0, &[0, 0, 0, 0, 0, 0, 0, 1])),
+            asked if has(asked, "/block") => Reply::Say(frame(HEADERS, 4 | 1, id, b"\xbe")),
+            asked if has(asked, "/pushed") => Reply::Say(frame(5, 4, id, b"\0\0\0\x02\x82")),
+            asked if has(asked, "/missing") => Reply::Say(frame(HEADERS, 4 | 1, id, b"\x8d")),
+            asked if has(asked, "/nobody") => Reply::Say(frame(DATA, 1, id, b"hello")),
+            asked if has(asked, "/huge") => Reply::Say(frame(DATA, 0, id, &[0; 16_385])),
+            _ => Reply::Silence,
+        }
+    });
+    for way in WAYS {
+        for (path, kind, words) in [
+            ("short", "closed-early", "Content-Length"),
+            ("long", "malformed", "longer than its Content-Length"),
+            ("reset", "closed-early", "GET /reset: the server broke off the stream: INTERNAL_ERROR"),
+            ("cut", "closed-early", "3 bytes before the body does"),
+            ("leave", "closed-early", "the server closes the connection"),
+            ("block", "malformed", "header block is broken"),
+            ("pushed", "malformed", "pushes"),
+            ("missing", "status-404", "GET /missing: 404"),
+            ("nobody", "malformed", "nobody asked for"),
+            ("huge", "malformed", "longer than was allowed"),
+        ] {
+            let fields = format!(r#","http":"2"{way}"#);
+            let (rows, kinds, text) = outcome(port, &fields, &format!("GET /{path}"));
+            assert_eq!((rows, kinds), (0, format!("{kind}=4")), "{way} {path}: {text}");
+            assert!(text.contains(words), "{way} {path}: {text}");
+        }
+    }
+    assert_eq!(outcome(port, r#","http":"2","connections":4"#, "GET /silence").1, "timeout=4");
+}
+
+#[test]
+fn a_server_of_http_2_that_takes_leave_gets_its_requests_on_another_connection() {
+    // Three streams a connection: the third is answered beside the leave, or the fourth is not looked at.
+    for announced in [true, false] {
+        let port = server_of_two(b"", move |id, _| {
+            let answer = [frame(HEADERS, 4, id, HEAD_OF_FIVE), frame(DATA, 1, id, b"hello")].concat();
+            let leave = frame(GOAWAY, 0, 0, &[0, 0, 0, 5, 0, 0, 0, 0]);
+            match id {
+                5 if announced => Reply::Last([leave, answer].concat()),
+                7 => Reply::Last(leave),
+                _ => Reply::Say(answer),
+            }
+        });
+        for way in &WAYS[..2] {
+            let tally = run(&mut *arm(port, &format!(r#","http":"2"{way}"#)), &["GET /"], number(), 30);
+            assert_eq!((tally.rows, tally.errors), (30, 0), "{}", tally.first_error);
+            assert!((8..=10).contains(&tally.traffic.connects), "{} connections", tally.traffic.connects);
+        }
+    }
+}
+
+#[test]
+fn wherever_frames_are_cut_the_answer_is_the_same() {
+    let bytes = [
+        frame(SETTINGS, 0, 0, &[0, 5, 0, 1, 0, 0]),
+        frame(HEADERS, 4, 1, HEAD_OF_FIVE),
+        frame(DATA, 0, 1, b"he"),
+        frame(PING, 0, 0, b"12345678"),
+        frame(DATA, 1, 1, b"llo"),
+    ]
+    .concat();
+    let statement = Statement { sql: "GET /".into(), parameters: vec![], open: false };
+    let asked = || Asked::read(&statement, "/").unwrap();
+    let place = Place { authority: "x".into(), scheme: "http" };
+    for size in 1..bytes.len() {
+        let (mut two, mut say, mut taken) = (Two::default(), Vec::new(), Taken::Part);
+        two.start(&Two::compile(asked(), &place, false), false);
+        for piece in bytes.chunks(size) {
+            assert_eq!(taken, Taken::Part);
+            taken = two.take(piece, &mut say).unwrap();
+        }
+        assert_eq!(taken, Taken::Answer);
+        assert_eq!(two.response().body.hash, xxh3_64_with_seed(b"hello", 200));
+        assert_eq!(say, [frame(SETTINGS, 1, 0, b""), frame(PING, 1, 0, b"12345678")].concat());
+    }
+}
+
+#[test]
+fn a_server_that_does_not_speak_http_2_is_refused() {
+    let port = server(|_, _| say("HTTP/1.1 400 Bad Request\r\n\r\n"));
+    let refused = connect_to(port, r#","http":"2""#).err().unwrap();
+    assert_eq!((refused.code.as_str(), refused.text.as_str()), ("connect", "the server does not speak HTTP/2"));
+    let port = tls_server(false, b"\x08http/1.1", |_, _| say(OK));
+    let refused = connect_to(port, r#","http":"2","tls":"require""#).err().unwrap();
+    assert_eq!(refused.code, "tls", "{refused}");
+}

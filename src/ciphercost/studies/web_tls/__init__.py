@@ -1,0 +1,151 @@
+"""web-tls: eight files of a web server, each fetched once over HTTP and once over HTTPS, four counters beside it (Alnatheer, 2014)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ciphercost import workloads
+from ciphercost.conditions.link import check_rights
+from ciphercost.errors import UsageError
+from ciphercost.model import ARMS, FORMAT, Cell, CellSpec, Spec, StudyRecord, StudyResult
+from ciphercost.spec import check, with_controls
+from ciphercost.studies import Stage, Study
+from ciphercost.studies.web_tls import compare, counters, measured, procedure, published, report
+
+ALL = "files"
+"""The workload that has all of them."""
+SPEED_UP = 5.0
+FETCH_SECONDS = 0.5
+"""Of each window, beside itself: connecting, and having the file forgotten."""
+CONTROLLED = (3, 30, 250)
+"""Files that are also fetched in clear without sendfile."""
+MANY_CLIENTS = (1, 16, 64)
+MANY_BYTES = (100_000, 3 * published.MEGABYTE)
+LEAST_WINDOW, MOST_WINDOW = 0.5, 3600.0
+
+
+class WebTls(Study):
+    """Its one size is the command line's `--duration`: how long each window is. Link and samples go with it."""
+
+    name = "web-tls"
+    title = "A web server over HTTP and HTTPS: eight files of 3 to 250 MB, one client, four counters (Alnatheer, 2014)"
+    published_server = "IIS 6"
+    engine = "nginx"
+    engines = ("nginx", "apache")
+    operations = tuple(procedure.name_of(size) for size in published.SIZES)
+    options = ("duration",)
+    seconds = 14.0
+
+    def __init__(
+        self,
+        duration: float = published.WINDOW / SPEED_UP,
+        *,
+        megabyte: int = published.MEGABYTE,
+        sizes: tuple[int, ...] = published.SIZES,
+        clients: tuple[int, ...] = MANY_CLIENTS,
+        sessions: int = 4,
+    ) -> None:
+        """`megabyte`: bytes of one, so that a test's files are small; `sizes`: which files; `clients`: of the second table."""
+        self.duration, self.megabyte, self.sizes, self.clients = duration, megabyte, sizes, clients
+        self.sessions = sessions
+
+    @property
+    def speed_up(self) -> float:
+        """How many times as fast as published all of the procedure is run."""
+        return published.WINDOW / self.duration
+
+    def configured(self, given: Mapping[str, Any]) -> Study:
+        super().configured(given)
+        duration = given.get("duration", self.duration)
+        if not LEAST_WINDOW <= duration <= MOST_WINDOW:
+            raise UsageError(
+                f"--duration {duration:g}s: the window of a fetch must lie between {LEAST_WINDOW:g} s and {MOST_WINDOW:g} s; "
+                f"the study's was {published.WINDOW:g}s"
+            )
+        return WebTls(duration, megabyte=self.megabyte, sizes=self.sizes, clients=self.clients, sessions=self.sessions)
+
+    @property
+    def offered(self) -> tuple[str, ...]:
+        return tuple(f"{self.name}/{each}" for each in (*self.operations, ALL))
+
+    def workload(self, operation: str) -> workloads.Workload:
+        if operation == ALL:
+            return workloads.read(self.file("workload.toml"), f"{self.name}/{ALL}")
+        return super().workload(operation)
+
+    def spec(self, engine: str, time: float, seed: int) -> Spec:
+        """Each file to one client, some also without sendfile; then two files to one client and to many: two experiments."""
+        self.check_engine(engine)
+
+        def cell(size: int, clients: int, group: str, variant: str) -> CellSpec:
+            of = {"size": str(size)}
+            return CellSpec(engine, "tls", workload="file", factors=of, clients=clients, group=group, variant=variant)
+
+        each = [cell(size * self.megabyte, 1, measured.ONE_CLIENT, procedure.name_of(size)) for size in self.sizes]
+        beside = {str(size * self.megabyte) for size in CONTROLLED}
+        one = [made for made in with_controls(each) if made.mechanism == "tls" or made.factors["size"] in beside]
+        scale = self.megabyte / published.MEGABYTE
+        many = [
+            cell(
+                max(1, round(size * scale)),
+                clients,
+                measured.MANY,
+                f"{published.bytes_in_words(size)}, {clients} client{'s' * (clients != 1)}",
+            )
+            for size in MANY_BYTES
+            for clients in self.clients
+        ]
+        return check(Spec(cells=[*one, *many], seed=seed, time=time, sessions=self.sessions, latency=False))
+
+    def procedure_cells(self, engine: str) -> list[CellSpec]:
+        return [
+            CellSpec(
+                engine,
+                "tls",
+                workload=f"{self.name}/{ALL}",
+                clients=1,
+                factors={"megabyte": str(self.megabyte)},
+                bandwidth=f"{self.link_bits / 1e3:.0f}kbit" if can_shape() else "",
+            )
+        ]
+
+    @property
+    def link_bits(self) -> float:
+        return published.LINK_BITS * self.speed_up
+
+    def procedure_seconds(self, time: float) -> float:  # noqa: ARG002 - as long as its windows are
+        return len(ARMS) * len(self.sizes) * (self.duration + FETCH_SECONDS)
+
+    def begin(self, engine: str) -> StudyRecord:
+        settings: dict[str, float] = {
+            "window_s": self.duration,
+            "interval_s": published.INTERVAL / self.speed_up,
+            "speed_up": self.speed_up,
+            # 0: none could be made, so loopback.
+            "link_bits": self.link_bits if can_shape() else 0.0,
+            "megabyte": self.megabyte,
+            "cpus": counters.CPUS,
+        }
+        return StudyRecord(FORMAT, self.name, engine, "tls", arms=list(ARMS), settings=settings)
+
+    def procedure(self, stage: Stage) -> None:
+        procedure.run(stage, self.sizes)
+
+    def compare(self, record: StudyRecord, cells: list[Cell]) -> StudyResult:
+        return compare.compare(self, record, cells)
+
+    def table(self, result: StudyResult) -> str:
+        return report.render(result)
+
+
+def can_shape() -> bool:
+    """Whether a link of stated bandwidth can be made here."""
+    try:
+        check_rights()
+    except UsageError:
+        return False
+    return True
+
+
+STUDY = WebTls()

@@ -1,0 +1,282 @@
+"""compare: the twelve published tables, the procedure's record here and our cells -> figures, file by file. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ciphercost import mechanisms, prove
+from ciphercost.model import ARMS, Cell, Estimate, StudyFigure, StudyRecord, StudyResult
+from ciphercost.studies.web_tls import findings, measured, procedure, published
+from ciphercost.studies.web_tls.counters import SERVER
+from ciphercost.studies.web_tls.measured import (
+    BUSY_SECONDS,
+    MANY,
+    ONE_CLIENT,
+    RATE,
+    SERVER_CPU,
+    SHARE,
+    TLS_ITSELF,
+    WITHOUT_SENDFILE,
+)
+from ciphercost.studies.web_tls.published import CV, DISK, MEAN, MEMORY, NETWORK, PROCESSOR, VARIANCE
+
+if TYPE_CHECKING:
+    from ciphercost.studies import Study
+
+UNIT = {PROCESSOR: "%", MEMORY: "bytes", NETWORK: "bytes/s", DISK: "", SERVER: "%"}
+BUSY = "busy time"
+"""What stands behind a figure's name where it is not of the whole window."""
+Cells = Mapping[int, Cell]
+"""By bytes of the file."""
+
+
+def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult:
+    """Figures of every file. Of an arm that was not proven nothing is said."""
+    unproven = prove.unproven(record.proofs, mechanisms.get(record.mechanism))
+    here: measured.Here = {} if unproven else {(size_of(run.operation), run.arm): run for run in record.runs}
+    printed = published.tables(study)
+    megabyte = int(record.settings.get("megabyte", published.MEGABYTE))
+    one, many = of_one_client(cells), of_many_clients(cells)
+    figures = [
+        *(each for key in printed for each in counter_figures(printed, here, one, key, megabyte)),
+        *(
+            each
+            for size in published.SIZES
+            for each in server_figures(here, one.get(size * megabyte), size, record.settings["cpus"])
+        ),
+        *(each for size in published.SIZES for each in fetch_figures(here, size, one.get(size * megabyte))),
+        *(each for size in published.SIZES for each in our_figures(cells, one.get(size * megabyte), size)),
+        *(each for cell in many for each in our_figures(cells, cell)),
+    ]
+    version = record.version or next((cell.version for cell in cells if cell.version), "")
+    return StudyResult(
+        study=study.name,
+        title=study.title,
+        published_server=study.published_server,
+        server=f"{record.engine} {version}".strip(),
+        complete=record.complete and not unproven,
+        procedure=words(record, here, unproven),
+        figures=figures,
+        findings=findings.findings(printed, record, here, figures),
+    )
+
+
+def size_of(operation: str) -> int:
+    """30 of `30MB`."""
+    return int(operation.removesuffix("MB"))
+
+
+def words(record: StudyRecord, here: measured.Here, unproven: str) -> str:
+    """The procedure as it was run here, or why it wasn't."""
+    said = [as_run(record)] if here else []
+    if record.reason or (unproven and record.proofs):
+        said.append(record.reason or f"not proven: {unproven}")
+    elif not here:
+        said.append("the run was cut off before the published procedure began")
+    elif not record.complete:
+        said.append("it was cut off")
+    return "; ".join(said)
+
+
+def as_run(record: StudyRecord) -> str:
+    settings = record.settings
+    times, interval = settings["speed_up"], settings["interval_s"]
+    link = (
+        f"over a link of {settings['link_bits'] / 1e6:,.0f} Mb/s (100 Mb/s as published, times {times:.3g})"
+        if settings["link_bits"]
+        else "over loopback, as fast as it goes: a link of stated bandwidth needs root, so that the busy share of a window is not as published"
+    )
+    small = (
+        f"; files of {settings['megabyte']:,.0f} bytes for each megabyte of the study's"
+        if settings["megabyte"] != published.MEGABYTE
+        else ""
+    )
+    negotiated = " ".join(record.encryption.get(each, "") for each in ("protocol", "cipher")).strip()
+    return (
+        f"one client fetches each file once over HTTP, then each once over HTTPS ({negotiated}), over a connection of its own, {link}; "
+        f"around each fetch a window of {settings['window_s']:.3g} s ({published.WINDOW:g} s as published ÷ {times:.3g}), sampled each "
+        f"{interval:.3g} s ({published.INTERVAL:g} s ÷ {times:.3g}), idle time and all; beside it the busy time alone, from the request's first byte to the "
+        "answer's last. Client and server share this machine's CPUs; processor time is in per cent of all of them, less what the client and the sampling used. "
+        f"Each file is read from the disk anew{small}. Unlike the published run, with both arms proven, and each fetch found in the server's log as what it was"
+    )
+
+
+# ── the twelve tables ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def counter_figures(
+    printed: published.Tables, here: measured.Here, one: Cells, key: tuple[str, str], megabyte: int
+) -> list[StudyFigure]:
+    """One table: a published row, its repetition over the window and over its busy time, and ours."""
+    counter, statistic = key
+    found = []
+    for size, row in printed[key].rows.items():
+        of: dict[str, Any] = {
+            "operation": procedure.name_of(size),
+            "load": float(size),
+            "unit": unit(counter, statistic),
+        }
+        runs = {arm: here[size, arm] for arm in ARMS if (size, arm) in here}
+        over = {arm: measured.whole(run, counter).get(statistic) for arm, run in runs.items()}
+        within = {arm: measured.busy(run, counter).get(statistic) for arm, run in runs.items()}
+        mine = {arm: ours(one.get(size * megabyte), arm, counter).get(statistic) for arm in ARMS}
+        name = figure(counter, statistic)
+        for arm in ARMS:
+            found.append(
+                StudyFigure(figure=name, arm=arm, published=row[arm], here=over.get(arm), ours=mine[arm], **of)
+            )
+            if runs:
+                found.append(StudyFigure(figure=f"{name}, {BUSY}", arm=arm, here=within.get(arm), **of))
+        if statistic == MEAN:
+            of["unit"] = "ratio"
+            cost = StudyFigure(
+                figure=name,
+                arm="cost",
+                published=quotient(row["encrypted"], row["plain"]),
+                here=quotient(over.get("encrypted"), over.get("plain")),
+                ours=quotient(mine["encrypted"], mine["plain"]),
+                **of,
+            )
+            found.append(cost)
+            if runs:
+                while_busy = quotient(within.get("encrypted"), within.get("plain"))
+                found.append(StudyFigure(figure=f"{name}, {BUSY}", arm="cost", here=while_busy, **of))
+    return found
+
+
+def figure(counter: str, statistic: str) -> str:
+    """`processor time, mean`."""
+    return f"{NAMES[counter]}, {statistic}"
+
+
+NAMES = {
+    PROCESSOR: "processor time",
+    MEMORY: "available memory",
+    NETWORK: "network bytes",
+    DISK: "disk queue",
+    SERVER: "server's processor time",
+}
+
+
+def unit(counter: str, statistic: str) -> str:
+    if statistic == CV or not UNIT[counter]:
+        return ""
+    return f"({UNIT[counter]})²" if statistic == VARIANCE else UNIT[counter]
+
+
+def ours(cell: Cell | None, arm: str, counter: str) -> dict[str, float]:
+    """A counter over the slices of our method, in which no time is idle. Processor time has the client's in it."""
+    host = cell.arms.get(arm, {}).get("host", {}) if cell else {}
+    if not host:
+        return {}
+    if counter == PROCESSOR:
+        idle = host["idle"]
+        mean = 100 - idle["mean"]
+        return {MEAN: mean, VARIANCE: idle["variance"]} | ({CV: idle["variance"] ** 0.5 / mean} if mean else {})
+    found = host[{MEMORY: "memory_available_bytes", NETWORK: "network_bytes_per_s", DISK: "disk_queue"}[counter]]
+    return {name: found[name] for name in (MEAN, VARIANCE)} | ({CV: found[CV]} if found[MEAN] else {})
+
+
+def quotient(value: float | None, by: float | None) -> float | None:
+    return value / by if value is not None and by else None
+
+
+def server_figures(here: measured.Here, cell: Cell | None, size: int, cpus: float) -> list[StudyFigure]:
+    """Processor time of the server's own processes alone: mean over the window and over the busy time."""
+    runs = {arm: here[size, arm] for arm in ARMS if (size, arm) in here}
+    found = []
+    for arm in ARMS:
+        levels = cell.arms.get(arm, {}) if cell else {}
+        cores = levels.get("server_cpu_us_per_op", 0.0) * levels.get("throughput", 0.0) / 1e6
+        of: dict[str, Any] = {"operation": procedure.name_of(size), "load": float(size), "unit": "%", "arm": arm}
+        over = measured.whole(runs[arm], SERVER)[MEAN] if arm in runs else None
+        mine = cores / cpus * 100 if cores else None
+        name = figure(SERVER, MEAN)
+        found.append(StudyFigure(figure=name, here=over, ours=mine, **of))
+        if arm in runs:
+            found.append(StudyFigure(figure=f"{name}, {BUSY}", here=measured.busy(runs[arm], SERVER)[MEAN], **of))
+    return found
+
+
+# ── beyond the twelve ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def fetch_figures(here: measured.Here, size: int, cell: Cell | None) -> list[StudyFigure]:
+    """Of one file's fetches: how long, what share of the window, and the CPU time of the server's own processes, which ours has too."""
+    runs = {arm: here[size, arm] for arm in ARMS if (size, arm) in here}
+    of: dict[str, Any] = {"operation": procedure.name_of(size), "load": float(size)}
+    found = []
+    for name, unit_, read in (
+        (BUSY_SECONDS, "s", measured.busy_seconds),
+        (SHARE, "share", measured.busy_share),
+        (SERVER_CPU, "s", measured.server_seconds),
+    ):
+        levels: dict[str, float | None] = {arm: read(run) for arm, run in runs.items()}
+        mine, cost = server_cpu(cell) if name == SERVER_CPU else ({}, {})
+        if not levels and not mine:
+            continue
+        found += [
+            StudyFigure(figure=name, unit=unit_, arm=arm, here=levels.get(arm), ours=mine.get(arm), **of)
+            for arm in ARMS
+        ]
+        ratio = quotient(levels.get("encrypted"), levels.get("plain"))
+        found.append(StudyFigure(figure=name, unit="ratio", arm="cost", here=ratio, **cost, **of))
+    return found
+
+
+def server_cpu(cell: Cell | None) -> tuple[dict[str, float | None], dict[str, Any]]:
+    """Of one file by our method: seconds by arm, and fields of their ratio."""
+    if cell is None or (estimate := cell.overhead.get("server_cpu_per_op")) is None:
+        return {}, {}
+    micro = {arm: cell.arms[arm].get("server_cpu_us_per_op") for arm in ARMS}
+    return {arm: value / 1e6 if value is not None else None for arm, value in micro.items()}, interval(estimate)
+
+
+def of_one_client(cells: list[Cell]) -> dict[int, Cell]:
+    """Ours of the study's files, by their bytes."""
+    return {int(cell.factors["size"]): cell for cell in cells if cell.group == ONE_CLIENT and is_tls(cell)}
+
+
+def of_many_clients(cells: list[Cell]) -> list[Cell]:
+    return [cell for cell in cells if cell.group == MANY and is_tls(cell)]
+
+
+def is_tls(cell: Cell) -> bool:
+    return cell.mechanism == "tls" and cell.status == "ok" and "size" in cell.factors
+
+
+def our_figures(cells: list[Cell], cell: Cell | None, size: int | None = None) -> list[StudyFigure]:
+    """One of our cells: files a second; where it has a control, what of the cost is no TLS. `size`: of one client's, megabytes."""
+    if cell is None:
+        return []
+    of: dict[str, Any] = {"operation": procedure.name_of(size), "load": float(size)} if size else {}
+    if not size:
+        of = {"operation": cell.factors["size"], "load": float(cell.clients), "workload": MANY}
+    found = []
+    if estimate := cell.overhead.get("throughput"):
+        rates = {arm: cell.arms[arm].get("throughput") for arm in ARMS}
+        found += [StudyFigure(figure=RATE, unit="/s", arm=arm, ours=rates[arm], **of) for arm in ARMS]
+        found.append(StudyFigure(figure=RATE, unit="ratio", arm="cost", **interval(estimate), **of))
+    if not size:
+        mine, cost = server_cpu(cell)
+        found += [StudyFigure(figure=SERVER_CPU, unit="s", arm=arm, ours=value, **of) for arm, value in mine.items()]
+        found += [StudyFigure(figure=SERVER_CPU, unit="ratio", arm="cost", **cost, **of)] if cost else []
+    for name, left in cell.beside.items():
+        control = next((each for each in cells if alike(each, cell, name)), None)
+        if control and "throughput" in control.overhead:
+            of_control = interval(control.overhead["throughput"])
+            found.append(StudyFigure(figure=WITHOUT_SENDFILE, unit="ratio", arm="cost", **of_control, **of))
+            found.append(StudyFigure(figure=TLS_ITSELF, unit="ratio", arm="cost", **interval(left), **of))
+    return found
+
+
+def alike(control: Cell, cell: Cell, name: str) -> bool:
+    """Whether one is the control of the other."""
+    return (control.mechanism, control.group, control.clients) == (name, cell.group, cell.clients) and (
+        control.factors.get("size") == cell.factors["size"]
+    )
+
+
+def interval(estimate: Estimate) -> dict[str, Any]:
+    return {"ours": estimate.ratio, "low": estimate.low, "high": estimate.high, "n": estimate.n}

@@ -1,0 +1,127 @@
+"""counters: the study's four counters, a reading every so often for as long as a window lasts. I/O by `sample`, no statistics.
+
+Processor time is all CPUs' but for what client and controller used, which the study had on another machine.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Self
+
+import msgspec
+
+from ciphercost import sample
+from ciphercost.studies.web_tls.published import DISK, MEMORY, NETWORK, PROCESSOR
+
+SERVER = "server_time_percent"
+"""Processor time of the server's own processes alone, which the study did not have."""
+READ = (PROCESSOR, MEMORY, NETWORK, DISK, SERVER)
+CPUS = os.cpu_count() or 1
+_TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+_IDLE = (3, 4, 7)
+"""Of a line of /proc/stat: idle, iowait, steal."""
+
+
+class Level(msgspec.Struct, frozen=True):
+    """Everything at one moment; what counts up, counted up so far."""
+
+    at_ns: int
+    machine_ns: int
+    """CPU of all but client and controller."""
+    server_ns: int
+    memory: int
+    bytes: int
+    disk_ms: int
+
+
+class Counters:
+    """Reads them. `agent`: the client's process; `device`: the card that its bytes come in by, empty: loopback."""
+
+    def __init__(self, sampler: sample.Sampler, agent: int, device: str = "") -> None:
+        self._sampler, self._agent = sampler, agent
+        card = Path("/sys/class/net") / device / "statistics" if device else None
+        self._card = [sample.ProcFile(card / name) for name in ("rx_bytes", "tx_bytes")] if card else []
+        self._lock = threading.Lock()
+
+    def close(self) -> None:
+        for file in self._card:
+            file.close()
+
+    def read(self) -> Level:
+        with self._lock:
+            now = self._sampler.level()
+            client = sample.cpu_clock_ns(self._agent)
+            crossed = sum(int(file.read()) for file in self._card) if self._card else now.network_bytes
+        busy = sum(ticks for number, ticks in enumerate(now.host) if number not in _IDLE) * _TICK_NS
+        everything = now.all_cpu_ns if now.all_cpu_ns >= 0 else busy
+        return Level(
+            at_ns=now.at_ns,
+            machine_ns=everything - client - now.own_cpu_ns,
+            server_ns=now.server_cpu_ns,
+            memory=now.memory_available,
+            bytes=crossed,
+            disk_ms=now.disk_weighted_ms,
+        )
+
+
+def between(before: Level, after: Level) -> dict[str, float]:
+    """What the counters say of the time between two readings. Pure."""
+    ns = max(1, after.at_ns - before.at_ns)
+    return {
+        PROCESSOR: max(0.0, (after.machine_ns - before.machine_ns) / ns / CPUS * 100),
+        MEMORY: float(after.memory),
+        NETWORK: (after.bytes - before.bytes) / ns * 1e9,
+        DISK: max(0.0, (after.disk_ms - before.disk_ms) * 1e6 / ns),
+        SERVER: max(0.0, (after.server_ns - before.server_ns) / ns / CPUS * 100),
+    }
+
+
+def series(levels: Sequence[Level]) -> dict[str, list[float]]:
+    """Of readings one after the other: when each sample ended, how long it was, and what it says. Pure."""
+    found: dict[str, list[float]] = {"at_s": [], "seconds": [], **{name: [] for name in READ}}
+    for before, after in itertools.pairwise(levels):
+        found["at_s"].append((after.at_ns - levels[0].at_ns) / 1e9)
+        found["seconds"].append((after.at_ns - before.at_ns) / 1e9)
+        for name, value in between(before, after).items():
+            found[name].append(value)
+    return found
+
+
+class Watch:
+    """A thread that reads the counters every `interval` seconds from its beginning to `end`."""
+
+    def __init__(self, counters: Counters, interval: float) -> None:
+        self.levels: list[Level] = []
+        self._counters, self._interval = counters, interval
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._began = time.monotonic()
+        self.levels.append(self._counters.read())
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def until(self, seconds: float) -> None:
+        """Wait until the window is so long; it is over then."""
+        time.sleep(max(0.0, self._began + seconds - time.monotonic()))
+        self._over.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        due = self._began
+        while not self._over.wait(max(0.0, (due := due + self._interval) - time.monotonic())):
+            self.levels.append(self._counters.read())
+        # The rest of the window, unless it is too little to be a sample.
+        last = self._counters.read()
+        if last.at_ns - self.levels[-1].at_ns > self._interval * 5e8:
+            self.levels.append(last)

@@ -1,0 +1,329 @@
+"""findings: what the published procedure could not have told, counted from its own figures and from its repetition here. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from ciphercost.model import ARMS, Arm, StudyFigure, StudyRecord
+from ciphercost.studies.web_tls import measured, published
+from ciphercost.studies.web_tls.counters import SERVER
+from ciphercost.studies.web_tls.published import CV, DISK, MEAN, MEMORY, NETWORK, PROCESSOR, VARIANCE, Tables
+
+Levels = Mapping[Arm, float] | Mapping[str, float]
+"""Of both arms."""
+TWO_ERRORS = 2.0
+"""Standard errors below which a difference of means is none that can be told."""
+
+
+def findings(printed: Tables, record: StudyRecord, here: measured.Here, figures: Sequence[StudyFigure]) -> list[str]:
+    """Each a few sentences; figures in them are computed."""
+    found = [
+        window(printed, here),
+        busy_share(printed, here),
+        pace(printed, record, here, figures),
+        dilution(printed, here),
+        others(here),
+        few_samples(printed),
+        memory(printed, here),
+        disk(printed, here),
+        once(here, record),
+        threads(here),
+        sendfile(figures),
+        not_asked(figures),
+    ]
+    return [each for each in found if each]
+
+
+def sizes_here(here: measured.Here) -> list[int]:
+    """Files that both arms have fetched."""
+    return sorted({size for size, _ in here if all((size, arm) in here for arm in ARMS)})
+
+
+# ── idle time ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def window(printed: Tables, here: measured.Here) -> str:
+    """Bytes a second × a fixed window = the file."""
+    lines = {arm: published.window(printed, arm) for arm in ARMS}
+    said = [
+        f"{line.window:.1f} s and {line.background / 1e3:.1f} KB/s of other traffic {spell(arm)} (no row lies further off than {line.worst:.1%})"
+        for arm, line in lines.items()
+        if line
+    ]
+    text = (
+        f"Bytes a second were averaged over a fixed window, idle time and all: all rows of Table {printed[NETWORK, MEAN].number} are the file's size ÷ "
+        f"{' and ÷ '.join(said)}. Whatever TLS does to the speed of a fetch, file ÷ window stays what it is: "
+        f'"no impact on bytes/s" had to come out ({change_range(printed, NETWORK)}).'
+    )
+    products = [
+        measured.whole(run, NETWORK)[MEAN] * measured.window(run) / run.load["bytes"]
+        for (size, arm), run in here.items()
+    ]
+    if products:
+        text += (
+            f" Here bytes a second × window ÷ file is {min(products):.3f} to {max(products):.3f} in the {len(products)} fetches, "
+            "headers and acknowledgements included."
+        )
+    return text
+
+
+def busy_share(printed: Tables, here: measured.Here) -> str:
+    """The coefficients of variation know how long the fetches took."""
+    scatter, mean = printed[NETWORK, CV].rows, printed[NETWORK, MEAN].rows
+    first, last = min(scatter), max(scatter)
+    shares = {size: {arm: published.share_of(scatter[size][arm]) for arm in ARMS} for size in scatter}
+    speeds = {size: {arm: mean[size][arm] / shares[size][arm] for arm in ARMS} for size in scatter}
+    line = published.window(printed, "plain")
+    length = line.window if line else published.WINDOW
+    text = (
+        f"How long a fetch took was thrown away, and is still in the coefficient of variation: at a steady pace for a share p of the window CV² = (1 − p)/p. "
+        f"So {first} MB took {shares[first]['plain']:.1%} of the window and {last} MB {shares[last]['plain']:.0%} ({shares[last]['plain'] * length:.0f} s) "
+        "(a fetch shorter than a sample looks as long as one). "
+        f"{1 - shares[last]['plain']:.0%} to {1 - shares[first]['plain']:.1%} of every average is idle time. "
+        f"While it was busy, {last} MB went at "
+        f"{arrow(speeds[last], 1e6)} MB/s, {percent(speeds[last])}, where the table says {percent(mean[last])}."
+    )
+    sizes = sizes_here(here)
+    if sizes:
+        size = sizes[-1]
+        of_window = {arm: measured.whole(here[size, arm], NETWORK)[MEAN] for arm in ARMS}
+        within = {arm: measured.busy(here[size, arm], NETWORK)[MEAN] for arm in ARMS}
+        text += (
+            f" Here {size} MB take {arrow({arm: measured.busy_share(here[size, arm]) for arm in ARMS}, 0.01)} % of the window; bytes/s change by "
+            f"{percent(of_window)} over the window and by {percent(within)} while busy."
+        )
+    return text
+
+
+def pace(printed: Tables, record: StudyRecord, here: measured.Here, figures: Sequence[StudyFigure]) -> str:
+    """A link that is slower than the server hides what encryption does to its speed."""
+    mean, scatter = printed[NETWORK, MEAN].rows, printed[NETWORK, CV].rows
+    last = max(mean)
+    of_link = {arm: mean[last][arm] / published.share_of(scatter[last][arm]) * 8 / published.LINK_BITS for arm in ARMS}
+    text = (
+        f"A link of {published.LINK_BITS / 1e6:.0f} Mb/s hides what is left: while busy, {last} MB filled {arrow(of_link, 0.01)} % of it, and a server that "
+        "waits for its link gives as much with TLS as without, as long as its CPU lasts."
+    )
+    sizes = sizes_here(here)
+    if sizes and record.settings["link_bits"]:
+        filled = {
+            arm: measured.busy(here[sizes[-1], arm], NETWORK)[MEAN] * 8 / record.settings["link_bits"] for arm in ARMS
+        }
+        seconds = {arm: measured.server_seconds(here[sizes[-1], arm]) for arm in ARMS}
+        text += f" Here {sizes[-1]} MB fill {arrow(filled, 0.01)} % of the link, at {arrow(seconds)} s of the server's CPU time."
+    if rows := [each for each in of(figures, measured.RATE) if each.operation == f"{last}MB"]:
+        text += f" On loopback, where nothing holds it back, {last} MB files a second: {with_bounds(rows[0])}."
+    return text
+
+
+def dilution(printed: Tables, here: measured.Here) -> str:
+    """Processor time over the window against processor time while there was something to do."""
+    mean, scatter = printed[PROCESSOR, MEAN].rows, printed[NETWORK, CV].rows
+    last = max(mean)
+    while_busy = {arm: mean[last][arm] / published.share_of(scatter[last][arm]) for arm in ARMS}
+    text = (
+        f"Processor time is diluted by the same idle time: the largest file's {arrow(mean[last])} % are {arrow(while_busy)} % of the time in "
+        "which bytes moved, if the rest was idle; a smaller file only looks as if it cost less for having more of the window left."
+    )
+    rows = []
+    for size in sizes_here(here):
+        over = {arm: measured.whole(here[size, arm], SERVER)[MEAN] for arm in ARMS}
+        within = {arm: measured.busy(here[size, arm], SERVER)[MEAN] for arm in ARMS}
+        if over["encrypted"] > 0:
+            rows.append((size, over, within))
+    if rows:
+        said = "; ".join(
+            f"{size} MB {arrow(over)} % over the window, {arrow(within)} % while busy"
+            for size, over, within in (rows if len(rows) < 3 else [rows[0], rows[-1]])
+        )
+        factors = [within["encrypted"] / over["encrypted"] for _, over, within in rows]
+        text += f" Here, of the server's own processes: {said}; over HTTPS that is {min(factors):.1f} to {max(factors):.0f} times what the window shows."
+    return text
+
+
+def others(here: measured.Here) -> str:
+    """What a counter of the whole machine counts beside the server."""
+    shares = [measured.whole(run, PROCESSOR)[MEAN] - measured.whole(run, SERVER)[MEAN] for run in here.values()]
+    if not shares:
+        return ""
+    own = [measured.whole(run, SERVER)[MEAN] for run in here.values()]
+    return (
+        f"A counter of the whole machine has all of its other work in it: here {min(shares):.3g} to {max(shares):.3g} % of processor time in a window is no "
+        f"process of the server's, and {min(own):.3g} to {max(own):.3g} % is. What the study's idle machine did beside serving is in its figures too."
+    )
+
+
+def few_samples(printed: Tables) -> str:
+    """Which of the published differences stand out of their own scatter."""
+    line = published.window(printed, "plain")
+    samples = (line.window if line else published.WINDOW) / published.INTERVAL
+    mean = printed[PROCESSOR, MEAN].rows
+    distance = {size: published.apart(printed, PROCESSOR, size, samples) for size in mean}
+    lost = [size for size, errors in distance.items() if abs(errors) < TWO_ERRORS]
+    changes = ", ".join(f"{size} MB {percent(mean[size])}" for size in mean)
+    text = f"Processor time is one fetch's in each row ({changes}), without an interval."
+    if lost:
+        text += (
+            f" Even if its {samples:.0f} samples of {published.INTERVAL:g} s were independent, {len(lost)} of the {len(mean)} differences would be less than "
+            f"two standard errors by the study's own variances: {listed(lost)} MB."
+        )
+    first = min(mean)
+    return f"{text} {first} MB: {percent(mean[first])}, {distance[first]:+.1f} standard errors."
+
+
+# ── the other counters ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def memory(printed: Tables, here: measured.Here) -> str:
+    """Which way it went, against what the table's heading says."""
+    mean, scatter = printed[MEMORY, MEAN].rows, printed[MEMORY, VARIANCE].rows
+    rose = [size for size in mean if mean[size]["encrypted"] > mean[size]["plain"]]
+    between_files = max(row["plain"] for row in mean.values()) - min(row["plain"] for row in mean.values())
+    changes = [(mean[size]["encrypted"] - mean[size]["plain"]) / 1e6 for size in mean]
+    widest = max(row[arm] for row in scatter.values() for arm in ARMS)
+    text = (
+        f"Available memory is said to decrease with TLS; in the table it is higher with TLS in {len(rose)} of {len(mean)} rows, by "
+        f"{min(changes):+.2f} to {max(changes):+.2f} MB. Between two files of the same arm it differs by up to {between_files / 1e6:.1f} MB, whatever the "
+        f"arm: the scatter within a window (at most {widest**0.5 / 1e6:.2f} MB, √variance) knows nothing of that."
+    )
+    sizes = sizes_here(here)
+    if sizes:
+        levels = {size: {arm: measured.whole(here[size, arm], MEMORY)[MEAN] for arm in ARMS} for size in sizes}
+        more = sum(row["encrypted"] > row["plain"] for row in levels.values())
+        text += f" Here it is higher with TLS in {more} of {len(sizes)}."
+    return text
+
+
+def disk(printed: Tables, here: measured.Here) -> str:
+    """A difference in a counter that encryption on the way can't touch."""
+    text = (
+        f'The disk queue is called "no impact" at {change_range(printed, DISK)}, and processor time an impact from {percent(first_row(printed))}: '
+        "no row says what would have been none. A server reads the same file from the same disk for either."
+    )
+    sizes = [size for size in sizes_here(here) if all(measured.whole(here[size, arm], DISK)[MEAN] > 0 for arm in ARMS)]
+    if sizes:
+        changes = [
+            measured.whole(here[size, "encrypted"], DISK)[MEAN] / measured.whole(here[size, "plain"], DISK)[MEAN]
+            for size in sizes
+        ]
+        text += (
+            f" Here its mean with TLS is {min(changes):.2g} to {max(changes):.3g} times that without, in {len(sizes)} files, each read anew: "
+            "whatever else asks the disk for something is in it."
+        )
+    return text
+
+
+def first_row(printed: Tables) -> Levels:
+    rows = printed[PROCESSOR, MEAN].rows
+    return rows[min(rows)]
+
+
+def once(here: measured.Here, record: StudyRecord) -> str:
+    """One arm after the other, each file once, nothing proven."""
+    text = (
+        "Each file was fetched once, one arm after the other: what changed on the machine meanwhile looks like TLS. Nothing showed that "
+        "either arm was what its name says, nor with which version and cipher."
+    )
+    if not here:
+        return text
+    negotiated = " ".join(record.encryption.get(each, "") for each in ("protocol", "cipher")).strip()
+    return (
+        f"{text} Here both were proven, and each of {len(here)} fetches was found in the server's log ({negotiated})."
+    )
+
+
+def threads(here: measured.Here) -> str:
+    """Processor and user time of each thread of the server, of the largest file."""
+    sizes = sizes_here(here)
+    if not sizes:
+        return ""
+    size, said = sizes[-1], []
+    for arm in ARMS:
+        found = measured.threads(here[size, arm])
+        shown = [
+            f"{name} {seconds:.3f} s (user {user:.2f}, kernel {system:.2f})"
+            for name, (seconds, user, system) in list(found.items())[:2]
+        ]
+        more = f" and {len(found) - len(shown)} more" if len(found) > len(shown) else ""
+        said.append(f"{spell(arm)} {listed(shown) or 'nothing'}{more}")
+    return f"Which threads worked, and in which mode, was asked for and not counted. Here, for {size} MB: {'; '.join(said)}."
+
+
+# ── what was not asked ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def sendfile(figures: Sequence[StudyFigure]) -> str:
+    """How the cost splits, where there is a control."""
+    rows = []
+    for each in of(figures, measured.RATE):
+        parts = {name: of(figures, name, each.operation) for name in (measured.WITHOUT_SENDFILE, measured.TLS_ITSELF)}
+        if all(parts.values()):
+            without, itself = (parts[name][0] for name in parts)
+            rows.append(f"{each.operation} {with_bounds(each)}, of it {with_bounds(without)} and {with_bounds(itself)}")
+    if not rows:
+        return ""
+    return (
+        "TLS in the server's own memory can't use sendfile, so part of its price is no cryptography. Files a second with TLS, of it clear without "
+        f"sendfile and TLS itself: {'; '.join(rows)}."
+    )
+
+
+def not_asked(figures: Sequence[StudyFigure]) -> str:
+    """Handshakes, concurrency, small files."""
+    text = "One client and large files have next to no handshake in them, no concurrency and no small file: what most of a web server's requests are."
+    rows = [
+        each for each in figures if (each.figure, each.arm, each.workload) == (measured.RATE, "cost", measured.MANY)
+    ]
+    if not rows:
+        return text
+    said = "; ".join(
+        f"{published.bytes_in_words(int(each.operation))} to {each.load:.0f} {with_bounds(each)}"
+        for each in rows
+        if each.load is not None
+    )
+    return f"{text} By our method, files a second: {said}."
+
+
+def of(figures: Sequence[StudyFigure], name: str, operation: str = "") -> list[StudyFigure]:
+    """Costs by our method to one client."""
+    return [
+        each
+        for each in figures
+        if (each.figure, each.arm, each.workload) == (name, "cost", "") and operation in ("", each.operation)
+    ]
+
+
+# ── words ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def change_range(printed: Tables, counter: str) -> str:
+    """`−0.2 to −0.0 %`: from the smallest to the largest change of a counter's means."""
+    changes = [(row["encrypted"] / row["plain"] - 1) * 100 for row in printed[counter, MEAN].rows.values()]
+    return f"{min(changes):+.2g} to {max(changes):+.2g} %"
+
+
+def with_bounds(cost: StudyFigure) -> str:
+    """`-62.3 % (-67.5 to -56.4)`."""
+    if cost.ours is None:
+        return "-"
+    bounds = f" ({(cost.low - 1) * 100:+.0f} to {(cost.high - 1) * 100:+.0f})" if cost.low and cost.high else ""
+    return f"{(cost.ours - 1) * 100:+.0f} %{bounds}"
+
+
+def percent(both: Levels) -> str:
+    """`+5.0 %` of two arms' levels."""
+    return f"{(both['encrypted'] / both['plain'] - 1) * 100:+.1f} %" if both["plain"] else "-"
+
+
+def arrow(both: Levels, scale: float = 1.0) -> str:
+    return " → ".join(f"{both[arm] / scale:.3g}" for arm in ARMS)
+
+
+def listed(names: Iterable[object]) -> str:
+    """`3, 13 and 24`."""
+    words = [str(each) for each in names]
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def spell(arm: str) -> str:
+    return "over HTTPS" if arm == "encrypted" else "over HTTP"

@@ -1,0 +1,81 @@
+"""measured: a fetch's record -> mean, variance and coefficient of variation of its counters, over the window and over its busy time. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from statistics import fmean, variance
+
+from ciphercost.model import StudyRun
+from ciphercost.studies.web_tls import procedure, published
+
+Here = Mapping[tuple[int, str], StudyRun]
+"""Fetches by file, megabytes, and arm."""
+RATE, WITHOUT_SENDFILE, TLS_ITSELF = "operations/s", "no sendfile", "TLS itself"
+SERVER_CPU, BUSY_SECONDS, SHARE = "server's CPU", "time of the fetch", "share of the window"
+"""Figures beyond the twelve tables."""
+ONE_CLIENT, MANY = "one client", "many clients"
+"""Our two experiments; the second is the `workload` of its figures."""
+LEAST = 2
+"""Samples of which there is a variance."""
+
+
+def figures(values: Sequence[float]) -> dict[str, float]:
+    """Mean, sample variance, coefficient of variation; what can't be told of so few, or of a mean of zero, is absent."""
+    if not values:
+        return {}
+    found = {published.MEAN: fmean(values)}
+    if len(values) >= LEAST:
+        found[published.VARIANCE] = variance(values)
+        if found[published.MEAN]:
+            found[published.CV] = math.sqrt(found[published.VARIANCE]) / abs(found[published.MEAN])
+    return found
+
+
+def whole(run: StudyRun, counter: str) -> dict[str, float]:
+    """Over the fixed window, as published: every sample counts alike."""
+    return figures(run.series[counter])
+
+
+def busy(run: StudyRun, counter: str) -> dict[str, float]:
+    """Between the request's first byte and the answer's last: the mean of just that time, the scatter of the samples within it."""
+    first, last = run.series["busy_s"]
+    within = [
+        value
+        for at, seconds, value in zip(run.series["at_s"], run.series["seconds"], run.series[counter], strict=True)
+        if at - seconds >= first and at <= last
+    ]
+    mean = run.series[f"{procedure.BUSY}{counter}"][0]
+    found = figures(within) if len(within) >= LEAST else {}
+    if published.VARIANCE in found and mean:
+        found[published.CV] = math.sqrt(found[published.VARIANCE]) / abs(mean)
+    return found | {published.MEAN: mean}
+
+
+def busy_seconds(run: StudyRun) -> float:
+    first, last = run.series["busy_s"]
+    return last - first
+
+
+def window(run: StudyRun) -> float:
+    """Seconds that were sampled."""
+    return math.fsum(run.series["seconds"])
+
+
+def busy_share(run: StudyRun) -> float:
+    return busy_seconds(run) / window(run)
+
+
+def server_seconds(run: StudyRun) -> float:
+    """CPU time of the server's own processes in the fetch."""
+    return run.series["server_cpu_s"][0]
+
+
+def threads(run: StudyRun) -> dict[str, tuple[float, float, float]]:
+    """Seconds of each of the server's threads that did anything: all, in user mode, in kernel mode."""
+    found = {}
+    for name, values in run.series.items():
+        if name.startswith(procedure.THREAD):
+            seconds, user, system = values
+            found[name.removeprefix(procedure.THREAD)] = (seconds, user, system)
+    return found

@@ -1,0 +1,120 @@
+"""procedure: the study as it was run: one client, each file once over HTTP, then each once over HTTPS; four counters beside it. I/O.
+
+Around each fetch the counters are sampled for a window of fixed length, whatever the fetch takes of it. The study's window was about
+94 s on a link of 100 Mb/s. Here all of that is `speed_up` times as fast: the link, the window, the samples.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from ciphercost import sample, threads
+from ciphercost.errors import AgentError, RunError, Unproven
+from ciphercost.model import StudyRun
+from ciphercost.prove import describe, single
+from ciphercost.studies import Stage
+from ciphercost.studies.web_tls import counters
+
+MOST_SECONDS = 600.0
+"""That one fetch may take."""
+THREAD = "thread "
+"""What the names of the series begin with that hold a thread's seconds: all, in user mode, in kernel mode."""
+BUSY = "busy "
+"""… that hold a counter's value between a request's first byte and its answer's last."""
+
+
+def name_of(size: int) -> str:
+    """Of a file: its transaction, its document, its operation."""
+    return f"{size}MB"
+
+
+def run(stage: Stage, sizes: Sequence[int]) -> None:
+    """Every file over HTTP, then every file over HTTPS. Raises RunError, Unproven."""
+    server = stage.twins.by_arm["plain"]
+    began = time.monotonic()
+    with contextlib.ExitStack() as stack:
+        sampler = stack.enter_context(contextlib.closing(sample.Sampler(server.pid, server.cgroups)))
+        made = counters.Counters(sampler, stage.agent.pid, stage.twins.device)
+        stack.enter_context(contextlib.closing(made))
+        for arm in stage.record.arms:
+            for size in sizes:
+                window = stage.record.settings["window_s"]
+                stage.say(f"as published: {size} MB, {arm}: one fetch in a window of {window:.3g} s")
+                sampler.refresh()
+                stage.keep(fetch(stage, made, arm, size, time.monotonic() - began))
+
+
+def fetch(stage: Stage, made: counters.Counters, arm: str, size: int, started: float) -> StudyRun:
+    """One file, once, and what the counters say around it. Raises AgentError, RunError, Unproven."""
+    settings, name = stage.record.settings, name_of(size)
+    window, interval = settings["window_s"], settings["interval_s"]
+    bytes_ = stage.bench.program.documents[f"/{name}"]
+    connect(stage, arm, name)
+    server = stage.twins.by_arm["plain"]
+    server.handshakes()  # those of what went before
+    forget(stage.bench.directory / f"documents-{stage.bench.places[0]}" / name)
+    edges: list[counters.Level] = []
+    pids = sample.tree(server.pid)
+    with counters.Watch(made, interval) as watch:
+        before = threads.read(pids)
+        # Where in its window the study's fetch lay is not known. Not at its very edge, so that the sample that it begins in is whole.
+        time.sleep(min(interval, window / 4))
+        edges.append(made.read())
+        answer = stage.agent.slice(arm, MOST_SECONDS, discard=0.0, operations=1)
+        edges.append(made.read())
+        watch.until(window)
+        after = threads.read(pids)
+    stage.agent.disconnect(arm)
+    if answer.errors or not answer.operations:
+        raise AgentError(f"{name}, {arm} arm: {answer.first_error or 'no answer'}", "statement")
+    if answer.bytes_received < bytes_:
+        raise RunError(f"{name}, {arm} arm: {answer.bytes_received:,} bytes came, and the file has {bytes_:,}")
+    heard(stage, arm, name)
+    levels = watch.levels
+    series = counters.series(levels)
+    series |= {f"{BUSY}{key}": [value] for key, value in counters.between(*edges).items()}
+    series["busy_s"] = [(each.at_ns - levels[0].at_ns) / 1e9 for each in edges]
+    series["server_cpu_s"] = [(edges[1].server_ns - edges[0].server_ns) / 1e9]
+    series["client_cpu_s"] = [(answer.cpu_user_ns + answer.cpu_system_ns) / 1e9]
+    for each in threads.between(before, after):
+        series[f"{THREAD}{each.name} {each.thread}"] = [each.seconds, each.user, each.system]
+    return StudyRun(name, arm, round(started, 3), {"bytes": float(bytes_)}, series)
+
+
+def connect(stage: Stage, arm: str, name: str) -> None:
+    """An arm whose one connection is opened for the fetch and closed after it. Raises Unproven."""
+    program = stage.bench.program
+    one = tuple(each for each in program.transactions if each[0] == name)
+    stage.agent.program(msgspec.structs.replace(program, transactions=one))
+    answer = stage.agent.connect(arm, **single(stage.twins.connect[arm]), per_request=True)  # type: ignore[index]
+    if bool(answer["encrypted"]) != (arm == "encrypted"):
+        raise Unproven(f"client witness, {arm} arm: the fetch's connection is not what was proven")
+    proven: Mapping[str, str] = stage.record.encryption
+    if answer["encrypted"] and any(answer[each] != proven.get(each) for each in ("protocol", "cipher")):
+        raise Unproven(f"client witness, encrypted arm: the fetch negotiated {describe(answer)}")
+
+
+def heard(stage: Stage, arm: str, name: str) -> None:
+    """That the server's own log has this fetch as what the arm's name says. Raises Unproven."""
+    full, resumed = stage.twins.by_arm["encrypted"].handshakes()
+    wanted = arm == "encrypted"
+    if (full > 0) != wanted or resumed:
+        raise Unproven(
+            f"server witness, {arm} arm, {name}: by the server's log there were {full} full and {resumed} resumed handshakes"
+        )
+
+
+def forget(path: Path) -> None:
+    """Have the system give up what it holds of a file, so that the disk counter has something to count in either arm."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,107 @@
+"""published: the twelve tables that the study printed -> figures to count with. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from ciphercost.model import ARMS
+from ciphercost.studies import Study
+
+PROCESSOR, MEMORY, NETWORK, DISK = (
+    "processor_time_percent",
+    "memory_available_bytes",
+    "network_bytes_per_s",
+    "disk_queue_length",
+)
+COUNTERS = (PROCESSOR, MEMORY, NETWORK, DISK)
+MEAN, VARIANCE, CV = "mean", "variance", "cv"
+STATISTICS = (MEAN, VARIANCE, CV)
+COLUMN = {"plain": "http", "encrypted": "https"}
+SIZES = (3, 10, 13, 24, 30, 73, 167, 250)
+"""Megabytes."""
+MEGABYTE = 1_000_000
+"""Bytes: whether the study meant these or 2²⁰ it does not say."""
+LINK_BITS = 100e6
+WINDOW = 94.0
+"""Seconds that each row was averaged over, as follows from its bytes a second (`window`)."""
+INTERVAL = 1.0
+"""Seconds between two samples."""
+
+
+class Table(msgspec.Struct, frozen=True):
+    """One of the twelve."""
+
+    number: str
+    rows: dict[int, dict[str, float]]
+    """By file, megabytes, and by arm."""
+
+
+Tables = Mapping[tuple[str, str], Table]
+"""By counter and statistic."""
+
+
+def tables(study: Study) -> dict[tuple[str, str], Table]:
+    found: dict[tuple[str, str], Table] = {}
+    for row in study.rows("counters.csv"):
+        key = row["counter"], row["statistic"]
+        table = found.setdefault(key, Table(row["table"], {}))
+        table.rows[int(row["file_size_mb"])] = {arm: float(row[COLUMN[arm]]) for arm in ARMS}
+    return found
+
+
+def bytes_in_words(size: int) -> str:
+    """`100KB`, `3MB`."""
+    for power, unit in ((1e6, "MB"), (1e3, "KB")):
+        if size >= power:
+            return f"{size / power:.3g}{unit}"
+    return f"{size}B"
+
+
+# ── what follows from them ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Line(NamedTuple):
+    """Bytes a second = bytes ÷ window + background."""
+
+    window: float
+    background: float
+    worst: float
+    """Largest distance of a row from the line, share of the row."""
+
+
+def line(points: Sequence[tuple[float, float]]) -> Line | None:
+    """By least squares through (bytes, bytes a second) of each row; None where there are too few, or they say nothing. Pure."""
+    if len({size for size, _ in points}) < 2:
+        return None
+    mean_x, mean_y = (sum(each[which] for each in points) / len(points) for which in (0, 1))
+    slope = sum((x - mean_x) * (y - mean_y) for x, y in points) / sum((x - mean_x) ** 2 for x, _ in points)
+    if slope <= 0:
+        return None
+    background = mean_y - slope * mean_x
+    worst = max(abs(y - slope * x - background) / y for x, y in points)
+    return Line(1 / slope, background, worst)
+
+
+def window(printed: Tables, arm: str) -> Line | None:
+    """What all of one arm's rows were averaged over."""
+    rows = printed[NETWORK, MEAN].rows
+    return line([(size * MEGABYTE, rows[size][arm]) for size in rows])
+
+
+def share_of(cv: float) -> float:
+    """Share of a window in which bytes moved, at a steady pace, from the coefficient of variation of bytes a second. Pure.
+
+    At R for a share p and at 0 else: mean pR, variance p(1 − p)R², so CV² = (1 − p)/p.
+    """
+    return 1 / (1 + cv * cv)
+
+
+def apart(printed: Tables, counter: str, size: int, samples: float) -> float:
+    """Distance of the arms' means of a counter in standard errors, were its samples independent."""
+    means, variances = (printed[counter, each].rows[size] for each in (MEAN, VARIANCE))
+    error = math.sqrt(sum(variances[arm] for arm in ARMS) / samples)
+    return (means["encrypted"] - means["plain"]) / error if error else 0.0

@@ -1,0 +1,339 @@
+"""nginx, apache: started as they should be, TLS as asked for and as their log has it, and bytes that are the same on every way in."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ciphercost import guard
+from ciphercost.agent import Agent
+from ciphercost.engines import Server
+from ciphercost.engines._web import family, log
+from ciphercost.engines._web.family import WebServer
+from ciphercost.errors import AgentError, MissingServer, RunError, UsageError
+from ciphercost.listening import free_port
+from ciphercost.mechanisms.tls import GROUPS, SUITES_13, suite
+from ciphercost.pki import CERTIFICATES
+from ciphercost.sources import version_key
+from conftest import RequireServer
+from processes import marked, wait_for
+from web_servers import CANARY, SERVERS, TLS, Site, program, site
+
+EC = "ecdsa-p256"
+WITH_TLS = {"certificate": EC}
+POST_QUANTUM = (3, 5)
+"""OpenSSL that knows X25519MLKEM768."""
+BOTH = {0, 1} & os.sched_getaffinity(0) or None
+
+
+@pytest.fixture(scope="module", params=SERVERS)
+def home(
+    request: pytest.FixtureRequest, require_server: RequireServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Site]:
+    name, _, version = request.param.partition("@")
+    with site(require_server(name, version), tmp_path_factory.mktemp("logs")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def server(home: Site) -> Iterator[Server]:
+    """With TLS, resumption off."""
+    with home.started(WITH_TLS) as started:
+        yield started
+
+
+def ports(of: Server) -> dict[str, int]:
+    assert isinstance(of, WebServer)
+    return {"plain": of.port} | {name: int(str(fields["port"])) for name, fields in of.ways.items()}
+
+
+def tree(pid: int) -> list[int]:
+    """A process and those that it has started."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [pid, *(each for child in children for each in tree(int(child)))]
+
+
+# ── starting ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_it_runs_unprivileged_on_loopback_alone(home: Site, server: Server) -> None:
+    uid = (guard.server_user() or (os.geteuid(), 0))[0]
+    processes = tree(server.pid)
+    assert {Path(f"/proc/{pid}").stat().st_uid for pid in processes} == {uid}
+    held = {os.readlink(each) for pid in processes for each in Path(f"/proc/{pid}/fd").iterdir()}  # noqa: PTH115
+    tables = [Path(f"/proc/net/{name}").read_text().splitlines()[1:] for name in ("tcp", "tcp6")]
+    listening = {
+        line.split()[1]
+        for table in tables
+        for line in table
+        if line.split()[3] == "0A" and f"socket:[{line.split()[9]}]" in held
+    }
+    assert listening == {f"0100007F:{port:04X}" for port in ports(server).values()}
+    assert server.library.startswith("OpenSSL 3.")
+    assert all(str(server.pid) in (path / "cgroup.procs").read_text().split() for path in server.cgroups)
+    assert home.installation.version.startswith(("1.", "2."))
+
+
+def test_it_is_gone_when_told(home: Site) -> None:
+    with home.started(WITH_TLS, cpus=BOTH) as started:
+        processes = tree(started.pid)
+        assert len(processes) > 2
+    assert [pid for pid in processes if Path(f"/proc/{pid}").exists()] == []
+
+
+def test_it_is_gone_when_the_run_is_killed_by_force(home: Site, tmp_path: Path) -> None:
+    words = "\n".join(
+        (
+            "import sys, time; from pathlib import Path",
+            "from ciphercost.engines import Installation",
+            "from web_servers import site",
+            f"with site(Installation(*{tuple(getattr(home.installation, name) for name in home.installation.__struct_fields__)!r}),",
+            f"          Path({str(tmp_path)!r}), {{'/1KB': 1000}}) as made, made.started(dict(certificate='rsa2048')) as server:",
+            "    print(made.guard.run_id, server.pid, made.directory.parent, flush=True); time.sleep(600)",
+        )
+    )
+    path = os.pathsep.join(sys.path)
+    with subprocess.Popen(
+        [sys.executable, "-c", words], stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path}
+    ) as victim:
+        assert victim.stdout is not None
+        run_id, pid, scratch = victim.stdout.readline().split()
+        assert len(tree(int(pid))) > 1
+        victim.kill()
+    wait_for("no process of the run", lambda: not marked(run_id))
+    wait_for("none of its files", lambda: not Path(scratch).exists())
+
+
+def test_a_server_that_does_not_start_says_why(home: Site) -> None:
+    key = {"certificate": "/nonexistent/server.pem", "key": "/nonexistent/server.key", "group": "", "resumption": "off"}
+    with pytest.raises(RunError, match=r"(?s)did not start \(log: .*/nonexistent/server"), home.started(settings=key):
+        pass
+
+
+def test_a_port_that_somebody_takes_meanwhile_is_another_attempt(home: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        found = iter((port, port))  # the same twice is no answer
+        monkeypatch.setattr(family, "free_port", lambda: next(found, None) or free_port())
+        with home.started(WITH_TLS) as started:
+            assert len(set(ports(started).values()) | {port}) == 4
+
+
+def test_a_version_that_is_not_there_is_said(home: Site) -> None:
+    with pytest.raises(MissingServer, match="Debian has none"):
+        home.engine.find("0.9")
+    with pytest.raises(MissingServer, match="no '"):
+        home.engine.find(bindir="/usr/share")
+    with pytest.raises(UsageError, match="a web server of yours is url:tls"):
+        home.engine.find(url="https://localhost/")
+
+
+# ── answers ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_every_way_in_answers_the_same_bytes(home: Site, server: Server) -> None:
+    asked = ("GET /1KB", "GET /100KB", "GET /empty", "HEAD /100KB", "GET /deep/er/page.html?x=1", "POST /1KB a=1&b=2")
+    seen = {}
+    with Agent() as agent:
+        program(agent, *asked, 'POST /100KB {"a": 1}')
+        for arm in ("plain", "no-sendfile", "encrypted"):
+            answer = agent.connect(arm, **home.fields(server, arm, WITH_TLS))
+            assert answer["encrypted"] == (arm == "encrypted")
+            done = agent.slice(arm, 60, discard=0, operations=3)
+            assert (done.errors, done.first_error, done.rows) == (0, "", 3 * 7)
+            seen[arm] = done.checksum
+    assert len(set(seen.values())) == 1
+
+
+def test_both_versions_of_http_answer_the_same_on_every_way_in(home: Site, server: Server) -> None:
+    if home.installation.version.startswith("1.22"):
+        with pytest.raises(UsageError, match="does not speak HTTP/2 in clear"):
+            home.engine.way(home.installation.version, {"http": 2})
+        return
+    seen = set()
+    for version, arm in itertools.product((1, 2), ("plain", "no-sendfile", "encrypted")):
+        with Agent() as agent:
+            program(agent, "GET /1KB", "GET /100KB", "GET /empty", "HEAD /100KB", "POST /1KB a=1&b=2")
+            fields = home.fields(server, arm, WITH_TLS) | home.engine.way(home.installation.version, {"http": version})
+            answer = agent.connect("x", **fields)
+            assert answer["application"] == ("h2" if version == 2 else "http/1.1")
+            assert home.engine.sessions(server, agent, "x") == [
+                ["t", answer["protocol"], answer["cipher"]] if arm == "encrypted" else ["f", "", ""]
+            ]
+            done = agent.slice("x", 60, discard=0, operations=20)
+            assert (done.rows, done.errors, done.first_error) == (20 * 5, 0, "")
+            seen.add(done.checksum)
+    assert len(seen) == 1
+
+
+def test_what_is_not_there_fails_by_its_status(home: Site, server: Server) -> None:
+    with Agent() as agent:
+        program(agent, "GET /nowhere")
+        agent.connect("x", **home.fields(server, "plain"))
+        assert agent.query("x", "GET /nowhere")[0][0] == "404"
+        done = agent.slice("x", 60, discard=0, operations=5)
+        assert (done.operations, done.errors, done.error_kinds) == (0, 5, "status-404=5")
+        assert "GET /nowhere: 404 Not Found" in done.first_error
+        assert agent.query("x", "GET /ciphercost.txt")[0][3] == CANARY
+
+
+def test_bodies_of_250_mb_stream(home: Site, server: Server) -> None:
+    with Agent() as agent:
+        program(agent, "GET /250MB")
+        for arm in ("plain", "encrypted"):
+            agent.connect(arm, **home.fields(server, arm, WITH_TLS))
+            done = agent.slice(arm, 120, discard=0, operations=2)
+            assert (done.operations, done.errors) == (2, 0)
+            assert done.bytes_received > 500_000_000
+        status = Path(f"/proc/{agent.pid}/status").read_text()
+        peak = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM"))
+        assert peak <= 64 * 1024
+
+
+@pytest.mark.parametrize("arm", ["plain", "encrypted"])
+def test_a_thousand_connections_lose_nothing(home: Site, arm: str) -> None:
+    with (
+        home.started(WITH_TLS, settings=home.engine.settings_for(1000), cpus=BOTH) as started,
+        Agent(cpus=BOTH) as agent,
+    ):
+        program(agent, "GET /1KB")
+        fields = home.fields(started, arm, WITH_TLS)
+        agent.connect("many", **fields | {"connections": 1000, "threads": 2})
+        said = home.engine.sessions(started, agent, "many", everywhere=True)
+        assert len(said) == 1000
+        assert {row[0] for row in said} == {"t" if arm == "encrypted" else "f"}
+        done = agent.slice("many", 120, discard=0, operations=20_000)
+        assert (done.operations, done.rows, done.errors, done.first_error) == (20_000, 20_000, 0, "")
+        # Nobody was sent away to come again, which in TLS would be a handshake.
+        assert done.connects == 0
+
+
+# ── TLS ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def fits(version: str, certificate: str, group: str) -> bool:
+    """Whether TLS itself has this: before 1.3 a certificate's curve must be among the client's groups, and none is post-quantum."""
+    return version == "1.3" or not (group == "x25519mlkem768" or (certificate == EC and group not in ("", "p256")))
+
+
+@pytest.mark.parametrize("certificate", CERTIFICATES)
+def test_the_log_says_what_the_client_negotiated(home: Site, server: Server, certificate: str) -> None:
+    for group in ("", *GROUPS):
+        if group == "x25519mlkem768" and version_key(server.library.split()[1])[:2] < POST_QUANTUM:
+            with (
+                pytest.raises(RunError, match="X25519MLKEM768"),
+                home.started({"certificate": certificate, "group": group}),
+            ):
+                pass
+            continue
+        for resumption in ("off", "tickets", "cache") if group == "p256" else ("off",):
+            given = {"certificate": certificate, "group": group, "resumption": resumption}
+            with home.started(given) as started, Agent() as agent:
+                for version in ("1.2", "1.3"):
+                    for cipher in SUITES_13:
+                        factors = {**given, "version": version, "cipher": cipher}
+                        if not fits(version, certificate, group):
+                            with pytest.raises(UsageError, match=r"version=1\.2"):
+                                TLS.fits(home.engine, TLS.check(factors))
+                            continue
+                        TLS.fits(home.engine, TLS.check(factors))
+                        answer = agent.connect("x", **home.fields(started, "encrypted", factors))
+                        wanted = (f"TLSv{version}", suite(TLS.check(factors)))
+                        assert (answer["protocol"], answer["cipher"]) == wanted
+                        assert answer["verified"]
+                        assert answer["group"] == GROUPS.get(group, answer["group"])
+                        assert home.engine.sessions(started, agent, "x") == [["t", *wanted]]
+                agent.connect("x", **home.fields(started, "plain"))
+                assert home.engine.sessions(started, agent, "x") == [["f", "", ""]]
+
+
+CONNECTIONS, FEW = 400, 60
+
+
+@pytest.mark.parametrize(("version", "http"), [("1.2", 1), ("1.3", 1), ("1.3", 2)])
+@pytest.mark.parametrize("resumption", ["off", "tickets", "cache"])
+def test_the_log_has_the_share_of_sessions_that_were_resumed(
+    home: Site, resumption: str, version: str, http: int
+) -> None:
+    given = {"certificate": EC, "resumption": resumption}
+    if http == 2 and home.engine.name == "nginx":
+        return  # its log knows a connection's first request whatever the version
+    count = FEW if resumption == "off" else CONNECTIONS
+    with home.started(given) as started, Agent() as agent:
+        program(agent, "GET /1KB")
+        fields = home.fields(started, "encrypted", {"version": version, **given})
+        fields |= {"http": "2"} if http == 2 else {}
+        agent.connect("x", **fields | {"connections": 2, "threads": 1, "per_request": True})
+        done = agent.slice("x", 60, discard=0, operations=count)
+        assert (done.operations, done.connects, done.errors) == (count, count, 0)
+        total = [0, 0]
+
+        def heard() -> bool:
+            for number, more in enumerate(started.handshakes()):
+                total[number] += more
+            return sum(total) >= count
+
+        wait_for("the log of every handshake", heard)
+        # `connect` opens one connection to try it, and asks nothing.
+        full, resumed = total
+        assert full + resumed == count
+        assert resumed == done.resumed
+        assert resumed == 0 if resumption == "off" else resumed >= 0.99 * count
+
+
+def test_a_client_that_may_resume_finds_nothing_to_resume_where_it_is_off(home: Site, server: Server) -> None:
+    with Agent() as agent:
+        program(agent, "GET /1KB")
+        fields = home.fields(server, "encrypted", WITH_TLS) | {"resumption": True, "per_request": True}
+        agent.connect("x", **fields)
+        assert agent.slice("x", 60, discard=0, operations=50).resumed == 0
+
+
+def test_a_suite_that_the_certificate_can_not_serve_is_refused(home: Site, server: Server) -> None:
+    with Agent() as agent, pytest.raises(AgentError, match="handshake"):
+        agent.connect(
+            "x",
+            **home.fields(server, "encrypted", {"version": "1.2", **WITH_TLS})
+            | {"tls_ciphers": "ECDHE-RSA-AES256-GCM-SHA384"},
+        )
+
+
+def test_a_note_that_nobody_sent_is_not_heard(home: Site, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert isinstance(server, WebServer)
+    monkeypatch.setattr(log, "WAIT_SECONDS", 0.1)
+    assert server.log.noted("0123456789abcdef", 1) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("-\tTLSv1.3\tTLS_AES_128_GCM_SHA256\tr", log.Line("", "TLSv1.3", "TLS_AES_128_GCM_SHA256", resumed=True)),
+        ("ab\t-\t-\t-", log.Line("ab", "", "", resumed=False)),
+        ("ab\t\t\t.", log.Line("ab", "", "", resumed=False)),
+        ("-\tTLSv1.2\tX\tResumed", log.Line("", "TLSv1.2", "X", resumed=True)),
+        ("-\tTLSv1.2\tX\tInitial", log.Line("", "TLSv1.2", "X", resumed=False)),
+        ("half a li", None),
+        ("", None),
+    ],
+)
+def test_a_line_of_the_log(text: str, found: log.Line | None) -> None:
+    assert log.line(text) == found
+
+
+def test_a_log_is_read_once_line_by_line_while_it_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "access.log"
+    read = log.Log(path)
+    assert read.read() == []
+    path.write_text("-\tTLSv1.3\tX\t.\n-\tTLSv1.3\tX")
+    assert len(read.read()) == 1
+    with path.open("a") as file:
+        file.write("\tr\n\xff\n")
+    assert [each.resumed for each in read.read()] == [True]
+    assert (read.full, read.resumed) == (1, 1)

@@ -1,0 +1,221 @@
+"""The whole path on nginx and Apache, and on a pair of URLs: proven, measured, split, and read again on 80 columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from ciphercost import load, pki
+from ciphercost.engines import Server
+from ciphercost.reports import terminal
+from conftest import RequireServer
+from test_real import ciphercost, result_of
+from web_servers import Site, site
+
+QUICK = ("--quick", "--time", "2s", "--no-latency", "--no-progress")
+ALL = {(arm, witness) for arm in ("plain", "encrypted") for witness in ("client", "server", "wire")}
+
+
+@pytest.fixture(params=["nginx", "apache"])
+def name(request: pytest.FixtureRequest, require_server: RequireServer) -> str:
+    require_server(request.param)
+    return str(request.param)
+
+
+def cells_of(tmp_path: Path, *argv: str) -> tuple[list[dict[str, Any]], str]:
+    """The cells of a run that went well, and what it printed."""
+    done = ciphercost("run", *argv, "--json", "out.json", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = result_of(tmp_path)["cells"]
+    for cell in found:
+        assert cell["status"] == "ok"
+        assert {arm: each["errors"] for arm, each in cell["arms"].items()} == {"plain": 0, "encrypted": 0}
+        assert 0 < cell["overhead"]["throughput"]["low"] <= cell["overhead"]["throughput"]["high"]
+        if cell["mechanism"] == "tls":
+            assert {(each["arm"], each["witness"]) for each in cell["proofs"] if each["passed"]} == ALL
+    fits(done.stdout)
+    return found, " ".join(done.stdout.split())
+
+
+def fits(screen: str) -> None:
+    """On 80 columns: but the last line, which names a path."""
+    assert max(len(line) for line in screen.splitlines()[:-1]) <= 80, screen
+
+
+# ── ours ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_file_with_what_sendfile_is_worth_beside_it(tmp_path: Path, name: str) -> None:
+    (cell, control), words = cells_of(tmp_path, f"{name}:tls", "--workload", "file", *QUICK)
+    assert (cell["mechanism"], control["mechanism"]) == ("tls", "no-sendfile")
+    assert cell["encryption"]["protocol"] == "TLSv1.3"
+    assert cell["encryption"]["verified"] == "yes"
+    left = cell["beside"]["no-sendfile"]
+    # Two parts of one experiment make up the whole.
+    without = control["overhead"]["throughput"]
+    whole = cell["overhead"]["throughput"]
+    assert without["low"] * left["low"] < whole["high"]
+    assert without["high"] * left["high"] > whole["low"]
+    assert not cell["handshakes"]
+    assert "of it no sendfile:" in words
+    assert "TLS itself:" in words
+    assert not control["proofs"]
+    result = load(next((tmp_path / "runs").iterdir()))
+    broken = msgspec.structs.replace(result.cells[1], status="failed", reason="it broke", overhead={})
+    again = terminal.render(msgspec.structs.replace(result, cells=[result.cells[0], broken]))
+    assert "! the control no-sendfile: FAILED: it broke" in again
+    assert "TLS itself:" not in again
+    assert "one experiment" not in again
+    fits(again + "\n-")
+
+
+@pytest.mark.parametrize(
+    ("target", "resumption"), [("nginx", "off"), ("nginx", "tickets"), ("apache", "off"), ("apache", "cache")]
+)
+def test_handshakes_full_or_resumed_by_the_servers_own_log(
+    tmp_path: Path, require_server: RequireServer, target: str, resumption: str
+) -> None:
+    require_server(target)
+    given = ("--set", f"resumption={resumption}", "--set", "certificate=ecdsa-p256", *QUICK)
+    (cell,), words = cells_of(tmp_path, f"{target}:tls", "--workload", "connect", *given)
+    full, resumed = (cell["handshakes"].get(each, 0) for each in ("full", "resumed"))
+    assert full + resumed > 20
+    assert resumed == 0 if resumption == "off" else resumed >= 0.99 * (full + resumed)
+    assert f"server's log: {full + resumed:,} handshakes under load, {resumed:,} resumed" in words
+    assert cell["overhead"]["server_cpu_per_op"]["ratio"] > 1
+    assert not [each for each in cell["warnings"] if each["code"] == "not-resumed"]
+
+
+def test_a_small_api_with_posts(tmp_path: Path, require_server: RequireServer) -> None:
+    require_server("apache")
+    (cell,), _ = cells_of(tmp_path, "apache:tls", "--workload", "small-api", "--clients", "16", *QUICK)
+    assert cell["clients"] == 16
+    assert all(0.999 < each["rows_per_op"] < 1.001 for each in cell["arms"].values())
+
+
+def test_a_matrix_of_sizes_each_with_its_own_control(tmp_path: Path, require_server: RequireServer) -> None:
+    require_server("nginx")
+    found, words = cells_of(tmp_path, "nginx:tls", "--workload", "file", "--matrix", "size=1KB,100KB", *QUICK)
+    assert [(each["mechanism"], each["variant"]) for each in found] == [
+        ("tls", "size=1KB"),
+        ("tls", "size=100KB"),
+        ("no-sendfile", "size=1KB no-sendfile"),
+        ("no-sendfile", "size=100KB no-sendfile"),
+    ]
+    assert all(each["beside"] for each in found[:2])
+    assert words.count("of it no sendfile:") == 2
+
+
+def test_the_cpus_instructions_can_be_taken_away(tmp_path: Path, require_server: RequireServer) -> None:
+    require_server("nginx")
+    (cell,), _ = cells_of(tmp_path, "nginx:tls", "--workload", "page", "--cpu-crypto", "off", *QUICK)
+    assert cell["conditions"] == {"cpu_crypto": "off"}
+    shown = {each["witness"]: each["detail"] for each in cell["proofs"] if "AES hidden" in each["detail"]}
+    assert "16 MB by AES-256-GCM cost it" in shown["server"]
+    assert "it says that it uses no AES instructions" in shown["client"]
+
+
+def test_a_longer_way_for_both_arms(tmp_path: Path, require_server: RequireServer) -> None:
+    require_server("nginx")
+    (cell,), _ = cells_of(tmp_path, "nginx:tls", "--workload", "page", "--delay", "5ms", *QUICK)
+    assert all(each["throughput"] < 4 / 0.005 for each in cell["arms"].values())
+
+
+# ── the user's ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def own(tmp_path: Path, require_server: RequireServer) -> Iterator[tuple[Site, Server]]:
+    """A web server as a user would have one, on two ports."""
+    (tmp_path / "logs").mkdir()
+    with (
+        site(require_server("nginx"), tmp_path / "logs", {"/index.html": 10_000}) as made,
+        made.started({"certificate": "ecdsa-p256"}) as server,
+    ):
+        (tmp_path / "ca.pem").write_bytes((made.secrets / "tls-ecdsa-p256" / "ca.pem").read_bytes())
+        yield made, server
+
+
+def urls(server: Server) -> tuple[str, str]:
+    return f"http://localhost:{server.connection()['port']}/", f"https://localhost:{server.ways['tls']['port']}/"
+
+
+def test_a_pair_of_urls_is_measured(tmp_path: Path, own: tuple[Site, Server]) -> None:
+    plain, encrypted = urls(own[1])
+    argv = ("run", "url:tls", "--url", plain, "--url", encrypted, "--ca", "ca.pem", *QUICK, "--json", "out.json")
+    done = ciphercost(*argv, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    fits(done.stdout)
+    (cell,) = result_of(tmp_path)["cells"]
+    heard = {(each["arm"], each["witness"]) for each in cell["proofs"] if each["passed"]}
+    assert heard == {each for each in ALL if each[1] != "server"}
+    assert "server_cpu_per_op" in cell["overhead"]
+    assert cell["encryption"]["cipher"] == "TLS_AES_256_GCM_SHA384"
+    assert "not-controlled" in {each["code"] for each in cell["warnings"]}
+    assert "Requests are sent to it" in done.stderr
+    assert own[1].handshakes() != (0, 0)
+
+
+def test_prove_needs_the_authority_and_says_yes_with_it(tmp_path: Path, own: tuple[Site, Server]) -> None:
+    plain, encrypted = urls(own[1])
+    without = ciphercost("prove", encrypted, cwd=tmp_path)
+    assert without.returncode == 1
+    assert "NOT PROVEN" in without.stdout
+    assert "signed by an unknown authority; name that with --ca" in " ".join(without.stdout.split())
+    with_it = ciphercost("prove", encrypted, "--ca", "ca.pem", cwd=tmp_path)
+    assert with_it.returncode == 0, with_it.stdout + with_it.stderr
+    assert "ENCRYPTED, proven" in with_it.stdout
+    # nginx answers a clear request on that port with 400.
+    assert "encryption is enforced" in with_it.stdout
+    clear = ciphercost("prove", plain, "--ca", "ca.pem", cwd=tmp_path)
+    assert clear.returncode == 1
+    assert "NOT PROVEN" in clear.stdout
+    assert "does not speak TLS on this port" in " ".join(clear.stdout.split())
+    for done in (without, with_it, clear):
+        fits(done.stdout + "\n-")
+
+
+def test_prove_says_that_a_redirect_enforces_encryption(
+    tmp_path: Path, require_server: RequireServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ciphercost.engines import nginx
+
+    redirect = nginx.TLS + "\n        error_page 497 =301 https://$host:$server_port$request_uri;"
+    monkeypatch.setattr(nginx, "TLS", redirect)
+    with (
+        site(require_server("nginx"), tmp_path, {"/index.html": 500}) as made,
+        made.started({"certificate": "rsa2048"}) as server,
+    ):
+        ca = str(made.secrets / "tls-rsa2048" / "ca.pem")
+        done = ciphercost("prove", urls(server)[1], "--ca", ca, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    words = " ".join(done.stdout.split())
+    assert "the server answers 301 (to https://localhost:" in words
+    assert "The server refuses connections in clear: encryption is enforced" in words
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [({"expired": True}, "has expired"), ({"name": "elsewhere.example"}, "is for elsewhere.example")],
+)
+def test_prove_does_not_take_a_certificate_that_is_not_right(
+    tmp_path: Path, require_server: RequireServer, given: dict[str, Any], words: str
+) -> None:
+    with site(require_server("nginx"), tmp_path, {"/index.html": 500}) as made:
+        wrong = pki.Pki(made.secrets / "tls-ecdsa-p256", "ecdsa-p256", **given)
+        with made.started({"certificate": "ecdsa-p256"}) as server:
+            done = ciphercost("prove", urls(server)[1], "--ca", str(wrong.ca), cwd=tmp_path)
+    assert done.returncode == 1
+    assert words in " ".join(done.stdout.split())
+    assert "NOT PROVEN" in done.stdout
+
+
+def test_prove_starts_a_server_of_ours(tmp_path: Path, name: str) -> None:
+    done = ciphercost("prove", f"{name}:tls", "--set", "version=1.2", "--set", "cipher=chacha20", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "TLSv1.2 ECDHE-RSA-CHACHA20-POLY1305" in done.stdout
+    assert "ENCRYPTED, proven by every witness" in done.stdout

@@ -1,0 +1,387 @@
+"""Web servers that misbehave: each failure is refused in clear words or counted by its kind, and never averaged in; bad usage is said."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bad_servers import BODY, GOOD, Answer, BadServer, mostly, response, says
+from ciphercost import cli, engines, pki
+from ciphercost.agent import Agent
+from ciphercost.engines.url import Url, pair
+from ciphercost.errors import AgentError, UsageError
+from conftest import RequireServer
+from test_real import ciphercost, result_of
+from web_servers import program, site
+
+LOAD = ("--quick", "--time", "2s", "--no-latency", "--no-progress", "--clients", "2")
+EARLY = says(response(length=len(BODY) + 4100), close=True)
+SHORT = says(response(length=100))
+LOOP = says(response("302 Found", "Location: /", body=b""))
+TO_HTTPS = says(response("301 Moved Permanently", "Location: https://localhost/", body=b""))
+GARBAGE = says(b"SSH-2.0-OpenSSH_9.2\r\n\r\n", close=True)
+
+NOT_FOUND = says(response("404 Not Found"))
+BUSY = mostly(10, response("503 Busy"))
+
+
+class Certificates:
+    """Of one test session: what each kind of certificate is, and the authority that signed it."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def made(self, kind: str) -> tuple[tuple[Path, Path], str]:
+        given: dict[str, dict[str, object]] = {
+            "good": {},
+            "expired": {"expired": True},
+            "elsewhere": {"name": "elsewhere.example"},
+        }
+        directory = self._directory / kind
+        found = pki.Pki(directory, "ecdsa-p256", owner=(0, 0), reuse=True, **given[kind])  # type: ignore[arg-type]
+        return (found.certificate, found.key), str(found.ca)
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return Certificates(tmp_path_factory.mktemp("certificates"))
+
+
+def words_of(done: subprocess.CompletedProcess[str]) -> str:
+    return " ".join((done.stdout + done.stderr).split())
+
+
+def run(plain: BadServer, encrypted: BadServer, ca: str, cwd: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    urls = ("--url", f"http://localhost:{plain.port}/", "--url", f"https://localhost:{encrypted.port}/")
+    return ciphercost("run", "url:tls", *urls, *(("--ca", ca) if ca else ()), *LOAD, *more, cwd=cwd)
+
+
+# ── behind a pair of URLs ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_pair_that_is_in_order_is_measured(tmp_path: Path, certificates: Certificates) -> None:
+    """The control of all that follows."""
+    certificate, ca = certificates.made("good")
+    with BadServer(GOOD) as plain, BadServer(GOOD, certificate) as encrypted:
+        done = run(plain, encrypted, ca, tmp_path, "--json", "out.json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    cell = result_of(tmp_path)["cells"][0]
+    assert cell["status"] == "ok"
+    assert {arm: each["errors"] for arm, each in cell["arms"].items()} == {"plain": 0, "encrypted": 0}
+    assert {(each["arm"], each["witness"]) for each in cell["proofs"]} == {
+        (arm, witness) for arm in ("plain", "encrypted") for witness in ("client", "wire")
+    }
+    assert "schema" not in done.stderr
+
+
+REFUSED: dict[str, tuple[Answer, Answer, str, str]] = {
+    # plain arm, encrypted arm, certificate, words
+    "closes early": (EARLY, EARLY, "good", "ended 4100 bytes before the body does [closed-early]"),
+    "closes early, encrypted": (GOOD, EARLY, "good", "encrypted arm: GET /: the connection ended 4100 bytes before"),
+    "no answer": (GOOD, says(b"", close=True), "good", "the connection ended before any answer came [closed-early]"),
+    "length too short": (SHORT, SHORT, "good", "bytes follow the response that nobody asked for [malformed]"),
+    "length too short, encrypted": (GOOD, SHORT, "good", "encrypted arm: GET /: bytes follow the response"),
+    "404": (NOT_FOUND, NOT_FOUND, "good", "the server answers 404 [status-404]"),
+    "500, plain": (says(response("500 Oh")), GOOD, "good", "plain arm: GET: the server answers 500 [status-500]"),
+    "redirect loop": (LOOP, LOOP, "good", "answers 302 (to /; redirects are not followed"),
+    "http to https": (TO_HTTPS, GOOD, "good", "plain arm: GET: the server answers 301 (to https://localhost/;"),
+    "garbage": (GARBAGE, GARBAGE, "good", "the answer is no HTTP response"),
+    "self-signed": (GOOD, GOOD, "", "signed by an unknown authority; name that with --ca"),
+    "expired": (GOOD, GOOD, "expired", "certificate (CN=localhost) has expired"),
+    "another's name": (GOOD, GOOD, "elsewhere", "is for elsewhere.example, not for localhost"),
+    "different pages": (GOOD, says(response(body=BODY + b"!")), "good", "the arms do not return the same rows"),
+    "one in ten fails": (
+        BUSY,
+        BUSY,
+        "good",
+        "operations failed before any load, the first by status-503",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_is_wrong_from_the_start_is_refused_in_clear_words(
+    tmp_path: Path, certificates: Certificates, what: str
+) -> None:
+    plain_answer, encrypted_answer, kind, words = REFUSED[what]
+    certificate, ca = certificates.made(kind or "good")
+    with BadServer(plain_answer) as plain, BadServer(encrypted_answer, certificate) as encrypted:
+        done = run(plain, encrypted, ca if kind else "", tmp_path)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert words in words_of(done)
+    assert "FAILED" in done.stdout or "UNPROVEN" in done.stdout
+    assert "95 % interval" not in done.stdout
+    assert "user and database" not in words_of(done)
+
+
+def test_each_port_may_speak_what_the_other_should(tmp_path: Path, require_server: RequireServer) -> None:
+    with (
+        site(require_server("nginx"), tmp_path, {"/index.html": 500}) as made,
+        made.started({"certificate": "ecdsa-p256"}) as server,
+    ):
+        ports = server.connection()["port"], server.ways["tls"]["port"]
+        argv = ("--ca", str(made.secrets / "tls-ecdsa-p256" / "ca.pem"), *LOAD)
+        for (clear, tls), words in (
+            ((ports[0], ports[0]), "the server does not speak TLS on this port (it answered in clear)"),
+            ((ports[1], ports[1]), "plain arm: GET: the server answers 400"),
+            ((ports[1], ports[0]), "plain arm: GET: the server answers 400"),
+        ):
+            urls = ("--url", f"http://localhost:{clear}/", "--url", f"https://localhost:{tls}/")
+            done = ciphercost("run", "url:tls", *urls, *argv, cwd=tmp_path)
+            assert done.returncode == 1
+            assert words in words_of(done)
+            assert "95 % interval" not in done.stdout
+
+
+# ── under load ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+WARMED = 1000
+"""Requests after which a server begins to fail: more than the proofs and the comparison of both arms need."""
+
+
+@pytest.mark.parametrize(
+    ("words", "close", "kind"),
+    [
+        (response("503 Service Unavailable"), False, "status-503"),
+        (response(length=len(BODY) + 10), True, "closed-early"),
+    ],
+)
+def test_failures_under_load_are_counted_and_said(
+    tmp_path: Path, certificates: Certificates, words: bytes, close: bool, kind: str
+) -> None:
+    certificate, ca = certificates.made("good")
+    failing = mostly(10, words, close=close, after=WARMED)
+    with BadServer(failing) as plain, BadServer(failing, certificate) as encrypted:
+        done = run(plain, encrypted, ca, tmp_path, "--json", "out.json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    cell = result_of(tmp_path)["cells"][0]
+    for arm in cell["arms"].values():
+        share = arm["errors"] / (arm["errors"] + arm["operations"])
+        assert 0.05 < share < 0.15
+        assert set(arm["error_kinds"]) == {kind}
+    warning = next(each["text"] for each in cell["warnings"] if each["code"] == "errors")
+    assert "operations failed and are not counted" in warning
+    assert kind in warning
+
+
+def test_a_server_that_dies_costs_its_cell_and_no_other(tmp_path: Path, certificates: Certificates) -> None:
+    certificate, ca = certificates.made("good")
+    died = threading.Event()
+
+    def dying(connection: object, number: int) -> bool:
+        if number == 3 * WARMED:
+            died.set()
+        return GOOD(connection, number)  # type: ignore[arg-type]
+
+    with BadServer(GOOD) as plain, BadServer(dying, certificate) as mortal, BadServer(GOOD, certificate) as other:
+
+        def kill() -> None:
+            died.wait(60)
+            mortal.stop()
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        lines = ['mode = "quick"', "sessions = 1", "time = 2.0", "latency = false"]
+        for server in (mortal, other):
+            urls = f"http://localhost:{plain.port}/ https://localhost:{server.port}/"
+            lines += [
+                "[[cells]]",
+                'engine = "url"',
+                'mechanism = "tls"',
+                'workload = "page"',
+                f'url = "{urls}"',
+                f'ca = "{ca}"',
+            ]
+        (tmp_path / "two.toml").write_text("\n".join(lines))
+        done = ciphercost("run", "two.toml", "--no-progress", "--json", "out.json", cwd=tmp_path)
+        killer.join()
+    assert died.is_set()
+    assert done.returncode == 1, done.stdout + done.stderr
+    first, second = result_of(tmp_path)["cells"]
+    assert (first["status"], second["status"]) == ("failed", "ok")
+    assert "refused" in first["reason"] or "connect" in first["reason"]
+    assert not first.get("overhead")
+
+
+# ── behind the agent alone ────────────────────────────────────────────────────────────────────────────────────────────
+
+KINDS: dict[str, tuple[Answer, str, str]] = {
+    "closes early": (EARLY, "closed-early", "ended 4100 bytes before the body does"),
+    "says nothing": (says(b"", close=True), "closed-early", "before any answer came"),
+    "length too short": (SHORT, "malformed", "bytes follow the response"),
+    "404": (says(response("404 Not Found")), "status-404", "GET /: 404 Not Found"),
+    "500": (says(response("500 Oh Dear")), "status-500", "500 Oh Dear"),
+    "redirect loop": (LOOP, "status-302", "to / (redirects are not followed)"),
+    "http to https": (TO_HTTPS, "status-301", "to https://localhost/ (redirects are not followed)"),
+    "garbage": (GARBAGE, "malformed", "no HTTP"),
+    "two lengths": (says(response("200 OK", "Content-Length: 7")), "malformed", ""),
+    "endless head": (says(b"HTTP/1.1 200 OK\r\n" + b"X-A: b\r\n" * 20_000, close=True), "malformed", ""),
+}
+
+
+@pytest.mark.parametrize("secure", [False, True], ids=["clear", "tls"])
+@pytest.mark.parametrize("what", KINDS)
+def test_every_failure_has_its_kind(certificates: Certificates, what: str, secure: bool) -> None:
+    answer, kind, words = KINDS[what]
+    certificate, ca = certificates.made("good")
+    fields = {"tls": "verify-full", "tls_ca": ca} if secure else {"tls": "off"}
+    with BadServer(answer, certificate if secure else None) as server, Agent() as agent:
+        program(agent, "GET /")
+        for connections, threads in ((1, 1), (4, 1)):
+            at = {"host": "127.0.0.1", "port": server.port, "tls_server_name": "localhost"}
+            agent.connect("x", driver="http", **at, **fields, connections=connections, threads=threads)
+            done = agent.slice("x", 60, discard=0, operations=20)
+            assert (done.operations, done.rows, done.errors) == (0, 0, 20)
+            assert done.error_kinds == f"{kind}=20"
+            assert words in done.first_error
+
+
+def test_what_fails_is_not_among_what_is_measured(certificates: Certificates) -> None:
+    with BadServer(mostly(10, response("503 Busy"))) as server, Agent() as agent:
+        program(agent, "GET /")
+        agent.connect("x", driver="http", host="127.0.0.1", port=server.port, tls="off")
+        done = agent.slice("x", 60, discard=0, operations=500)
+        assert (done.operations, done.rows, done.errors, done.error_kinds) == (450, 450, 50, "status-503=50")
+
+
+def test_a_server_that_closes_after_each_answer_is_asked_again_on_a_new_connection() -> None:
+    for words in (response(), response("200 OK", "Connection: close")):
+        with BadServer(says(words, close=True)) as server, Agent() as agent:
+            program(agent, "GET /")
+            agent.connect("x", driver="http", host="127.0.0.1", port=server.port, tls="off")
+            done = agent.slice("x", 60, discard=0, operations=100)
+            assert (done.operations, done.errors) == (100, 0)
+            assert done.connects >= 99
+
+
+@pytest.mark.parametrize(
+    ("kind", "ca", "words"),
+    [("good", False, "unknown authority"), ("expired", True, "expired"), ("elsewhere", True, "name mismatch")],
+)
+def test_the_agent_does_not_connect_to_a_certificate_that_is_not_right(
+    certificates: Certificates, kind: str, ca: bool, words: str
+) -> None:
+    certificate, authority = certificates.made(kind)
+    given = {"tls_ca": authority} if ca else {}
+    with BadServer(GOOD, certificate) as server, Agent() as agent:
+        at = {"host": "127.0.0.1", "port": server.port, "tls_server_name": "localhost"}
+        with pytest.raises(AgentError, match=words) as caught:
+            agent.connect("x", driver="http", **at, **given, tls="verify-full")
+        assert caught.value.code == "tls"
+        assert server.asked == 0
+
+
+# ── usage ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+PAIR = ("--url", "http://localhost:1/", "--url", "https://localhost:1/")
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (("url:tls",), "give --url http://… --url https://…"),
+        (("url:tls", *PAIR[:2]), "--url https://… is missing"),
+        (("url:tls", *PAIR[2:]), "--url http://… is missing"),
+        (("url:tls", "--url", "ftp://localhost/", *PAIR[2:]), "--url ftp://localhost/: write http://HOST/…"),
+        (("url:tls", *PAIR[:2], *PAIR[:2]), "--url is given twice for http://"),
+        (("url:tls", *PAIR, *PAIR[:2]), "--url is given 3 times"),
+        (("url:tls", "--url", "http://u:secret@localhost/", *PAIR[2:]), "holds a user or a password"),
+        (("url:tls", "--url", "http://localhost:0/", *PAIR[2:]), "write http://HOST/…"),
+        (("url:tls", "--url", "http://localhost:99999/", *PAIR[2:]), "Port out of range"),
+        (("url:tls", "--url", "http:///", *PAIR[2:]), "write http://HOST/…"),
+        (("url:tls", *PAIR, "--rows", "5"), "leave --rows out"),
+        (("url:tls", *PAIR, "--set", "resumption=tickets"), "url has no resumption 'tickets'"),
+        (("url:tls", *PAIR, "--set", "certificate=rsa4096"), "shows the one that it has"),
+        (("url@2:tls", *PAIR), "leave version and --bindir out"),
+        (("nginx:tls", "--rows", "10"), "leave --rows out"),
+        (("nginx:tls", "--csv", "own.csv"), "nginx has none: leave it out"),
+        (("nginx:tls", "--workload", "point-select"), "workload point-select does not fit nginx"),
+        (("postgresql:tls", "--workload", "file"), "workload file does not fit postgresql"),
+        (("nginx:tls", "--set", "http=3"), "write --set http=1"),
+        (("nginx@1.22:tls", "--set", "http=2"), "does not speak HTTP/2 in clear"),
+        (("nginx:tls", "--set", "resumption=on"), "nginx has no resumption 'on'"),
+        (("mysql:tls", "--set", "resumption=tickets"), "mysql has no resumption 'tickets'"),
+        (("nginx:tls", *PAIR[:2]), "url:tls --url http://…"),
+        (("apache:tls", *PAIR), "and apache is one server"),
+        (("nginx:tls", "--set", "size=0"), "size must be at least 1"),
+        (("nginx:tls", "--set", "version=1.2", "--set", "group=x25519mlkem768"), "no post-quantum groups"),
+        (
+            ("apache:tls", "--set", "version=1.2", "--set", "group=p384", "--set", "certificate=ecdsa"),
+            "the curve of an ECDSA certificate",
+        ),
+        (("nginx:fscrypt",), "nginx has no mechanism 'fscrypt'"),
+        (("nginx:tls", "--cache", "cold"), "leave it out"),
+    ],
+    ids=lambda value: "-".join(value).replace("/", "_").replace("--", "") if isinstance(value, tuple) else "",
+)
+def test_nonsense_is_one_clear_message(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    argv: tuple[str, ...],
+    words: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.csv").write_text("a,b\n1,2\n")
+    monkeypatch.setattr(sys, "argv", ["ciphercost", "run", *argv, *LOAD[:-2]])
+    with pytest.raises(SystemExit) as status:
+        cli.main()
+    said = capsys.readouterr().err
+    assert words in said
+    assert status.value.code == 2
+    assert len(said.strip().splitlines()) == 1
+    assert not (tmp_path / "runs").exists()
+    assert "secret" not in said
+
+
+def test_a_server_that_can_not_be_had_is_one_reason_and_no_table(tmp_path: Path) -> None:
+    done = ciphercost("run", "nginx@0.9:tls", *LOAD, cwd=tmp_path)
+    assert done.returncode == 1
+    assert words_of(done).count("no nginx 0.9 was found, and Debian has none") == 1
+    assert "no number is printed for this cell" in done.stdout
+    assert "one experiment" not in done.stdout
+
+
+def test_a_host_that_is_not_there_is_bad_usage(tmp_path: Path) -> None:
+    done = ciphercost("run", "url:tls", "--url", "http://nobody.invalid/", *PAIR[2:], *LOAD, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "the host 'nobody.invalid' of --url can't be found" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("url", "plain", "encrypted"),
+    [
+        ("https://Shop.example/a%20b?c=d#e", "http://shop.example:80/a%20b?c=d", "https://shop.example:443/a%20b?c=d"),
+        ("https://shop.example:8443", "http://shop.example:8443/", "https://shop.example:8443/"),
+        ("http://shop.example", "http://shop.example:80/", "https://shop.example:80/"),
+        ("http://[::1]:81/ https://[::1]/x", "http://::1:81/", "https://::1:443/x"),
+        (
+            "http://münchen.example/ü",
+            "http://xn--mnchen-3ya.example:80/%C3%BC",
+            "https://xn--mnchen-3ya.example:80/%C3%BC",
+        ),
+    ],
+)
+def test_one_address_has_a_counterpart(url: str, plain: str, encrypted: str) -> None:
+    assert tuple(f"{each.scheme}://{each.host}:{each.port}{each.path}" for each in pair(url)) == (plain, encrypted)
+
+
+def test_a_host_is_called_as_the_user_called_it() -> None:
+    assert [each.authority for each in pair("http://[::1]:81/ https://[::1]/x")] == ["[::1]:81", "[::1]"]
+    with pytest.raises(UsageError):
+        pair("")
+    engine = engines.get("url")
+    assert isinstance(engine, Url)
+    assert "speak HTTP" in engine.mend("malformed")
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left() -> Iterator[None]:
+    before = {each for each in threading.enumerate() if each.is_alive()}
+    yield
+    assert not [each for each in threading.enumerate() if each not in before and not each.daemon]

@@ -1,0 +1,84 @@
+"""web_servers: what tests of nginx and Apache share: which of them, started on documents of the test's, and an agent's requests."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from ciphercost import engines, guard, mechanisms, provision, record
+from ciphercost.agent import Agent
+from ciphercost.engines import Installation, Server
+from ciphercost.engines._web.family import Web
+from ciphercost.guard import Guard
+
+SERVERS = ("nginx@1.22", "nginx@1.26", "apache@2.4")
+TLS = mechanisms.get("tls")
+CANARY = "canary0123456789abcdef"
+DOCUMENTS = {"/1KB": 1000, "/100KB": 100_000, "/empty": 0, "/deep/er/page.html": 10_000, "/250MB": 250_000_000}
+
+
+class Site:
+    """One server's documents, made once; it is started on them as often as a test wants, with other settings."""
+
+    def __init__(
+        self, installation: Installation, run_guard: Guard, scratch: Path, logs: Path, documents: Mapping[str, int]
+    ) -> None:
+        self.installation = installation
+        engine = engines.get(installation.engine)
+        assert isinstance(engine, Web)
+        self.engine = engine
+        self.guard = run_guard
+        self.directory = scratch / "template"
+        self.logs = logs
+        self.secrets = scratch / "secrets"
+        self.copies = 0
+        engine.initialise(installation, self.directory, run_guard)
+        self.documents = scratch / "documents"
+        engine.lay_out(self.directory, self.documents, documents, CANARY)
+
+    @contextmanager
+    def started(
+        self,
+        factors: Mapping[str, str] | None = None,
+        *,
+        settings: Mapping[str, str] | None = None,
+        cpus: set[int] | None = None,
+    ) -> Iterator[Server]:
+        """With TLS where factors are given; `settings` are added."""
+        wanted = TLS.server_settings(self.engine, TLS.check(factors), self.secrets) if factors else {}
+        self.copies += 1
+        directory = self.directory.with_name(f"copy-{self.copies}")
+        provision.copy(self.directory, directory)
+        server = self.engine.start(
+            self.installation, directory, self.guard, cpus=cpus, settings=wanted | dict(settings or {}), logs=self.logs
+        )
+        try:
+            yield server
+        finally:
+            server.stop()
+            shutil.rmtree(directory)
+
+    def fields(self, server: Server, arm: str, factors: Mapping[str, str] | None = None) -> dict[str, object]:
+        """The agent's `connect` for one arm: `plain`, `encrypted` or `no-sendfile`."""
+        if arm == "encrypted":
+            added = TLS.connection(self.engine, "encrypted", factors or {}, self.secrets)
+            return server.connection() | added | dict(server.ways["tls"])
+        return server.connection() | {"tls": "off"} | dict(server.ways.get(arm, {}))
+
+
+@contextmanager
+def site(installation: Installation, logs: Path, documents: Mapping[str, int] = DOCUMENTS) -> Iterator[Site]:
+    with Guard(record.new_id()) as run_guard:
+        scratch = guard.scratch(run_guard.run_id, run_guard)
+        yield Site(installation, run_guard, scratch, logs, documents)
+    assert run_guard.problems == []
+
+
+def program(agent: Agent, *requests: str) -> None:
+    """What an operation is: these requests, one after the other."""
+    agent.request({"type": "program", "name": "test"})
+    agent.request({"type": "transaction", "name": "t", "weight": 1})
+    for each in requests:
+        agent.request({"type": "statement", "transaction": "t", "sql": each, "parameters": ""})
