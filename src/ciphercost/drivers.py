@@ -23,7 +23,7 @@ from ciphercost.sources import Artifact
 Family = Literal["connector-j", "mariadb", "pgjdbc", "jaybird"]
 Mode = Literal["plain", "require", "verify-ca", "verify-full"]
 SERVICE = "META-INF/services/java.sql.Driver"
-STORE_PASSWORD = "ciphercost"  # noqa: S105 - a trust store holds nothing secret; Java wants a password all the same
+STORE_PASSWORD = "public-certificates"  # noqa: S105 - a trust store holds nothing secret; Java wants a password all the same
 TITLES: dict[Family, str] = {
     "connector-j": "MySQL Connector/J",
     "mariadb": "MariaDB Connector/J",
