@@ -37,9 +37,10 @@ def command(require: Require) -> list[str]:
         raise
 
 
-@pytest.fixture
-def agent(command: list[str], tmp_path: Path) -> Iterator[Agent]:
-    with Agent(command, log=tmp_path / "agent.log", env=java.OTHERS) as started:
+@pytest.fixture(scope="module")
+def agent(command: list[str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
+    """One for all tests: whatever a driver does in one must not be felt in another."""
+    with Agent(command, log=tmp_path_factory.mktemp("logs") / "agent.log", env=java.OTHERS) as started:
         yield started
 
 
