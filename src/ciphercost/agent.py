@@ -78,6 +78,9 @@ def enter(netns: Path) -> None:
 class Agent:
     """A running agent. Use as a context manager: leaving it ends the process."""
 
+    compiles = False
+    """Whether it compiles itself while it works, so that it needs a warm-up of its own."""
+
     def __init__(
         self,
         argv: list[str] | None = None,

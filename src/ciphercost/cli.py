@@ -140,6 +140,12 @@ MEASURE = (
     click.option("--ca", metavar="FILE", help="Certificate authority of that server, PEM."),
     click.option("--bindir", metavar="DIR", help="Binaries of the server to start."),
     click.option("--sql", metavar="FILE", help="Your own statements: pgbench's script language."),
+    click.option(
+        "--client",
+        metavar="CLIENT",
+        help="Who makes the load: rust, jdbc (the newest driver), jdbc:9.7.0. [default: rust]",
+    ),
+    click.option("--driver", metavar="FILE.jar", help="A JDBC driver of yours; what it needs behind it, separated by ':'."),
     click.option("--csv", metavar="FILE", help="Your own rows: mixed-crud on a table made from this file."),
     click.option(
         "--cpu-crypto",
@@ -202,6 +208,8 @@ def _cell(target: str, given: dict[str, Any]) -> Any:
         delay=given["delay"] or "",
         mtu=given["mtu"] or 0,
         cache=given["cache"] or "warm",
+        client="" if given["client"] in (None, "rust") else given["client"],
+        driver=given["driver"] or "",
     )
 
 
@@ -370,7 +378,7 @@ def run(targets: tuple[str, ...], print_spec: bool, **given: Any) -> None:
 
     Full mode: eight sessions, each a fresh start of everything, so that the interval covers restarts.
     """
-    from ciphercost import spec
+    from ciphercost import jdbc, spec
 
     if len(targets) == 1 and targets[0].endswith(".toml"):
         refuse_beside_a_file(targets[0])
@@ -385,7 +393,7 @@ def run(targets: tuple[str, ...], print_spec: bool, **given: Any) -> None:
             spec.split(cell, number) if given["split_"] else spec.matrix(cell, given["matrix"], number)
             for number, cell in enumerate(cells)
         ]
-        made = _spec(spec.with_controls([each for cells in grouped for each in cells]), given)
+        made = _spec(jdbc.settled(spec.with_controls([each for cells in grouped for each in cells])), given)
     if print_spec:
         click.echo(spec.dump(made), nl=False)
         return
@@ -459,19 +467,39 @@ def calibrate(engine: str, **given: Any) -> None:
 
 
 @cli.command()
-@click.argument("target", metavar="ENGINE:MECHANISM | URL")
+@click.argument("target", metavar="ENGINE:MECHANISM | URL | jdbc:…")
 @options(
     click.option("--set", "factors", multiple=True, metavar="NAME=VALUE", help="A factor of the mechanism."),
     IV_OPTION,
     click.option("--ca", metavar="FILE", help="Certificate authority of that server, PEM."),
     click.option("--bindir", metavar="DIR", help="Binaries of the server to start."),
+    click.option("--client", metavar="CLIENT", help="Who asks: rust, jdbc, jdbc:9.7.0. [default: rust]"),
+    click.option("--driver", metavar="FILE.jar", help="The JDBC driver of your application; what it needs behind it, separated by ':'."),
 )
-def prove(target: str, factors: tuple[str, ...], iv: str | None, ca: str | None, bindir: str | None) -> None:
+def prove(
+    target: str,
+    factors: tuple[str, ...],
+    iv: str | None,
+    ca: str | None,
+    bindir: str | None,
+    client: str | None,
+    driver: str | None,
+) -> None:
     """Is it encrypted? No load, every witness.
 
-    Exit status 0 only if every witness says so.
+    Exit status 0 only if every witness says so. jdbc:… is an application's own connection string: is it encrypted, is the server
+    verified, and with what.
     """
     from ciphercost import examine
+
+    if target.startswith("jdbc:"):
+        from ciphercost import application
+
+        if given := [name for name, value in (("--set", factors), ("--iv", iv), ("--ca", ca), ("--bindir", bindir)) if value]:
+            raise UsageError(f"{given[0]} has no effect on a JDBC URL, which says everything itself: leave it out")
+        proven, text = application.examine(target, driver or "", client or "")
+        click.echo(text)
+        raise click.exceptions.Exit(0 if proven else COST_OF_FAILURE)
 
     blank: dict[str, Any] = dict.fromkeys(
         (
@@ -493,7 +521,9 @@ def prove(target: str, factors: tuple[str, ...], iv: str | None, ca: str | None,
     blank["urls"] = (target,) if "://" in target else ()
     url = target if "://" in target else None
     name = examine.target_of_url(target) if url else target
-    cell = _cell(name, {**blank, "factors": factors, "iv": iv, "ca": ca, "bindir": bindir})
+    cell = _cell(
+        name, {**blank, "factors": factors, "iv": iv, "ca": ca, "bindir": bindir, "client": client, "driver": driver}
+    )
     proven, text = examine.examine(cell)
     click.echo(text)
     raise click.exceptions.Exit(0 if proven else COST_OF_FAILURE)

@@ -20,6 +20,7 @@ from ciphercost import (
     engines,
     estimate,
     fio,
+    jdbc,
     mechanisms,
     parts,
     plan,
@@ -202,6 +203,9 @@ def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[
         key_life=known.key_life,
         stored=known.stored,
         handshakes=known.handshakes,
+        client=known.client,
+        chatter=known.chatter,
+        traffic=known.traffic,
         warnings=[*known.warnings, *(found.warnings if found else []), *not_resumed(known, found)],
         smallest_effect=found.smallest_effect if found else None,
         sessions_needed=found.sessions_needed if found else None,
@@ -269,6 +273,11 @@ def describe(facts: CellFacts, bench: Bench) -> None:
     # On a server of the user's only what was given is pinned; the rest is in `encryption`, as it came.
     own = {name: value for name, value in bench.factors.items() if not bench.cell.url or name in bench.cell.factors}
     facts.factors = {**own, **{name: str(value) for name, value in bench.program.parameters.items()}}
+    facts.factors |= spec.choices(bench.cell) | spec.client_options(bench.cell)
+    if jdbc.asked(bench.cell):
+        facts.client = jdbc.driver_of(bench.cell).title
+        if bench.mechanism.name == "wire-crypt":
+            facts.factors.pop("cipher", None)  # it is the driver's choice, and in `encryption`
     if (
         bench.mask
         and bench.mechanism.layer != "control"
@@ -329,6 +338,12 @@ def describe_session(facts: CellFacts, twins: Twins, connected: dict[str, Any]) 
         facts.encryption["server_library"] = twins.server.library
     facts.separate_processes = len({each.pid for each in twins.servers}) > 1 and not twins.embedded
     facts.cores = {"server": spell(twins.server_cpus), "agent": spell(twins.agent_cpus)}
+
+
+def describe_client(facts: CellFacts, twins: Twins, agent: Agent) -> None:
+    """Where a JDBC driver makes the load: what it is told differently in the two arms, in its own words."""
+    if isinstance(agent, jdbc.JdbcAgent):
+        facts.config_diff = jdbc.config_diff({arm: agent.translated(twins.connect[arm]) for arm in ARMS})
 
 
 def describe_columns(facts: CellFacts, twins: Twins, agent: Agent) -> None:

@@ -33,6 +33,12 @@ MARKS = {
     "foreign-cpu": (
         "other processes used more than 5 % of the CPU in {n} of {all} slices; stop them, or try a longer --time"
     ),
+    "jit": (
+        "Java compiled for more than 10 % of the time in {n} of {all} slices: the client was not warm there; try a longer --time"
+    ),
+    "gc": (
+        "Java collected garbage for more than 10 % of the time in {n} of {all} slices: part of the client's cost is its memory's"
+    ),
 }
 
 

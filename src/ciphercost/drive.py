@@ -49,6 +49,12 @@ OVERRUN = 1.5
 CLIENT_BOUND = 0.85
 FOREIGN = 0.05
 STEAL = 0.05
+JAVA = 0.1
+"""Share of a slice that Java may spend compiling, or collecting garbage."""
+COMPILE_SLICE, COMPILE_LIMIT = 0.2, 8.0
+"""Seconds of a slice before the pilot of an agent that compiles, and of all of them."""
+COMPILED_SLICES = 4
+"""Slices in a row that hold no heavy compiling, by which an agent counts as warm."""
 CORES = os.cpu_count() or 1
 TICK = 1 / os.sysconf("SC_CLK_TCK")
 REFRESH = 1.0
@@ -84,6 +90,8 @@ class Drive:
         self._began = time.monotonic()
         self._failures = 0
         self._last_answer = 0.0
+        self._warm_for = 0
+        """Slices in a row without heavy compiling."""
         self._twins: Twins
         self._agent: Agent
         self._samplers: dict[Arm, Sampler]
@@ -112,6 +120,7 @@ class Drive:
         self._twins, self._agent, self._samplers, self._open_arm = twins, agent, samplers, open_arm
         self._quiet = quiet
         self._last_answer = 0.0
+        self._warm_for = 0
         self._sealed = dict.fromkeys(ARMS, 0)
         blocks = plan.blocks(self.seed, self.number, number)
         return self._settle(number), self._capacity(number, blocks), self._latency(number, blocks)
@@ -156,12 +165,24 @@ class Drive:
     def _settle(self, session: int) -> Iterator[None]:
         """Pilot, if there was none yet, and warm-up."""
         if not self.facts.slice_seconds:
+            self._compile(session)
             self.facts.slice_seconds = self._pilot(session)
             self.record.save_facts()
             yield
         self._warm_up(session)
         self._twins.by_arm["encrypted"].handshakes()  # they are nobody's: what can be resumed is only being gathered
         yield
+
+    def _compile(self, session: int) -> None:
+        """Of an agent that compiles while it works: both arms, until that is over, so that the pilot sees what will be measured."""
+        if not self._agent.compiles:
+            return
+        self.watcher.phase(self.number, session, "warm-up")
+        rates: dict[Arm, list[float]] = {arm: [] for arm in ARMS}
+        spent, step = 0.0, 0
+        while spent < COMPILE_LIMIT and self._warm_for < COMPILED_SLICES:
+            spent += self._uncounted(session, "warmup", step, ARMS[step % 2], COMPILE_SLICE, rates)
+            step += 1
 
     def _pilot(self, session: int) -> float:
         """Record both arms finely and choose the slice length from that."""
@@ -195,10 +216,16 @@ class Drive:
             for arm in ARMS if step % 2 == 0 else ARMS[::-1]:
                 spent += self._uncounted(session, "warmup", 2 * step, arm, length, rates)
             step += 1
-            if spent >= self.budget.warmup_s and plan.steady(np.array(rates["plain"]), np.array(rates["encrypted"])):
+            steady = plan.steady(np.array(rates["plain"]), np.array(rates["encrypted"]))
+            warm = not self._agent.compiles or self._warm_for >= COMPILED_SLICES
+            if spent >= self.budget.warmup_s and steady and warm:
                 return
             if spent < self.budget.warmup_limit_s:
                 continue
+            if steady:
+                text = "Java was still compiling when the warm-up ended; give it longer with --time"
+                self._warn("warmup-jit", text)
+                return
             if step < plan.WARMUP_POINTS:
                 # One slow operation outlasts a slice, and as many as the test for a level needs would take minutes.
                 text = (
@@ -344,7 +371,11 @@ class Drive:
             return None
         self._last_answer = time.monotonic()
         self.record.facts.load_seconds += self._last_answer - began
-        counters = sampler.end(answer.cpu_user_ns + answer.cpu_system_ns, answer.cpu_user_ns)
+        threads = answer.cpu_user_ns + answer.cpu_system_ns
+        # Compiler and collector are the agent's too.
+        own = max(threads, answer.process_cpu_ns)
+        counters = sampler.end(own, answer.cpu_user_ns + own - threads)
+        self._warm_for = self._warm_for + 1 if answer.jit_ms / 1e3 <= JAVA * answer.seconds else 0
         if answer.errors and not answer.operations:
             self._fail(msgspec.structs.replace(draft, agent=answer), answer.first_error)
             return None
@@ -371,7 +402,11 @@ class Drive:
             self._open_arm(arm)
 
     def _marks(self, answer: AgentSlice, counters: Counters) -> list[str]:
-        marks = []
+        marks = [
+            name
+            for name, spent in (("jit", answer.jit_ms), ("gc", answer.gc_ms))
+            if answer.seconds and spent / 1e3 / answer.seconds > JAVA
+        ]
         steal = counters.host_steal
         # At rest the kernel's own threads do part of the work; they have no user time.
         foreign = counters.foreign_user_cpu if self._twins.rest is not None else counters.foreign_cpu

@@ -45,13 +45,13 @@ def examine(cell: CellSpec) -> tuple[bool, str]:
         with (
             provision.bench(cell, run_guard, scratch, Path(logs), 0, shared, data=False) as bench,
             shared.session(),
-            Agent(log=Path(logs) / "agent.log") as agent,
         ):
             closely = ordeal.ordeal(bench) if isinstance(bench.mechanism, AtRest) else ordeal.Ordeal()
             twins = bench.twins(1, set(), set())
-            proofs, _ = prove.prove(bench.engine, bench.mechanism, twins, agent, 1)
-            proven, text = judge([*proofs, *closely.proofs], bench)
-            found = in_columns(twins, agent) if twins.sealing and proven else closely.findings
+            with bench.agent(twins) as agent:
+                proofs, _ = prove.prove(bench.engine, bench.mechanism, twins, agent, 1)
+                proven, text = judge([*proofs, *closely.proofs], bench)
+                found = in_columns(twins, agent) if twins.sealing and proven else closely.findings
             return proven, "\n".join([text, *findings_lines(found)])
 
 

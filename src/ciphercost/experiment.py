@@ -15,11 +15,12 @@ from typing import Any
 
 import msgspec
 
-from ciphercost import cache, conclude, fio, guard, ordeal, plan, prove, provision, sample, schemas
+from ciphercost import cache, chatter, conclude, fio, guard, ordeal, plan, prove, provision, sample, schemas
 from ciphercost.agent import Agent
 from ciphercost.conditions import masked
 from ciphercost.drive import Drive, NoSteadyState
 from ciphercost.errors import AgentError, CiphercostError, RunError, Unproven, UsageError
+from ciphercost.jdbc import JdbcAgent
 from ciphercost.mechanisms import tls
 from ciphercost.mechanisms._rest import AtRest
 from ciphercost.model import ARMS, Arm, CellFacts, Spec, Warning_
@@ -216,12 +217,13 @@ def open_unit(
     # Where a server of the user's runs is not ours to say.
     server_cpus, agent_cpus = set(() if facts.spec.url else cores[0]), set(cores[1])
     twins = bench.twins(session, server_cpus, agent_cpus)
-    agent = stack.enter_context(
-        Agent(cpus=agent_cpus, log=record.logs / "agent.log", env=bench.mask, netns=twins.netns)
-    )
+    agent = stack.enter_context(bench.agent(twins))
+    if isinstance(agent, JdbcAgent):
+        agent.enter(twins.connect)
     connected = proven(session, unit, twins, agent, record)
     bench.ready(twins)
     conclude.describe_session(facts, twins, connected)
+    conclude.describe_client(facts, twins, agent)
     conclude.describe_agent(facts, agent.hello)
     if facts.spec.mechanism == "tls" and not facts.floor:
         facts.floor = floor(agent)
@@ -243,6 +245,8 @@ def open_unit(
         conclude.describe_at_rest(facts, twins, agent)
     if twins.sealing is not None:
         conclude.describe_columns(facts, twins, agent)
+    if chatter.wanted(bench) and not facts.traffic:
+        facts.chatter, facts.traffic = chatter.measure(bench, twins, agent)
     samplers = samplers_of(twins, agent, stack)
     if not twins.embedded and twins.server is None:
         unseen = Warning_("server-not-seen", "the server's processes can't be seen from here: client-side figures only")

@@ -69,6 +69,10 @@ class CellSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_def
     """Of the link, bytes; 0: loopback's."""
     cache: Cache = "warm"
     """How much of the data the server's own cache holds: all, all but nothing at a session's start, a tenth."""
+    client: str = ""
+    """Who makes the load: empty, the Rust agent; `jdbc`, `jdbc:9.7.0`, `jdbc:mariadb-3.5`: the Java agent by that driver."""
+    driver: str = ""
+    """Jars of a JDBC driver of the user's, separated by `:`, the driver's own first."""
 
 
 class Spec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True):
@@ -230,7 +234,7 @@ class SliceRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     agent: AgentSlice | None = None
     counters: Counters | None = None
     marks: list[str] = []
-    """Why this slice is suspect: `steal`, `foreign-cpu`, `client-bound`."""
+    """Why this slice is suspect: `steal`, `foreign-cpu`, `client-bound`, of the Java agent `jit`, `gc`."""
     error: str = ""
 
 
@@ -535,6 +539,12 @@ class Cell(msgspec.Struct, frozen=True):
     once the control's part is taken out."""
     handshakes: dict[str, int] = {}
     """full, resumed: TLS handshakes under load, as the server's own log has them. Empty where it keeps none."""
+    client: str = ""
+    """Who made the load, where it is not the Rust agent: `MySQL Connector/J 9.7.0`."""
+    chatter: dict[str, dict[str, float]] = {}
+    """By arm: statements an operation as the server counted them, by kind; of Firebird transactions and rows."""
+    traffic: dict[str, dict[str, float]] = {}
+    """By arm: bytes_sent, bytes_received (by the client) and round_trips an operation, seen by a relay."""
     against_reference: Estimate | None = None
     """Of a cell that shares its sessions with others: its throughput ratio ÷ that of the first of them."""
 
@@ -606,6 +616,9 @@ class CellFacts(msgspec.Struct, omit_defaults=True):
     stored: dict[str, dict[str, int]] = {}
     handshakes: dict[str, int] = {}
     capacity: dict[str, float] = {}
+    client: str = ""
+    chatter: dict[str, dict[str, float]] = {}
+    traffic: dict[str, dict[str, float]] = {}
 
 
 class RunFacts(msgspec.Struct, omit_defaults=True):

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from ciphercost import conclude, guard, plan, sample
+from ciphercost import conclude, guard, jdbc, plan, sample
 from ciphercost import spec as specs
 from ciphercost.agent import find as find_agent
 from ciphercost.experiment import Run, experiment, title
@@ -39,6 +39,7 @@ def run_in(
     """
     spec, watcher, run_id = specs.check(spec), watcher or Watcher(), new_id()
     find_agent()
+    jdbc.fetch(spec.cells)
     facts = RunFacts(
         format=FORMAT,
         id=run_id,

@@ -232,6 +232,8 @@ def describe(answer: Mapping[str, Any]) -> str:
         words.append("peer verified" if answer.get("verified") else "peer not verified")
     if answer.get("resumed"):
         words.append("resumed")
+    if answer.get("checked"):
+        words.append(str(answer["checked"]))
     return ", ".join(words)
 
 
@@ -391,11 +393,14 @@ def negotiated(answer: Mapping[str, Any]) -> dict[str, str]:
         "group": "group",
         "peer_key": "peer_key",
         "library": "client_library",
+        "driver_version": "driver",
+        "checked": "checked",
     }
     found = {ours: str(answer[theirs]) for theirs, ours in names.items() if answer.get(theirs)}
     if answer.get("peer"):
         found["verified"] = "yes" if answer.get("verified") else "no"
-        found["resumed"] = "yes" if answer.get("resumed") else "no"
+        if "resumed" in answer:
+            found["resumed"] = "yes" if answer["resumed"] else "no"
     return found
 
 

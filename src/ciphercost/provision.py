@@ -25,6 +25,7 @@ from ciphercost import (
     engines,
     guard,
     hidden,
+    jdbc,
     mechanisms,
     passwords,
     schemas,
@@ -165,6 +166,16 @@ class Bench(msgspec.Struct):
     """Told of a schema of ours that could not be dropped."""
     entered: bool = False
     at_end: ExitStack = msgspec.field(default_factory=ExitStack)
+
+    def agent(self, twins: Twins) -> Agent:
+        """Who makes the cell's load. Raises MissingServer."""
+        log, netns = self.logs / "agent.log", twins.netns
+        cpus = twins.agent_cpus or None
+        if not jdbc.asked(self.cell):
+            return Agent(cpus=cpus, log=log, env=self.mask, netns=netns)
+        options, like = spec.client_options(self.cell), twins.connect["encrypted"]
+        driver = jdbc.driver_of(self.cell)
+        return jdbc.JdbcAgent(driver, self.engine, options, like, aes=not self.mask, cpus=cpus, log=log, netns=netns)
 
     @property
     def separate(self) -> bool:

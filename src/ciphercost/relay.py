@@ -23,19 +23,22 @@ def moved(fields: Mapping[str, object], host: str, port: int) -> dict[str, objec
 
 
 class Relay:
-    """Listens on 127.0.0.1 and passes each connection on to `host:port`.
+    """Listens on 127.0.0.1 (or `listen`) and passes each connection on to `host:port`.
 
-    `to_server` and `to_client` hold what passed, all connections one after the other as it came.
+    `to_server` and `to_client` hold what passed, all connections one after the other as it came; `sent` and `received` count it
+    all. `turns`: how often the client spoke after the server had.
     """
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int, *, listen: str = "127.0.0.1") -> None:
         self._target = (host, port)
+        self.sent = self.received = self.turns = 0
+        self._clients_turn = False
         self._lock = threading.Lock()
         self.to_server = bytearray()
         self.to_client = bytearray()
         self._sockets: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server((listen, 0))
         self.port: int = self._listener.getsockname()[1]
         self._accepting = threading.Thread(target=self._accept, daemon=True)
         self._accepting.start()
@@ -86,9 +89,18 @@ class Relay:
             while data := source.recv(1 << 16):
                 with self._lock:
                     kept += data[: max(0, KEEP - len(kept))]
+                    self._count(len(data), by_client=kept is self.to_server)
                 sink.sendall(data)
         with contextlib.suppress(OSError):
             sink.shutdown(socket.SHUT_WR)
+
+    def _count(self, size: int, *, by_client: bool) -> None:
+        if by_client:
+            self.sent += size
+            self.turns += not self._clients_turn
+        else:
+            self.received += size
+        self._clients_turn = by_client
 
 
 _HELLO = re.compile(rb"\x16\x03[\x01\x03]..[\x01\x02]", re.DOTALL)

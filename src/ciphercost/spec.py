@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from ciphercost import conditions, engines, mechanisms, owndata, plan, workloads
+from ciphercost import conditions, engines, jdbc, mechanisms, owndata, plan, workloads
 from ciphercost.engines import Engine
 from ciphercost.errors import UsageError, nearest
 from ciphercost.mechanisms._column import BLOCK, Codec, Columns
@@ -82,18 +82,24 @@ def check(spec: Spec, *, load: bool = True) -> Spec:
 
 
 def split_factors(cell: CellSpec) -> tuple[dict[str, str], dict[str, str]]:
-    """(mechanism's factors with defaults, workload's parameters) of what `--set` gave. Raises UsageError for a name of neither."""
+    """(mechanism's factors with defaults, workload's parameters) of what `--set` gave. Raises UsageError for a name of neither.
+
+    What is said to a client (`client_options`) is left out of both.
+    """
     mechanism = mechanisms.get(cell.mechanism)
     workload = workload_of(cell)
     known = {factor.name for factor in mechanism.factors}
+    options = jdbc.options_for(cell)
     for name in cell.factors:
-        if name not in known and name not in workload.parameters:
-            both = [*known, *workload.parameters]
+        if name not in known and name not in workload.parameters and name not in workload.choices and name not in options:
+            both = [*known, *workload.parameters, *workload.choices, *options]
+            client = f", nor an option of {jdbc.driver_of(cell).title}" if options else ""
             raise UsageError(
-                f"'{name}' is neither a factor of {cell.mechanism} nor a parameter of {workload.name}: {nearest(name, both)}"
+                f"'{name}' is neither a factor of {cell.mechanism} nor a parameter of {workload.name}{client}: {nearest(name, both)}"
             )
     own = {name: value for name, value in cell.factors.items() if name in known}
-    parameters = {name: value for name, value in cell.factors.items() if name not in known}
+    others = {*known, *workload.choices, *options}
+    parameters = {name: value for name, value in cell.factors.items() if name not in others}
     filled = mechanism.check(own)
     engine = engines.get(cell.engine)
     mechanism.fits(engine, filled)
@@ -102,12 +108,28 @@ def split_factors(cell: CellSpec) -> tuple[dict[str, str], dict[str, str]]:
     return filled, parameters
 
 
+def client_options(cell: CellSpec) -> dict[str, str]:
+    """What `--set` says to the cell's client. Pure."""
+    known = jdbc.options_for(cell)
+    return {name: value for name, value in cell.factors.items() if name in known}
+
+
+def choices(cell: CellSpec) -> dict[str, str]:
+    """The words that `--set` chose of those that the workload has, the others as they are unless told otherwise. Raises UsageError."""
+    found = {}
+    for name, words in workload_of(cell).choices.items():
+        found[name] = cell.factors.get(name, words[0])
+        if found[name] not in words:
+            raise UsageError(f"{name} can't be '{found[name]}': {nearest(found[name], words)}")
+    return found
+
+
 SPLITS: dict[Language, tuple[tuple[str, str], ...]] = {
     "sql": (("connect", ""), ("point-select", ""), ("bulk-read", "10KB"), ("bulk-read", "100KB"), ("bulk-read", "1MB")),
     "http": (("connect", ""), ("file", "1KB"), ("file", "10KB"), ("file", "100KB"), ("file", "1MB")),
 }
 """By what an operation is written in: workloads, the last ones at several sizes, that together tell handshake, request and byte apart."""
-MATRIX_FIELDS = ("clients", "rows", "workload", "cpu_crypto", "bandwidth", "delay", "mtu", "cache")
+MATRIX_FIELDS = ("clients", "rows", "workload", "cpu_crypto", "bandwidth", "delay", "mtu", "cache", "client", "driver")
 """What of a cell, beside factors and parameters, a matrix may vary."""
 
 
@@ -145,6 +167,9 @@ def _changed(cell: CellSpec, change: Mapping[str, str], group: str, variant: str
     factors = dict(cell.factors)
     for name, value in change.items():
         field = name.replace("-", "_")
+        if field in ("client", "driver"):
+            fields |= _client(cell, field, value)
+            continue
         if field not in MATRIX_FIELDS:
             factors[name] = value
             continue
@@ -154,6 +179,17 @@ def _changed(cell: CellSpec, change: Mapping[str, str], group: str, variant: str
         except ValueError:
             raise UsageError(f"--matrix {name}={value}: '{value}' is not a number") from None
     return msgspec.structs.replace(cell, factors=factors, **fields)
+
+
+def _client(cell: CellSpec, field: str, value: str) -> dict[str, str]:
+    """Of a matrix: `client=rust,jdbc`, `driver=5.1.49,9.7.0`, `driver=one.jar,other.jar`. Raises UsageError."""
+    if field == "client":
+        if cell.client:
+            raise UsageError("--matrix client and --client both say who makes the load: leave --client out")
+        return {"client": "" if value == "rust" else value}
+    if ":" in cell.client or cell.driver:
+        raise UsageError("--matrix driver: leave the version of --client, and --driver, out")
+    return {"client": jdbc.WORD, "driver": value} if value.endswith(".jar") else {"client": f"{jdbc.WORD}:{value}"}
 
 
 def _target(cell: CellSpec, number: int) -> str:
@@ -238,7 +274,9 @@ def program_of(cell: CellSpec, parameters: Mapping[str, str], codec: Codec | Non
             raise UsageError("--rows does not go with --csv: the file has as many rows as it has")
         return owndata.program(Path(cell.csv), cell.workload, dialect)
     marked_only = cell.factors.get("share", "all") != "all"
-    return workloads.prepare(workload_of(cell), dialect, parameters, cell.rows, codec, marked_only=marked_only)
+    made = workloads.prepare(workload_of(cell), dialect, parameters, cell.rows, codec, marked_only=marked_only)
+    alone = choices(cell).get("connection") == "per-insert"
+    return msgspec.structs.replace(made, per_request=True) if alone else made
 
 
 def _check_cell(cell: CellSpec) -> None:
@@ -266,6 +304,8 @@ def _check_cell(cell: CellSpec) -> None:
     check_language(cell, engine)
     program = program_of(cell, parameters)
     engine.way(cell.version, program.parameters)
+    if jdbc.asked(cell):
+        jdbc.check(cell, engine, program, client_options(cell), factors)
     if isinstance(mechanism, Columns):
         codec = mechanism.codec(engine, factors, bytes(mechanism.key_bytes), bytes(BLOCK))
         if codec.client_side:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,7 +12,9 @@ from ciphercost.model import Arm
 
 PLUGINS = {"chacha64": "ChaCha64", "chacha": "ChaCha", "arc4": "Arc4"}
 OP_CRYPT = b"\0\0\0\x60"
-KEY = b"\0\0\0\x09Symmetric\0\0\0"
+KEY = b"\0\0\0\x09Symmetric"
+PADDING = b"[\0 ]"
+"""Up to four bytes: by the server's own library of zeros, by Jaybird of spaces."""
 
 
 class WireCrypt(Mechanism):
@@ -37,17 +40,17 @@ class WireCrypt(Mechanism):
         """The packet op_crypt, and behind it bytes that are no packet any more."""
         for plugin in PLUGINS.values():
             name = plugin.encode()
-            packet = OP_CRYPT + len(name).to_bytes(4) + name + bytes(-len(name) % 4) + KEY
-            at = sent.find(packet)
-            if at < 0:
+            begin = re.escape(OP_CRYPT + len(name).to_bytes(4) + name) + PADDING * (-len(name) % 4)
+            packet = re.search(begin + re.escape(KEY) + PADDING * (-len("Symmetric") % 4), sent)
+            if packet is None:
                 continue
-            behind = sent[at + len(packet) :]
+            behind = sent[packet.end() :]
             if not behind or not received:
                 return False, f"nothing follows the request to encrypt with {plugin}"
             # Every packet in clear begins with three zero bytes and an operation.
             if behind.startswith(b"\0\0\0"):
                 return False, f"packets in clear follow the request to encrypt with {plugin}"
-            return True, f"encrypted with {plugin} from byte {at + len(packet)} of {len(sent)} sent"
+            return True, f"encrypted with {plugin} from byte {packet.end()} of {len(sent)} sent"
         return False, "no request to encrypt was sent"
 
 

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from ciphercost import conditions, engines, mechanisms
+from ciphercost import chatter, conditions, engines, mechanisms
 from ciphercost.model import ARMS, Cell, Curve, Estimate, Finding, Part, Result, Severity
 
 WIDTH = 80
@@ -110,7 +110,7 @@ def _rows(cells: list[Cell], controls: Sequence[Cell]) -> Iterator[str]:
     for text, where in _told(shown, ((names[id(cell)], proof_line(cell)) for cell in shown)):
         yield from wrap(f"{where}{text}", "  ")
     for cell in shown:
-        for said in logged(cell):
+        for said in (*logged(cell), *chatter.lines(cell.chatter, cell.traffic)):
             yield from wrap(f"{names[id(cell)]}: {said}", "  ")
     for text, where in _told(cells, ((names[id(cell)], each.text) for cell in cells for each in cell.warnings)):
         yield from wrap(f"! {where}{text}", "  ", "    ")
@@ -246,7 +246,7 @@ def _lines(cell: Cell, controls: Sequence[Cell]) -> Iterator[str]:
     yield from taken_apart(cell, controls, "  ")
     yield from wrap(f"verdict: {verdict(cell)}", "  ", "           ")
     yield from wrap(proof_line(cell), "  ", "          ")
-    for words in logged(cell):
+    for words in (*logged(cell), *chatter.lines(cell.chatter, cell.traffic)):
         yield from wrap(words, "  ", "          ")
     yield from storage(cell)
     for what, words, both in stored(cell):
@@ -371,6 +371,7 @@ def heading_words(cell: Cell) -> dict[str, str]:
         "workload": cell.workload,
         "clients": f"{cell.clients} client{'s' * (cell.clients != 1)}",
         "regime": cell.regime,
+        "client": cell.client,
         "conditions": conditions.worded(cell.conditions),
     }
 

@@ -7,6 +7,8 @@ per_request            each operation opens a connection of its own
 arrivals               `random`: in the open loop requests come as a Poisson process; `even` (default): as far from each other as the rate says
 clients                default number of connections (capacity regime)
 [parameters]           numbers that `--set NAME=VALUE` and `--rows` change; sizes may be written 64KB, 1MB
+[choices]              words that `--set NAME=WORD` chooses from, the first unless told otherwise: connection = kept | per-insert
+loop                   true: its cells say what statements, bytes and round trips an operation is (`chatter`), whoever the client is
 [derived]              numbers computed from them, in order; --rows stands for `rows` among them, unless that is a parameter
 load                   SQL that makes and fills the tables; a statement in which :first and :last stand runs once for each BATCH of `rows`
 people                 a table that `load` made, to be filled with `rows` made-up people (people.py; parameter data_seed)
@@ -72,6 +74,8 @@ class Workload(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     clients: int = 4
     arrivals: Arrivals = "even"
     parameters: dict[str, int | str] = {}
+    choices: dict[str, list[str]] = {}
+    loop: bool = False
     derived: dict[str, str] = {}
     dialect: dict[str, dict[str, Any]] = {}
     name: str = ""
@@ -151,6 +155,8 @@ class Program(msgspec.Struct, frozen=True):
     """When the requests of an open loop are due."""
     think_s: float = 0.0
     """Seconds that an operation thinks in an open loop, on average."""
+    loop: bool = False
+    """What an operation is to server and wire is counted, whoever the client is."""
 
     def tables(self, arm: str) -> Tables:
         """What fills and reads this arm's tables."""
@@ -332,6 +338,7 @@ def prepare(
         clients=workload.clients,
         documents=documents,
         arrivals=workload.arrivals,
+        loop=workload.loop,
         think_s=sum(thoughts) / max(1, sum(weight for _, weight, _ in transactions)) / 1e6,
         parameters=parameters | ({"csv": csv.name} if csv else {}),
     )
