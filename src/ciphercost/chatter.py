@@ -6,6 +6,7 @@ Outside of the measured slices, on one connection of each arm. Two runs of diffe
 
 from __future__ import annotations
 
+import functools
 import re
 import time
 from abc import ABC, abstractmethod
@@ -127,20 +128,21 @@ class Log(ABC):
         try:
             agent.connect(ARM, **fields)
             _operate(agent, FEW)  # prepares what is kept
-            runs = []
-            for count in (FEW, FEW + operations):
-                runs.append(self.of(lambda count=count: _operate(agent, count), witness))  # type: ignore[misc]
+            less, more = (
+                self.of(functools.partial(_operate, agent, count), witness) for count in (FEW, FEW + operations)
+            )
             agent.disconnect(ARM)
         finally:
             self.restore()
-        less, more = runs
         rates = {kind: _round((more[kind] - less[kind]) / operations) for kind in {*less, *more}}
-        return dict(sorted(((kind, rate) for kind, rate in rates.items() if rate > 0), key=lambda each: (-each[1], each[0])))
+        return dict(
+            sorted(((kind, rate) for kind, rate in rates.items() if rate > 0), key=lambda each: (-each[1], each[0]))
+        )
 
-    def prepare(self) -> None:
+    def prepare(self) -> None:  # noqa: B027 - some write anyway
         """The server begins to write."""
 
-    def restore(self) -> None:
+    def restore(self) -> None:  # noqa: B027
         """The server is as it was."""
 
     @abstractmethod
@@ -238,7 +240,7 @@ LOGS: dict[str, Callable[[Agent, Path, str], Log]] = {"mysql": GeneralLog, "post
 
 # ── kinds ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-_LITERAL = re.compile(r"_?(?:utf8mb4|binary)?\s*'(?:[^'\\]|\\.|'')*'|\b\d+(?:\.\d+)?\b|\$\d+")
+_LITERAL = re.compile(r"(?:_\w+\s*)?'(?:[^'\\]|\\.|'')*'|\b\d+(?:\.\d+)?\b|\$\d+")
 _ROWS = re.compile(r"(\((?:\s*\?\s*,?)+\))(?:\s*,\s*\((?:\s*\?\s*,?)+\))+")
 
 
@@ -270,15 +272,26 @@ def unlike(one: Mapping[str, float], other: Mapping[str, float]) -> list[str]:
     return [name for name in sorted({*one, *other}) if abs(one.get(name, 0.0) - other.get(name, 0.0)) > 0.01]
 
 
-def lines(chatter: Mapping[str, Mapping[str, float]], traffic: Mapping[str, Mapping[str, float]]) -> Iterable[str]:
+def differences(reference: Mapping[str, float], other: Mapping[str, float]) -> str:
+    """`1 × SELECT @@session.transaction_read_only (reference 0)`: what `unlike` names, in words. Pure."""
+    return "; ".join(
+        f"{other.get(name, 0.0):g} × {name} (there {reference.get(name, 0.0):g})" for name in unlike(reference, other)
+    )
+
+
+def lines(
+    chatter: Mapping[str, Mapping[str, float]], traffic: Mapping[str, Mapping[str, float]] | None = None
+) -> Iterable[str]:
     """For people, beside the cost: `each operation: 1 INSERT INTO …; 1 SELECT …`. Pure."""
     arms = [arm for arm in ARMS if arm in chatter]
-    if arms and all(not unlike(chatter[arms[0]], chatter[arm]) for arm in arms):
+    if not arms:
+        pass
+    elif all(not unlike(chatter[arms[0]], chatter[arm]) for arm in arms):
         yield f"each operation, by the server's count: {_told(chatter[arms[0]])}"
     else:
         for arm in arms:
             yield f"each operation, {arm}, by the server's count: {_told(chatter[arm])}"
-    if all(arm in traffic for arm in ARMS):
+    if traffic and all(arm in traffic for arm in ARMS):
         both = [traffic[arm] for arm in ARMS]
         trips = " → ".join(f"{each['round_trips']:g}" for each in both)
         sizes = " → ".join(f"{each['bytes_sent'] + each['bytes_received']:,.0f}" for each in both)
@@ -287,5 +300,3 @@ def lines(chatter: Mapping[str, Mapping[str, float]], traffic: Mapping[str, Mapp
 
 def _told(counts: Mapping[str, float]) -> str:
     return "; ".join(f"{rate:g} × {name}" for name, rate in counts.items()) or "nothing"
-
-

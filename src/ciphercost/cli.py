@@ -145,7 +145,9 @@ MEASURE = (
         metavar="CLIENT",
         help="Who makes the load: rust, jdbc (the newest driver), jdbc:9.7.0. [default: rust]",
     ),
-    click.option("--driver", metavar="FILE.jar", help="A JDBC driver of yours; what it needs behind it, separated by ':'."),
+    click.option(
+        "--driver", metavar="FILE.jar", help="A JDBC driver of yours; what it needs behind it, separated by ':'."
+    ),
     click.option("--csv", metavar="FILE", help="Your own rows: mixed-crud on a table made from this file."),
     click.option(
         "--cpu-crypto",
@@ -474,7 +476,11 @@ def calibrate(engine: str, **given: Any) -> None:
     click.option("--ca", metavar="FILE", help="Certificate authority of that server, PEM."),
     click.option("--bindir", metavar="DIR", help="Binaries of the server to start."),
     click.option("--client", metavar="CLIENT", help="Who asks: rust, jdbc, jdbc:9.7.0. [default: rust]"),
-    click.option("--driver", metavar="FILE.jar", help="The JDBC driver of your application; what it needs behind it, separated by ':'."),
+    click.option(
+        "--driver",
+        metavar="FILE.jar",
+        help="The JDBC driver of your application; what it needs behind it, separated by ':'.",
+    ),
 )
 def prove(
     target: str,
@@ -495,7 +501,9 @@ def prove(
     if target.startswith("jdbc:"):
         from ciphercost import application
 
-        if given := [name for name, value in (("--set", factors), ("--iv", iv), ("--ca", ca), ("--bindir", bindir)) if value]:
+        if given := [
+            name for name, value in (("--set", factors), ("--iv", iv), ("--ca", ca), ("--bindir", bindir)) if value
+        ]:
             raise UsageError(f"{given[0]} has no effect on a JDBC URL, which says everything itself: leave it out")
         proven, text = application.examine(target, driver or "", client or "")
         click.echo(text)

@@ -26,7 +26,9 @@ CERTIFICATE = ("CERTIFICATE", "UNKNOWN_CA")
 class Impostor:
     """Listens on 127.0.0.1. `met`: what each client did: accepted the certificate, refused it, began to log in in clear, or none of these."""
 
-    def __init__(self, speech: Speech, host: str, port: int, directory: Path, *, certificate: str, name: str = "") -> None:
+    def __init__(
+        self, speech: Speech, host: str, port: int, directory: Path, *, certificate: str, name: str = ""
+    ) -> None:
         """`host`, `port`: the real server; `certificate`: its kind, as the client may ask for suites of that kind; `name`: the server's."""
         self._speech = speech
         self._target = (host, port)

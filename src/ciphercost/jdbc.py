@@ -33,8 +33,8 @@ SPEECHES: dict[str, Speech] = {"mysql": "mysql", "postgres": "postgres"}
 OTHER_NAME = "127.0.0.2"
 """An address of this machine that stands in no certificate."""
 CHECKS: tuple[Mode, ...] = ("verify-ca", "verify-full")
-NAMELESS = (8, 0, 13)
-"""MySQL Connector/J before it checks no names."""
+NAMELESS = (8, 0, 22)
+"""MySQL Connector/J before it checks no names, or knows a certificate's common name alone."""
 ONLY_12 = (8, 0, 19)
 """MySQL Connector/J before it knows no TLS 1.3."""
 CLASS_JAVA_1 = 44
@@ -54,7 +54,9 @@ def driver_of(cell: CellSpec) -> Driver:
     """The cell's driver. Raises UsageError for one that isn't known, that can't be read or speaks to other servers."""
     word, _, version = cell.client.partition(":")
     if word not in ("", WORD):
-        raise UsageError(f"--client {cell.client}: write rust (unless told otherwise), jdbc or jdbc:VERSION, e.g. jdbc:9.7.0")
+        raise UsageError(
+            f"--client {cell.client}: write rust (unless told otherwise), jdbc or jdbc:VERSION, e.g. jdbc:9.7.0"
+        )
     if cell.driver:
         return _own(cell, version)
     match = re.fullmatch(r"([a-z][a-z-]*?)(?:-(\d.*|newest))?", version)
@@ -89,7 +91,9 @@ def _own(cell: CellSpec, version: str) -> Driver:
     if found.family not in drivers.ENGINES[cell.engine]:
         raise UsageError(f"--driver {paths[0]} is {found.title}, which does not speak to {cell.engine}")
     if version and not sources.matches(found.version, version):
-        raise UsageError(f"--driver {paths[0]} is {found.title}, and --client {cell.client} another: leave one of them out")
+        raise UsageError(
+            f"--driver {paths[0]} is {found.title}, and --client {cell.client} another: leave one of them out"
+        )
     return found
 
 
@@ -108,7 +112,9 @@ def check_java(driver: Driver) -> None:
     if not head.startswith(b"\xca\xfe\xba\xbe"):
         raise UsageError(f"{driver.paths[0]}: {entry} is no class file")
     if needed > here:
-        raise UsageError(f"{driver.paths[0]} needs Java {needed} or newer, and {program} is Java {here}: set JAVA_HOME to a newer one")
+        raise UsageError(
+            f"{driver.paths[0]} needs Java {needed} or newer, and {program} is Java {here}: set JAVA_HOME to a newer one"
+        )
 
 
 def fetch(cells: Iterable[CellSpec]) -> None:
@@ -167,7 +173,12 @@ PROPERTIES = (
     Option("useBulkStmts", FLAG, "MariaDB's own batches", ("mariadb",)),
     Option("prepareThreshold", (), "runs until the server prepares", ("pgjdbc",)),
     Option("reWriteBatchedInserts", FLAG, "one INSERT for a batch", ("pgjdbc",)),
-    Option("preferQueryMode", ("simple", "extended", "extendedForPrepared", "extendedCacheEverything"), "protocol", ("pgjdbc",)),
+    Option(
+        "preferQueryMode",
+        ("simple", "extended", "extendedForPrepared", "extendedCacheEverything"),
+        "protocol",
+        ("pgjdbc",),
+    ),
     Option("binaryTransfer", FLAG, "values travel in binary", ("pgjdbc",)),
     Option("autosave", ("never", "always", "conservative"), "a savepoint before each statement", ("pgjdbc",)),
 )
@@ -181,7 +192,7 @@ def options_for(cell: CellSpec) -> dict[str, Option]:
     return {each.name: each for each in (*AGENT, *PROPERTIES) if not each.families or family in each.families}
 
 
-def check(cell: CellSpec, engine: Engine, program: Program, options: Mapping[str, str], factors: Mapping[str, str]) -> None:
+def check(cell: CellSpec, program: Program, options: Mapping[str, str], factors: Mapping[str, str]) -> None:
     """Refuse what this driver, or the Java agent, can't do, before anything is started. `factors`: of the mechanism. Raises UsageError."""
     driver = driver_of(cell)
     check_java(driver)
@@ -189,7 +200,9 @@ def check(cell: CellSpec, engine: Engine, program: Program, options: Mapping[str
     for name, value in options.items():
         _check_option(known[name], value)
     if program.key or (program.sealed and program.sealed.codec.agent_key):
-        raise UsageError("the Java agent seals nothing: an application that encrypts by itself is the Rust agent's to be; leave --client out")
+        raise UsageError(
+            "the Java agent seals nothing: an application that encrypts by itself is the Rust agent's to be; leave --client out"
+        )
     scripts = [script for _, _, script in program.transactions]
     if any(each.sql.split(maxsplit=1)[:1] == ["THINK"] for script in scripts for each in script.statements):
         raise UsageError(f"workload {program.name} thinks, which the Java agent does not: leave --client out")
@@ -205,7 +218,7 @@ def check(cell: CellSpec, engine: Engine, program: Program, options: Mapping[str
         raise UsageError("batch: a number of rows goes with how=batch")
     if "commit_every" in options and (options.get("autocommit") != "false" or per_request):
         raise UsageError("commit_every goes with autocommit=false, on connections that are kept")
-    _check_tls(cell, driver, engine, factors)
+    _check_tls(cell, driver, factors)
 
 
 def _check_option(option: Option, value: str) -> None:
@@ -226,12 +239,14 @@ def _properties(text: str) -> dict[str, str]:
         if not equals or not name.strip():
             raise UsageError(f"properties={text}: write NAME=VALUE;NAME=VALUE")
         if re.search("(?i)password|secret", name):
-            raise UsageError(f"properties: {name} is a secret, and command lines can be read by every user of this machine")
+            raise UsageError(
+                f"properties: {name} is a secret, and command lines can be read by every user of this machine"
+            )
         found[name.strip()] = value
     return found
 
 
-def _check_tls(cell: CellSpec, driver: Driver, engine: Engine, factors: Mapping[str, str]) -> None:
+def _check_tls(cell: CellSpec, driver: Driver, factors: Mapping[str, str]) -> None:
     given = cell.factors
     if cell.mechanism == "wire-crypt" and "cipher" in given:
         raise UsageError("Jaybird takes the first cipher of its own that the server has: leave cipher out")
@@ -247,8 +262,9 @@ def _check_tls(cell: CellSpec, driver: Driver, engine: Engine, factors: Mapping[
             f"{driver.title} knows no TLS newer than 1.2: --set version=1.2 (in all cells that are compared with it)"
         )
     if given.get("verify") == "full" and not _checks_names(driver):
-        raise UsageError(f"{driver.title} checks no names: --set verify=ca is the most that it can do")
-    del engine
+        raise UsageError(
+            f"{driver.title} checks no names, or a certificate's common name alone: --set verify=ca is the most that it can do"
+        )
 
 
 def settled(cells: list[CellSpec]) -> list[CellSpec]:
@@ -309,7 +325,7 @@ class JdbcAgent(Agent):
 
     def connect(self, arm: str, **fields: object) -> dict[str, Any]:
         answer = super().connect(arm, **self.translated(fields))
-        answer["server_version"] = _plain_version(str(answer["server_version"]))
+        answer["server_version"] = plain_version(str(answer["server_version"]))
         del answer["resumed"]  # it can't be told
         if answer["encrypted"] and fields.get("tls", "off") != "off":
             answer["peer"] = "the server"
@@ -447,7 +463,7 @@ def _wish(fields: Mapping[str, object], store: str) -> Wish:
     return Wish(mode, str(fields.get("tls_ca", "")), store, str(fields.get("tls_max", "")), suites)
 
 
-def _plain_version(text: str) -> str:
+def plain_version(text: str) -> str:
     """`10.11.18` of `5.5.5-10.11.18-MariaDB-deb12`. Pure."""
     match = re.match(r"(?:5\.5\.5-)?(\d+(?:\.\d+)*)", text)
     return match[1] if match else text
@@ -505,6 +521,8 @@ def hint(driver: Driver, error: AgentError) -> str:
         )
     if error.code.startswith("1251") or "authentication" in text.lower():
         return ". The account logs in by a method that this driver does not know: use a newer driver, or an older server (mariadb@10.11)"
+    if error.code == "tls" and "certificat" in text.lower():
+        return ". What it checks of the server's certificate: --set verify=ca, or require"
     if error.code == "tls":
         return ". Which versions and suites it has: --set version=1.2, --set cipher=…"
     return ". Is it a driver for this server's version?"

@@ -91,7 +91,12 @@ def split_factors(cell: CellSpec) -> tuple[dict[str, str], dict[str, str]]:
     known = {factor.name for factor in mechanism.factors}
     options = jdbc.options_for(cell)
     for name in cell.factors:
-        if name not in known and name not in workload.parameters and name not in workload.choices and name not in options:
+        if (
+            name not in known
+            and name not in workload.parameters
+            and name not in workload.choices
+            and name not in options
+        ):
             both = [*known, *workload.parameters, *workload.choices, *options]
             client = f", nor an option of {jdbc.driver_of(cell).title}" if options else ""
             raise UsageError(
@@ -305,7 +310,7 @@ def _check_cell(cell: CellSpec) -> None:
     program = program_of(cell, parameters)
     engine.way(cell.version, program.parameters)
     if jdbc.asked(cell):
-        jdbc.check(cell, engine, program, client_options(cell), factors)
+        jdbc.check(cell, program, client_options(cell), factors)
     if isinstance(mechanism, Columns):
         codec = mechanism.codec(engine, factors, bytes(mechanism.key_bytes), bytes(BLOCK))
         if codec.client_side:

@@ -82,7 +82,8 @@ def _rows(cells: list[Cell], controls: Sequence[Cell]) -> Iterator[str]:
     several = len({cell.workload for cell in cells}) > 1
     words = [heading_words(cell) for cell in cells]
     yield heading(reference, without=tuple(name for name in words[0] if len({each[name] for each in words}) > 1))
-    sessions = f"{reference.sessions} session{'s' * (reference.sessions != 1)}"
+    shared = max(cell.sessions for cell in cells)
+    sessions = f"{shared} session{'s' * (shared != 1)}"
     yield from wrap(f"one experiment: {len(cells)} cells share {sessions}; cheapest first", "  ")
     names = {id(cell): cell.variant if several or cell is not reference else "the reference" for cell in cells}
     if not several:
@@ -110,10 +111,35 @@ def _rows(cells: list[Cell], controls: Sequence[Cell]) -> Iterator[str]:
     for text, where in _told(shown, ((names[id(cell)], proof_line(cell)) for cell in shown)):
         yield from wrap(f"{where}{text}", "  ")
     for cell in shown:
-        for said in (*logged(cell), *chatter.lines(cell.chatter, cell.traffic)):
+        for said in logged(cell):
             yield from wrap(f"{names[id(cell)]}: {said}", "  ")
+    yield from _clients(shown, reference, names)
     for text, where in _told(cells, ((names[id(cell)], each.text) for cell in cells for each in cell.warnings)):
         yield from wrap(f"! {where}{text}", "  ", "    ")
+
+
+def _clients(cells: list[Cell], reference: Cell, names: dict[int, str]) -> Iterator[str]:
+    """Where clients are compared: what each arm of each costs, and what they send."""
+    shown = [cell for cell in cells if cell.chatter or cell.traffic]
+    if not shown:
+        return
+    yield f"  {'each operation':<22}{'server CPU':>18}{'client CPU':>18}{'round trips':>13}"
+    for cell in shown:
+        trips = [f"{cell.traffic[arm]['round_trips']:g}" for arm in ARMS if arm in cell.traffic]
+        both = trips[:1] if len(set(trips)) == 1 else trips
+        costs = [levels(cell, f"{end}_cpu_per_op") for end in ("server", "client")]
+        yield f"  {names[id(cell)]:<22.22}{costs[0]:>18}{costs[1]:>18}{' → '.join(both):>13}"
+    for text, where in _told(
+        shown, ((names[id(cell)], each) for cell in shown for each in chatter.lines(cell.chatter))
+    ):
+        yield from wrap(f"{where}{text}", "  ", "    ")
+    for cell in shown:
+        for arm in ARMS:
+            differ = chatter.unlike(reference.chatter.get(arm, {}), cell.chatter.get(arm, {}))
+            if cell is not reference and differ and cell.chatter.get(arm) and reference.chatter.get(arm):
+                words = f"{names[id(cell)]}, {arm}: other statements than the reference sends: {chatter.differences(reference.chatter[arm], cell.chatter[arm])}"
+                yield from wrap(words, "  ", "    ")
+                break
 
 
 def _told(cells: list[Cell], said: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
