@@ -25,9 +25,9 @@ from ciphercost.relay import Relay, moved
 if TYPE_CHECKING:
     from ciphercost.provision import Bench, Twins
 
-FEW, OPERATIONS = 20, 200
+FEW, OPERATIONS = 10, 200
 """Operations of the shorter run, and how many more the longer one has."""
-LONGEST = 6.0
+LONGEST = 1.5
 """Seconds that the longer run should take; where operations are slower there are fewer of them."""
 LEAST = 10
 LONGEST_KIND = 100
@@ -250,7 +250,8 @@ def kind(command: str, text: str) -> str:
     `command`: as MySQL calls it: Query, Prepare, Execute, Connect, Quit, …
     """
     words = re.sub(r"^/\*.*?\*/\s*", "", " ".join(text.split()))
-    words = _ROWS.sub(r"\1, …", _LITERAL.sub("?", words))
+    # Of a long batch the log has the beginning.
+    words = re.sub(r"(, …).*", r"\1", _ROWS.sub(r"\1, …", _LITERAL.sub("?", words)))
     words = words if len(words) <= LONGEST_KIND else words[: LONGEST_KIND - 1] + "…"
     if command in ("Query", "Execute"):
         return words or command.lower()

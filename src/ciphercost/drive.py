@@ -51,8 +51,8 @@ FOREIGN = 0.05
 STEAL = 0.05
 JAVA = 0.1
 """Share of a slice that Java may spend compiling, or collecting garbage."""
-COMPILE_SLICE, COMPILE_LIMIT = 0.2, 8.0
-"""Seconds of a slice before the pilot of an agent that compiles, and of all of them."""
+COMPILE_SLICE, COMPILE_LIMIT, COMPILE_SHARE = 0.2, 8.0, 0.25
+"""Seconds of a slice before the pilot of an agent that compiles; of all of them at most, also as a share of the cell's time."""
 COMPILED_SLICES = 4
 """Slices in a row that hold no heavy compiling, by which an agent counts as warm."""
 CORES = os.cpu_count() or 1
@@ -179,8 +179,9 @@ class Drive:
             return
         self.watcher.phase(self.number, session, "warm-up")
         rates: dict[Arm, list[float]] = {arm: [] for arm in ARMS}
+        limit = min(COMPILE_LIMIT, COMPILE_SHARE * self.budget.total_s)
         spent, step = 0.0, 0
-        while spent < COMPILE_LIMIT and self._warm_for < COMPILED_SLICES:
+        while spent < limit and self._warm_for < COMPILED_SLICES:
             spent += self._uncounted(session, "warmup", step, ARMS[step % 2], COMPILE_SLICE, rates)
             step += 1
 

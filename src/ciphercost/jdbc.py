@@ -184,6 +184,9 @@ PROPERTIES = (
 )
 
 
+OPTIONS = frozenset(each.name for each in (*AGENT, *PROPERTIES))
+
+
 def options_for(cell: CellSpec) -> dict[str, Option]:
     """What `--set` may say to the cell's client; nothing where it isn't JDBC. Raises UsageError as `driver_of` does."""
     if not asked(cell):
@@ -199,10 +202,6 @@ def check(cell: CellSpec, program: Program, options: Mapping[str, str], factors:
     known = options_for(cell)
     for name, value in options.items():
         _check_option(known[name], value)
-    if program.key or (program.sealed and program.sealed.codec.agent_key):
-        raise UsageError(
-            "the Java agent seals nothing: an application that encrypts by itself is the Rust agent's to be; leave --client out"
-        )
     scripts = [script for _, _, script in program.transactions]
     if any(each.sql.split(maxsplit=1)[:1] == ["THINK"] for script in scripts for each in script.statements):
         raise UsageError(f"workload {program.name} thinks, which the Java agent does not: leave --client out")

@@ -183,7 +183,12 @@ def _changed(cell: CellSpec, change: Mapping[str, str], group: str, variant: str
             fields[field] = kind(value)
         except ValueError:
             raise UsageError(f"--matrix {name}={value}: '{value}' is not a number") from None
-    return msgspec.structs.replace(cell, factors=factors, **fields)
+    made = msgspec.structs.replace(cell, factors=factors, **fields)
+    if "client" in change and not jdbc.asked(made):
+        # What is said to a JDBC driver is for the cells that have one.
+        own = {name: value for name, value in factors.items() if name not in jdbc.OPTIONS}
+        made = msgspec.structs.replace(made, factors=own)
+    return made
 
 
 def _client(cell: CellSpec, field: str, value: str) -> dict[str, str]:
@@ -314,6 +319,10 @@ def _check_cell(cell: CellSpec) -> None:
     if isinstance(mechanism, Columns):
         codec = mechanism.codec(engine, factors, bytes(mechanism.key_bytes), bytes(BLOCK))
         if codec.client_side:
+            if jdbc.asked(cell):
+                raise UsageError(
+                    f"{cell.mechanism} is encryption by the application, which the Java agent does not do: leave --client out"
+                )
             program_of(cell, parameters, codec)  # raises what an application can't do
     if engine.embedded and (cell.per_request or program.per_request):
         raise UsageError(

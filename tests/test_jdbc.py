@@ -1,0 +1,526 @@
+"""jdbc: which driver makes a cell's load, what may be said to it, and that a connection is what it is told to be: by real drivers on real servers."""
+
+from __future__ import annotations
+
+import struct
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ciphercost import (
+    application,
+    chatter,
+    drive,
+    drivers,
+    engines,
+    examine,
+    guard,
+    java,
+    jdbc,
+    pipeline,
+    provision,
+    record,
+    spec,
+)
+from ciphercost.agent import Agent
+from ciphercost.drivers import SERVICE, find
+from ciphercost.engines import Server
+from ciphercost.errors import AgentError, CiphercostError, MissingServer, RunError, Unproven, UsageError
+from ciphercost.impostor import Impostor
+from ciphercost.model import AgentSlice, CellSpec, Counters, Result, Spec
+from conftest import Require, RequireServer
+from firebird import started as firebird_started
+from mysql_servers import House, house
+from test_real import ciphercost
+
+
+def cell(engine: str = "mariadb", **more: Any) -> CellSpec:
+    mechanism = "wire-crypt" if engine == "firebird" else "tls"
+    return CellSpec(engine, mechanism, **{"workload": "insert-loop", "client": "jdbc", **more})
+
+
+def checked(made: CellSpec) -> Spec:
+    return spec.check(Spec(cells=[made], mode="quick", sessions=1))
+
+
+@pytest.fixture(scope="module")
+def java_here(require: Require) -> None:
+    """Java, the agent, and every driver."""
+    try:
+        java.command()
+        for driver in drivers.DRIVERS:
+            driver.jars()
+    except CiphercostError as error:
+        require(None, str(error))
+
+
+@pytest.fixture(scope="module")
+def mariadb(
+    require_server: RequireServer, tmp_path_factory: pytest.TempPathFactory, java_here: None
+) -> Iterator[House]:
+    del java_here
+    with house(require_server("mariadb", "10.11"), tmp_path_factory.mktemp("logs")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def secured(mariadb: House) -> Iterator[Server]:
+    with mariadb.started(certificate="rsa2048") as server:
+        yield server
+
+
+def agent_of(version: str, **options: str) -> jdbc.JdbcAgent:
+    like = {"host": "127.0.0.1", "port": 1}
+    return jdbc.JdbcAgent(find(version, "mariadb"), engines.get("mariadb"), options, like)
+
+
+# ── what is asked for ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("engine", "client", "title"),
+    [
+        ("mysql", "jdbc", "MySQL Connector/J 26.10.0"),
+        ("mysql", "jdbc:8.0", "MySQL Connector/J 8.0.33"),
+        ("mysql", "jdbc:mysql-5.1.6", "MySQL Connector/J 5.1.6"),
+        ("mysql", "jdbc:connector-j-9.7.0", "MySQL Connector/J 9.7.0"),
+        ("mysql", "jdbc:mariadb", "MariaDB Connector/J 4.0.0"),
+        ("mariadb", "jdbc:mariadb-2.7", "MariaDB Connector/J 2.7.15"),
+        ("mariadb", "jdbc:connector-j", "MySQL Connector/J 26.10.0"),
+        ("postgresql", "jdbc:pgjdbc", "PostgreSQL JDBC Driver 42.7.14"),
+    ],
+)
+def test_a_client_names_a_driver(engine: str, client: str, title: str) -> None:
+    assert jdbc.driver_of(cell(engine, client=client)).title == title
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (cell(client="java"), "write rust .* jdbc or jdbc:VERSION"),
+        (cell(client="jdbc:77"), "no JDBC driver 77 for mariadb"),
+        (cell("postgresql", client="jdbc:mariadb"), "does not speak to postgresql"),
+        (cell(client="jdbc:mariadb-9"), "known: 2.7.15"),
+        (CellSpec("sqlite", "sqlcipher", client="jdbc"), "no JDBC driver for sqlite"),
+        (CellSpec("null", "busy", client="jdbc"), "no JDBC driver for null"),
+        (CellSpec("nginx", "tls", workload="file", client="jdbc"), "no JDBC driver for nginx"),
+        (cell(client="", factors={"how": "execute"}), "'how' is neither a factor of tls nor a parameter of insert-loop"),
+        (cell(factors={"how": "quickly"}), "how can't be 'quickly'"),
+        (cell(factors={"hwo": "execute"}), "did you mean 'how'"),
+        (cell("postgresql", factors={"useLocalSessionState": "true"}), "nor an option of PostgreSQL JDBC"),
+        (cell(factors={"batch": "10"}), "goes with how=batch"),
+        (cell(factors={"commit_every": "10"}), "goes with autocommit=false"),
+        (cell(factors={"how": "batch", "connection": "per-insert"}), "no batch"),
+        (cell(factors={"how": "batch"}, workload="point-select"), "more than one statement that answers no rows"),
+        (cell(factors={"connection": "pooled"}), "connection can't be 'pooled'"),
+        (cell(factors={"properties": "password=x"}), "is a secret"),
+        (cell(client="jdbc:8.0.16"), "knows no TLS newer than 1.2"),
+        (cell(client="jdbc:5.1.49", factors={"version": "1.2", "verify": "full"}), "checks no names"),
+        (cell(factors={"group": "p256"}), "leave group out"),
+        (cell(factors={"resumption": "on"}), "leave resumption off"),
+        (cell("firebird", factors={"cipher": "arc4"}), "leave cipher out"),
+        (CellSpec("postgresql", "client-aes-gcm-256", workload="hospital-client", client="jdbc"), "leave --client out"),
+        (cell(driver="/nowhere/a.jar"), "there is no such file"),
+    ],
+)  # fmt: skip
+def test_what_a_driver_can_not_do_is_bad_usage(java_here: None, made: CellSpec, words: str) -> None:
+    del java_here
+    with pytest.raises(UsageError, match=words):
+        checked(made)
+
+
+def jar(path: Path, service: str = "", **classes: bytes) -> str:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("META-INF/MANIFEST.MF", "Manifest-Version: 1.0\n")
+        if service:
+            archive.writestr(SERVICE, service)
+        for name, content in classes.items():
+            archive.writestr(f"{name.replace('__', '/')}.class", content)
+    return str(path)
+
+
+def test_a_jar_that_will_not_do_is_bad_usage(java_here: None, tmp_path: Path) -> None:
+    del java_here
+    (tmp_path / "text.jar").write_text("no jar")
+    name, newer = "com.mysql.Newer", struct.pack(">IHH", 0xCAFEBABE, 0, 44 + 99)
+    for path, words in (
+        (jar(tmp_path / "empty.jar"), "holds no JDBC driver"),
+        (jar(tmp_path / "other.jar", "com.example.Driver"), "none of those known here"),
+        (jar(tmp_path / "newer.jar", name, com__mysql__Newer=newer), "needs Java 99 or newer, and .* is Java"),
+        (jar(tmp_path / "gone.jar", name), "its class is not in it"),
+        (str(tmp_path / "text.jar"), "can't be read as a jar"),
+        (str(find("", "postgresql").jars()[0]), "does not speak to mariadb"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            checked(cell(driver=path))
+
+
+def test_a_missing_java_is_bad_usage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with pytest.raises(MissingServer, match="'java' was not found") as caught:
+        checked(cell())
+    assert caught.value.exit_status == 2
+
+
+def test_the_driver_is_a_factor_like_any_other() -> None:
+    made = jdbc.settled(spec.matrix(cell(client=""), ["driver=5.1.49,8.0.16,9.7.0", "how=execute,batch"]))
+    assert [each.client for each in made] == ["jdbc:5.1.49", "jdbc:8.0.16", "jdbc:9.7.0", "jdbc:5.1.49"]
+    assert [each.variant for each in made][1] == "driver=8.0.16"
+    assert len({each.group for each in made}) == 1
+    # Some of these know no TLS 1.3, so none of them has it.
+    assert {each.factors["version"] for each in made} == {"1.2"}
+    newer = jdbc.settled(spec.matrix(cell(client=""), ["driver=8.0.33,9.7.0"]))
+    assert all("version" not in each.factors for each in newer)
+
+
+def test_clients_are_compared_and_only_a_driver_is_told_what_is_its() -> None:
+    rust, java_ = spec.matrix(cell(client="", factors={"how": "execute", "rows": "5"}), ["client=rust,jdbc:9.7.0"])
+    assert (rust.client, rust.factors) == ("", {"rows": "5"})
+    assert (java_.client, java_.factors) == ("jdbc:9.7.0", {"how": "execute", "rows": "5"})
+    with pytest.raises(UsageError, match="leave the version"):
+        spec.matrix(cell(client="jdbc:9.7.0"), ["driver=8.0.33,9.7.0"])
+
+
+def test_a_connection_for_each_insert_is_anybodys_choice() -> None:
+    made = cell(client="", factors={"connection": "per-insert"})
+    assert spec.program_of(made, {}).per_request
+    assert not spec.program_of(cell(client=""), {}).per_request
+
+
+# ── who is the server ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(("tls", "met"), [("off", "clear"), ("require", "accepted"), ("verify-ca", "refused")])
+def test_an_impostor_knows_who_checks(mariadb: House, secured: Server, tmp_path: Path, tls: str, met: str) -> None:
+    fields = mariadb.fields(secured, "encrypted", certificate="rsa2048")
+    with (
+        Impostor("mysql", "127.0.0.1", int(str(fields["port"])), tmp_path / "pki", certificate="rsa2048") as impostor,
+        Agent() as agent,
+        pytest.raises(AgentError),
+    ):
+        agent.connect("plain", **{**fields, "port": impostor.port, "tls": tls})
+    assert impostor.met == [met]
+
+
+def test_a_postgresql_client_meets_an_impostor_too(tmp_path: Path) -> None:
+    fields = {"driver": "postgres", "host": "127.0.0.1", "user": "u", "database": "d"}
+    for tls, met in (("off", "clear"), ("require", "accepted"), ("verify-ca", "refused")):
+        pki = tmp_path / tls
+        with (
+            Impostor("postgres", "127.0.0.1", 1, pki, certificate="ecdsa-p256") as impostor,
+            Agent() as agent,
+            pytest.raises(AgentError),
+        ):
+            agent.connect("plain", **fields, port=impostor.port, tls=tls)
+        assert impostor.met == [met]
+
+
+@pytest.mark.parametrize(
+    ("engine", "client", "words"),
+    [
+        ("mariadb@10.11", "jdbc:5.1.49", "an impostor with another CA's certificate is refused"),
+        ("mariadb@10.11", "jdbc:2.7.15", "and so is another name"),
+        ("mysql", "jdbc:9.7.0", "and so is another name"),
+        ("postgresql", "jdbc", "and so is another name"),
+        ("firebird", "jdbc", "wire-crypt ChaCha"),
+    ],
+)
+def test_a_drivers_connection_is_proven(
+    java_here: None, require_server: RequireServer, engine: str, client: str, words: str
+) -> None:
+    del java_here
+    name, _, version = engine.partition("@")
+    require_server(name, version)
+    (made,) = jdbc.settled([cell(name, version=version, client=client)])
+    proven, text = examine.examine(made)
+    assert proven, text
+    assert words in " ".join(text.split())
+
+
+def test_a_driver_that_ignores_what_it_is_told_is_not_believed(
+    java_here: None, require_server: RequireServer, tmp_path: Path
+) -> None:
+    del java_here
+    require_server("mariadb", "10.11")
+    # 2.7 takes `sslMode` without a word. By its manifest this one is newer, so that it is told that.
+    disguised = tmp_path / "mariadb-java-client-3.5.11.jar"
+    with zipfile.ZipFile(find("2.7", "mariadb").jars()[0]) as old, zipfile.ZipFile(disguised, "w") as new:
+        for each in old.infolist():
+            content = old.read(each)
+            if each.filename == "META-INF/MANIFEST.MF":
+                content = b"Manifest-Version: 1.0\nBundle-Version: 3.5.11\n"
+            new.writestr(each, content)
+    proven, text = examine.examine(cell(version="10.11", driver=str(disguised)))
+    assert not proven
+    assert "FAILED client: in clear: nothing was negotiated" in text
+    assert "the server says: 1 of 1 sessions are not encrypted" in " ".join(text.split()) or "FAILED" in text
+
+
+def test_who_checks_nothing_is_not_called_verified(mariadb: House, secured: Server) -> None:
+    with agent_of("9.7.0") as agent:
+        fields = mariadb.fields(secured, "encrypted", certificate="rsa2048")
+        assert agent.connect("full", **fields)["verified"] is True
+        said = agent.connect("none", **{**fields, "tls": "require"})
+        assert (said["encrypted"], said["verified"]) == (True, False)
+        # Told to check, it would be let in by anybody: what it is told more wins.
+    with agent_of("9.7.0", properties="sslMode=REQUIRED") as agent:
+        said = agent.connect("full", **fields)
+        assert (said["encrypted"], said["verified"]) == (True, False)
+        assert said["checked"] == "an impostor with a certificate of its own is accepted"
+
+
+def test_a_slice_of_another_driver_is_an_error(mariadb: House, secured: Server) -> None:
+    fields = mariadb.fields(secured, "plain")
+    with agent_of("8.0.33") as agent, agent_of("9.7.0") as other:
+        made = spec.program_of(cell(client="", workload="connect"), {})
+        agent.program(made)
+        agent.connect("plain", **fields)
+        assert agent.slice("plain", 60, discard=0.0, operations=5).operations == 5
+        Agent.connect(agent, "plain", **other.translated(fields))
+        with pytest.raises(Unproven, match=r"driver_version is '9\.7 .*, and '8\.0 .*' was connected"):
+            agent.slice("plain", 60, discard=0.0, operations=5)
+
+
+def test_a_driver_that_can_not_connect_says_why_and_what_helps(mariadb: House, secured: Server) -> None:
+    fields = mariadb.fields(secured, "encrypted", certificate="rsa2048", version="1.2")
+    with agent_of("5.1.6") as agent:
+        with pytest.raises(RunError, match=r"5\.1\.6 can't connect, encrypted arm: .*use 5\.1\.49 or newer"):
+            agent.enter({"plain": mariadb.fields(secured, "plain"), "encrypted": fields})
+        assert agent.connect("plain", **mariadb.fields(secured, "plain"))["encrypted"] is False
+
+
+# ── an application's own connection ───────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def base(secured: Server, monkeypatch: pytest.MonkeyPatch) -> str:
+    """`//localhost:PORT/…` of the MariaDB, whose password is in the environment."""
+    fields = secured.connection()
+    monkeypatch.setenv("MYSQL_PWD", str(fields["password"]))
+    return f"//localhost:{fields['port']}/{fields['database']}?user={fields['user']}"
+
+
+def ca_of(mariadb: House) -> str:
+    return str(next(mariadb.secrets.rglob("ca.pem")))
+
+
+@pytest.mark.parametrize("loopback", [True, False], ids=["loopback", "a name elsewhere"])
+def test_an_application_that_checks_is_told_so(
+    mariadb: House, base: str, monkeypatch: pytest.MonkeyPatch, loopback: bool
+) -> None:
+    if not loopback:  # what stands between is then called by the server's name in a machine of its own
+        monkeypatch.setattr(application, "_is_loopback", lambda _: False)
+    proven, text = application.examine(f"jdbc:mariadb:{base}&sslMode=verify-full&serverSslCert={ca_of(mariadb)}")
+    assert proven, text
+    said = " ".join(text.split())
+    assert "MariaDB Connector/J 4.0.0 · MariaDB 10.11" in said
+    assert "TLSv1.3 TLS_AES_256_GCM_SHA384, and the server VERIFIED (its certificate's authority and its name)" in said
+    assert "ok wire: the canary is absent" in said
+
+
+def test_an_application_that_checks_the_authority_alone(mariadb: House, base: str) -> None:
+    proven, text = application.examine(f"jdbc:mariadb:{base}&sslMode=verify-ca&serverSslCert={ca_of(mariadb)}")
+    assert proven
+    assert "authority alone" in " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("jdbc:mysql:{base}", "ENCRYPTED, NOT VERIFIED"),
+        ("jdbc:mysql:{base}&sslMode=DISABLED", "IN CLEAR"),
+        ("jdbc:mariadb:{base}&sslMode=trust", "an impostor with a certificate of its own is accepted"),
+    ],
+)
+def test_an_application_that_checks_nothing_is_told_so(mariadb: House, base: str, url: str, words: str) -> None:
+    del mariadb
+    proven, text = application.examine(url.format(base=base))
+    assert not proven
+    assert words in " ".join(text.split())
+
+
+def test_what_an_application_gets_by_default_depends_on_its_drivers_version(mariadb: House, base: str) -> None:
+    del mariadb
+    proven, text = application.examine(f"jdbc:mariadb:{base}", client="jdbc:3.5")
+    assert not proven
+    assert "IN CLEAR" in text
+    with pytest.raises(RunError, match="Self signed certificates"):
+        application.examine(f"jdbc:mariadb:{base}", client="jdbc:4.0")
+
+
+def test_an_application_whose_driver_ignores_its_url(mariadb: House, base: str) -> None:
+    url = f"jdbc:mariadb:{base}&sslMode=verify-full&serverSslCert={ca_of(mariadb)}"
+    proven, text = application.examine(url, str(find("2.7", "mariadb").jars()[0]))
+    assert not proven
+    assert "IN CLEAR" in text
+
+
+def test_an_application_of_firebird(
+    java_here: None, require_server: RequireServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del java_here
+    with firebird_started(require_server("firebird")) as server:
+        fields = server.connection()
+        monkeypatch.setenv("ISC_PASSWORD", str(fields["password"]))
+        url = f"jdbc:firebirdsql://127.0.0.1:{fields['port']}/{fields['database']}?user={fields['user']}&encoding=UTF8"
+        proven, text = application.examine(url)
+        assert proven, text
+        assert "no certificates" in " ".join(text.split())
+        assert application.examine(f"{url}&wireCrypt=DISABLED")[0] is False
+
+
+@pytest.mark.parametrize(
+    ("url", "jar_of", "words"),
+    [
+        ("jdbc:oracle:thin:@//h/x", "", "no engine for 'jdbc:oracle:'"),
+        ("jdbc:mysql://u:secret@h/x", "", "set MYSQL_PWD"),
+        ("jdbc:postgresql://h/x?user=u&password=secret", "", "set PGPASSWORD"),
+        ("jdbc:postgresql://127.0.0.1:1/x", "mariadb", "does not speak to postgresql"),
+        ("jdbc:mariadb://127.0.0.1:1/x", "mysql", "does not take the URL"),
+    ],
+)
+def test_a_url_that_will_not_do_is_bad_usage(java_here: None, url: str, jar_of: str, words: str) -> None:
+    del java_here
+    with pytest.raises(UsageError, match=words) as caught:
+        application.examine(url, str(find("newest", jar_of).jars()[0]) if jar_of else "")
+    assert "secret" not in str(caught.value)
+
+
+def test_a_trust_stores_password_is_no_secret() -> None:
+    url = "jdbc:mysql://db.example.com/x?trustCertificateKeyStorePassword=changeit"
+    assert application.read(url).host == "db.example.com"
+    assert application.read(url).moved(7, "here") == url.replace("db.example.com", "here:7")
+    assert application.read("jdbc:mysql:loadbalance://a,b/x").host == ""
+
+
+def test_prove_of_a_jdbc_url_ends_with_its_status(mariadb: House, base: str, tmp_path: Path) -> None:
+    good = f"jdbc:mariadb:{base}&sslMode=verify-full&serverSslCert={ca_of(mariadb)}"
+    assert ciphercost("prove", good, cwd=tmp_path).returncode == 0
+    assert ciphercost("prove", f"jdbc:mysql:{base}", cwd=tmp_path).returncode == 1
+    done = ciphercost("prove", good, "--driver", "nowhere.jar", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "there is no such file" in done.stderr
+
+
+# ── under load ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def measured(cells: list[CellSpec], directory: Path) -> Result:
+    made = Spec(
+        cells=jdbc.settled(cells), mode="quick", sessions=1, time=2.0, latency=False, seed=5, slice_seconds=0.05
+    )
+    return pipeline.run(made, directory)
+
+
+def test_a_matrix_of_drivers_goes_on_where_one_can_not_connect(
+    java_here: None, require_server: RequireServer, tmp_path: Path
+) -> None:
+    del java_here
+    require_server("mariadb", "10.11")
+    start = cell(version="10.11", client="", rows=100)
+    result = measured(spec.matrix(start, ["driver=8.0.16,5.1.6,9.7.0"]), tmp_path / "run")
+    old, oldest, newest = result.cells
+    assert (old.status, oldest.status, newest.status) == ("ok", "failed", "ok"), [each.reason for each in result.cells]
+    assert "5.1.6 can't connect" in oldest.reason
+    assert "use 5.1.49 or newer" in oldest.reason
+    assert old.client == "MySQL Connector/J 8.0.16"
+    for made in (old, newest):
+        assert made.encryption["protocol"] == "TLSv1.2"
+        assert made.encryption["verified"] == "yes"
+        assert made.traffic["plain"]["round_trips"] == made.traffic["encrypted"]["round_trips"] == 1
+        assert made.traffic["encrypted"]["bytes_sent"] > made.traffic["plain"]["bytes_sent"] > 80
+        (kind,) = made.chatter["plain"]
+        assert kind.startswith("INSERT INTO loop_row")
+        assert made.chatter["plain"] == made.chatter["encrypted"] == {kind: 1.0}
+    assert not any("password" in path.read_text() for path in (tmp_path / "run").glob("*.json*"))
+
+
+def counted(made: CellSpec, directory: Path) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, float]]]:
+    """What chatter says of a cell, by arm: statements, traffic."""
+    checked(made)
+    run_id = record.new_id()
+    with guard.Guard(run_id) as run_guard:
+        scratch = guard.scratch(run_id, run_guard)
+        shared = provision.Shared(scratch / "secrets" / "group-0")
+        with provision.bench(made, run_guard, scratch, directory, 0, shared) as bench, shared.session():
+            assert chatter.wanted(bench)
+            twins = bench.twins(1, set(), set())
+            with bench.agent(twins) as agent:
+                agent.program(bench.program)
+                return chatter.measure(bench, twins, agent)
+
+
+def test_which_statements_differ_is_told(java_here: None, require_server: RequireServer, tmp_path: Path) -> None:
+    del java_here
+    require_server("mysql")
+    rust, _ = counted(cell("mysql", client="", rows=100), tmp_path)
+    (insert,) = rust["plain"]
+    assert insert.startswith("INSERT INTO loop_row")
+    assert rust == {arm: {insert: 1.0} for arm in ("plain", "encrypted")}
+    java_, traffic = counted(cell("mysql", client="jdbc:9.7.0", rows=100, factors={"how": "execute"}), tmp_path)
+    read_only = "SELECT @@session.transaction_read_only"
+    assert java_["encrypted"] == {insert: 1.0, read_only: 1.0}
+    assert traffic["plain"]["round_trips"] == 2
+    assert chatter.unlike(rust["plain"], java_["plain"]) == [read_only]
+    assert chatter.differences(rust["plain"], java_["plain"]) == f"1 × {read_only} (there 0)"
+
+
+def test_a_batch_is_one_statement_for_many_rows(java_here: None, require_server: RequireServer, tmp_path: Path) -> None:
+    del java_here
+    require_server("mariadb", "10.11")
+    wish = {"how": "batch", "batch": "50", "rewriteBatchedStatements": "true", "autocommit": "false"}
+    found, traffic = counted(cell(version="10.11", client="jdbc:9.7.0", rows=100, factors=wish), tmp_path)
+    (insert,) = (name for name in found["plain"] if name.startswith("INSERT"))
+    assert insert.endswith("VALUES (?, ?, ?), …")
+    assert found["plain"][insert] == found["plain"]["COMMIT"] == 0.02
+    assert traffic["plain"]["round_trips"] == pytest.approx(0.04, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("engine", "kinds"),
+    [("postgresql", {"COMMIT": 1.0, "BEGIN": 1.0}), ("firebird", {"transactions": 1.0, "rows inserted": 1.0})],
+)
+def test_what_other_servers_count(
+    java_here: None, require_server: RequireServer, tmp_path: Path, engine: str, kinds: dict[str, float]
+) -> None:
+    del java_here
+    require_server(engine)
+    found, traffic = counted(cell(engine, factors={"autocommit": "false"}, rows=100), tmp_path)
+    assert kinds.items() <= found["encrypted"].items(), found
+    assert engine == "firebird" or any(name.startswith("INSERT INTO loop_row") for name in found["plain"])
+    assert traffic["plain"]["round_trips"] >= 2
+
+
+@pytest.mark.parametrize(
+    ("command", "text", "kind"),
+    [
+        ("Query", "INSERT INTO t (a, b) VALUES ('it''s', 5)", "INSERT INTO t (a, b) VALUES (?, ?)"),
+        ("Execute", "INSERT INTO t1 VALUES (1,'a'),(2,'b'),(3,'c", "INSERT INTO t1 VALUES (?,?), …"),
+        ("Query", "/* mysql-connector-j-9.7.0 */ SELECT\n  1", "SELECT ?"),
+        ("Prepare", "SELECT ?", "prepare: SELECT ?"),
+        ("Connect", "user@host on db using SSL/TLS", "connect"),
+    ],
+)
+def test_a_statement_is_known_without_its_values(command: str, text: str, kind: str) -> None:
+    assert chatter.kind(command, text) == kind
+
+
+def test_a_slice_with_heavy_compiling_or_collecting_is_marked() -> None:
+    zero: Any = dict.fromkeys(AgentSlice.__struct_fields__, 0)
+    one = AgentSlice(**zero | {"seconds": 0.5, "jit_ms": 51, "gc_ms": 49, "connects": 1})
+    made = drive.Drive.__new__(drive.Drive)
+
+    class Twins:
+        rest = None
+        embedded = False
+        agent_cpus: frozenset[int] = frozenset()
+        server_cpus: frozenset[int] = frozenset()
+
+    made._twins = Twins()  # type: ignore[assignment]
+    assert made._marks(one, Counters(1)) == ["jit"]
+    swapped = AgentSlice(**zero | {"seconds": 0.5, "jit_ms": 49, "gc_ms": 51, "connects": 1})
+    assert made._marks(swapped, Counters(1)) == ["gc"]
