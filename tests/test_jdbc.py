@@ -36,6 +36,8 @@ from firebird import started as firebird_started
 from mysql_servers import House, house
 from test_real import ciphercost
 
+Counted = dict[str, dict[str, float]]
+
 
 def cell(engine: str = "mariadb", **more: Any) -> CellSpec:
     mechanism = "wire-crypt" if engine == "firebird" else "tls"
@@ -411,7 +413,7 @@ def test_prove_of_a_jdbc_url_ends_with_its_status(mariadb: House, base: str, tmp
 
 def measured(cells: list[CellSpec], directory: Path) -> Result:
     made = Spec(
-        cells=jdbc.settled(cells), mode="quick", sessions=1, time=2.0, latency=False, seed=5, slice_seconds=0.05
+        cells=jdbc.settled(cells), mode="quick", sessions=1, time=1.0, latency=False, seed=5, slice_seconds=0.05
     )
     return pipeline.run(made, directory)
 
@@ -439,9 +441,10 @@ def test_a_matrix_of_drivers_goes_on_where_one_can_not_connect(
     assert not any("password" in path.read_text() for path in (tmp_path / "run").glob("*.json*"))
 
 
-def counted(made: CellSpec, directory: Path) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, float]]]:
-    """What chatter says of a cell, by arm: statements, traffic."""
-    checked(made)
+def counted(directory: Path, made: CellSpec, *others: CellSpec) -> list[tuple[Counted, Counted]]:
+    """What chatter says of cells that differ in the client alone, by arm: statements, traffic."""
+    for each in (made, *others):
+        checked(each)
     run_id = record.new_id()
     with guard.Guard(run_id) as run_guard:
         scratch = guard.scratch(run_id, run_guard)
@@ -449,19 +452,22 @@ def counted(made: CellSpec, directory: Path) -> tuple[dict[str, dict[str, float]
         with provision.bench(made, run_guard, scratch, directory, 0, shared) as bench, shared.session():
             assert chatter.wanted(bench)
             twins = bench.twins(1, set(), set())
-            with bench.agent(twins) as agent:
-                agent.program(bench.program)
-                return chatter.measure(bench, twins, agent)
+            found = []
+            for bench.cell in (made, *others):
+                with bench.agent(twins) as agent:
+                    agent.program(bench.program)
+                    found.append(chatter.measure(bench, twins, agent))
+            return found
 
 
 def test_which_statements_differ_is_told(java_here: None, require_server: RequireServer, tmp_path: Path) -> None:
     del java_here
     require_server("mysql")
-    rust, _ = counted(cell("mysql", client="", rows=100), tmp_path)
+    by_jdbc = cell("mysql", client="jdbc:9.7.0", rows=100, factors={"how": "execute"})
+    (rust, _), (java_, traffic) = counted(tmp_path, cell("mysql", client="", rows=100), by_jdbc)
     (insert,) = rust["plain"]
     assert insert.startswith("INSERT INTO loop_row")
     assert rust == {arm: {insert: 1.0} for arm in ("plain", "encrypted")}
-    java_, traffic = counted(cell("mysql", client="jdbc:9.7.0", rows=100, factors={"how": "execute"}), tmp_path)
     read_only = "SELECT @@session.transaction_read_only"
     assert java_["encrypted"] == {insert: 1.0, read_only: 1.0}
     assert traffic["plain"]["round_trips"] == 2
@@ -473,7 +479,7 @@ def test_a_batch_is_one_statement_for_many_rows(java_here: None, require_server:
     del java_here
     require_server("mariadb", "10.11")
     wish = {"how": "batch", "batch": "50", "rewriteBatchedStatements": "true", "autocommit": "false"}
-    found, traffic = counted(cell(version="10.11", client="jdbc:9.7.0", rows=100, factors=wish), tmp_path)
+    ((found, traffic),) = counted(tmp_path, cell(version="10.11", client="jdbc:9.7.0", rows=100, factors=wish))
     (insert,) = (name for name in found["plain"] if name.startswith("INSERT"))
     assert insert.endswith("VALUES (?, ?, ?), …")
     assert found["plain"][insert] == found["plain"]["COMMIT"] == 0.02
@@ -489,7 +495,7 @@ def test_what_other_servers_count(
 ) -> None:
     del java_here
     require_server(engine)
-    found, traffic = counted(cell(engine, factors={"autocommit": "false"}, rows=100), tmp_path)
+    ((found, traffic),) = counted(tmp_path, cell(engine, factors={"autocommit": "false"}, rows=100))
     assert kinds.items() <= found["encrypted"].items(), found
     assert engine == "firebird" or any(name.startswith("INSERT INTO loop_row") for name in found["plain"])
     assert traffic["plain"]["round_trips"] >= 2

@@ -7,6 +7,7 @@ Outside of the measured slices, on one connection of each arm. Two runs of diffe
 from __future__ import annotations
 
 import functools
+import math
 import re
 import time
 from abc import ABC, abstractmethod
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING
 from ciphercost import jdbc
 from ciphercost.agent import Agent
 from ciphercost.errors import AgentError
-from ciphercost.model import ARMS
+from ciphercost.model import ARMS, CellSpec
 from ciphercost.prove import single
 from ciphercost.relay import Relay, moved
 
@@ -53,15 +54,22 @@ def measure(bench: Bench, twins: Twins, agent: Agent) -> tuple[dict[str, Counts]
     traffic: dict[str, Counts] = {}
     for arm in ARMS:
         fields = alone(twins.connect[arm])
-        traffic[arm], operations = through_a_relay(agent, fields)
+        traffic[arm], few, operations = through_a_relay(agent, fields, together(bench.cell))
         if bench.cell.url:
             continue
         with Agent(log=bench.logs / "agent.log") as control:
             control.connect("control", **single(twins.direct[arm]))
             log = LOGS[bench.engine.driver](control, bench.logs, bench.installation.engine)
-            counted = log.counted(agent, fields, operations, bench.engine.tls_witness)
+            counted = log.counted(agent, fields, few, operations, bench.engine.tls_witness)
         statements[arm] = counted
     return statements, traffic
+
+
+def together(cell: CellSpec) -> int:
+    """Operations that are executed or committed together: a run has whole such lots. Pure."""
+    said = cell.factors
+    batch = int(said.get("batch", jdbc.USUAL_BATCH)) if said.get("how") == "batch" else 1
+    return math.lcm(batch, int(said.get("commit_every", 1)))
 
 
 def alone(fields: Mapping[str, object]) -> dict[str, object]:
@@ -69,25 +77,29 @@ def alone(fields: Mapping[str, object]) -> dict[str, object]:
     return {**fields, "connections": 1, "threads": 1}
 
 
-def through_a_relay(agent: Agent, fields: Mapping[str, object]) -> tuple[Counts, int]:
-    """Bytes and round trips an operation, and how many operations a run may have."""
+def through_a_relay(agent: Agent, fields: Mapping[str, object], lot: int = 1) -> tuple[Counts, int, int]:
+    """Bytes and round trips an operation; operations of the shorter run, and how many more the longer one may have."""
+    few = math.ceil(FEW / lot) * lot
     with Relay(str(fields["host"]), int(str(fields["port"]))) as relay:
         agent.connect(ARM, **moved(fields, "127.0.0.1", relay.port))
         began = time.monotonic()
-        _operate(agent, FEW)
-        each = (time.monotonic() - began) / FEW
-        operations = max(LEAST, min(OPERATIONS, round(LONGEST / max(each, 1e-6))))
+        _operate(agent, few)
+        each = (time.monotonic() - began) / few
+        wished = max(LEAST, min(OPERATIONS, round(LONGEST / max(each, 1e-6))))
+        operations = math.ceil(wished / lot) * lot
         seen = [(0, 0, 0)]
-        for count in (FEW, FEW + operations):
+        for count in (few, few + operations):
             before = relay.sent, relay.received, relay.turns
             _operate(agent, count)
             after = _settled(relay)
             seen.append((after[0] - before[0], after[1] - before[1], after[2] - before[2]))
         agent.disconnect(ARM)
     names = ("bytes_sent", "bytes_received", "round_trips")
-    return {
-        name: _round((more - less) / operations) for name, less, more in zip(names, seen[1], seen[2], strict=True)
-    }, operations
+    return (
+        {name: _round((more - less) / operations) for name, less, more in zip(names, seen[1], seen[2], strict=True)},
+        few,
+        operations,
+    )
 
 
 def _settled(relay: Relay) -> tuple[int, int, int]:
@@ -122,14 +134,14 @@ class Log(ABC):
         self.logs = logs
         self.name = name
 
-    def counted(self, agent: Agent, fields: Mapping[str, object], operations: int, witness: str) -> Counts:
+    def counted(self, agent: Agent, fields: Mapping[str, object], few: int, operations: int, witness: str) -> Counts:
         """Of each kind how many an operation is."""
         self.prepare()
         try:
             agent.connect(ARM, **fields)
-            _operate(agent, FEW)  # prepares what is kept
+            _operate(agent, few)  # prepares what is kept
             less, more = (
-                self.of(functools.partial(_operate, agent, count), witness) for count in (FEW, FEW + operations)
+                self.of(functools.partial(_operate, agent, count), witness) for count in (few, few + operations)
             )
             agent.disconnect(ARM)
         finally:

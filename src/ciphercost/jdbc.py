@@ -40,6 +40,8 @@ ONLY_12 = (8, 0, 19)
 CLASS_JAVA_1 = 44
 """Major version of a class file, less that of its Java."""
 MOST_SHOWN = 400
+USUAL_BATCH = 100
+"""Rows of a batch, where nobody says."""
 
 
 # ── which driver ──────────────────────────────────────────────────────────────────────────────────────────────────────
