@@ -95,7 +95,7 @@ def cell(mechanism: str, size: int, clients: int, group: str, ratio: float) -> C
         "nginx", "1.26", "transit", mechanism, "file", clients, "ok", "full", factors={"size": str(size)}, group=group,
         overhead={"throughput": rate, "server_cpu_per_op": cpu}, arms=arms,
         beside={"no-sendfile": Estimate(0.5, 0.48, 0.52)} if mechanism == "tls" and clients == 1 else {},
-        control=CONTROLS.get(size) if mechanism == "tls" and clients == 1 else None,
+        control=CONTROLS.get(size) if mechanism == "tls" and group == measured.ONE_CLIENT else None,
     )  # fmt: skip
 
 
