@@ -185,7 +185,7 @@ def parts(result: Result) -> Iterator[str]:
         )
 
 
-BAR = 22
+BAR = 18
 """Letters of the longest bar."""
 
 
@@ -201,7 +201,7 @@ def curve(of: Curve) -> Iterator[str]:
         added = point.server_cpu_us
         cpu = "" if added is None else f"{'-' if added < 0 else '+'}{number(abs(added))} µs"
         cost = worded(point.throughput, "more", "fewer")
-        yield f"  {name:>9}{cost:>14}  {interval(point.throughput):<18} {cpu:<11} {bar}".rstrip()
+        yield f"  {name:>9}{cost:>14}  {interval(point.throughput):<18} {cpu:<13} {bar}".rstrip()
 
 
 def size(count: float) -> str:
