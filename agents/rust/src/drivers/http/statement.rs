@@ -63,7 +63,7 @@ impl Asked {
         let (path, body) = rest.split_once([' ', '\n', '\t']).unwrap_or((rest, ""));
         let own = !path.is_empty();
         let path = if own { path } else { default_path };
-        if !path.starts_with('/') && !(own && path.starts_with('$')) {
+        if !(path.starts_with('/') || own && path.starts_with('$')) {
             return Err(Failure::statement(format!("path {path:?}: must begin with /")));
         }
         if path.contains('#') || path.contains(char::is_control) {
