@@ -138,7 +138,7 @@ def beside(facts: RunFacts, cells: list[Cell], estimators: list[estimate.CellEst
         if control is None or not cell.overhead or not cells[control].overhead:
             continue
         if left := estimators[number].against(estimators[control], facts.spec.mode):
-            made[number] = msgspec.structs.replace(cell, beside={cells[control].mechanism: left})
+            made[number] = msgspec.structs.replace(cell, beside={cells[control].mechanism: left}, control=control)
     return made
 
 

@@ -537,6 +537,8 @@ class Cell(msgspec.Struct, frozen=True):
     beside: dict[str, Estimate] = {}
     """By the control's name: throughput, encrypted ÷ the control's second arm, which shared its sessions: what is left of the cost
     once the control's part is taken out."""
+    control: int | None = None
+    """Number of the cell that is the control of `beside`."""
     handshakes: dict[str, int] = {}
     """full, resumed: TLS handshakes under load, as the server's own log has them. Empty where it keeps none."""
     client: str = ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -122,6 +122,22 @@ def parse(
 
     Raises UsageError naming `where`, the line, and what to write instead.
     """
+    variables, body = declared(text, parameters, where, given)
+    drawn = {variable.name for variable in variables}
+    wanted = [each for each in dict.fromkeys(re.findall(rf"{re.escape(SEAL)}:(\w+)", text)) if each in drawn]
+    variables += [Variable(each + SEALED, "sealed", of=each) for each in wanted]
+    statements = [
+        _statement(each, drawn, parameters, f"{where}, line {line}") for line, each in _split("\n".join(body), where)
+    ]
+    if not statements:
+        raise UsageError(f"{where}: holds no SQL statement")
+    return Script(tuple(variables), tuple(statements))
+
+
+def declared(
+    text: str, parameters: Mapping[str, int | str], where: str, given: Sequence[Variable] = ()
+) -> tuple[list[Variable], list[str]]:
+    """(variables, the other lines, each at its number) of a script: what its `\\set` say. Raises UsageError."""
     variables: list[Variable] = list(given)
     body: list[str] = []
     for number, line in enumerate(text.splitlines(), start=1):
@@ -140,15 +156,7 @@ def parse(
                 f"{where}, line {number}: write '\\set NAME EXPRESSION', e.g. '\\set aid random(1, 100000)'"
             )
         variables.append(_variable(name, expression, parameters, f"{where}, line {number}"))
-    drawn = {variable.name for variable in variables}
-    wanted = [each for each in dict.fromkeys(re.findall(rf"{re.escape(SEAL)}:(\w+)", text)) if each in drawn]
-    variables += [Variable(each + SEALED, "sealed", of=each) for each in wanted]
-    statements = [
-        _statement(each, drawn, parameters, f"{where}, line {line}") for line, each in _split("\n".join(body), where)
-    ]
-    if not statements:
-        raise UsageError(f"{where}: holds no SQL statement")
-    return Script(tuple(variables), tuple(statements))
+    return variables, body
 
 
 def by_arm(plain: Script, encrypted: Script) -> Script:
@@ -161,31 +169,6 @@ def by_arm(plain: Script, encrypted: Script) -> Script:
 
     # What is sealed is drawn in the other arm too, as it is.
     return Script(encrypted.variables, (*of(plain, "plain"), *of(encrypted, "encrypted")))
-
-
-SECURE, CLEAR, THINK = "SECURE ", "CLEAR ", "THINK "
-"""How a request begins that is always encrypted in the encrypted arm, one that is not, and what is no request."""
-
-
-def marks(script: Script) -> bool:
-    """Whether any of its requests is marked as one to be encrypted. Pure."""
-    return any(each.sql.startswith(SECURE) for each in script.statements)
-
-
-def unmarked(script: Script, *, clear: bool) -> Script:
-    """The script without its marks; `clear`: with requests that bore none in clear in the encrypted arm. Pure."""
-
-    def plain(sql: str) -> str:
-        return sql.removeprefix(SECURE)
-
-    def encrypted(sql: str) -> str:
-        return plain(sql) if sql.startswith((SECURE, THINK)) else CLEAR + sql
-
-    def each(change: Callable[[str], str]) -> Script:
-        changed = tuple(msgspec.structs.replace(one, sql=change(one.sql)) for one in script.statements)
-        return msgspec.structs.replace(script, statements=changed)
-
-    return by_arm(each(plain), each(encrypted)) if clear else each(plain)
 
 
 def fill(text: str, parameters: Mapping[str, int | str], where: str = "script") -> str:

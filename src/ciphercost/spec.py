@@ -246,6 +246,8 @@ def _control(cell: CellSpec) -> CellSpec | None:
     name = workload_of(cell).beside
     if not name or cell.mechanism != "tls" or cell.engine not in mechanisms.get(name).engines:
         return None
+    if cell.factors.get("http", "1") != "1":
+        return None  # over HTTP/2 neither arm is sent a file by sendfile
     known = {factor.name for factor in mechanisms.get(cell.mechanism).factors}
     factors = {key: value for key, value in cell.factors.items() if key not in known}
     words = [word for word in cell.variant.split() if word.partition("=")[0] not in known]
@@ -258,6 +260,11 @@ def control_of(cells: Sequence[CellSpec], number: int) -> int | None:
     return cells.index(wanted) if wanted in cells else None
 
 
+FOREIGN_WORKLOADS = ("page", "connect")
+WAY_PARAMETERS = ("http",)
+"""Of workloads of requests: how they are sent, and not what of."""
+
+
 def workload_of(cell: CellSpec) -> workloads.Workload:
     """The workload of a cell: a named one, or the user's own statements. Raises UsageError."""
     if cell.sql:
@@ -265,6 +272,10 @@ def workload_of(cell: CellSpec) -> workloads.Workload:
     found = workloads.get(cell.workload)
     if found.records and cell.csv:
         return msgspec.structs.replace(found, parameters={"rows": found.parameters["rows"]})
+    if engines.get(cell.engine).foreign:
+        # Its pages are as large as they are.
+        own = {name: value for name, value in found.parameters.items() if name in WAY_PARAMETERS}
+        return msgspec.structs.replace(found, parameters=own, documents={})
     # On the user's own table everything follows from the file.
     return msgspec.structs.replace(found, parameters={}) if cell.csv else found
 
@@ -345,6 +356,11 @@ def check_language(cell: CellSpec, engine: Engine) -> None:
     """A web server is sent requests, any other statements. Raises UsageError."""
     if cell.csv and engine.language != "sql":
         raise UsageError(f"--csv makes a table of the file, and {cell.engine} has none: leave it out")
+    if engine.foreign and not cell.sql and cell.workload not in FOREIGN_WORKLOADS:
+        raise UsageError(
+            f"workload {cell.workload} asks for documents of ours, and this server is yours: use --workload "
+            f"{' or '.join(FOREIGN_WORKLOADS)}, which ask for the address itself, or --sql with requests of your own"
+        )
     if cell.sql or engine.language in workload_of(cell).languages:
         _check_share(cell)
         return

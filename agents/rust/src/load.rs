@@ -5,7 +5,7 @@ use crate::clock::{CpuTime, ThreadCpu, now_ns, sleep_until, timespec, wake_on_ti
 use crate::draw::Random;
 use crate::drivers::{Connection, Interest, Outcome, Step};
 use crate::envelope;
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Fault, Result};
 use crate::histogram::Latencies;
 use crate::kinds::Kinds;
 use crate::message::Arrivals;
@@ -67,6 +67,15 @@ pub struct Tally {
 }
 
 impl Tally {
+    #[cold]
+    fn fail(&mut self, error: &Fault) {
+        self.errors += 1;
+        self.kinds.count(&error.kind, 1);
+        if self.first_error.is_empty() {
+            self.first_error.clone_from(&error.text);
+        }
+    }
+
     fn add(&mut self, other: &Tally) {
         self.operations += other.operations;
         self.work += other.work;
@@ -510,16 +519,15 @@ impl<'a, C: Connection> Worker<'a, C> {
                     self.tally.checksum = self.tally.checksum.wrapping_add(outcome.checksum);
                     self.tally.latencies.record((now - slot.from_ns).saturating_sub(slot.connection.thought_ns()));
                 }
-                Some(error) => {
-                    self.tally.errors += 1;
-                    self.tally.kinds.count(&error.kind, 1);
-                    if self.tally.first_error.is_empty() {
-                        self.tally.first_error.clone_from(&error.text);
-                    }
-                }
+                Some(error) => self.tally.fail(error),
             }
             self.tally.late += u64::from(slot.late);
             self.tally.last_end_ns = now;
+        } else if self.boundary_ns == u64::MAX
+            && let Some(error) = &self.slots[at].connection.outcome().error
+        {
+            // Begun before the end, like all: who waits in vain fails long after it, in every slice.
+            self.tally.fail(error);
         }
         now
     }
@@ -899,6 +907,21 @@ mod tests {
             assert!(tally.operations > 10 && tally.errors > 2, "{} {}", tally.operations, tally.errors);
             assert_eq!(tally.kinds.spell(), format!("timeout={}", tally.errors));
         }
+    }
+
+    #[test]
+    fn who_fails_after_the_end_is_counted_and_who_succeeds_then_is_not() {
+        for rate in [0.0, 50.0] {
+            let mut connections = [Polled::new(false, 60_000_000), Polled::new(false, 60_000_000)];
+            let tally = run_polled(&mut connections, &plan(0.03, rate)).unwrap().tally;
+            assert_eq!((tally.operations, tally.kinds.spell().as_str()), (0, "timeout=2"));
+            assert_eq!((tally.errors, tally.first_error.as_str(), tally.work), (2, "timeout: no answer", 0.0));
+        }
+        let pool = message::Pool { arm: "plain".into(), connections: 1, threads: 1, per_request: false };
+        let mut arm = null::connect(&pool, &message::Null { busy_ns: 60_000_000, jitter: 0.0 }).unwrap().0;
+        let tally = arm.slice(&script("nothing", one()), &plan(0.03, 0.0), &mut || ()).unwrap().tally;
+        assert_eq!((tally.operations, tally.errors), (0, 0));
+        assert!(tally.work > 0.0 && tally.work < 1.0, "{}", tally.work);
     }
 
     #[test]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, urlsplit
 
 from ciphercost.engines import Engine, Installation, Server
-from ciphercost.engines._web.family import asked
+from ciphercost.engines._web.family import asked, http_version
 from ciphercost.errors import MissingServer, UsageError
 from ciphercost.listening import address_of, crypto_library, listener
 
@@ -183,6 +183,9 @@ class Url(Engine):
         if code == "connect":
             return super().mend(code)
         return "Do both addresses of --url belong to web servers that speak HTTP/1.1?"
+
+    def way(self, version: str, parameters: Mapping[str, int | str]) -> dict[str, object]:  # noqa: ARG002
+        return http_version(parameters)
 
     def greet(self, agent: Agent, arm: str) -> str:
         return asked(agent, arm, "GET")[1]

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ciphercost.engines import Engine
-from ciphercost.mechanisms import Mechanism
+from ciphercost.mechanisms import Mechanism, tls
 from ciphercost.model import Arm
 
 
@@ -19,6 +19,10 @@ class NoSendfile(Mechanism):
     layer = "control"
     engines = ("nginx", "apache")
     protects = "nothing: it is the part of TLS's cost that is no cryptography"
+
+    def server_settings(self, engine: Engine, factors: Mapping[str, str], secrets: Path) -> dict[str, str]:  # noqa: ARG002
+        """Those of `tls` as it comes, so that both can share a server."""
+        return tls.MECHANISM.server_settings(engine, {}, secrets)
 
     def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:  # noqa: ARG002
         return {"tls": "off"}

@@ -41,7 +41,7 @@ def render(result: Result) -> str:
         controls = [cell for cell in together if is_control(cell)] if len(together) > 1 else []
         # A control that was measured beside others stands in their lines.
         shown = [cell for cell in together if cell not in controls] or together
-        made = block(shown[0], controls) if len(shown) == 1 else table(shown, controls)
+        made = block(shown[0], result.cells) if len(shown) == 1 else table(shown, result.cells)
         blocks.append("\n".join([made, *lost(controls, shown)]))
     if result.parts:
         blocks.append("\n".join(parts(result)))
@@ -72,12 +72,12 @@ def lost(controls: Iterable[Cell], shown: Iterable[Cell]) -> Iterator[str]:
             )
 
 
-def table(cells: list[Cell], controls: Sequence[Cell] = ()) -> str:
+def table(cells: list[Cell], everything: Sequence[Cell] = ()) -> str:
     """An experiment of several cells: a row a cell, the cheapest first; below it the proofs and what to mind."""
-    return "\n".join(_rows(cells, controls))
+    return "\n".join(_rows(cells, everything))
 
 
-def _rows(cells: list[Cell], controls: Sequence[Cell]) -> Iterator[str]:
+def _rows(cells: list[Cell], everything: Sequence[Cell]) -> Iterator[str]:
     reference = cells[0]
     several = len({cell.workload for cell in cells}) > 1
     words = [heading_words(cell) for cell in cells]
@@ -102,7 +102,7 @@ def _rows(cells: list[Cell], controls: Sequence[Cell]) -> Iterator[str]:
         yield f"  {names[id(cell)]:<22.22}{worded(estimate, more, less):>13}  {interval(estimate):<18}{server:>14}{p:>9}"
         if cell.against_reference is not None and not several:
             yield from wrap(f"against the reference {beside(cell.against_reference)}", "    ", "      ")
-        yield from taken_apart(cell, controls, "    ")
+        yield from taken_apart(cell, everything, "    ")
         if cell.predicted:
             yield from wrap(prediction(cell), "    ", "      ")
     for cell in cells:
@@ -158,12 +158,13 @@ def beside(estimate: Estimate) -> str:
     return f"{worded(estimate, 'more', 'fewer')} ({interval(estimate)}{surely})"
 
 
-def taken_apart(cell: Cell, controls: Iterable[Cell], indent: str) -> Iterator[str]:
+def taken_apart(cell: Cell, everything: Sequence[Cell], indent: str) -> Iterator[str]:
     """`of it no sendfile 12.0 % fewer (10.1 to 14.0 %), TLS itself 30 % …`: the cost beside that of its control."""
     for name, left in cell.beside.items():
-        alike = (each for each in controls if each.mechanism == name and each.clients == cell.clients)
-        control = next((each for each in alike if each.factors.items() <= cell.factors.items()), None)
-        if control is None or "throughput" not in control.overhead:
+        if cell.control is None or cell.control >= len(everything):
+            continue
+        control = everything[cell.control]
+        if "throughput" not in control.overhead:
             continue
         without = control.overhead["throughput"]
         words = (
@@ -210,7 +211,7 @@ def parts(result: Result) -> Iterator[str]:
         )
 
 
-BAR = 22
+BAR = 18
 """Letters of the longest bar."""
 
 
@@ -223,9 +224,10 @@ def curve(of: Curve) -> Iterator[str]:
     for point in of.points:
         name = size(point.x) if of.along == "size" else f"{point.x:.0f}"
         bar = "█" * round(BAR * abs(1 - point.throughput.ratio) / most)
-        cpu = f"+{number(point.server_cpu_us)} µs" if point.server_cpu_us is not None else ""
+        added = point.server_cpu_us
+        cpu = "" if added is None else f"{'-' if added < 0 else '+'}{number(abs(added))} µs"
         cost = worded(point.throughput, "more", "fewer")
-        yield f"  {name:>9}{cost:>14}  {interval(point.throughput):<18} {cpu:<11} {bar}".rstrip()
+        yield f"  {name:>9}{cost:>14}  {interval(point.throughput):<18} {cpu:<13} {bar}".rstrip()
 
 
 def size(count: float) -> str:
@@ -243,12 +245,12 @@ def plus(part: Part, unit: str) -> str:
     return f"{part.value:,.{digits}f} ± {half:,.{digits}f} {unit}"
 
 
-def block(cell: Cell, controls: Sequence[Cell] = ()) -> str:
+def block(cell: Cell, everything: Sequence[Cell] = ()) -> str:
     """One cell. No figure stands here unless the cell was proven."""
-    return "\n".join(_lines(cell, controls))
+    return "\n".join(_lines(cell, everything))
 
 
-def _lines(cell: Cell, controls: Sequence[Cell]) -> Iterator[str]:
+def _lines(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
     yield heading(cell)
     if cell.status != "ok" and not cell.overhead:
         yield from wrap(f"{cell.status.upper().replace('-', ' ')}: {cell.reason}", "  ")
@@ -269,7 +271,7 @@ def _lines(cell: Cell, controls: Sequence[Cell]) -> Iterator[str]:
             yield f"  {name:<25}{worded(estimate, more, less):>14}  {interval(estimate):<17} {levels(cell, key)}".rstrip()
     if cell.predicted:
         yield from wrap(prediction(cell), "  ", "    ")
-    yield from taken_apart(cell, controls, "  ")
+    yield from taken_apart(cell, everything, "  ")
     yield from wrap(f"verdict: {verdict(cell)}", "  ", "           ")
     yield from wrap(proof_line(cell), "  ", "          ")
     for words in (*logged(cell), *chatter.lines(cell.chatter, cell.traffic)):

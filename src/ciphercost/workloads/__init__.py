@@ -36,7 +36,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ciphercost import macros, people, script
+from ciphercost import macros, people, requests, script
 from ciphercost.errors import UsageError, nearest
 from ciphercost.mechanisms._column import PLAIN, Codec, Encrypting
 from ciphercost.model import Arrivals, Language
@@ -215,7 +215,7 @@ def has_secrets(workload: Workload) -> bool:
 
 def has_marks(workload: Workload) -> bool:
     """Whether it says which of its requests are encrypted even where most are not. Pure."""
-    return any(re.search(rf"^{script.SECURE}", each.script, re.MULTILINE) for each in workload.transaction)
+    return any(requests.marks(each.script) for each in workload.transaction)
 
 
 def size(text: str | int, where: str) -> int:
@@ -287,6 +287,10 @@ def prepare(
 
     def parsed(each: Transaction) -> Iterator[tuple[str, int, script.Script]]:
         text, here = str(own.get(each.name, each.script)), f"{where}, {each.name}"
+        if dialect == "http":
+            asked = requests.parse(text, parameters, here)
+            yield each.name, each.weight, requests.unmarked(asked, clear=marked_only)
+            return
         if workload.own_sql:
             yield each.name, each.weight, script.parse(text, parameters, here)
             return
@@ -299,8 +303,6 @@ def prepare(
             if codec:
                 sealed = script.parse(macros.expand(text, codec, here), parameters, here, variables)
                 plain = script.by_arm(plain, sealed)
-            if "http" in workload.languages:
-                plain = script.unmarked(plain, clear=marked_only)
             yield each.name, weight, plain
 
     def tables(of: Codec) -> Tables:

@@ -214,16 +214,12 @@ class Web(Packaged):
     """The oldest version that speaks HTTP/2 in clear on a port that speaks HTTP/1.1 too."""
 
     def way(self, version: str, parameters: Mapping[str, int | str]) -> dict[str, object]:
-        wanted = str(parameters.get("http", 1))
-        if wanted not in ("1", "2"):
-            raise UsageError(f"http {wanted}: write --set http=1 (HTTP/1.1) or --set http=2")
-        if wanted == "1":
-            return {}
-        if version and sources.version_key(version) < sources.version_key(self.http2_since):
+        fields = http_version(parameters)
+        if fields and version and sources.version_key(version) < sources.version_key(self.http2_since):
             raise UsageError(
                 f"{self.title} {version} does not speak HTTP/2 in clear beside HTTP/1.1, which {self.title} {self.http2_since} and later do"
             )
-        return {"http": "2"}
+        return fields
 
     def payload(self, size: int) -> str:  # noqa: ARG002
         return f"GET {PAYLOAD}"
@@ -257,6 +253,14 @@ def others(port: int) -> tuple[int, int]:
         found.add(free_port())
     first, second = found - {port}
     return first, second
+
+
+def http_version(parameters: Mapping[str, int | str]) -> dict[str, object]:
+    """The field of `connect` that the workload's parameter `http` asks for. Raises UsageError. Pure."""
+    wanted = str(parameters.get("http", 1))
+    if wanted not in ("1", "2"):
+        raise UsageError(f"http {wanted}: write --set http=1 (HTTP/1.1) or --set http=2")
+    return {"http": "2"} if wanted == "2" else {}
 
 
 def asked(agent: Agent, arm: str, request: str) -> tuple[str, str, str]:

@@ -263,19 +263,12 @@ def our_figures(cells: list[Cell], cell: Cell | None, size: int | None = None) -
         found += [StudyFigure(figure=SERVER_CPU, unit="s", arm=arm, ours=value, **of) for arm, value in mine.items()]
         found += [StudyFigure(figure=SERVER_CPU, unit="ratio", arm="cost", **cost, **of)] if cost else []
     for name, left in cell.beside.items():
-        control = next((each for each in cells if alike(each, cell, name)), None)
-        if control and "throughput" in control.overhead:
+        control = cells[cell.control] if cell.control is not None else None
+        if control and control.mechanism == name and "throughput" in control.overhead:
             of_control = interval(control.overhead["throughput"])
             found.append(StudyFigure(figure=WITHOUT_SENDFILE, unit="ratio", arm="cost", **of_control, **of))
             found.append(StudyFigure(figure=TLS_ITSELF, unit="ratio", arm="cost", **interval(left), **of))
     return found
-
-
-def alike(control: Cell, cell: Cell, name: str) -> bool:
-    """Whether one is the control of the other."""
-    return (control.mechanism, control.group, control.clients) == (name, cell.group, cell.clients) and (
-        control.factors.get("size") == cell.factors["size"]
-    )
 
 
 def interval(estimate: Estimate) -> dict[str, Any]:

@@ -74,7 +74,7 @@ def between(before: Level, after: Level) -> dict[str, float]:
     ns = max(1, after.at_ns - before.at_ns)
     return {
         PROCESSOR: max(0.0, (after.machine_ns - before.machine_ns) / ns / CPUS * 100),
-        MEMORY: float(after.memory),
+        MEMORY: (before.memory + after.memory) / 2,
         NETWORK: (after.bytes - before.bytes) / ns * 1e9,
         DISK: max(0.0, (after.disk_ms - before.disk_ms) * 1e6 / ns),
         SERVER: max(0.0, (after.server_ns - before.server_ns) / ns / CPUS * 100),

@@ -57,6 +57,8 @@ trait Exchange: Wire<Login: Send, Inbox: Send> + Default {
     const NAME: &'static str;
     /// A server that does not agree to it under TLS is refused.
     const MUST_AGREE: bool;
+    /// Nothing but its place says to which request an answer belongs.
+    const BY_PLACE: bool;
 
     /// Makes a statement's request ready. `last`: it is the last on its connection.
     fn compile(asked: Asked, place: &Place, last: bool) -> Self::Request;
@@ -150,9 +152,14 @@ impl<E: Exchange> Site<E> {
         }
         let mut errands = Vec::with_capacity(script.statements.len());
         for span in script.transactions() {
+            let statements = &script.statements[span.clone()];
+            if statements.iter().all(|statement| matches!(Think::read(statement), Ok(Some(_)))) {
+                let sql = statements.first().map(|statement| statement.sql.trim()).unwrap_or_default();
+                return Err(Failure::statement(format!("{sql:?}: the transaction has no request, it only thinks")));
+            }
             // The last requests of the transaction, in clear and else: they close the connections that are its own.
             let mut last = [self.per_request; 2];
-            for statement in script.statements[span.clone()].iter().rev() {
+            for statement in statements.iter().rev() {
                 errands.push(match Think::read(statement)? {
                     Some(think) => Errand::Think(think),
                     None => {
@@ -209,8 +216,9 @@ fn connect_by<E: Exchange>(pool: &message::Pool, asked: &Http, patience: Patienc
     let encrypted = asked.tls != Tls::Off;
     let mut connected = Connected { encrypted, application: E::NAME.to_string(), ..Connected::default() };
     for number in 0..pool.connections {
-        let clear = target_of_clear.as_ref().map(|target| Line::new(target.clone(), polled));
-        let mut client = Client::<E>::new(site.clone(), Line::new(target.clone(), polled), clear, polled);
+        let clear = target_of_clear.as_ref().map(|target| Line::new(target.clone(), polled, pool.per_request));
+        let main = Line::new(target.clone(), polled, pool.per_request);
+        let mut client = Client::<E>::new(site.clone(), main, clear, polled);
         // Where each operation opens its own connections, they are tried here once.
         if number == 0 || !pool.per_request {
             let facts = client.open_now()?;
@@ -239,8 +247,8 @@ struct Line<E: Exchange> {
 }
 
 impl<E: Exchange> Line<E> {
-    fn new(target: Arc<Target>, polled: bool) -> Line<E> {
-        Line { link: Link::new(target, polled, false), exchange: E::default(), say: Vec::new() }
+    fn new(target: Arc<Target>, polled: bool, per_request: bool) -> Line<E> {
+        Line { link: Link::new(target, polled, per_request), exchange: E::default(), say: Vec::new() }
     }
 
     fn open_now(&mut self, patience: Patience) -> Result<Option<Facts>> {
@@ -274,17 +282,48 @@ impl<E: Exchange> Line<E> {
         }
     }
 
-    /// Takes what has come while nothing is asked for. `false`: the connection is of no more use.
+    /// Takes what has come while nothing is asked for, without waiting for more, and drops a connection that is of no
+    /// more use. Err: something came that nobody asked for.
     #[cold]
-    fn attend(&mut self) -> bool {
-        let Some(transport) = self.link.transport() else { return false };
-        let alive = RECEIVED.with_borrow_mut(|room| match transport.receive(room) {
-            Ok(0) => false,
-            Ok(read) => self.exchange.idle(&room[..read], &mut self.say).is_ok() && self.exchange.keep(),
-            Err(error) => error.kind() == io::ErrorKind::WouldBlock,
-        });
+    fn attend(&mut self) -> Result<()> {
+        let alive = self.set_mode(Mode::Polled).and_then(|()| self.hear());
         self.speak();
-        alive
+        if !alive.as_ref().is_ok_and(|alive| *alive && self.set_mode(Mode::Blocking).is_ok()) {
+            self.link.abandon();
+        }
+        alive.map(drop)
+    }
+
+    /// Changes how a connection waits that blocks else.
+    fn set_mode(&mut self, mode: Mode) -> Result<()> {
+        match self.link.socket() {
+            Some(socket) if !self.link.polled => socket.set_mode(mode),
+            _ => Ok(()),
+        }
+    }
+
+    /// `false`: the connection has ended, or is about to.
+    fn hear(&mut self) -> Result<bool> {
+        RECEIVED.with_borrow_mut(|room| {
+            loop {
+                let Some(transport) = self.link.transport() else { return Ok(false) };
+                match transport.receive(room) {
+                    Ok(0) => return Ok(false),
+                    Ok(read) => self.exchange.idle(&room[..read], &mut self.say)?,
+                    Err(error) => return Ok(error.kind() == io::ErrorKind::WouldBlock),
+                }
+                if !self.exchange.keep() || !transport.holds_more() {
+                    return Ok(self.exchange.keep());
+                }
+            }
+        })
+    }
+
+    /// Something has come on the open connection.
+    fn is_heard(&mut self) -> bool {
+        self.link.transport().is_some_and(|transport| {
+            transport.holds_more() || transport.socket().wait_for(libc::POLLIN, 0).unwrap_or(true)
+        })
     }
 }
 
@@ -315,6 +354,8 @@ struct Client<E: Exchange> {
     /// When something came last, or was sent; only where connections are polled.
     since_ns: u64,
     thinking: Thinking,
+    /// What came that nobody had asked for: it fails the next request, so that it is counted.
+    surplus: Option<Failure>,
     outcome: Outcome,
 }
 
@@ -332,6 +373,7 @@ impl<E: Exchange> Client<E> {
             querying: false,
             since_ns: 0,
             thinking: Thinking::default(),
+            surplus: None,
             outcome: Outcome::default(),
         }
     }
@@ -370,6 +412,12 @@ impl<E: Exchange> Client<E> {
         }
     }
 
+    /// Something was received on the request's connection that has not been taken.
+    #[inline]
+    fn holds_more(&mut self) -> bool {
+        self.current().and_then(|(_, line)| line.link.transport()).is_some_and(|transport| transport.holds_more())
+    }
+
     #[inline]
     fn is_clear(&self) -> bool {
         matches!(self.errands.get(self.number), Some(Errand::Request { clear: true, .. }))
@@ -383,11 +431,30 @@ impl<E: Exchange> Client<E> {
             self.stage = Stage::Thinking;
             return self.thinking.begin(*think, operation).map(drop);
         }
+        // An answer that came behind the last one is not the next one's.
+        if E::BY_PLACE && self.holds_more() {
+            self.listen();
+        }
+        if self.surplus.is_some() {
+            return self.surplus.take().map_or(Ok(()), Err);
+        }
         if self.link().is_open() {
             self.start_sending(operation);
             return Ok(());
         }
         self.reopen()
+    }
+
+    /// Takes what has come while nothing is asked for.
+    #[cold]
+    fn listen(&mut self) {
+        for line in std::iter::once(&mut self.main).chain(&mut self.clear) {
+            if line.is_heard()
+                && let Err(surplus) = line.attend()
+            {
+                self.surplus = Some(surplus);
+            }
+        }
     }
 
     /// Opens the request's connection for it.
@@ -432,7 +499,8 @@ impl<E: Exchange> Client<E> {
                     self.start_sending(operation);
                 }
                 Stage::Sending(sent) => {
-                    if !self.send(sent)? || self.polled {
+                    // What was received together with something else is there already: no socket tells of it.
+                    if !self.send(sent)? || self.polled && !self.holds_more() {
                         return Ok(Step::Pending);
                     }
                 }
@@ -700,6 +768,7 @@ fn refused<E: Exchange>(request: &E::Request, operation: &Operation, response: &
 impl<E: Exchange> Connection for Client<E> {
     fn prepare(&mut self, script: &Arc<Script>) -> Result<()> {
         self.errands = self.site.errands(script)?;
+        self.listen();
         Ok(())
     }
 
@@ -736,6 +805,7 @@ impl<E: Exchange> Connection for Client<E> {
         let asked = Asked::read(&statement, &self.site.path)?;
         let errand = self.site.errand(asked, self.site.per_request)?;
         let before = std::mem::replace(&mut self.errands, Arc::new(vec![errand]));
+        self.listen();
         self.querying = true;
         let answer = self.ask();
         self.querying = false;
@@ -773,12 +843,12 @@ impl<E: Exchange> Connection for Client<E> {
         }
     }
 
-    /// The server has closed the connection, or says what nobody asked for: the next request opens another.
+    /// The server has closed the connection, or says what nobody asked for: the next request opens another, or fails.
     fn unasked(&mut self, _: &Script, _: &Operation) -> Result<()> {
         if let Some((_, line)) = self.current()
-            && !line.attend()
+            && let Err(surplus) = line.attend()
         {
-            line.link.abandon();
+            self.surplus = Some(surplus);
         }
         Ok(())
     }

@@ -30,6 +30,7 @@ impl Exchange for One {
     type Request = Request;
     const NAME: &'static str = "http/1.1";
     const MUST_AGREE: bool = false;
+    const BY_PLACE: bool = true;
 
     fn compile(asked: Asked, place: &Place, last: bool) -> Request {
         let mut headers =
@@ -72,6 +73,11 @@ impl Exchange for One {
     }
 
     fn idle(&mut self, bytes: &[u8], _: &mut Vec<u8>) -> Result<()> {
+        // RFC 9110, 15.5.9: so a server may say that it closes a connection that was idle for long.
+        if bytes.starts_with(b"HTTP/1.1 408 ") || bytes.starts_with(b"HTTP/1.0 408 ") {
+            self.reader.keep = false;
+            return Ok(());
+        }
         if bytes.is_empty() { Ok(()) } else { Err(malformed("a response comes that nobody asked for")) }
     }
 

@@ -38,6 +38,9 @@ pub struct Asked {
     pub body: Option<Body>,
 }
 
+/// So much of a body stands in a failure's text.
+const SHOWN: usize = 100;
+
 #[derive(Debug)]
 pub struct Body {
     pub text: Text,
@@ -58,13 +61,19 @@ impl Asked {
         })?;
         let rest = rest.trim_start();
         let (path, body) = rest.split_once([' ', '\n', '\t']).unwrap_or((rest, ""));
-        let path = if path.is_empty() { default_path } else { path };
-        if !path.starts_with('/') && !path.starts_with('$') {
+        let own = !path.is_empty();
+        let path = if own { path } else { default_path };
+        if !(path.starts_with('/') || own && path.starts_with('$')) {
             return Err(Failure::statement(format!("path {path:?}: must begin with /")));
         }
         if path.contains('#') || path.contains(char::is_control) {
             return Err(Failure::statement(format!("path {path:?}: must hold no # and no control character")));
         }
+        if matches!(method, Method::Get | Method::Head) && !body.trim().is_empty() {
+            let (name, shown) = (method.name(), body.trim().chars().take(SHOWN).collect::<String>());
+            return Err(Failure::statement(format!("{name} {path} {shown}: a {name} has no body; is a ';' missing?")));
+        }
+        let body = if matches!(method, Method::Get | Method::Head) { "" } else { body };
         let content_type = match body.as_bytes().first() {
             None => None,
             Some(b'{' | b'[') => Some("application/json"),
@@ -74,7 +83,8 @@ impl Asked {
             Some(content_type) => Some(Body { text: Text::read(body, &statement.parameters, false)?, content_type }),
             None => None,
         };
-        Ok(Asked { clear, method, path: Text::read(path, &statement.parameters, true)?, body })
+        let path = if own { Text::read(path, &statement.parameters, true)? } else { Text::of_path(path) };
+        Ok(Asked { clear, method, path, body })
     }
 
     /// The request in words.
@@ -108,6 +118,13 @@ enum Piece {
 }
 
 impl Text {
+    /// A path that stands as it is.
+    fn of_path(text: &str) -> Text {
+        let mut found = Text { path: true, ..Text::default() };
+        found.literal(text.as_bytes());
+        found
+    }
+
     fn read(text: &str, parameters: &[usize], path: bool) -> Result<Text> {
         let mut found = Text { path, ..Text::default() };
         let mut rest = text;
@@ -213,13 +230,34 @@ mod tests {
         assert_eq!(read("PUT / [1]").unwrap().body.unwrap().content_type, "application/json");
         assert_eq!(read(" HEAD").unwrap().path.fixed(), Some(&b"/home"[..]));
         assert_eq!(read("GET /ö").unwrap().path.fixed(), Some(&b"/%C3%B6"[..]));
+        assert!(read("GET /a \n").unwrap().body.is_none());
+        assert!(read("DELETE /a b=c").unwrap().body.is_some());
+    }
+
+    #[test]
+    fn the_connections_own_path_has_no_values_in_it() {
+        let statement = |sql: &str| Statement { sql: sql.into(), parameters: vec![0], open: false };
+        let path = |sql, default| Asked::read(&statement(sql), default).map(|asked| asked.path);
+        assert_eq!(path("GET", "/a$1?b=$5").unwrap().fixed(), Some(&b"/a$1?b=$5"[..]));
+        assert_eq!(path("GET /a$1", "/").unwrap().fixed(), None);
+        assert_eq!(path("GET", "$1").unwrap_err().code, "statement");
     }
 
     #[test]
     fn what_is_no_request_is_refused() {
-        for sql in
-            ["", "SELECT 1", "get /", "THINK 5", "GET x", "GET /a#b", "GET /\x01", "GET /$1", "POST / $0", "CLEAR"]
-        {
+        for sql in [
+            "",
+            "SELECT 1",
+            "get /",
+            "THINK 5",
+            "GET x",
+            "GET /a#b",
+            "GET /\x01",
+            "GET /$1",
+            "POST / $0",
+            "CLEAR",
+            "GET / a=b",
+        ] {
             assert_eq!(read(sql).unwrap_err().code, "statement", "{sql:?}");
         }
     }

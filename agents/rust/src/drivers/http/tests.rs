@@ -11,7 +11,7 @@ use openssl::bn::BigNum;
 use openssl::hash::MessageDigest;
 use openssl::pkey::PKey;
 use openssl::rsa::Rsa;
-use openssl::ssl::{AlpnError, SslAcceptor, SslMethod, select_next_proto};
+use openssl::ssl::{AlpnError, SslAcceptor, SslMethod, SslStream, select_next_proto};
 use openssl::x509::extension::{BasicConstraints, SubjectAlternativeName};
 use openssl::x509::{X509, X509Name};
 use std::io::{Read, Write};
@@ -26,6 +26,8 @@ enum Reply {
     Say(Vec<u8>),
     /// Writes this and closes.
     Last(Vec<u8>),
+    /// Writes one, and the other a little later.
+    Twice(&'static str, &'static str),
     Silence,
 }
 
@@ -59,6 +61,11 @@ fn converse(mut stream: impl Read + Write, reply: &impl Fn(&str, usize) -> Reply
         match reply(&asked, count) {
             Reply::Say(bytes) => stream.write_all(&bytes).unwrap(),
             Reply::Last(bytes) => return drop(stream.write_all(&bytes)),
+            Reply::Twice(one, other) => {
+                stream.write_all(one.as_bytes()).unwrap();
+                thread::sleep(Duration::from_millis(20));
+                stream.write_all(other.as_bytes()).unwrap();
+            }
             Reply::Silence => thread::sleep(Duration::from_secs(8)),
         }
     }
@@ -145,6 +152,11 @@ fn arm(port: u16, fields: &str) -> Box<dyn Arm> {
 
 /// So many operations of these statements, with `v` for a value.
 fn run(arm: &mut dyn Arm, statements: &[&str], value: Kind, operations: u64) -> Tally {
+    let script = script(statements, value);
+    arm.slice(&script, &so_many(operations), &mut || ()).unwrap().tally
+}
+
+fn script(statements: &[&str], value: Kind) -> Arc<Script> {
     let mut program = Program::new("p".into());
     program.add_variable("v".into(), value).unwrap();
     program.add_transaction("t".into(), 1).unwrap();
@@ -152,8 +164,11 @@ fn run(arm: &mut dyn Arm, statements: &[&str], value: Kind, operations: u64) -> 
         let parameters = if sql.contains('$') { "v" } else { "" };
         program.add_statement("t", None, sql.to_string(), parameters, false).unwrap();
     }
-    let script = Arc::new(program.script("a").unwrap());
-    let plan = Plan {
+    Arc::new(program.script("a").unwrap())
+}
+
+fn so_many(operations: u64) -> Plan {
+    Plan {
         length_ns: 60 * SECOND_NS,
         discard_ns: 0,
         seed: 1,
@@ -161,8 +176,7 @@ fn run(arm: &mut dyn Arm, statements: &[&str], value: Kind, operations: u64) -> 
         arrivals: Arrivals::Even,
         operations: Some(operations),
         silence_ns: SILENCE_NS,
-    };
-    arm.slice(&script, &plan, &mut || ()).unwrap().tally
+    }
 }
 
 fn number() -> Kind {
@@ -460,6 +474,100 @@ fn who_thinks_is_not_timed_and_asks_again_after_it() {
     }
 }
 
+const TWO: &str = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\ntwo";
+
+#[test]
+fn an_answer_that_nobody_asked_for_is_not_taken_for_the_next_ones() {
+    let gone = "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+    let reply = move |asked: &str, _: usize| match asked.split(' ').nth(1).unwrap() {
+        "/twice" => Reply::Twice(OK, OK),
+        "/gone" => Reply::Twice(OK, gone),
+        _ => say(TWO),
+    };
+    let (port, tls_port) = (server(reply), tls_server(false, b"\x08http/1.1", reply));
+    let (moment, hash) = (Duration::from_millis(100), xxh3_64_with_seed(b"two", 200));
+    for way in &WAYS[..2] {
+        for (port, fields) in [(port, ""), (tls_port, r#","tls":"require""#)] {
+            for (path, errors) in [("/twice", 1), ("/gone", 0)] {
+                let mut arm = arm(port, &format!("{way}{fields}"));
+                assert_eq!(run(&mut *arm, &[&format!("GET {path}")], number(), 1).rows, 1);
+                // Time for what comes later: between two slices, or before a query.
+                thread::sleep(moment);
+                let tally = run(&mut *arm, &["GET /"], number(), 4);
+                assert_eq!((tally.rows, tally.errors), (4 - errors, errors), "{way}{fields} {path}");
+                assert_eq!(tally.checksum, hash.wrapping_mul(4 - errors), "{way}{fields} {path}");
+                assert_eq!(tally.kinds.spell(), if errors == 1 { "malformed=1" } else { "" });
+                assert_eq!(run(&mut *arm, &[&format!("GET {path}")], number(), 1).rows, 1);
+                thread::sleep(moment);
+                let answer = arm.query("GET /", false);
+                assert_eq!(answer.is_err(), errors == 1, "{answer:?}");
+                assert_eq!(arm.query("GET /", false).unwrap().text, "200\t\t\ttwo");
+            }
+        }
+    }
+    // It comes while the connection waits for its next operation to be due.
+    let plan = Plan { interval_ns: Some(100e6), ..so_many(4) };
+    let mut arm = arm(port, r#","connections":2"#);
+    let tally = arm.slice(&script(&["GET /twice"], number()), &plan, &mut || ()).unwrap().tally;
+    assert_eq!(tally.rows + tally.errors, 4);
+    assert!(tally.errors > 0 && tally.kinds.spell().starts_with("malformed="), "{}", tally.kinds.spell());
+}
+
+#[test]
+fn a_second_answer_in_the_same_flight_of_tls_is_not_taken_for_the_next_ones() {
+    let port = tls_server_in_flights(b"\x08http/1.1", |mut stream| {
+        while let Some(asked) = request(&mut stream) {
+            stream.get_mut().hold();
+            stream.write_all(if asked.starts_with("GET /once ") { TWO } else { OK }.as_bytes()).unwrap();
+            if asked.starts_with("GET /twice ") {
+                stream.write_all(OK.as_bytes()).unwrap();
+            }
+            stream.get_mut().release();
+        }
+    });
+    for way in &WAYS[..2] {
+        let mut arm = arm(port, &format!(r#","tls":"require"{way}"#));
+        let tally = run(&mut *arm, &["GET /twice", "GET /once"], number(), 2);
+        assert_eq!((tally.rows, tally.kinds.spell().as_str()), (0, "malformed=2"), "{way}: {}", tally.first_error);
+        assert!(tally.first_error.contains("nobody asked for"), "{}", tally.first_error);
+        assert_eq!(run(&mut *arm, &["GET /once"], number(), 4).rows, 4, "{way}");
+    }
+}
+
+#[test]
+fn operations_that_open_their_own_connections_have_their_bytes_wherever_a_slice_is_cut() {
+    let reply = |_: &str, _: usize| {
+        thread::sleep(Duration::from_millis(2));
+        last(OK)
+    };
+    let (port, other) = (server(reply), server(reply));
+    let mut arm = arm(port, &format!(r#","connections":8,"per_request":true,"clear_port":{other}"#));
+    let script = script(&["GET /", "CLEAR GET /"], number());
+    let each = arm.slice(&script, &so_many(1), &mut || ()).unwrap().tally.traffic.bytes_sent;
+    for slice in 0..6 {
+        let length_ns = 150_000_000 + slice * 1_000_000;
+        let plan = Plan { length_ns, discard_ns: 50_000_000, operations: None, ..so_many(1) };
+        let tally = arm.slice(&script, &plan, &mut || ()).unwrap().tally;
+        assert!(tally.operations > 8 && tally.errors == 0, "{} {}", tally.operations, tally.first_error);
+        assert_eq!(tally.traffic.bytes_sent, tally.operations * each, "slice {slice}: {}", tally.operations);
+    }
+}
+
+#[test]
+fn what_no_script_can_be_is_refused_before_the_slice() {
+    let port = server(|_, _| say(OK));
+    let mut arm = arm(port, r#","path":"/a$5""#);
+    for (statements, words) in [
+        (&["THINK $1"][..], "no request"),
+        (&["GET /a GET /b"], "GET /a GET /b: a GET has no body; is a ';' missing?"),
+        (&["GET /", "HEAD /a?b=$1\nGET /b"], "a HEAD has no body"),
+    ] {
+        let refused = arm.slice(&script(statements, number()), &so_many(1), &mut || ()).unwrap_err();
+        assert!(refused.code == "statement" && refused.text.contains(words), "{refused}");
+    }
+    assert_eq!(run(&mut *arm, &["GET", "THINK $1"], number(), 2).rows, 2);
+}
+
 /// What a reader makes of bytes that come in these pieces: the body's hash, or the failure's code.
 fn read_in<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> std::result::Result<u64, String> {
     let mut reader = reader::Reader::default();
@@ -571,7 +679,7 @@ fn server_of_two(settings: &'static [u8], reply: impl Fn(u32, &[u8]) -> Reply + 
                     match reply(id, &asked) {
                         Reply::Say(bytes) => drop(stream.write_all(&bytes)),
                         Reply::Last(bytes) => return drop(stream.write_all(&bytes)),
-                        Reply::Silence => thread::sleep(Duration::from_secs(8)),
+                        Reply::Silence | Reply::Twice(..) => thread::sleep(Duration::from_secs(8)),
                     }
                 }
             });
@@ -619,6 +727,88 @@ fn http_2_speaks_one_stream_after_the_other_and_answers_what_is_asked_of_it() {
             assert_eq!(tally.checksum, hash.wrapping_mul(6), "{way} {path}");
             assert_eq!(tally.traffic.connects, if way.contains("per_request") { 6 } else { 0 });
         }
+    }
+}
+
+/// A server under TLS that can hold back what it says, to say it all at once.
+fn tls_server_in_flights(alpn: &'static [u8], serve: fn(SslStream<InFlights>)) -> u16 {
+    let (key, certificate) = certificate();
+    let mut acceptor = SslAcceptor::mozilla_intermediate_v5(SslMethod::tls_server()).unwrap();
+    acceptor.set_private_key(&key).unwrap();
+    acceptor.set_certificate(&certificate).unwrap();
+    acceptor.set_alpn_select_callback(move |_, offered| select_next_proto(alpn, offered).ok_or(AlpnError::NOACK));
+    let acceptor = acceptor.build();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let stream = stream.unwrap();
+            stream.set_nodelay(true).unwrap();
+            let acceptor = acceptor.clone();
+            thread::spawn(move || acceptor.accept(InFlights { stream, held: None }).map(serve));
+        }
+    });
+    port
+}
+
+/// A socket to which nothing goes while something is held.
+struct InFlights {
+    stream: TcpStream,
+    held: Option<Vec<u8>>,
+}
+
+impl InFlights {
+    fn hold(&mut self) {
+        self.held = Some(Vec::new());
+    }
+
+    fn release(&mut self) {
+        self.stream.write_all(&self.held.take().unwrap()).unwrap();
+    }
+}
+
+impl Read for InFlights {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.stream.read(into)
+    }
+}
+
+impl Write for InFlights {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.held {
+            Some(held) => held.write(bytes),
+            None => self.stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}
+
+#[test]
+fn what_came_behind_a_ping_is_taken_though_the_socket_holds_no_more() {
+    let port = tls_server_in_flights(b"\x02h2", |mut stream| {
+        stream.read_exact(&mut [0; 24]).unwrap();
+        stream.write_all(&frame(SETTINGS, 0, 0, b"")).unwrap();
+        while let Some((kind, _, id, _)) = read_frame(&mut stream) {
+            if kind != HEADERS {
+                continue;
+            }
+            stream.get_mut().hold();
+            // Each frame is a record of TLS.
+            stream.write_all(&frame(HEADERS, 4, id, HEAD_OF_FIVE)).unwrap();
+            for letter in b"hell" {
+                stream.write_all(&frame(PING, 0, 0, b"are you?")).unwrap();
+                stream.write_all(&frame(DATA, 0, id, &[*letter])).unwrap();
+            }
+            stream.write_all(&frame(DATA, 1, id, b"o")).unwrap();
+            stream.get_mut().release();
+        }
+    });
+    for way in WAYS {
+        let (rows, kinds, text) = outcome(port, &format!(r#","http":"2","tls":"require"{way}"#), "GET /");
+        assert_eq!((rows, kinds.as_str()), (4, ""), "{way}: {text}");
     }
 }
 

@@ -168,6 +168,7 @@ impl Exchange for Two {
     type Request = Request;
     const NAME: &'static str = "h2";
     const MUST_AGREE: bool = true;
+    const BY_PLACE: bool = false;
 
     fn compile(asked: Asked, place: &Place, _: bool) -> Request {
         let mut fields = Vec::new();

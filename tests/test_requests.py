@@ -1,0 +1,74 @@
+"""requests: a script of HTTP requests means what is written, one a line."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ciphercost import requests, workloads
+from ciphercost.errors import UsageError
+
+SCRIPT = r"""
+-- a comment, and a request that looks like one:
+\set id random(1, 9)
+GET /x?a=foo--bar;
+GET /y?id=:id
+POST /z {"id": :id, "name": ":id", "at": "12:30", "on":true, "rows": :rows}
+"""
+
+
+def test_a_line_is_a_request() -> None:
+    made = requests.parse(SCRIPT, {"rows": 7})
+    assert [each.sql for each in made.statements] == [
+        "GET /x?a=foo--bar",
+        "GET /y?id=$1",
+        'POST /z {"id": $1, "name": "$1", "at": "12:30", "on":true, "rows": 7}',
+    ]
+    assert [each.parameters for each in made.statements] == [(), ("id",), ("id",)]
+
+
+@given(st.text("abcxyz019-_.~/%?&=", max_size=40), st.text("abc{}[]\",'=&;-1 ", max_size=40))
+def test_what_is_no_variable_goes_as_it_stands(path: str, body: str) -> None:
+    request = f"POST /{path} x{body}".rstrip().rstrip(";").rstrip()
+    assert requests.parse(request, {}).statements[0].sql == request
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("GET /a GET /b", "line 1: a GET has no body .'GET /b'.: one request a line"),
+        ("\nSELECT 1", "line 2: 'SELECT' is no method"),
+        ("GET a", "'a' is no path: it begins with /"),
+        ("GET /x?id=:nobody", "':nobody' is set nowhere"),
+        ("GET /x?cost=$5", "write a variable's name"),
+        ("THINK 5\nTHINK 6", "holds no request"),
+        ("THINK", "write THINK and how many microseconds"),
+        ("-- nothing", "holds no request"),
+    ],
+)
+def test_what_can_not_be_meant_is_refused(text: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        requests.parse(text, {})
+
+
+def test_where_only_marked_requests_are_encrypted_the_others_go_in_clear_in_that_arm_alone() -> None:
+    parsed = requests.parse("GET /a\nTHINK 5\nSECURE POST /b x=1", {})
+    everything = requests.unmarked(parsed, clear=False)
+    assert [(each.sql, each.arm) for each in everything.statements] == [
+        ("GET /a", ""),
+        ("THINK 5", ""),
+        ("POST /b x=1", ""),
+    ]
+    some = requests.unmarked(parsed, clear=True)
+    arms = {arm: [each.sql for each in some.statements if each.arm == arm] for arm in ("plain", "encrypted")}
+    assert arms == {
+        "plain": ["GET /a", "THINK 5", "POST /b x=1"],
+        "encrypted": ["CLEAR GET /a", "THINK 5", "POST /b x=1"],
+    }
+
+
+def test_the_shop_marks_what_it_should() -> None:
+    marked = [each.name for each in workloads.get("shop").transaction if requests.marks(each.script)]
+    assert marked == ["buy"]
+    assert not workloads.has_marks(workloads.get("file"))
