@@ -525,5 +525,5 @@ def hint(driver: Driver, error: AgentError) -> str:
     if error.code == "tls" and "certificat" in text.lower():
         return ". What it checks of the server's certificate: --set verify=ca, or require"
     if error.code == "tls":
-        return ". Which versions and suites it has: --set version=1.2, --set cipher=…"
-    return ". Is it a driver for this server's version?"
+        return ". Which versions and suites the driver offers: --set version=1.2, --set cipher=…"
+    return ""
