@@ -23,6 +23,7 @@ from ciphercost import (
     pipeline,
     provision,
     record,
+    reports,
     spec,
 )
 from ciphercost.agent import Agent
@@ -438,6 +439,13 @@ def test_a_matrix_of_drivers_goes_on_where_one_can_not_connect(
         (kind,) = made.chatter["plain"]
         assert kind.startswith("INSERT INTO loop_row")
         assert made.chatter["plain"] == made.chatter["encrypted"] == {kind: 1.0}
+    assert not old.client_against_reference
+    assert set(newest.client_against_reference) == {
+        f"{name}_{arm}" for name in ("throughput", "server_cpu", "client_cpu") for arm in ("plain", "encrypted")
+    }
+    assert all(each.low < each.ratio < each.high for each in newest.client_against_reference.values())
+    text = reports.get("terminal")(result)
+    assert "driver=9.7.0 against the reference, plain: server CPU" in " ".join(text.split())
     assert not any("password" in path.read_text() for path in (tmp_path / "run").glob("*.json*"))
 
 

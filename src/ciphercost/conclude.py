@@ -122,6 +122,9 @@ def compared(facts: RunFacts, cells: list[Cell], estimators: list[estimate.CellE
                 found = estimators[number].against(estimators[first], facts.spec.mode)
                 if found is not None:
                     against[number] = found
+            if cells[first].overhead and cells[number].overhead and cells[number].traffic and cells[first].traffic:
+                against_client = estimators[number].client_against(estimators[first], facts.spec.mode)
+                cells[number] = msgspec.structs.replace(cells[number], client_against_reference=against_client)
     adjusted = iter(statistics.holm([each.p_value or 0.0 for each in against.values()]))
     for number, found in against.items():
         corrected = msgspec.structs.replace(found, p_value=next(adjusted))

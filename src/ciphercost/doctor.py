@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-from ciphercost import agent, clean, crypto, engines, guard, record, sources
+from ciphercost import agent, clean, crypto, engines, guard, java, record, sources
 from ciphercost.conditions import link
 from ciphercost.errors import CiphercostError, MissingServer
 from ciphercost.volumes import fuse, image, policy
@@ -37,6 +37,7 @@ def checks() -> list[Check]:
         _disk(),
         _link(),
         _maven(),
+        _java(),
         _debian(),
         _fscrypt(),
         _fuse(),
@@ -69,6 +70,14 @@ def _agent() -> Iterator[Check]:
         return
     yield "agent", "ok", f"{hello['agent']} {hello['version']} ({path}), speaks {hello['drivers']}"
     yield "client's TLS library", "ok", str(hello["tls_library"])
+
+
+def _java() -> Check:
+    try:
+        found = java.find()
+    except MissingServer as error:
+        return "java", "warn", f"{error} Only --client jdbc needs it."
+    return "java", "ok", f"Java {java.version(str(found))} ({found}), for --client jdbc"
 
 
 def _aes() -> Check:

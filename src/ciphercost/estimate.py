@@ -18,7 +18,7 @@ from ciphercost import statistics
 from ciphercost.describe import describe, warnings
 from ciphercost.errors import UsageError
 from ciphercost.histogram import Histogram, decode, merge, quantiles
-from ciphercost.model import ARMS, Added, CellEstimate, Estimate, Mode, SliceRecord, Verdict
+from ciphercost.model import ARMS, Added, Arm, CellEstimate, Estimate, Mode, SliceRecord, Verdict
 from ciphercost.plan import LEAST_BLOCKS_QUICK, LEAST_SESSIONS
 from ciphercost.statistics import ALPHA, Carryover, Interval
 from ciphercost.tally import QUANTILES, Arms, Tally, error_kinds
@@ -305,6 +305,28 @@ class CellEstimator:
             interval = statistics.block_interval(values) if len(values) >= 2 else None
         return None if interval is None else stated(interval, mode, "ratio of ratios")
 
+    def client_against(self, reference: CellEstimator, mode: Mode) -> dict[str, Estimate]:
+        """What this cell's client costs, ÷ the reference's, arm by arm: `throughput_plain`, `server_cpu_plain`, `client_cpu_plain`, ….
+
+        Of the sessions that they shared (full mode), or of blocks in their order (quick mode), as `against`.
+        """
+        mine, theirs = (each._tallies["capacity"].arms() for each in (self, reference))
+        found = {}
+        for arm in ARMS:
+            for name, (above, below) in CLIENT_FIGURES.items():
+                own, other = (_by_session(each, arm, above, below, mode) for each in (mine, theirs))
+                pairs = [pair for session in own for pair in zip(own[session], other.get(session, ()), strict=False)]
+                values = np.array([a - b for a, b in pairs if math.isfinite(a) and math.isfinite(b)])
+                if len(values) < 2:
+                    continue
+                interval = (
+                    statistics.session_interval(values, most_nu=self._most_nu)
+                    if mode == "full"
+                    else statistics.block_interval(values)
+                )
+                found[f"{name}_{arm}"] = stated(interval, mode, "client ÷ reference")
+        return found
+
     def _latency(self, latency: Arms, column: int, mode: Mode, *, whole: bool) -> Interval | None:
         """Log ratio of one quantile: by blocks as throughput is, sessions' Hodges–Lehmann values included.
 
@@ -319,6 +341,32 @@ class CellEstimator:
             centres = np.array([statistics.hodges_lehmann(own) for own in sessions])
             return statistics.session_interval(centres, most_nu=self._most_nu)
         return statistics.block_interval(values) if len(values) >= 2 else None
+
+
+CLIENT_FIGURES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "throughput": (("work",), ("seconds",)),
+    "server_cpu": (("server_cpu_ns",), ("work",)),
+    "client_cpu": (("client_user_ns", "client_system_ns"), ("work",)),
+}
+"""What is compared between two clients: sums, and what they are divided by."""
+
+
+def _by_session(
+    blocks: Arms, arm: Arm, above: tuple[str, ...], below: tuple[str, ...], mode: Mode
+) -> dict[int, list[float]]:
+    """Log of the sums' ratio of one arm: one value a session (full mode), or one a block. Pure."""
+    over, under = blocks.by_block(arm, *above), blocks.by_block(arm, *below)
+    found: dict[int, list[float]] = {}
+    for session in dict.fromkeys(blocks.sessions.tolist()):
+        here = blocks.sessions == session
+        a, b = (
+            (over[here], under[here])
+            if mode == "quick"
+            else (over[here].sum(keepdims=True), under[here].sum(keepdims=True))
+        )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found[int(session)] = [float(each) for each in np.log(a / b)]
+    return found
 
 
 def holm(cells: Sequence[CellEstimate]) -> list[CellEstimate]:

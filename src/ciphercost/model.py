@@ -547,6 +547,8 @@ class Cell(msgspec.Struct, frozen=True):
     """By arm: statements an operation as the server counted them, by kind; of Firebird transactions and rows."""
     traffic: dict[str, dict[str, float]] = {}
     """By arm: bytes_sent, bytes_received (by the client) and round_trips an operation, seen by a relay."""
+    client_against_reference: dict[str, Estimate] = {}
+    """Where cells of one experiment say what an operation is: throughput_plain, server_cpu_plain, client_cpu_plain, … this cell ÷ the reference."""
     against_reference: Estimate | None = None
     """Of a cell that shares its sessions with others: its throughput ratio ÷ that of the first of them."""
 

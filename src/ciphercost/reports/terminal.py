@@ -129,6 +129,15 @@ def _clients(cells: list[Cell], reference: Cell, names: dict[int, str]) -> Itera
         both = trips[:1] if len(set(trips)) == 1 else trips
         costs = [levels(cell, f"{end}_cpu_per_op") for end in ("server", "client")]
         yield f"  {names[id(cell)]:<22.22}{costs[0]:>18}{costs[1]:>18}{' → '.join(both):>13}"
+    for cell in shown:
+        for arm in ARMS:
+            words = [
+                f"{label} {worded(each)} ({interval(each)})"
+                for key, label in (("server_cpu", "server CPU"), ("client_cpu", "client CPU"))
+                if (each := cell.client_against_reference.get(f"{key}_{arm}"))
+            ]
+            if words:
+                yield from wrap(f"{names[id(cell)]} against the reference, {arm}: {', '.join(words)}", "    ", "      ")
     for text, where in _told(
         shown, ((names[id(cell)], each) for cell in shown for each in chatter.lines(cell.chatter))
     ):
@@ -137,8 +146,8 @@ def _clients(cells: list[Cell], reference: Cell, names: dict[int, str]) -> Itera
         for arm in ARMS:
             differ = chatter.unlike(reference.chatter.get(arm, {}), cell.chatter.get(arm, {}))
             if cell is not reference and differ and cell.chatter.get(arm) and reference.chatter.get(arm):
-                words = f"{names[id(cell)]}, {arm}: other statements than the reference sends: {chatter.differences(reference.chatter[arm], cell.chatter[arm])}"
-                yield from wrap(words, "  ", "    ")
+                text = f"{names[id(cell)]}, {arm}: other statements than the reference sends: {chatter.differences(reference.chatter[arm], cell.chatter[arm])}"
+                yield from wrap(text, "  ", "    ")
                 break
 
 
