@@ -113,7 +113,7 @@ def _rows(cells: list[Cell], everything: Sequence[Cell]) -> Iterator[str]:
     for cell in shown:
         for said in logged(cell):
             yield from wrap(f"{names[id(cell)]}: {said}", "  ")
-    yield from _clients(shown, reference, names)
+    yield from _clients([cell for cell in cells if metric in cell.overhead], reference, names)
     for text, where in _told(cells, ((names[id(cell)], each.text) for cell in cells for each in cell.warnings)):
         yield from wrap(f"! {where}{text}", "  ", "    ")
 
