@@ -115,7 +115,7 @@ def compared(facts: RunFacts, cells: list[Cell], estimators: list[estimate.CellE
     against: dict[int, Estimate] = {}
     for first, *others in plan.groups(facts.spec):
         for number in others:
-            if cells[number].layer == "control" != cells[first].layer:
+            if cells[number].layer == "control" and cells[first].layer != "control":
                 continue
             if cells[first].overhead and cells[number].overhead:
                 found = estimators[number].against(estimators[first], facts.spec.mode)
