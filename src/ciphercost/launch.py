@@ -18,6 +18,8 @@ START_SECONDS = 60.0
 ATTEMPTS = 5
 """Somebody may take the port before the server does."""
 LAST_LINES = 12
+VARIABLE = "env:"
+"""How a setting's name begins that is a variable of the environment."""
 
 
 class Launch(msgspec.Struct):
@@ -26,6 +28,14 @@ class Launch(msgspec.Struct):
     process: Process
     port: int
     cgroups: tuple[Path, ...]
+
+
+def apart(settings: Mapping[str, str] | None) -> tuple[dict[str, str], dict[str, str]]:
+    """(the server's own settings, variables of its environment) of what an engine's `start` is given. Pure."""
+    given, environment = dict(settings or {}), {}
+    for name in [each for each in given if each.startswith(VARIABLE)]:
+        environment[name.removeprefix(VARIABLE)] = given.pop(name)
+    return given, environment
 
 
 def launch(

@@ -397,9 +397,8 @@ class Bench(msgspec.Struct):
                     self._first_start(place, volume, self.mechanism.encrypt)
             else:
                 self.engine.initialise(self.installation, template, self.guard)
-            self.engine.lay_out(
-                template, self.directory / f"documents-{place}", self.program.documents, self.shared.canary
-            )
+            documents = self.program.documents | (dict(self.engine.payload_documents) if self.mask else {})
+            self.engine.lay_out(template, self.directory / f"documents-{place}", documents, self.shared.canary)
             self._first_start(place, volume, lambda look: fill(look.agent, look.arm, look.connect))
         self.shared.templates[self.data] = self.directory / "template"
 

@@ -262,6 +262,9 @@ class Engine(ABC):
             f"{self.name} has no transfer of known size, so that --cpu-crypto off is in force could not be proven; leave it out"
         )
 
+    payload_documents: Mapping[str, int] = MappingProxyType({})
+    """What must be laid out for `payload`, as for `lay_out`."""
+
     has_tls: bool = False
     """Whether it encrypts connections by TLS."""
     tls_resumption: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""_packaged: what servers have in common that are a program in PATH, or Debian's packages in a private root: finding and fetching. No engine itself."""
+"""_packaged: what servers have in common that are one program, in PATH or of Debian's packages in a private root. No engine itself."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ciphercost import sources
-from ciphercost.engines import Engine, Installation
+from ciphercost.engines import Installation
+from ciphercost.engines._found import Found
 from ciphercost.errors import MissingServer, UsageError, nearest
 from ciphercost.sources import Receipt, Work
 
@@ -16,7 +17,7 @@ PLACE = "usr/sbin"
 """Where Debian's packages have a server's program."""
 
 
-class Packaged(Engine):
+class Packaged(Found):
     """A subclass says what its programs and packages are, and how a program says its version."""
 
     programs: tuple[str, ...]
@@ -33,47 +34,20 @@ class Packaged(Engine):
     def said_version(self, program: Path, before: Iterable[str] = ()) -> str:
         """`9.7.4`, as the program says; empty where that is no server of this kind, or doesn't run here. `before`: a program loader."""
 
-    def available(self) -> Iterable[Installation]:
-        found: dict[str, Installation] = {}
-        for bindir in self._usual_places():
-            if str(bindir) not in found and (version := self._version_in(bindir)):
-                found[str(bindir)] = Installation(self.name, version, "path", str(bindir))
-        return [*found.values(), *sources.installed(self.name)]
-
-    def _usual_places(self) -> Iterator[Path]:
+    def usual_places(self) -> Iterator[Path]:
         for program in self.programs:
             if found := shutil.which(program):
                 yield Path(found).resolve().parent
         for pattern in self.places:
             yield from sorted(Path("/").glob(pattern), key=lambda path: sources.version_key(str(path)), reverse=True)
 
-    def _version_in(self, bindir: Path) -> str:
+    def version_in(self, bindir: Path) -> str:
         return next(filter(None, (self.said_version(bindir / program) for program in self.programs)), "")
 
-    def find(self, version: str = "", *, url: str = "", bindir: str = "") -> Installation:
-        if url:
-            self.check_url(url)
-            return Installation(self.name, version, "running", url)
-        if bindir:
-            return self._in(Path(bindir).absolute(), version)
-        for each in self.available():
-            if sources.matches(each.version, version) and sources.reachable(Path(each.location)):
-                return each
-        return self.install(version)
-
-    def _in(self, bindir: Path, version: str) -> Installation:
-        found = self._version_in(bindir)
-        if not found:
-            names = " or ".join(f"'{program}'" for program in self.programs)
-            raise MissingServer(f"--bindir {bindir}: no {names} there that is {self.title} and runs on this machine")
-        if not sources.matches(found, version):
-            raise MissingServer(f"--bindir {bindir}: that is {self.title} {found}, not {version}")
-        if not sources.reachable(bindir):
-            raise UsageError(
-                f"--bindir {bindir}: servers run as 'nobody' when you are root, and nobody can't reach it. "
-                "Move it, or use another user."
-            )
-        return Installation(self.name, found, "path", str(bindir))
+    @property
+    def absent(self) -> str:
+        names = " or ".join(f"'{program}'" for program in self.programs)
+        return f"no {names} there that is {self.title} and runs on this machine"
 
     def program(self, installation: Installation) -> Path:
         """The server's program."""

@@ -23,11 +23,12 @@ from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, unquote
 
 from ciphercost import sources
-from ciphercost.engines import Engine, Installation, Server, Spill, _firebird_pages, _network
+from ciphercost.engines import Installation, Server, Spill, _firebird_pages, _network
+from ciphercost.engines._found import Found
 from ciphercost.engines._network import PASSWORD_FILE, StartedServer, own_file, parse_url
 from ciphercost.errors import AgentError, MissingServer, RunError, UsageError, nearest
 from ciphercost.guard import hand_over, scratch_base, server_user
-from ciphercost.launch import LAST_LINES, launch
+from ciphercost.launch import LAST_LINES, apart, launch
 from ciphercost.model import ARMS
 from ciphercost.schemas import PREFIX
 from ciphercost.sources import Receipt, Work
@@ -224,7 +225,9 @@ def answers(port: int) -> bool:
 # ── the engine ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Firebird(Engine):
+class Firebird(Found):
+    absent = "no 'firebird' and 'isql' (or 'isql-fb') there that run on this machine, with plugins beside them"
+    oldest = OLDEST
     name = "firebird"
     title = "Firebird"
     driver = "firebird"
@@ -279,44 +282,14 @@ class Firebird(Engine):
         found = {"DefaultDbCachePages": str(max(size // PAGE_SIZE, LEAST_PAGES))} if size else {}
         return found | ({"UseFileSystemCache": "false"} if direct else {})
 
-    def available(self) -> Iterable[Installation]:
-        found: dict[str, Installation] = {}
-        for bindir in _usual_places():
-            if str(bindir) not in found and sources.version_key(version := version_of(bindir)) >= (OLDEST,):
-                found[str(bindir)] = Installation(self.name, version, "path", str(bindir))
-        return [*found.values(), *sources.installed(self.name)]
+    def usual_places(self) -> Iterator[Path]:
+        return _usual_places()
 
-    def find(self, version: str = "", *, url: str = "", bindir: str = "") -> Installation:
-        if url:
-            _parse(url)
-            return Installation(self.name, version, "running", url)
-        if bindir:
-            return self._in(Path(bindir).absolute(), version)
-        for each in self.available():
-            if sources.matches(each.version, version) and sources.reachable(Path(each.location)):
-                return each
-        return self.install(version)
+    def version_in(self, bindir: Path) -> str:
+        return version_of(bindir)
 
     def check_url(self, url: str) -> None:
         _parse(url)
-
-    def _in(self, bindir: Path, version: str) -> Installation:
-        found = version_of(bindir)
-        if not found:
-            raise MissingServer(
-                f"--bindir {bindir}: no 'firebird' and 'isql' (or 'isql-fb') there that run on this machine, with plugins beside them"
-            )
-        if not sources.matches(found, version):
-            raise MissingServer(f"--bindir {bindir}: that is Firebird {found}, not {version}")
-        if sources.version_key(found) < (OLDEST,):
-            raise MissingServer(
-                f"--bindir {bindir}: that is Firebird {found}; {OLDEST}.0 is the oldest that is started"
-            )
-        if not sources.reachable(bindir):
-            raise UsageError(
-                f"--bindir {bindir}: servers run as 'nobody' when you are root, and nobody can't reach it. Move it, or use another user."
-            )
-        return Installation(self.name, found, "path", str(bindir))
 
     def install(self, version: str = "", source: str = "") -> Installation:
         if source not in ("", "debian"):
@@ -403,8 +376,7 @@ class Firebird(Engine):
         if installation.source == "running":
             return RunningServer(installation.location)
         bindir = Path(installation.location)
-        given = dict(settings or {})
-        env = {name.removeprefix("env:"): given.pop(name) for name in list(given) if name.startswith("env:")}
+        given, env = apart(settings)
 
         def command(port: int) -> list[str | Path]:
             _configure(bindir, directory, {**given, "RemoteServicePort": str(port)})

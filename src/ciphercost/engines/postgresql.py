@@ -20,11 +20,12 @@ from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, unquote
 
 from ciphercost import sources
-from ciphercost.engines import Engine, Installation, Server, Spill, _network
+from ciphercost.engines import Installation, Server, Spill, _network
+from ciphercost.engines._found import Found
 from ciphercost.engines._network import PASSWORD_FILE, StartedServer, own_file, parse_url
 from ciphercost.errors import MissingServer, RunError, UsageError, nearest
 from ciphercost.guard import hand_over, server_user
-from ciphercost.launch import launch
+from ciphercost.launch import apart, launch
 from ciphercost.mechanisms import tls
 from ciphercost.sources import Artifact, Receipt, Work
 
@@ -232,16 +233,11 @@ def options(version: str, settings: Mapping[str, str]) -> dict[str, str]:
     return chosen
 
 
-def _split(settings: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """(settings, variables of the environment) of what `start` is given. Pure."""
-    environment = {name.removeprefix("env:"): value for name, value in settings.items() if name.startswith("env:")}
-    return {name: value for name, value in settings.items() if not name.startswith("env:")}, environment
-
-
 # ── the engine ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Postgresql(Engine):
+class Postgresql(Found):
+    absent = "no 'postgres' and 'initdb' there that run on this machine"
     name = "postgresql"
     title = "PostgreSQL"
     driver = "postgres"
@@ -259,23 +255,11 @@ class Postgresql(Engine):
     unlike = ("port", "data_directory", "config_file", "hba_file", "ident_file", "external_pid_file")
     temporary = ("base/pgsql_tmp/*", "pg_tblspc/*/pgsql_tmp/*", "base/*/t[0-9]*_[0-9]*", "pg_tblspc/*/t[0-9]*_[0-9]*")
 
-    def available(self) -> Iterable[Installation]:
-        found: dict[str, Installation] = {}
-        for bindir in _usual_places():
-            if str(bindir) not in found and (version := version_of(bindir)):
-                found[str(bindir)] = Installation(self.name, version, "path", str(bindir))
-        return [*found.values(), *sources.installed(self.name)]
+    def usual_places(self) -> Iterator[Path]:
+        return _usual_places()
 
-    def find(self, version: str = "", *, url: str = "", bindir: str = "") -> Installation:
-        if url:
-            _parse(url)
-            return Installation(self.name, version, "running", url)
-        if bindir:
-            return self._in(Path(bindir).absolute(), version)
-        for each in self.available():
-            if sources.matches(each.version, version) and sources.reachable(Path(each.location)):
-                return each
-        return self.install(version)
+    def version_in(self, bindir: Path) -> str:
+        return version_of(bindir)
 
     def check_url(self, url: str) -> None:
         _parse(url)
@@ -283,18 +267,6 @@ class Postgresql(Engine):
     def settings_for(self, clients: int) -> dict[str, str]:
         """Both arms' connections are open together, and a few of the witnesses'."""
         return {"max_connections": str(2 * clients + 20)} if 2 * clients + 20 > int(SETTINGS["max_connections"]) else {}
-
-    def _in(self, bindir: Path, version: str) -> Installation:
-        found = version_of(bindir)
-        if not found:
-            raise MissingServer(f"--bindir {bindir}: no 'postgres' and 'initdb' there that run on this machine")
-        if not sources.matches(found, version):
-            raise MissingServer(f"--bindir {bindir}: that is PostgreSQL {found}, not {version}")
-        if not sources.reachable(bindir):
-            raise UsageError(
-                f"--bindir {bindir}: servers run as 'nobody' when you are root, and nobody can't reach it. Move it, or use another user."
-            )
-        return Installation(self.name, found, "path", str(bindir))
 
     def install(self, version: str = "", source: str = "") -> Installation:
         wanted = str(major(version)) if version else ""
@@ -359,7 +331,7 @@ class Postgresql(Engine):
         # Not in the cluster yet: initdb wants it empty.
         password = own_file(directory.with_name(directory.name + ".password"), secrets.token_hex(16))
         initdb = Path(installation.location) / "initdb"
-        given, environment = _split(settings or {})
+        given, environment = apart(settings)
         extra = [
             f"--{name.removeprefix('initdb:')}" + (f"={value}" if value else "")
             for name, value in given.items()
@@ -389,7 +361,7 @@ class Postgresql(Engine):
         """`settings`: names of version 18, which earlier versions are given in their own words; `env:NAME` sets a variable."""
         if installation.source == "running":
             return RunningServer(installation.location)
-        given, env = _split(settings or {})
+        given, env = apart(settings)
         given = {name: value for name, value in given.items() if not name.startswith("initdb:")}
         chosen = options(installation.version, SETTINGS | given)
 

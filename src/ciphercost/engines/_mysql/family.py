@@ -20,7 +20,7 @@ from ciphercost.engines._network import PASSWORD_FILE, StartedServer, own_file
 from ciphercost.engines._packaged import Packaged
 from ciphercost.errors import AgentError, RunError
 from ciphercost.guard import hand_over
-from ciphercost.launch import launch
+from ciphercost.launch import apart, launch
 from ciphercost.mechanisms import tls
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ class Family(Packaged):
         try:
             base = [
                 *self.base_command(installation, directory),
-                *_options({name: value for name, value in (settings or {}).items() if not name.startswith("env:")}),
+                *_options(apart(settings)[0]),
             ]
             self.make(base, installation, directory, password, guard)
         except RunError as error:
@@ -195,8 +195,7 @@ class Family(Packaged):
     ) -> Server:
         if installation.source == "running":
             return RunningServer(self.name, installation.location, self.programs)
-        given = dict(settings or {})
-        env = {name.removeprefix("env:"): given.pop(name) for name in list(given) if name.startswith("env:")}
+        given, env = apart(settings)
         base = self.base_command(installation, directory)
         started = launch(
             guard,

@@ -10,6 +10,7 @@ import subprocess
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -22,7 +23,7 @@ from ciphercost.engines._packaged import Packaged
 from ciphercost.engines._web.log import NOTE, Log
 from ciphercost.errors import AgentError, UsageError
 from ciphercost.guard import hand_over
-from ciphercost.launch import Launch, launch
+from ciphercost.launch import Launch, apart, launch
 from ciphercost.listening import free_port
 from ciphercost.mechanisms import tls
 
@@ -113,6 +114,12 @@ class Web(Packaged):
     version_words: str
     """A pattern whose group is the version, of what the program says to `version_option`."""
 
+    sendfile_stalls_http2: bool = False
+    """Whether small answers over HTTP/2 in clear wait 40 ms for an acknowledgement where they are sent by sendfile."""
+    http2_since: str = ""
+    """The oldest version that speaks HTTP/2 in clear on a port that speaks HTTP/1.1 too."""
+    payload_documents = MappingProxyType({PAYLOAD: PAYLOAD_BYTES})
+
     @abstractmethod
     def write(self, config: Config, version: str) -> list[str | Path]:
         """Write the configuration into the server's directory. Returns the words that follow the program's name."""
@@ -149,7 +156,7 @@ class Web(Packaged):
         """Bytes that no compression shortens, the same at each run; a copy of the directory has a link to them."""
         place.mkdir(mode=0o711)
         (place / SIGN.lstrip("/")).write_text(canary)
-        for path, size in {**documents, PAYLOAD: PAYLOAD_BYTES}.items():
+        for path, size in documents.items():
             target = place / path.lstrip("/")
             target.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
             random = np.random.Generator(np.random.PCG64(size))
@@ -170,8 +177,7 @@ class Web(Packaged):
         settings: Mapping[str, str] | None = None,
         logs: Path | None = None,
     ) -> Server:
-        given = dict(settings or {})
-        env = {name.removeprefix("env:"): given.pop(name) for name in list(given) if name.startswith("env:")}
+        given, env = apart(settings)
         connections = int(given.pop("connections", CONNECTIONS))
         chosen = sorted(cpus) if cpus is not None else None
         program = self.program(installation)
@@ -207,11 +213,6 @@ class Web(Packaged):
             "group": tls.GROUPS.get(factors["group"], ""),
             "resumption": factors["resumption"],
         }
-
-    sendfile_stalls_http2: bool = False
-    """Whether small answers over HTTP/2 in clear wait 40 ms for an acknowledgement where they are sent by sendfile."""
-    http2_since: str = ""
-    """The oldest version that speaks HTTP/2 in clear on a port that speaks HTTP/1.1 too."""
 
     def way(self, version: str, parameters: Mapping[str, int | str]) -> dict[str, object]:
         fields = http_version(parameters)

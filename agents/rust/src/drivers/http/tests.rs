@@ -186,6 +186,13 @@ fn number() -> Kind {
 /// In every way of waiting: one connection that blocks, and two that are polled, each kept alive or an operation's own.
 const WAYS: [&str; 4] = ["", r#","connections":2"#, r#","per_request":true"#, r#","connections":2,"per_request":true"#];
 
+/// Every request for this path fails, by this kind and in these words.
+fn fails(port: u16, way: &str, path: &str, kind: &str, words: &str) {
+    let (rows, kinds, text) = outcome(port, way, &format!("GET /{path}"));
+    assert_eq!((rows, kinds), (0, format!("{kind}=4")), "{way} {path}: {text}");
+    assert!(text.contains(words), "{way} {path}: {text}");
+}
+
 /// What four operations bring: rows, errors by kind, and the first error.
 fn outcome(port: u16, way: &str, sql: &str) -> (u64, String, String) {
     let tally = run(&mut *arm(port, way), &[sql], number(), 4);
@@ -261,9 +268,7 @@ fn what_is_wrong_with_a_response_fails_its_operation_by_kind_and_not_the_slice()
             ("moved", "status-302", "GET /moved: 302 Found to /length (redirects are not followed)"),
             ("later", "status-503", "GET /later: 503"),
         ] {
-            let (rows, kinds, text) = outcome(port, way, &format!("GET /{path}"));
-            assert_eq!((rows, kinds), (0, format!("{kind}=4")), "{way} {path}: {text}");
-            assert!(text.contains(words), "{way} {path}: {text}");
+            fails(port, way, path, kind, words);
         }
     }
 }
@@ -857,10 +862,7 @@ fn what_is_wrong_with_an_answer_of_http_2_fails_its_operation_by_kind() {
             ("nobody", "malformed", "nobody asked for"),
             ("huge", "malformed", "longer than was allowed"),
         ] {
-            let fields = format!(r#","http":"2"{way}"#);
-            let (rows, kinds, text) = outcome(port, &fields, &format!("GET /{path}"));
-            assert_eq!((rows, kinds), (0, format!("{kind}=4")), "{way} {path}: {text}");
-            assert!(text.contains(words), "{way} {path}: {text}");
+            fails(port, &format!(r#","http":"2"{way}"#), path, kind, words);
         }
     }
     assert_eq!(outcome(port, r#","http":"2","connections":4"#, "GET /silence").1, "timeout=4");

@@ -1,0 +1,68 @@
+"""_found: what servers have in common that have a directory of programs: which is used where several are there. No engine itself."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from ciphercost import sources
+from ciphercost.engines import Engine, Installation
+from ciphercost.errors import MissingServer, UsageError
+
+
+class Found(Engine):
+    """A subclass says where its programs usually are, and how a directory of them says its version."""
+
+    @abstractmethod
+    def usual_places(self) -> Iterator[Path]:
+        """Directories that may hold its programs, best first; some twice."""
+
+    @abstractmethod
+    def version_in(self, bindir: Path) -> str:
+        """`17.5` of the server in this directory; empty where there is none that runs here."""
+
+    @property
+    @abstractmethod
+    def absent(self) -> str:
+        """What a directory without this server lacks, for people."""
+
+    oldest: int = 0
+    """Of its major versions, that is started."""
+
+    def available(self) -> Iterable[Installation]:
+        found: dict[str, Installation] = {}
+        for bindir in self.usual_places():
+            if str(bindir) not in found and (version := self.version_in(bindir)) and self._new_enough(version):
+                found[str(bindir)] = Installation(self.name, version, "path", str(bindir))
+        return [*found.values(), *sources.installed(self.name)]
+
+    def find(self, version: str = "", *, url: str = "", bindir: str = "") -> Installation:
+        if url:
+            self.check_url(url)
+            return Installation(self.name, version, "running", url)
+        if bindir:
+            return self._in(Path(bindir).absolute(), version)
+        for each in self.available():
+            if sources.matches(each.version, version) and sources.reachable(Path(each.location)):
+                return each
+        return self.install(version)
+
+    def _in(self, bindir: Path, version: str) -> Installation:
+        found = self.version_in(bindir)
+        if not found:
+            raise MissingServer(f"--bindir {bindir}: {self.absent}")
+        if not sources.matches(found, version):
+            raise MissingServer(f"--bindir {bindir}: that is {self.title} {found}, not {version}")
+        if not self._new_enough(found):
+            raise MissingServer(
+                f"--bindir {bindir}: that is {self.title} {found}; {self.oldest}.0 is the oldest that is started"
+            )
+        if not sources.reachable(bindir):
+            raise UsageError(
+                f"--bindir {bindir}: servers run as 'nobody' when you are root, and nobody can't reach it. Move it, or use another user."
+            )
+        return Installation(self.name, found, "path", str(bindir))
+
+    def _new_enough(self, version: str) -> bool:
+        return sources.version_key(version) >= (self.oldest,)
