@@ -3,34 +3,37 @@
 from __future__ import annotations
 
 import itertools
-import math
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
-from ciphercost import chatter, conditions, engines, mechanisms
-from ciphercost.model import ARMS, Cell, Curve, Estimate, Finding, Part, Result, Severity
+from ciphercost import chatter
+from ciphercost.model import ARMS, Cell, Curve, Finding, Result
+from ciphercost.words import (
+    STORAGE,
+    beside,
+    by_severity,
+    costs,
+    heading,
+    heading_words,
+    interval,
+    is_control,
+    levels,
+    logged,
+    number,
+    plus,
+    prediction,
+    proof_line,
+    protects,
+    rows,
+    size,
+    stored,
+    verdict,
+    worded,
+)
 
 WIDTH = 80
-SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low", "info")
 DOUBTFUL = 3.0
 """Standard errors between a cell and the fit of the parts above which the fit is doubted aloud."""
-
-METRICS: tuple[tuple[str, str, str, str], ...] = (
-    # key, label, word where encrypted is more, word where it is less
-    ("server_cpu_per_op", "server CPU per operation", "more", "less"),
-    ("machine_cpu_per_op", "… with kernel threads", "more", "less"),
-    ("client_cpu_per_op", "client CPU per operation", "more", "less"),
-    ("throughput", "operations per second", "more", "fewer"),
-    ("latency_p50", "latency p50", "longer", "shorter"),
-    ("latency_p99", "latency p99", "longer", "shorter"),
-    ("wire_bytes_per_op", "bytes on the wire", "more", "fewer"),
-    ("disk_bytes_per_op", "bytes from and to disk", "more", "fewer"),
-    ("disk_written_per_op", "bytes written to disk", "more", "fewer"),
-    ("disk_read_per_op", "bytes read from disk", "more", "fewer"),
-    ("memory", "memory", "more", "less"),
-    ("start_time", "time to start", "longer", "shorter"),
-)
 
 
 def render(result: Result) -> str:
@@ -53,12 +56,6 @@ def render(result: Result) -> str:
 
         blocks = [studies.get(result.study.study).table(result.study), "By our method:", *blocks]
     return "\n\n".join([*blocks, footer(result)])
-
-
-def is_control(cell: Cell) -> bool:
-    """A cell that failed before anything was known of it has no layer."""
-    known = cell.mechanism in mechanisms.names()
-    return (cell.layer or (mechanisms.get(cell.mechanism).layer if known else "")) == "control"
 
 
 def lost(controls: Iterable[Cell], shown: Iterable[Cell]) -> Iterator[str]:
@@ -160,13 +157,6 @@ def _told(cells: list[Cell], said: Iterable[tuple[str, str]]) -> Iterator[tuple[
         yield text, "" if len(those) == len(cells) else f"{', '.join(those)}: "
 
 
-def beside(estimate: Estimate) -> str:
-    """`8.1 % fewer operations/s (7.2 to 9.0 %), p < 0.001`: a cell against the reference of its experiment."""
-    p = estimate.p_value
-    surely = "" if p is None else ", p < 0.001" if p < 0.001 else f", p = {p:.2g}"
-    return f"{worded(estimate, 'more', 'fewer')} ({interval(estimate)}{surely})"
-
-
 def taken_apart(cell: Cell, everything: Sequence[Cell], indent: str) -> Iterator[str]:
     """`of it no sendfile 12.0 % fewer (10.1 to 14.0 %), TLS itself 30 % …`: the cost beside that of its control."""
     for name, left in cell.beside.items():
@@ -187,14 +177,6 @@ def taken_apart(cell: Cell, everything: Sequence[Cell], indent: str) -> Iterator
         if all(cpu):
             words += f"; server CPU/op {' → '.join(map(number, cpu))} µs"
         yield from wrap(words, indent, f"{indent}  ")
-
-
-def logged(cell: Cell) -> Iterator[str]:
-    """What the server's own log has of its handshakes."""
-    full, resumed = cell.handshakes.get("full", 0), cell.handshakes.get("resumed", 0)
-    if full + resumed:
-        share = f"{resumed / (full + resumed):.1%}".replace("%", " %")
-        yield f"server's log: {full + resumed:,} handshakes under load, {resumed:,} resumed ({share})"
 
 
 def parts(result: Result) -> Iterator[str]:
@@ -239,21 +221,6 @@ def curve(of: Curve) -> Iterator[str]:
         yield f"  {name:>9}{cost:>14}  {interval(point.throughput):<18} {cpu:<13} {bar}".rstrip()
 
 
-def size(count: float) -> str:
-    """`1 KB`, `250 MB` of bytes."""
-    for unit, least in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
-        if count >= least:
-            return f"{count / least:.3g} {unit}"
-    return f"{count:.0f} B"
-
-
-def plus(part: Part, unit: str) -> str:
-    """`412 ± 8 µs`, as many digits as the interval lets one trust."""
-    half = (part.high - part.low) / 2
-    digits = max(0, min(3, 1 - math.floor(math.log10(half)))) if half > 0 else 2
-    return f"{part.value:,.{digits}f} ± {half:,.{digits}f} {unit}"
-
-
 def block(cell: Cell, everything: Sequence[Cell] = ()) -> str:
     """One cell. No figure stands here unless the cell was proven."""
     return "\n".join(_lines(cell, everything))
@@ -271,13 +238,8 @@ def _lines(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
     if cell.status != "ok":
         yield from wrap(f"{cell.status.upper()}: {cell.reason}", "  ")
     yield f"  {'what encryption costs':<25}{'':>14}  {'95 % interval':<17} plain → encrypted"
-    # The agent is the database where it is embedded: first its own CPU time, then that with kernel threads.
-    order = sorted(METRICS[:3], key=lambda metric: metric[0] == "machine_cpu_per_op" and embedded(cell))
-    for key, label, more, less in (*order, *METRICS[3:]):
-        if key in cell.overhead and not (cell.layer == "rest" and key == "disk_bytes_per_op"):
-            estimate = cell.overhead[key]
-            name = "process CPU per operation" if key == "client_cpu_per_op" and embedded(cell) else label
-            yield f"  {name:<25}{worded(estimate, more, less):>14}  {interval(estimate):<17} {levels(cell, key)}".rstrip()
+    for row in rows(cell):
+        yield f"  {row.label:<25}{row.cost:>14}  {row.interval:<17} {row.levels}".rstrip()
     if cell.predicted:
         yield from wrap(prediction(cell), "  ", "    ")
     yield from taken_apart(cell, everything, "  ")
@@ -293,22 +255,6 @@ def _lines(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
     yield from findings_lines(cell.findings)
     for warning in cell.warnings:
         yield from wrap(f"! {warning.text}", "  ", "    ")
-
-
-def stored(cell: Cell) -> Iterator[tuple[str, str, str]]:
-    """Of tables and indexes: (`tables`, `49.3 % more`, `164 → 246 KB`), where the server counts them."""
-    for key, what in (("table_bytes", "tables"), ("index_bytes", "indexes")):
-        plain, encrypted = (cell.stored.get(arm, {}).get(key, 0) for arm in ARMS)
-        if plain and encrypted:
-            both = f"{number(plain / 1e3)} → {number(encrypted / 1e3)} KB"
-            yield what, growth(encrypted / plain), both
-
-
-def growth(ratio: float) -> str:
-    """`49.3 % more` or `3.2 times`, of something counted and not estimated."""
-    if ratio == 1:
-        return "no more"
-    return f"{ratio:.3g} times" if ratio >= 3 else f"{abs(ratio - 1) * 100:.1f} % {'more' if ratio > 1 else 'fewer'}"
 
 
 NAME_WIDTH, COST_WIDTH, PROTECTS_WIDTH = 20, 24, 32
@@ -336,37 +282,6 @@ def _row(name: str, cost: str, protection: str) -> str:
     return f"  {name:<{NAME_WIDTH}} {cost:<{COST_WIDTH}} {protection}".rstrip()
 
 
-def costs(cell: Cell) -> Iterator[str]:
-    """The dearest figures of a cell, in words."""
-    for key, what, more, less in (
-        ("throughput", "operations/s", "more", "fewer"),
-        ("server_cpu_per_op", "server CPU/op", "more", "less"),
-        ("client_cpu_per_op", "client CPU/op", "more", "less"),
-        ("latency_p50", "latency p50", "longer", "shorter"),
-    ):
-        if key in cell.overhead and not (key == "latency_p50" and "throughput" in cell.overhead):
-            yield f"{worded(cell.overhead[key], more, less)} {what}"
-    for what, words, _ in stored(cell):
-        yield f"{words} stored, {what}"
-
-
-def protects(cell: Cell) -> Iterator[str]:
-    """What the mechanism protects, and what was seen to be open all the same, by severity."""
-    if cell.mechanism in mechanisms.names():
-        yield mechanisms.protection(mechanisms.get(cell.mechanism))
-    for each in by_severity(cell.findings):
-        yield f"open, {each.severity}: {each.code}"
-
-
-STORAGE: tuple[tuple[str, str], ...] = (
-    ("sequential_read", "sequential read"),
-    ("random_read", "random read"),
-    ("sequential_write", "sequential write"),
-    ("random_write", "random write"),
-    ("fsync_latency", "write and fsync"),
-)
-
-
 def storage(cell: Cell) -> Iterator[str]:
     """What fio says of both directories, without a server."""
     if cell.storage:
@@ -382,10 +297,6 @@ def storage(cell: Cell) -> Iterator[str]:
         yield f"  {label:<25}{words:>14}  {interval(estimate):<17} {' → '.join(map(number, both))} {unit}"
 
 
-def by_severity(findings: Iterable[Finding]) -> list[Finding]:
-    return sorted(findings, key=lambda one: SEVERITIES.index(one.severity))
-
-
 def findings_lines(findings: list[Finding]) -> Iterator[str]:
     """What the encryption leaves open, the worst first, each with what closes it."""
     if findings:
@@ -393,158 +304,6 @@ def findings_lines(findings: list[Finding]) -> Iterator[str]:
     for each in by_severity(findings):
         closes = f" Closed by: {each.closes}." if each.closes else ""
         yield from wrap(f"{each.severity}: {each.text}.{closes}", "    ", "      ")
-
-
-def heading(cell: Cell, without: tuple[str, ...] = ()) -> str:
-    """`postgresql 18.4 · tls · point-select · 4 clients · capacity`; `without`: what the cells under it differ in."""
-    return " · ".join(word for name, word in heading_words(cell).items() if word and name not in without)
-
-
-def heading_words(cell: Cell) -> dict[str, str]:
-    """What a heading is made of, by name."""
-    return {
-        "engine": f"{cell.engine} {cell.version}".strip(),
-        "mechanism": cell.mechanism,
-        "workload": cell.workload,
-        "clients": f"{cell.clients} client{'s' * (cell.clients != 1)}",
-        "regime": cell.regime,
-        "client": cell.client,
-        "conditions": conditions.worded(cell.conditions),
-    }
-
-
-def worded(estimate: Estimate, more: str = "more", less: str = "less") -> str:
-    """`12.3 % fewer`, `31 % more`, `8.4 times` of a ratio."""
-    change = estimate.ratio - 1
-    if estimate.ratio >= 3:
-        return f"{estimate.ratio:.3g} times"
-    return f"{abs(change) * 100:.{decimals(estimate)}f} % {more if change >= 0 else less}"
-
-
-def interval(estimate: Estimate) -> str:
-    """`11.8 to 12.9 %` in the direction of the estimate, or `-0.3 to +0.5 %` where it holds zero."""
-    if estimate.ratio >= 3:
-        return f"{estimate.low:.3g} to {estimate.high:.3g} times"
-    digits = decimals(estimate)
-    low, high = (estimate.low - 1) * 100, (estimate.high - 1) * 100
-    if low > 0:
-        return f"{low:.{digits}f} to {high:.{digits}f} %"
-    if high < 0:
-        return f"{-high:.{digits}f} to {-low:.{digits}f} %"
-    return f"{low:+.{digits}f} to {high:+.{digits}f} %"
-
-
-def decimals(estimate: Estimate) -> int:
-    """As many digits as the interval's width lets one trust."""
-    return decimals_of_width((estimate.high - estimate.low) * 100)
-
-
-def decimals_of_width(width: float) -> int:
-    """Of an interval, in percentage points."""
-    return 0 if width > 20 else 1 if width > 0.5 else 2
-
-
-LEVELS: dict[str, tuple[Callable[[dict[str, Any]], float | None], str]] = {
-    "throughput": (lambda arm: arm.get("throughput"), "/s"),
-    "server_cpu_per_op": (lambda arm: arm.get("server_cpu_us_per_op"), "µs"),
-    "client_cpu_per_op": (lambda arm: arm.get("client_cpu_us_per_op"), "µs"),
-    "latency_p50": (lambda arm: arm.get("latency_ms", {}).get("p50"), "ms"),
-    "latency_p99": (lambda arm: arm.get("latency_ms", {}).get("p99"), "ms"),
-    "wire_bytes_per_op": (lambda arm: arm.get("wire_bytes_per_op"), "B"),
-    "disk_bytes_per_op": (lambda arm: arm.get("read_bytes_per_op", 0.0) + arm.get("write_bytes_per_op", 0.0), "B"),
-    "machine_cpu_per_op": (lambda arm: arm.get("machine_cpu_us_per_op"), "µs"),
-    "disk_written_per_op": (lambda arm: arm.get("write_bytes_per_op"), "B"),
-    "disk_read_per_op": (lambda arm: arm.get("read_bytes_per_op"), "B"),
-    "memory": (lambda arm: arm.get("memory_bytes", 0.0) / 1e6 or None, "MB"),
-    "start_time": (lambda arm: arm.get("start_s"), "s"),
-}
-"""How an arm's level of a metric is read from its facts."""
-
-
-def levels(cell: Cell, key: str) -> str:
-    """`18.2 → 23.9 µs`, or nothing where an arm's level is not known."""
-    read, unit = LEVELS[key]
-    values = [read(cell.arms.get(arm, {})) for arm in ARMS]
-    known = [value for value in values if value is not None]
-    return " → ".join(number(value) for value in known) + f" {unit}" if len(known) == len(ARMS) else ""
-
-
-def number(value: float) -> str:
-    """Three significant digits, thousands apart."""
-    if abs(value) >= 1000:
-        return f"{value:,.0f}"
-    return f"{value:.3g}"
-
-
-def verdict(cell: Cell) -> str:
-    """The verdict in words, and what it rests on."""
-    rests = f"{cell.sessions} session{'s' * (cell.sessions != 1)}, {cell.blocks} blocks"
-    if cell.mode == "quick":
-        rests += "; this server pair only"
-    what = "throughput" if "throughput" in cell.overhead else "latency"
-    words = {
-        "differs": f"{what} differs",
-        "equivalent": f"no difference in {what} larger than the margin (1 % unless told otherwise)",
-        "unresolved": "unresolved",
-    }.get(cell.verdict or "", "none")
-    if cell.verdict == "unresolved" and cell.smallest_effect:
-        words += f": this run could have seen {cell.smallest_effect:.1%} or more"
-        if cell.sessions_needed:
-            words += f", {cell.sessions_needed} sessions would resolve it"
-    return f"{words} ({rests})"
-
-
-def prediction(cell: Cell) -> str:
-    """`the link alone predicts: 3 round trips = 30 ms more an operation, 34.2 % fewer operations per second; measured: 37.4 ms more, …`."""
-    link = cell.predicted
-    trips = f"{number(link['round_trips'])} round trips, " if link["round_trips"] else ""
-    words = f"the link alone predicts: {trips}{longer(link['added_ms'])} an operation"
-    if "throughput" not in link:
-        return words
-    each = [cell.clients / cell.arms[arm]["throughput"] * 1e3 for arm in ARMS]
-    return (
-        f"{words}, {share(link['throughput'])} operations per second; "
-        f"measured: {longer(each[1] - each[0])}, {share(cell.overhead['throughput'].ratio)}"
-    )
-
-
-def longer(milliseconds: float) -> str:
-    """`20 ms more` or `0.6 ms less`."""
-    return f"{number(abs(milliseconds))} ms {'more' if milliseconds >= 0 else 'less'}"
-
-
-def share(ratio: float) -> str:
-    """`34.2 % fewer` of a ratio."""
-    return f"{abs(ratio - 1) * 100:.1f} % {'more' if ratio > 1 else 'fewer'}"
-
-
-def proof_line(cell: Cell) -> str:
-    """`proven: TLSv1.3 TLS_AES_256_GCM_SHA384 …; plain arm in clear; witnesses: client, server, wire; OpenSSL …`."""
-    if cell.layer == "control":
-        return "control: both arms are in clear; nothing to prove"
-    said = [
-        cell.encryption[name]
-        for name in ("protocol", "cipher", "group", "peer_key", "implementation")
-        if cell.encryption.get(name)
-    ]
-    if cell.encryption.get("verified"):
-        said.append("peer verified" if cell.encryption["verified"] == "yes" else "peer NOT verified")
-    libraries = [
-        f"{cell.encryption[f'{end}_library']} ({end})"
-        for end in (("server", "client") if cell.layer != "rest" else ())
-        if cell.encryption.get(f"{end}_library")
-    ]
-    witnesses = sorted({proof.witness for proof in cell.proofs if proof.passed})
-    how = (", " if cell.layer == "rest" else " ").join(said)
-    return (
-        f"proven: {how}; plain arm in clear; witnesses: {', '.join(witnesses)}"
-        + "; " * bool(libraries)
-        + ", ".join(libraries)
-    )
-
-
-def embedded(cell: Cell) -> bool:
-    return engines.get(cell.engine).embedded if cell.engine in engines.names() else False
 
 
 def footer(result: Result) -> str:

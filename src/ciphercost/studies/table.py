@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ciphercost.model import ARMS, StudyFigure, StudyResult
-from ciphercost.reports.terminal import decimals_of_width, wrap
+from ciphercost.reports.terminal import wrap
+from ciphercost.words import decimals_of_width
 
 LABEL, COLUMN, LAST = 20, 17, 26
 NOT_PUBLISHED = "not published"

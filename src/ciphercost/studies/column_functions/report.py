@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 
 from ciphercost import studies
 from ciphercost.model import ARMS, StudyFigure, StudyResult
-from ciphercost.reports.terminal import number, wrap
+from ciphercost.reports.terminal import wrap
 from ciphercost.studies.column_functions import names, procedure, published, servers
 from ciphercost.studies.table import NOT_PUBLISHED, findings, percent, signed, with_interval
+from ciphercost.words import number
 
 WIDE = 30.0
 """Upper ÷ lower end of an interval that says nothing."""

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 
 from ciphercost import studies
 from ciphercost.model import ARMS, StudyFigure, StudyResult
-from ciphercost.reports.terminal import decimals_of_width, wrap
+from ciphercost.reports.terminal import wrap
 from ciphercost.studies.table import percent, signed
 from ciphercost.studies.web_tls import compare, measured, published
 from ciphercost.studies.web_tls.counters import SERVER
 from ciphercost.studies.web_tls.published import CV, DISK, MEMORY, NETWORK, PROCESSOR, VARIANCE
+from ciphercost.words import decimals_of_width
 
 SCALE = {PROCESSOR: 1.0, MEMORY: 1e6, NETWORK: 1e6, DISK: 1.0}
 UNIT = {PROCESSOR: "%", MEMORY: "MB", NETWORK: "MB/s", DISK: ""}
