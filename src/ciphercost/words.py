@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ciphercost import conditions, engines, mechanisms
-from ciphercost.model import ARMS, Cell, Estimate, Finding, Part, Severity
+from ciphercost.model import ARMS, Cell, Estimate, Finding, Part, Result, Severity
 
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low", "info")
 
@@ -288,3 +289,118 @@ def proof_line(cell: Cell) -> str:
 
 def embedded(cell: Cell) -> bool:
     return engines.get(cell.engine).embedded if cell.engine in engines.names() else False
+
+
+# ── a whole run in one sentence
+# ─────────────────────────────────────────────────────────────────────────────────────────
+
+PRICES: tuple[tuple[str, str, str, str], ...] = (
+    ("throughput", "operations per second", "more", "fewer"),
+    ("latency_p50", "latency p50", "longer", "shorter"),
+)
+"""What a cell's cost is, where one figure stands for it: the first of these that it has."""
+
+
+def price(cell: Cell) -> str:
+    """The figure that stands for the cell's cost: `throughput`, else `latency_p50`; empty where it has neither."""
+    return next((key for key, *_ in PRICES if key in cell.overhead), "")
+
+
+def priced(cell: Cell) -> str:
+    """`24.9 % fewer operations per second (95 % interval 24.2 to 25.5 %)`; empty where the cell has no figure."""
+    for key, what, more, less in PRICES:
+        if estimate := cell.overhead.get(key):
+            cost = worded(estimate, more, less)
+            said = f"{what} {cost}" if key.startswith("latency") else f"{cost} {what}"
+            return f"{said} (95 % interval {interval(estimate)})"
+    return ""
+
+
+def loss(key: str, estimate: Estimate) -> tuple[float, float, float]:
+    """(cost, low, high) as shares, more is dearer: of throughput what is lost, of latency what is added."""
+    if key == "throughput":
+        return 1 - estimate.ratio, 1 - estimate.high, 1 - estimate.low
+    return estimate.ratio - 1, estimate.low - 1, estimate.high - 1
+
+
+def in_common(cells: Sequence[Cell]) -> str:
+    """`postgresql 18.4 · tls · point-select`: what all cells share of their headings."""
+    words = [heading_words(cell) for cell in cells]
+    return " · ".join(value for name, value in (words[0] if words else {}).items() if value and shared(words, name))
+
+
+def shared(words: Sequence[dict[str, str]], name: str) -> bool:
+    return len({each[name] for each in words}) == 1
+
+
+def names(cells: Sequence[Cell]) -> list[str]:
+    """A short name for each cell: what sets it apart from the others of its run; all different."""
+    words = [heading_words(cell) for cell in cells]
+    apart = [name for name in (words[0] if words else {}) if not shared(words, name)]
+    found = []
+    for cell, each in zip(cells, words, strict=True):
+        parts = [each[name] for name in apart if each[name] and each[name] not in cell.variant.split()]
+        parts += [cell.variant] * bool(cell.variant)
+        found.append(" · ".join(parts) or heading(cell))
+    twice = {name for name, count in Counter(found).items() if count > 1}
+    return [f"{name} (cell {number})" if name in twice else name for number, name in enumerate(found, start=1)]
+
+
+def answer(result: Result) -> str:
+    """What encryption costs, of the whole run, in one sentence with its interval; what is not known is said."""
+    cells = [cell for cell in result.cells if not is_control(cell)] or list(result.cells)
+    known = [cell for cell in cells if price(cell)]
+    lost = len(cells) - len(known)
+    if not cells:
+        return "This run measured nothing."
+    if not known:
+        if len(cells) == 1:
+            return f"No cost was measured: {heading(cells[0])} {without_number(cells[0])}."
+        return f"No cost was measured: none of the {len(cells)} cells has a number, for the reasons given with each."
+    tail = f"; {lost} of {len(cells)} cells {'has' if lost == 1 else 'have'} no number" if lost else ""
+    if len(known) == 1:
+        return f"{_one(known[0])}{tail}."
+    key = "throughput" if any(price(cell) == "throughput" for cell in known) else "latency_p50"
+    alike = sorted((cell for cell in known if price(cell) == key), key=lambda cell: loss(key, cell.overhead[key])[0])
+    labels = dict(zip(map(id, cells), names(cells), strict=True))
+    cheapest, dearest = (labels[id(cell)] for cell in (alike[0], alike[-1]))
+    unresolved = sum(cell.verdict == "unresolved" for cell in known)
+    if unresolved == len(known):
+        spans = f"{priced(alike[0])} with {cheapest} to {priced(alike[-1])} with {dearest}"
+        return f"What encryption costs was resolved in none of {len(known)} cells: from {spans}{tail}."
+    if unresolved:
+        tail = f"; of {unresolved} the cost was not resolved{tail}"
+    if len(alike) == 1:
+        return f"{_one(alike[0])}{tail}."
+    return (
+        f"Encrypted, the cheapest of {len(alike)} cells ({cheapest}) {_does(alike[0])}, "
+        f"the dearest ({dearest}) {_does(alike[-1])}{tail}."
+    )
+
+
+def _one(cell: Cell) -> str:
+    """The same of one cell."""
+    who, what = f"{cell.engine} {cell.version}".strip(), cell.mechanism
+    if cell.verdict == "unresolved":
+        least = f"{cell.smallest_effect:.1%}".replace("%", " %") if cell.smallest_effect else ""
+        could = f"; this run could have seen {least} or more" if least else ""
+        return f"What {what} costs {who} was not resolved here: {priced(cell)}{could}"
+    if cell.verdict == "equivalent":
+        return f"With {what}, {who} does as well as without it, but for differences too small to matter: {priced(cell)}"
+    return f"With {what}, {who} {_does(cell)}"
+
+
+def _does(cell: Cell) -> str:
+    """`does 24.9 % fewer operations per second (95 % interval …)`, or `takes 12 % longer …`."""
+    key = price(cell)
+    estimate = cell.overhead[key]
+    if key == "throughput":
+        return f"does {priced(cell)}"
+    cost = worded(estimate, "longer", "shorter") + (" as long" if estimate.ratio >= 3 else "")
+    return f"takes {cost} for an operation (latency p50; 95 % interval {interval(estimate)})"
+
+
+def without_number(cell: Cell) -> str:
+    """`failed: the disk is full`: why a cell has none."""
+    words = {"failed": "failed", "unproven": "was not proven", "no-steady-state": "never came to rest"}
+    return f"{words.get(cell.status, cell.status)}{f': {cell.reason}' if cell.reason else ''}".rstrip(".")
