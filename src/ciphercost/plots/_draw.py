@@ -58,6 +58,9 @@ CONFIG: dict[str, Any] = {
     "text": {"fontSize": 12, "color": INK},
 }
 
+GROUND: dict[str, Any] = {"stroke": BACKGROUND, "strokeWidth": 5, "strokeJoin": "round", "color": BACKGROUND}
+"""A text mark drawn under another of the same words, where lines run behind them."""
+
 
 class Chart(NamedTuple):
     """A Vega-Lite spec without its rows, and the rows: `spec["data"] = {"name": …}` names one of them."""

@@ -8,7 +8,7 @@ from typing import Any
 from ciphercost import words
 from ciphercost.model import Cell
 from ciphercost.plots import Plot, Subject, Table, Width
-from ciphercost.plots._draw import BACKGROUND, ENCRYPTED, INK, MUTED, Chart
+from ciphercost.plots._draw import BACKGROUND, ENCRYPTED, GROUND, INK, MUTED, Chart
 
 LOGARITHMIC = 4.0
 """Times as long, from which on an axis of latency is logarithmic."""
@@ -28,11 +28,7 @@ TITLES = {
 def plots(of: Subject) -> Iterator[Plot]:
     """One for each measure: operations a second, and the latency of cells that have no other."""
     cells = of.result.cells
-    several = not all(map(words.is_control, cells))
-    labels = [
-        f"{name} (control)" if several and words.is_control(cell) else name
-        for cell, name in zip(cells, words.names(cells), strict=True)
-    ]
+    labels = words.names(cells)
     for key, *_ in words.PRICES:
         shown = [(cell, label) for cell, label in zip(cells, labels, strict=True) if words.price(cell) == key]
         if not shown:
@@ -61,6 +57,7 @@ def _plot(of: Subject, key: str, shown: list[tuple[Cell, str]], missing: list[tu
                 "high": min(max(high, least), most),
                 "said": said,
                 "more": f"{said}   ({words.interval(estimate)})",
+                "control": words.is_control(cell) and not all(words.is_control(each) for each, _ in shown),
                 "kind": "unresolved" if cell.verdict == "unresolved" else "resolved",
             }
         )
@@ -133,11 +130,9 @@ def _spec(width: Width, rows: int, unit: str, least: float, most: float, *, time
     said = {"type": "text", "align": "right", "dy": up + under, "baseline": "middle", "fontWeight": 600}
     right = {"type": "text", "align": "left", "baseline": "middle"}
     numbered = {"transform": [{"filter": "datum.kind != 'missing'"}]}
-    # In narrow plots lines run under the words: these stand on a ground of their own.
-    ground = {"stroke": BACKGROUND, "strokeWidth": 5, "strokeJoin": "round", "color": BACKGROUND}
     texts: list[dict[str, Any]] = [
         {"mark": mark | halo, "encoding": {"x": {"value": place}, "y": y, "text": {"field": field}}}
-        for halo in ((ground, {}) if width == "narrow" else ({},))
+        for halo in ((GROUND, {}) if width == "narrow" else ({},))
         for mark, place, field in ((name, 0, "name"), (said, size["width"], "said"))
         if width == "narrow" or field == "name"
     ]
@@ -183,6 +178,7 @@ def _spec(width: Width, rows: int, unit: str, least: float, most: float, *, time
                 "encoding": {
                     "x": x,
                     "y": y,
+                    "shape": {"condition": {"test": "datum.control", "value": "diamond"}, "value": "circle"},
                     "stroke": {"value": INK},
                     "fill": {"condition": {"test": "datum.kind == 'resolved'", "value": INK}, "value": BACKGROUND},
                 },
@@ -196,6 +192,8 @@ def _note(of: Subject, rows: list[dict[str, Any]], cut: list[dict[str, Any]]) ->
     said = ["Each bar is a 95 % interval; farther right is dearer; the upright line is no cost."]
     if any(row["kind"] == "unresolved" for row in rows):
         said.append("A hollow point was not resolved.")
+    if any(row.get("control") for row in rows):
+        said.append("A diamond is a control, where nothing is encrypted.")
     if cut:
         said.append("An interval that ends in an arrow goes on.")
     if of.budget is not None:
@@ -209,7 +207,7 @@ def _table(of: Subject, key: str, shown: list[tuple[Cell, str]], missing: list[t
     rows = []
     for cell, label in shown:
         estimate = cell.overhead[key]
-        row = [label, words.worded(estimate, more, less), words.interval(estimate), cell.verdict or "", str(cell.sessions)]
+        row = [f"{label} (control)" if words.is_control(cell) else label, words.worded(estimate, more, less), words.interval(estimate), cell.verdict or "", str(cell.sessions)]
         rows.append((*row, _against(of.budget, key, cell)) if of.budget is not None else tuple(row))
     rest = ("",) * (5 if of.budget is not None else 4)
     rows += [(label, f"no number: {cell.status.replace('-', ' ')}", *rest[1:]) for cell, label in missing]

@@ -9,7 +9,7 @@ from typing import Any
 from ciphercost import words
 from ciphercost.model import ARMS, Cell, Parts
 from ciphercost.plots import Plot, Subject, Table, Width
-from ciphercost.plots._draw import CLIENT, CLIENT_HATCH, INK, KERNEL, MUTED, SERVER, SERVER_HATCH, Chart
+from ciphercost.plots._draw import BACKGROUND, CLIENT, CLIENT_HATCH, GROUND, INK, KERNEL, MUTED, SERVER, SERVER_HATCH, Chart
 
 MOST = 20
 """Cells that are drawn; the table has all."""
@@ -201,7 +201,7 @@ def _spec(width: int, height: float, segments: Segments, title: str) -> dict[str
         "layer": [
             {
                 "data": {"name": "parts"},
-                "mark": {"type": "rect", "stroke": "#fffffe", "strokeWidth": 1},
+                "mark": {"type": "rect", "stroke": BACKGROUND, "strokeWidth": 1},
                 "encoding": {
                     "x": x,
                     "x2": {"field": "to"},
@@ -215,11 +215,14 @@ def _spec(width: int, height: float, segments: Segments, title: str) -> dict[str
                     },
                 },
             },
-            {
-                "data": {"name": "names"},
-                "mark": {"type": "text", "align": "left", "baseline": "middle", "fontWeight": 600, "limit": width, "color": INK},
-                "encoding": {"x": {"value": 0}, "y": y, "text": {"field": "name"}},
-            },
+            *(
+                {
+                    "data": {"name": "names"},
+                    "mark": {"type": "text", "align": "left", "baseline": "middle", "fontWeight": 600, "limit": width} | ground,
+                    "encoding": {"x": {"value": 0}, "y": y, "text": {"field": "name"}},
+                }
+                for ground in (GROUND, {"color": INK})
+            ),
             {
                 "data": {"name": "ends"},
                 "mark": {"type": "text", "align": "left", "baseline": "middle", "color": MUTED},
