@@ -6,7 +6,7 @@ import itertools
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
-from ciphercost import chatter
+from ciphercost import capacity, chatter
 from ciphercost.model import ARMS, Cell, Curve, Finding, Result
 from ciphercost.words import (
     STORAGE,
@@ -243,6 +243,8 @@ def _lines(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
     if cell.predicted:
         yield from wrap(prediction(cell), "  ", "    ")
     yield from taken_apart(cell, everything, "  ")
+    if planned := capacity.line(cell):
+        yield from wrap(f"to plan with: {planned}", "  ", "                ")
     yield from wrap(f"verdict: {verdict(cell)}", "  ", "           ")
     yield from wrap(proof_line(cell), "  ", "          ")
     for words in (*logged(cell), *chatter.lines(cell.chatter, cell.traffic)):
