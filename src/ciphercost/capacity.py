@@ -59,6 +59,5 @@ def line(cell: Cell) -> str:
     return (
         f"a million operations: {words.number(found.plain_s)} → {words.number(seconds.value)} CPU s "
         f"({words.number(seconds.low)} to {words.number(seconds.high)}); "
-        f"{SERVERS} servers that CPU limits become {words.number(servers.value)} "
-        f"({words.number(servers.low)} to {words.number(servers.high)})"
+        f"{SERVERS} servers that CPU limits become {servers.value:,.1f} ({servers.low:,.1f} to {servers.high:,.1f})"
     )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ciphercost import conditions, engines, mechanisms
-from ciphercost.model import ARMS, Cell, Estimate, Finding, Part, Severity
+from ciphercost.model import ARMS, Cell, Estimate, Finding, Part, Result, Severity
 
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low", "info")
 
@@ -26,6 +26,10 @@ METRICS: tuple[tuple[str, str, str, str], ...] = (
     ("memory", "memory", "more", "less"),
     ("start_time", "time to start", "longer", "shorter"),
 )
+
+
+MORE_LESS = {key: (more, less) for key, _, more, less in METRICS}
+LABELS = {key: label for key, label, _, _ in METRICS}
 
 
 class Row(NamedTuple):
@@ -49,6 +53,72 @@ def rows(cell: Cell) -> Iterator[Row]:
             estimate = cell.overhead[key]
             name = "process CPU per operation" if key == "client_cpu_per_op" and embedded(cell) else label
             yield Row(key, name, worded(estimate, more, less), interval(estimate), levels(cell, key), estimate)
+
+
+def main_metric(cell: Cell) -> str:
+    """What a cell's verdict is about: `throughput`, `latency_p50` of an open loop alone, or empty where it has no figure."""
+    return next((key for key in ("throughput", "latency_p50") if key in cell.overhead), "")
+
+
+def cost(key: str, estimate: Estimate) -> str:
+    """`12.3 % fewer`, in the words of that metric."""
+    return worded(estimate, *MORE_LESS.get(key, ("more", "less")))
+
+
+def answer(result: Result) -> str:
+    """What encryption costs, in one sentence with its interval; it says when nothing was resolved, and what has no number."""
+    measured = [cell for cell in result.cells if main_metric(cell)]
+    shown = [cell for cell in measured if not is_control(cell)] or measured
+    without = [cell for cell in result.cells if not main_metric(cell)]
+    said = _answered(shown) if shown else "nothing could be measured"
+    if without:
+        said += f"; {len(without)} of {len(result.cells)} cells failed and have no number"
+    return f"{said}."
+
+
+def _answered(cells: list[Cell]) -> str:
+    if len(cells) == 1:
+        (cell,) = cells
+        key = main_metric(cell)
+        what = f"{cell.mechanism} on {cell.engine} {cell.version}".strip() + f", {cell.workload}"
+        if cell.verdict == "differs":
+            return f"{what}: {cost(key, cell.overhead[key])} {LABELS[key]} ({interval(cell.overhead[key])})"
+        return f"{what}: {verdict(cell)}, {LABELS[key]} {interval(cell.overhead[key])}"
+    sure = [cell for cell in cells if cell.verdict == "differs"]
+    counted = f"{len(cells)} cells"
+    if not sure:
+        alike = sum(cell.verdict == "equivalent" for cell in cells)
+        return f"{counted}, and in none is a cost resolved ({alike} equivalent, {len(cells) - alike} unresolved)"
+    least, most = (pick(sure, key=_dearness) for pick in (min, max))
+    ends = [
+        f"{cost(key, each.overhead[key])} {LABELS[key]} ({interval(each.overhead[key])}; {_named(each)})"
+        for each in (least, most)
+        for key in [main_metric(each)]
+    ]
+    words = f"{counted}: encryption costs from {ends[0]} to {ends[1]}" if least is not most else f"{counted}: {ends[0]}"
+    if others := len(cells) - len(sure):
+        words += f"; {others} cell{'s' * (others != 1)} without a difference that was resolved"
+    return words
+
+
+def _dearness(cell: Cell) -> float:
+    key = main_metric(cell)
+    return -cell.overhead[key].ratio if key == "throughput" else cell.overhead[key].ratio
+
+
+def _named(cell: Cell) -> str:
+    return ", ".join(each for each in (cell.engine, cell.mechanism, cell.workload, cell.variant) if each)
+
+
+def names(cells: Sequence[Cell]) -> list[str]:
+    """Of each cell what sets it apart from the others: the words of its heading in which they differ, and its variant."""
+    said = [heading_words(cell) | {"variant": cell.variant} for cell in cells]
+    apart = [name for name in (said[0] if said else ()) if len({each[name] for each in said}) > 1]
+    shown = apart or ["engine", "mechanism", "workload"]
+    return [
+        " · ".join(each[name] for name in shown if each[name]) or heading(cell)
+        for each, cell in zip(said, cells, strict=True)
+    ]
 
 
 def is_control(cell: Cell) -> bool:

@@ -108,6 +108,8 @@ def _rows(cells: list[Cell], everything: Sequence[Cell]) -> Iterator[str]:
     for text, where in _told(shown, ((names[id(cell)], proof_line(cell)) for cell in shown)):
         yield from wrap(f"{where}{text}", "  ")
     for cell in shown:
+        if planned := capacity.line(cell):
+            yield from wrap(f"{names[id(cell)]}: {planned}", "  ")
         for said in logged(cell):
             yield from wrap(f"{names[id(cell)]}: {said}", "  ")
     yield from _clients([cell for cell in cells if metric in cell.overhead], reference, names)
