@@ -48,6 +48,7 @@ from ciphercost.model import (
     Warning_,
 )
 from ciphercost.record import read_facts, read_proofs, read_slices, read_storage, read_study
+from ciphercost.statistics import Interval
 
 if TYPE_CHECKING:
     from ciphercost.agent import Agent
@@ -56,6 +57,24 @@ if TYPE_CHECKING:
 
 def conclude(directory: Path) -> Result:
     """The result of a run's directory, finished or cut off. Raises UsageError where the record is damaged."""
+    return _concluded(directory)[0]
+
+
+def with_intervals(directory: Path) -> tuple[Result, list[dict[str, Interval]]]:
+    """The result, and of each of its cells every metric's log ratio with its standard errors, which a result no longer has.
+
+    Nothing of a cell without a number, and no metric that the cell does not state. Raises UsageError where the record is damaged.
+    """
+    result, estimators = _concluded(directory)
+    return result, [
+        {name: each for name, each in estimator.intervals(cell.mode).items() if name in cell.overhead}
+        if cell.overhead
+        else {}
+        for cell, estimator in zip(result.cells, estimators, strict=True)
+    ]
+
+
+def _concluded(directory: Path) -> tuple[Result, list[estimate.CellEstimator]]:
     facts = read_facts(directory)
     estimators = [
         estimate.CellEstimator(cell.void_sessions, sequential=bool(facts.spec.precision)) for cell in facts.cells
@@ -84,7 +103,7 @@ def conclude(directory: Path) -> Result:
         for number, found in enumerate(estimates)
     ]
     cells = beside(facts, compared(facts, cells, estimators), estimators)
-    return Result(
+    result = Result(
         format=FORMAT,
         id=facts.id,
         started=facts.started,
@@ -100,6 +119,7 @@ def conclude(directory: Path) -> Result:
         curves=curves.curves(cells),
         study=study(directory, cells),
     )
+    return result, estimators
 
 
 def with_storage(made: Cell, slices: list[StorageSlice], mode: Mode) -> Cell:

@@ -29,6 +29,10 @@ METRICS: tuple[tuple[str, str, str, str], ...] = (
 )
 
 
+MORE_LESS = {key: (more, less) for key, _, more, less in METRICS}
+LABELS = {key: label for key, label, _, _ in METRICS}
+
+
 class Row(NamedTuple):
     """One figure of a cell, in words."""
 
@@ -50,6 +54,16 @@ def rows(cell: Cell) -> Iterator[Row]:
             estimate = cell.overhead[key]
             name = "process CPU per operation" if key == "client_cpu_per_op" and embedded(cell) else label
             yield Row(key, name, worded(estimate, more, less), interval(estimate), levels(cell, key), estimate)
+
+
+def main_metric(cell: Cell) -> str:
+    """What a cell's verdict is about: `throughput`, `latency_p50` of an open loop alone, or empty where it has no figure."""
+    return next((key for key in ("throughput", "latency_p50") if key in cell.overhead), "")
+
+
+def cost(key: str, estimate: Estimate) -> str:
+    """`12.3 % fewer`, in the words of that metric."""
+    return worded(estimate, *MORE_LESS.get(key, ("more", "less")))
 
 
 def is_control(cell: Cell) -> bool:
@@ -294,26 +308,14 @@ def embedded(cell: Cell) -> bool:
 # ── a whole run in one sentence
 # ─────────────────────────────────────────────────────────────────────────────────────────
 
-PRICES: tuple[tuple[str, str, str, str], ...] = (
-    ("throughput", "operations per second", "more", "fewer"),
-    ("latency_p50", "latency p50", "longer", "shorter"),
-)
-"""What a cell's cost is, where one figure stands for it: the first of these that it has."""
-
-
-def price(cell: Cell) -> str:
-    """The figure that stands for the cell's cost: `throughput`, else `latency_p50`; empty where it has neither."""
-    return next((key for key, *_ in PRICES if key in cell.overhead), "")
-
 
 def priced(cell: Cell) -> str:
     """`24.9 % fewer operations per second (95 % interval 24.2 to 25.5 %)`; empty where the cell has no figure."""
-    for key, what, more, less in PRICES:
-        if estimate := cell.overhead.get(key):
-            cost = worded(estimate, more, less)
-            said = f"{what} {cost}" if key.startswith("latency") else f"{cost} {what}"
-            return f"{said} (95 % interval {interval(estimate)})"
-    return ""
+    if not (key := main_metric(cell)):
+        return ""
+    estimate = cell.overhead[key]
+    said = (LABELS[key], cost(key, estimate)) if key.startswith("latency") else (cost(key, estimate), LABELS[key])
+    return f"{' '.join(said)} (95 % interval {interval(estimate)})"
 
 
 def loss(key: str, estimate: Estimate) -> tuple[float, float, float]:
@@ -325,23 +327,20 @@ def loss(key: str, estimate: Estimate) -> tuple[float, float, float]:
 
 def in_common(cells: Sequence[Cell]) -> str:
     """`postgresql 18.4 · tls · point-select`: what all cells share of their headings."""
-    words = [heading_words(cell) for cell in cells]
-    return " · ".join(value for name, value in (words[0] if words else {}).items() if value and shared(words, name))
-
-
-def shared(words: Sequence[dict[str, str]], name: str) -> bool:
-    return len({each[name] for each in words}) == 1
+    said = [heading_words(cell) for cell in cells]
+    first = said[0] if said else {}
+    return " · ".join(value for name, value in first.items() if value and len({each[name] for each in said}) == 1)
 
 
 def names(cells: Sequence[Cell]) -> list[str]:
-    """A short name for each cell: what sets it apart from the others of its run; all different."""
-    words = [heading_words(cell) for cell in cells]
-    apart = [name for name in (words[0] if words else {}) if not shared(words, name)]
+    """Of each cell what sets it apart from the others of its run: the words of its heading in which they differ, and its variant."""
+    said = [heading_words(cell) for cell in cells]
+    apart = [name for name in (said[0] if said else ()) if len({each[name] for each in said}) > 1]
     found = []
-    for cell, each in zip(cells, words, strict=True):
+    for cell, each in zip(cells, said, strict=True):
+        # A control's variant names its mechanism too.
         parts = [each[name] for name in apart if each[name] and each[name] not in cell.variant.split()]
-        parts += [cell.variant] * bool(cell.variant)
-        found.append(" · ".join(parts) or heading(cell))
+        found.append(" · ".join([*parts, *[cell.variant] * bool(cell.variant)]) or heading(cell))
     twice = {name for name, count in Counter(found).items() if count > 1}
     return [f"{name} (cell {number})" if name in twice else name for number, name in enumerate(found, start=1)]
 
@@ -349,7 +348,7 @@ def names(cells: Sequence[Cell]) -> list[str]:
 def answer(result: Result) -> str:
     """What encryption costs, of the whole run, in one sentence with its interval; what is not known is said."""
     cells = [cell for cell in result.cells if not is_control(cell)] or list(result.cells)
-    known = [cell for cell in cells if price(cell)]
+    known = [cell for cell in cells if main_metric(cell)]
     lost = len(cells) - len(known)
     if not cells:
         return "This run measured nothing."
@@ -360,8 +359,10 @@ def answer(result: Result) -> str:
     tail = f"; {lost} of {len(cells)} cells {'has' if lost == 1 else 'have'} no number" if lost else ""
     if len(known) == 1:
         return f"{_one(known[0])}{tail}."
-    key = "throughput" if any(price(cell) == "throughput" for cell in known) else "latency_p50"
-    alike = sorted((cell for cell in known if price(cell) == key), key=lambda cell: loss(key, cell.overhead[key])[0])
+    key = "throughput" if any(main_metric(cell) == "throughput" for cell in known) else "latency_p50"
+    alike = sorted(
+        (cell for cell in known if main_metric(cell) == key), key=lambda cell: loss(key, cell.overhead[key])[0]
+    )
     labels = dict(zip(map(id, cells), names(cells), strict=True))
     cheapest, dearest = (labels[id(cell)] for cell in (alike[0], alike[-1]))
     unresolved = sum(cell.verdict == "unresolved" for cell in known)
@@ -392,7 +393,7 @@ def _one(cell: Cell) -> str:
 
 def _does(cell: Cell) -> str:
     """`does 24.9 % fewer operations per second (95 % interval …)`, or `takes 12 % longer …`."""
-    key = price(cell)
+    key = main_metric(cell)
     estimate = cell.overhead[key]
     if key == "throughput":
         return f"does {priced(cell)}"

@@ -1,10 +1,10 @@
 """plots: Result + traces -> charts, one file a plot, each with `plots(of) -> its charts`. Pure but for the drawing itself.
 
-    forest    every cell's cost with its interval, and the budget's line
-    where     where the cost goes: handshake, request and byte, or CPU by end and by mode
-    curve     cost against size or clients
-    latency   both arms' latencies, on an axis of nines
-    slices    every slice over the run's time
+forest    every cell's cost with its interval, and the budget's line
+where     where the cost goes: handshake, request and byte, or CPU by end and by mode
+curve     cost against size or clients
+latency   both arms' latencies, on an axis of nines
+slices    every slice over the run's time
 """
 
 from __future__ import annotations

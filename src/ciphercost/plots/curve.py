@@ -42,7 +42,9 @@ def _plot(curve: Curve, number: int) -> Plot:
             width: Chart(_spec(size, curve.along, [row["x"] for row in rows], far=far), {"points": rows})
             for width, size in WIDTHS.items()
         },
-        table=Table((ALONG[curve.along], "operations per second", "95 % interval", "server CPU added to an operation"), table),
+        table=Table(
+            (ALONG[curve.along], "operations per second", "95 % interval", "server CPU added to an operation"), table
+        ),
         note="Upright bars are 95 % intervals.",
     )
 
@@ -68,7 +70,10 @@ def _spec(width: int, along: str, values: list[float], *, far: bool) -> dict[str
         "title": {"text": "% fewer operations per second", "fontWeight": "normal", "fontSize": 12, "offset": 6},
         "data": {"name": "points"},
         "layer": [
-            {"mark": {"type": "line", "color": ENCRYPTED, "strokeWidth": 1.5, "strokeDash": [4, 3]}, "encoding": {"x": x, "y": y}},
+            {
+                "mark": {"type": "line", "color": ENCRYPTED, "strokeWidth": 1.5, "strokeDash": [4, 3]},
+                "encoding": {"x": x, "y": y},
+            },
             {
                 "mark": {"type": "rule", "color": INK, "strokeWidth": 2},
                 "encoding": {"x": x, "y": {"field": "low", "type": "quantitative"}, "y2": {"field": "high"}},

@@ -29,13 +29,13 @@ def plots(of: Subject) -> Iterator[Plot]:
     """One for each measure: operations a second, and the latency of cells that have no other."""
     cells = of.result.cells
     labels = words.names(cells)
-    for key, *_ in words.PRICES:
-        shown = [(cell, label) for cell, label in zip(cells, labels, strict=True) if words.price(cell) == key]
+    for key in TITLES:
+        shown = [(cell, label) for cell, label in zip(cells, labels, strict=True) if words.main_metric(cell) == key]
         if not shown:
             continue
         shown.sort(key=lambda each: words.loss(key, each[0].overhead[key])[0])
-        missing = [(cell, label) for cell, label in zip(cells, labels, strict=True) if not words.price(cell)]
-        yield _plot(of, key, shown, missing if key == words.price(shown[0][0]) else [])
+        missing = [(cell, label) for cell, label in zip(cells, labels, strict=True) if not words.main_metric(cell)]
+        yield _plot(of, key, shown, missing if key == words.main_metric(shown[0][0]) else [])
 
 
 def _plot(of: Subject, key: str, shown: list[tuple[Cell, str]], missing: list[tuple[Cell, str]]) -> Plot:
@@ -46,8 +46,7 @@ def _plot(of: Subject, key: str, shown: list[tuple[Cell, str]], missing: list[tu
     for number, ((cell, label), each) in enumerate(zip(shown, losses, strict=True)):
         cost, low, high = (1 + value if times else 100 * value for value in each)
         estimate = cell.overhead[key]
-        more, less = next(pair for name, _, *pair in words.PRICES if name == key)
-        said = words.worded(estimate, more, less)
+        said = words.cost(key, estimate)
         rows.append(
             {
                 "n": number,
@@ -202,12 +201,17 @@ def _note(of: Subject, rows: list[dict[str, Any]], cut: list[dict[str, Any]]) ->
 
 
 def _table(of: Subject, key: str, shown: list[tuple[Cell, str]], missing: list[tuple[Cell, str]]) -> Table:
-    what, more, less = next((what, more, less) for name, what, more, less in words.PRICES if name == key)
-    head = ["cell", what, "95 % interval", "verdict", "sessions"]
+    head = ["cell", words.LABELS[key], "95 % interval", "verdict", "sessions"]
     rows = []
     for cell, label in shown:
         estimate = cell.overhead[key]
-        row = [f"{label} (control)" if words.is_control(cell) else label, words.worded(estimate, more, less), words.interval(estimate), cell.verdict or "", str(cell.sessions)]
+        row = [
+            f"{label} (control)" if words.is_control(cell) else label,
+            words.cost(key, estimate),
+            words.interval(estimate),
+            cell.verdict or "",
+            str(cell.sessions),
+        ]
         rows.append((*row, _against(of.budget, key, cell)) if of.budget is not None else tuple(row))
     rest = ("",) * (5 if of.budget is not None else 4)
     rows += [(label, f"no number: {cell.status.replace('-', ' ')}", *rest[1:]) for cell, label in missing]

@@ -76,7 +76,9 @@ def _spec(width: int, *, steep: bool) -> dict[str, Any]:
     x = {"field": "nines", "type": "quantitative", "scale": {"type": "log", "nice": False}, "axis": axis}
     scale = {"type": "log", "nice": False} if steep else {"zero": True}
     ticks = [base * 10**power for power in range(-4, 7) for base in (1, 2, 5)]
-    y_axis = {"title": None, "format": ",~g", "labelOverlap": "greedy"} | ({"values": ticks} if steep else {"tickCount": 4})
+    y_axis = {"title": None, "format": ",~g", "labelOverlap": "greedy"} | (
+        {"values": ticks} if steep else {"tickCount": 4}
+    )
     y = {"field": "ms", "type": "quantitative", "scale": scale, "axis": y_axis}
     legend = {"orient": "top", "symbolType": "stroke", "symbolSize": 400, "symbolStrokeWidth": 2}
     arms = {"field": "arm", "type": "nominal", "legend": legend}
@@ -89,5 +91,11 @@ def _spec(width: int, *, steep: bool) -> dict[str, Any]:
         "title": {"text": "latency, ms", "fontWeight": "normal", "fontSize": 12, "offset": 6},
         "data": {"name": "lines"},
         "mark": {"type": "line", "strokeWidth": 2},
-        "encoding": {"x": x, "y": y, "stroke": colour, "strokeDash": dash, "order": {"field": "nines", "type": "quantitative"}},
+        "encoding": {
+            "x": x,
+            "y": y,
+            "stroke": colour,
+            "strokeDash": dash,
+            "order": {"field": "nines", "type": "quantitative"},
+        },
     }

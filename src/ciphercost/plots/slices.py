@@ -81,7 +81,9 @@ def _finding(trace: Trace) -> str:
         rates = [tick.rate for tick in counted if tick.arm == arm]
         if len(rates) >= 2:
             tenths = statistics.quantiles(rates, n=10)
-            said.append(f"{arm} {words.number(tenths[0])} to {words.number(tenths[-1])} operations a second in the middle eight tenths of its slices")
+            said.append(
+                f"{arm} {words.number(tenths[0])} to {words.number(tenths[-1])} operations a second in the middle eight tenths of its slices"
+            )
     marked = ", ".join(f"{count} marked {name}" for name, count in sorted(trace.marked.items()))
     said.append(marked or "no slice is marked")
     return "; ".join(said)
@@ -119,7 +121,12 @@ def _spec(width: int) -> dict[str, Any]:
         "scale": {"nice": False, "padding": 6},
         "axis": {"title": "minutes", "tickCount": 5, "grid": False},
     }
-    y = {"field": "rate", "type": "quantitative", "axis": {"title": None, "tickCount": 4, "format": "~s"}, "scale": {"zero": True}}
+    y = {
+        "field": "rate",
+        "type": "quantitative",
+        "axis": {"title": None, "tickCount": 4, "format": "~s"},
+        "scale": {"zero": True},
+    }
     legend = {"orient": "top"}
     arms = {"field": "arm", "type": "nominal", "legend": legend}
     colour = arms | {"scale": {"domain": list(ARMS), "range": [PLAIN, ENCRYPTED]}}

@@ -9,7 +9,18 @@ from typing import Any
 from ciphercost import words
 from ciphercost.model import ARMS, Cell, Parts
 from ciphercost.plots import Plot, Subject, Table, Width
-from ciphercost.plots._draw import BACKGROUND, CLIENT, CLIENT_HATCH, GROUND, INK, KERNEL, MUTED, SERVER, SERVER_HATCH, Chart
+from ciphercost.plots._draw import (
+    BACKGROUND,
+    CLIENT,
+    CLIENT_HATCH,
+    GROUND,
+    INK,
+    KERNEL,
+    MUTED,
+    SERVER,
+    SERVER_HATCH,
+    Chart,
+)
 
 MOST = 20
 """Cells that are drawn; the table has all."""
@@ -76,8 +87,16 @@ def _by_parts(of: Subject, pair: list[Parts], number: int) -> Plot:
             coefficients = {"handshake": fitted.handshake_us, "request": fitted.request_us, "byte": fitted.byte_ns}
             added = {key: max(0.0, each_op[key] * part.value) for key, part in coefficients.items()}
             whole = sum(added.values()) or 1.0
-            rows += _stack(f"{index}-{fitted.end}", labels[index], fitted.end, {k: 100 * v / whole for k, v in added.items()}, PARTS)
-            figures = (f"{words.number(added[key])} µs ({added[key] / whole:.0%})".replace("%)", " %)") for key, *_ in PARTS)
+            rows += _stack(
+                f"{index}-{fitted.end}",
+                labels[index],
+                fitted.end,
+                {k: 100 * v / whole for k, v in added.items()},
+                PARTS,
+            )
+            figures = (
+                f"{words.number(added[key])} µs ({added[key] / whole:.0%})".replace("%)", " %)") for key, *_ in PARTS
+            )
             table.append((labels[index], fitted.end, *figures))
     spoken = "; ".join(
         f"at the {each.end} a handshake adds {words.plus(each.handshake_us, 'µs')}, a request {words.plus(each.request_us, 'µs')}, "
@@ -136,7 +155,14 @@ def _by_end(known: list[tuple[Cell, str]]) -> Plot:
             shares = {key: 100 * value / whole["plain"] for key, value in levels[arm].items()}
             if number < MOST:
                 rows += _stack(f"{number}-{arm}", label, arm, shares, segments)
-            table.append((label, arm, *(f"{words.number(levels[arm][key])} µs" for key, *_ in segments), f"{words.number(whole[arm])} µs"))
+            table.append(
+                (
+                    label,
+                    arm,
+                    *(f"{words.number(levels[arm][key])} µs" for key, *_ in segments),
+                    f"{words.number(whole[arm])} µs",
+                )
+            )
     ratio, dearest = max(grown)
     all_cpu = "the process's CPU" if embedded else "all CPU"
     finding = (
@@ -145,7 +171,10 @@ def _by_end(known: list[tuple[Cell, str]]) -> Plot:
         else f"{all_cpu} for an operation, encrypted, is between {100 * min(grown)[0]:.0f} and {100 * ratio:.0f} % of what it is plain; most with {dearest}"
     )
     layers = dict.fromkeys(cell.layer for cell, _ in known)
-    note = " ".join([f"The first {MOST} of {len(known)} cells are drawn; the table has all."] * (len(known) > MOST) + [LAYERS[each] for each in layers if each in LAYERS])
+    note = " ".join(
+        [f"The first {MOST} of {len(known)} cells are drawn; the table has all."] * (len(known) > MOST)
+        + [LAYERS[each] for each in layers if each in LAYERS]
+    )
     return Plot(
         name="where-cpu",
         title="Where the cost goes: CPU for an operation, the plain arm is 100",
@@ -184,7 +213,9 @@ def _charts(rows: list[dict[str, Any]], segments: Segments, title: str) -> dict[
             last = [other for other in rows if other["name"] == row["name"]][-1]
             top += 12 * (last["bar"] == row["bar"])
     placed = [{**row, "y": places[row["bar"]], "y2": places[row["bar"]] + 16} for row in rows]
-    ends: dict[str, dict[str, Any]] = {row["bar"]: {"side": row["side"], "y": row["y"] + 8.5, "to": row["to"]} for row in placed}
+    ends: dict[str, dict[str, Any]] = {
+        row["bar"]: {"side": row["side"], "y": row["y"] + 8.5, "to": row["to"]} for row in placed
+    }
     return {
         width: Chart(_spec(size, top, segments, title), {"parts": placed, "names": names, "ends": list(ends.values())})
         for width, size in WIDTHS.items()
@@ -192,9 +223,19 @@ def _charts(rows: list[dict[str, Any]], segments: Segments, title: str) -> dict[
 
 
 def _spec(width: int, height: float, segments: Segments, title: str) -> dict[str, Any]:
-    y = {"field": "y", "type": "quantitative", "axis": None, "scale": {"domain": [0, height], "range": [0, height], "nice": False}}
+    y = {
+        "field": "y",
+        "type": "quantitative",
+        "axis": None,
+        "scale": {"domain": [0, height], "range": [0, height], "nice": False},
+    }
     place = 76
-    x = {"field": "from", "type": "quantitative", "axis": {"title": title, "tickCount": 5}, "scale": {"range": [place, width - 8], "nice": False}}
+    x = {
+        "field": "from",
+        "type": "quantitative",
+        "axis": {"title": title, "tickCount": 5},
+        "scale": {"range": [place, width - 8], "nice": False},
+    }
     return {
         "width": width,
         "height": height,
@@ -210,15 +251,23 @@ def _spec(width: int, height: float, segments: Segments, title: str) -> dict[str
                     "fill": {
                         "field": "part",
                         "type": "nominal",
-                        "scale": {"domain": [name for _, name, _ in segments], "range": [colour for *_, colour in segments]},
-                        "legend": {"orient": "top", "direction": "vertical" if width < 500 else "horizontal", "symbolType": "square"},
+                        "scale": {
+                            "domain": [name for _, name, _ in segments],
+                            "range": [colour for *_, colour in segments],
+                        },
+                        "legend": {
+                            "orient": "top",
+                            "direction": "vertical" if width < 500 else "horizontal",
+                            "symbolType": "square",
+                        },
                     },
                 },
             },
             *(
                 {
                     "data": {"name": "names"},
-                    "mark": {"type": "text", "align": "left", "baseline": "middle", "fontWeight": 600, "limit": width} | ground,
+                    "mark": {"type": "text", "align": "left", "baseline": "middle", "fontWeight": 600, "limit": width}
+                    | ground,
                     "encoding": {"x": {"value": 0}, "y": y, "text": {"field": "name"}},
                 }
                 for ground in (GROUND, {"color": INK})

@@ -6,7 +6,7 @@ import itertools
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
-from ciphercost import chatter
+from ciphercost import capacity, chatter
 from ciphercost.model import ARMS, Cell, Curve, Finding, Result
 from ciphercost.words import (
     STORAGE,
@@ -108,6 +108,8 @@ def _rows(cells: list[Cell], everything: Sequence[Cell]) -> Iterator[str]:
     for text, where in _told(shown, ((names[id(cell)], proof_line(cell)) for cell in shown)):
         yield from wrap(f"{where}{text}", "  ")
     for cell in shown:
+        if planned := capacity.line(cell):
+            yield from wrap(f"{names[id(cell)]}: {planned}", "  ")
         for said in logged(cell):
             yield from wrap(f"{names[id(cell)]}: {said}", "  ")
     yield from _clients([cell for cell in cells if metric in cell.overhead], reference, names)
@@ -243,6 +245,8 @@ def _lines(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
     if cell.predicted:
         yield from wrap(prediction(cell), "  ", "    ")
     yield from taken_apart(cell, everything, "  ")
+    if planned := capacity.line(cell):
+        yield from wrap(f"to plan with: {planned}", "  ", "                ")
     yield from wrap(f"verdict: {verdict(cell)}", "  ", "           ")
     yield from wrap(proof_line(cell), "  ", "          ")
     for words in (*logged(cell), *chatter.lines(cell.chatter, cell.traffic)):
