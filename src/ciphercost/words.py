@@ -336,10 +336,11 @@ def names(cells: Sequence[Cell]) -> list[str]:
     """Of each cell what sets it apart from the others of its run: the words of its heading in which they differ, and its variant."""
     said = [heading_words(cell) for cell in cells]
     apart = [name for name in (said[0] if said else ()) if len({each[name] for each in said}) > 1]
+    shown = apart or (["engine", "mechanism", "workload"] if len(cells) == 1 else [])
     found = []
     for cell, each in zip(cells, said, strict=True):
         # A control's variant names its mechanism too.
-        parts = [each[name] for name in apart if each[name] and each[name] not in cell.variant.split()]
+        parts = [each[name] for name in shown if each[name] and each[name] not in cell.variant.split()]
         found.append(" · ".join([*parts, *[cell.variant] * bool(cell.variant)]) or heading(cell))
     twice = {name for name, count in Counter(found).items() if count > 1}
     return [f"{name} (cell {number})" if name in twice else name for number, name in enumerate(found, start=1)]

@@ -55,6 +55,8 @@ class Plot(NamedTuple):
     cell: int | None = None
     note: str = ""
     """How to read it."""
+    caption: str = ""
+    """A shorter title, where a page says of which cell it is."""
 
     def drawn(self, width: Width = "wide", *, page: bool = False) -> str:
         """As SVG; a plot of one width is that in all."""

@@ -67,6 +67,8 @@ class Chart(NamedTuple):
 
     spec: dict[str, Any]
     data: dict[str, list[dict[str, Any]]]
+    one_of_many: bool = False
+    """In a page its title and its legend are the page's, said once for all: a good part of the time of drawing it goes into these."""
 
 
 _compiled: dict[str, dict[str, Any]] = {}
@@ -77,6 +79,8 @@ def svg(chart: Chart, label: str, *, page: bool) -> str:
     import vl_convert
 
     spec = {"config": CONFIG, **chart.spec}
+    if page and chart.one_of_many:
+        spec |= {"title": None, "config": {**CONFIG, "legend": {"disable": True}}}
     key = json.dumps(spec, sort_keys=True)
     if key not in _compiled:
         # Where there are no rows yet there is no type to be found out; all that are drawn say theirs.

@@ -15,6 +15,8 @@ WIDTHS: dict[Width, int] = {"narrow": 326}
 HEIGHT = 170
 STEEP = 8.0
 """Largest ÷ smallest, from which on latency's axis is logarithmic."""
+DECADES = 100.0
+"""… and from which on it has a tick a decade."""
 TOLD = (0.5, 0.9, 0.99, 0.999, 0.9999)
 
 
@@ -34,7 +36,7 @@ def _plot(number: int, label: str, trace: Trace) -> Plot:
         if value > 0
     ]
     values = [row["ms"] for row in rows]
-    steep = max(values) / min(values) > STEEP
+    steep = max(values) / min(values)
     told = [share for share in TOLD if all(trace.latency[arm].shares[-1] >= share for arm in ARMS)]
     both = {share: [_at(trace.latency[arm], share) for arm in ARMS] for share in told}
     spoken = "; ".join(f"{_name(share)} {' → '.join(map(words.number, each))} ms" for share, each in both.items())
@@ -44,12 +46,15 @@ def _plot(number: int, label: str, trace: Trace) -> Plot:
         name=f"latency-cell-{number + 1}",
         title=f"Latency, {label}",
         finding=f"plain → encrypted: {spoken}" if spoken else "too few requests for a quantile",
-        charts={width: Chart(_spec(size, steep=steep), {"lines": rows}) for width, size in WIDTHS.items()},
+        charts={
+            width: Chart(_spec(size, steep=steep), {"lines": rows}, one_of_many=True) for width, size in WIDTHS.items()
+        },
         table=Table(
             ("of operations this share is faster", "plain", "encrypted"),
             [(_name(share), *(f"{words.number(value)} ms" for value in each)) for share, each in both.items()],
         ),
         cell=number,
+        caption="Latency, ms",
         note=f"Timed {what}. {requests} requests.",
     )
 
@@ -66,7 +71,7 @@ def _name(share: float) -> str:
     return f"{100 * share:.10g} %"
 
 
-def _spec(width: int, *, steep: bool) -> dict[str, Any]:
+def _spec(width: int, *, steep: float) -> dict[str, Any]:
     axis = {
         "title": "share of operations that are faster",
         "values": [2, 10, 100, 1000, 10000, 100000],
@@ -74,10 +79,10 @@ def _spec(width: int, *, steep: bool) -> dict[str, Any]:
         "labelOverlap": "greedy",
     }
     x = {"field": "nines", "type": "quantitative", "scale": {"type": "log", "nice": False}, "axis": axis}
-    scale = {"type": "log", "nice": False} if steep else {"zero": True}
-    ticks = [base * 10**power for power in range(-4, 7) for base in (1, 2, 5)]
+    scale = {"type": "log", "nice": False} if steep > STEEP else {"zero": True}
+    ticks = [base * 10**power for power in range(-4, 7) for base in ((1,) if steep > DECADES else (1, 2, 5))]
     y_axis = {"title": None, "format": ",~g", "labelOverlap": "greedy"} | (
-        {"values": ticks} if steep else {"tickCount": 4}
+        {"values": ticks} if steep > STEEP else {"tickCount": 4}
     )
     y = {"field": "ms", "type": "quantitative", "scale": scale, "axis": y_axis}
     legend = {"orient": "top", "symbolType": "stroke", "symbolSize": 400, "symbolStrokeWidth": 2}

@@ -15,6 +15,8 @@ from ciphercost.trace import Tick, Trace
 
 WIDTHS: dict[Width, int] = {"narrow": 326}
 HEIGHT = 170
+LONG = 180.0
+"""Seconds, from which on time is told in minutes."""
 ON_A_PAGE, LEAST, MOST = 3600, 40, 110
 """Points of one arm: so many on a page of all cells together, and at least and at most in a cell."""
 CROSS = "M-1,-1L1,1M-1,1L1,-1"
@@ -32,25 +34,28 @@ def plots(of: Subject) -> Iterator[Plot]:
 
 def _plot(number: int, label: str, trace: Trace, most: int) -> Plot:
     per_point = 1
+    minutes = max(tick.at_s for tick in trace.ticks) > LONG
+    unit = 60.0 if minutes else 1.0
     rows: list[dict[str, Any]] = []
     for arm in ARMS:
         own = [tick for tick in trace.ticks if tick.arm == arm]
         together = -(-len(own) // most)
         per_point = max(per_point, together)
-        rows += [_point(ticks) for ticks in _bunches(own, together)]
-    starts = [next(iter(ticks)).at_s / 60 for _, ticks in itertools.groupby(trace.ticks, key=lambda tick: tick.session)]
+        rows += [_point(ticks, unit) for ticks in _bunches(own, together)]
+    starts = [
+        next(iter(ticks)).at_s / unit for _, ticks in itertools.groupby(trace.ticks, key=lambda tick: tick.session)
+    ]
+    data: dict[str, list[dict[str, Any]]] = {"points": rows, "sessions": [{"at": at} for at in starts[1:]]}
     marked = sum(bool(tick.marks) for tick in trace.ticks)
     loud = marked > 0.5 * len(trace.ticks)
     return Plot(
         name=f"slices-cell-{number + 1}",
         title=f"Slices over time, {label}",
         finding=_finding(trace),
-        charts={
-            width: Chart(_spec(size), {"points": rows, "sessions": [{"at": at} for at in starts[1:]]})
-            for width, size in WIDTHS.items()
-        },
+        charts={width: Chart(_spec(size, minutes=minutes), data, one_of_many=True) for width, size in WIDTHS.items()},
         table=_table(trace),
         cell=number,
+        caption="Operations a second, slice by slice",
         note=_note(per_point, len(starts), marked, len(trace.ticks), loud=loud),
     )
 
@@ -63,10 +68,10 @@ def _bunches(ticks: Sequence[Tick], together: int) -> Iterator[list[Tick]]:
             yield each[start : start + together]
 
 
-def _point(ticks: list[Tick]) -> dict[str, Any]:
+def _point(ticks: list[Tick], unit: float) -> dict[str, Any]:
     """A slice, or the median of some; marked where most of them are."""
     return {
-        "min": round(statistics.fmean(tick.at_s for tick in ticks) / 60, 4),
+        "at": round(statistics.fmean(tick.at_s for tick in ticks) / unit, 4),
         "rate": round(statistics.median(tick.rate for tick in ticks), 3),
         "arm": ticks[0].arm,
         "phase": PHASES[ticks[0].phase],
@@ -108,18 +113,18 @@ def _note(per_point: int, sessions: int, marked: int, ticks: int, *, loud: bool)
         said.append(f"A point is the median of up to {per_point} neighbouring slices.")
     said.append("Faint: pilot, warm-up and the open loop, whose rate was set; they are not counted for throughput.")
     if marked:
-        said.append(f"A cross is marked as suspect ({marked:,} of {ticks:,} slices{': nearly all' * loud}).")
+        said.append(f"A cross is marked as suspect ({marked:,} of {ticks:,} slices{': most' * loud}).")
     if sessions > 1:
         said.append(f"Upright lines: the {sessions} sessions' starts.")
     return " ".join(said)
 
 
-def _spec(width: int) -> dict[str, Any]:
+def _spec(width: int, *, minutes: bool) -> dict[str, Any]:
     x = {
-        "field": "min",
+        "field": "at",
         "type": "quantitative",
         "scale": {"nice": False, "padding": 6},
-        "axis": {"title": "minutes", "tickCount": 5, "grid": False},
+        "axis": {"title": "minutes" if minutes else "seconds", "tickCount": 5, "grid": False},
     }
     y = {
         "field": "rate",

@@ -106,7 +106,7 @@ def _by_parts(of: Subject, pair: list[Parts], number: int) -> Plot:
     head = ("cell", "end", *(name for _, name, _ in PARTS))
     return Plot(
         name="where-parts" if number == 0 else f"where-parts-{number + 1}",
-        title=f"Where the cost comes from: {pair[0].engine} {pair[0].mechanism}",
+        title=f"CPU that encryption adds, by what it is added to: {pair[0].engine} {pair[0].mechanism}",
         finding=spoken,
         charts=_charts(rows, PARTS, "% of the CPU that encryption adds to an operation"),
         table=Table(head, table),
@@ -177,7 +177,7 @@ def _by_end(known: list[tuple[Cell, str]]) -> Plot:
     )
     return Plot(
         name="where-cpu",
-        title="Where the cost goes: CPU for an operation, the plain arm is 100",
+        title="CPU for an operation; the plain arm is 100",
         finding=finding,
         charts=_charts(rows, segments, "CPU for an operation, % of the plain arm's"),
         table=Table(("cell", "arm", *(name for _, name, _ in segments), "together"), table),
@@ -259,6 +259,7 @@ def _spec(width: int, height: float, segments: Segments, title: str) -> dict[str
                             "orient": "top",
                             "direction": "vertical" if width < 500 else "horizontal",
                             "symbolType": "square",
+                            "columnPadding": 34,
                         },
                     },
                 },
@@ -266,7 +267,13 @@ def _spec(width: int, height: float, segments: Segments, title: str) -> dict[str
             *(
                 {
                     "data": {"name": "names"},
-                    "mark": {"type": "text", "align": "left", "baseline": "middle", "fontWeight": 600, "limit": width}
+                    "mark": {
+                        "type": "text",
+                        "align": "left",
+                        "baseline": "middle",
+                        "fontWeight": 600,
+                        "limit": 0.82 * width,
+                    }
                     | ground,
                     "encoding": {"x": {"value": 0}, "y": y, "text": {"field": "name"}},
                 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -27,6 +28,8 @@ class Figure(NamedTuple):
     """Empty where the plot has one width."""
     narrow: Markup
     table: Table
+    key: str = ""
+    """Which signs stand for the arms: `latency`'s or `slices`'s, where the chart does not say itself."""
 
 
 class Item(NamedTuple):
@@ -67,7 +70,7 @@ class Page(NamedTuple):
 
     title: str
     subtitle: str
-    answer: str
+    answer: Markup
     budget: str
     basis: str
     patterns: Markup
@@ -94,11 +97,14 @@ def page(of: Subject) -> Page:
     drawn = list(plots.every(of))
     labels = words.names(result.cells)
     cells = [_cell(result, number, labels[number], drawn) for number in range(len(result.cells))]
-    kinds = {kind: [figure(each) for each in drawn if each.name.startswith(kind) and each.cell is None] for kind in plots.KINDS}
+    kinds = {
+        kind: [figure(each) for each in drawn if each.name.startswith(kind) and each.cell is None]
+        for kind in plots.KINDS
+    }
     return Page(
         title=f"What encryption costs · {result.id}",
         subtitle=words.in_common(result.cells),
-        answer=words.answer(result),
+        answer=_unbroken(words.answer(result)),
         budget=_budget(of),
         basis=_basis(result),
         patterns=Markup(patterns("var(--server)", "var(--client)", "var(--page)")),  # noqa: S704 - nothing of the record
@@ -124,7 +130,16 @@ def page(of: Subject) -> Page:
 def figure(plot: Plot) -> Figure:
     """Drawn, in the widths that it has."""
     own = {width: Markup(plot.drawn(width, page=True)) for width in plot.charts}  # noqa: S704 - vl-convert escapes its texts
-    return Figure(plot.title, plot.finding, plot.note, own.get("wide", Markup()), own["narrow"], plot.table)
+    key = plot.name.partition("-")[0] if plot.cell is not None else ""
+    return Figure(
+        plot.caption or plot.title, plot.finding, plot.note, own.get("wide", Markup()), own["narrow"], plot.table, key
+    )
+
+
+def _unbroken(text: str) -> Markup:
+    """A figure and its % stay in one line; the words are as they were."""
+    parts = re.split(r"((?:[-+]?\d[\d.,]*|to) %)", text)
+    return Markup("").join(Markup("<span>{}</span>").format(each) if n % 2 else each for n, each in enumerate(parts))
 
 
 # ── the first screen
@@ -158,7 +173,7 @@ def _basis(result: Result) -> str:
         said += "; one session speaks of this server pair only, a full run has eight"
     warned = sum(bool(cell.warnings) for cell in result.cells)
     if warned:
-        said += f"; {warned} of {len(result.cells)} cell{'s' * (len(result.cells) != 1)} with warnings"
+        said += f"; {warned} of {len(result.cells)} cells with warnings" if len(result.cells) > 1 else "; with warnings"
     return f"{said}."
 
 
@@ -201,11 +216,19 @@ def _cell(result: Result, number: int, label: str, drawn: Sequence[Plot]) -> Sho
         plots=[figure(each) for each in drawn if each.cell == number],
         proof=words.proof_line(cell) if ok else "",
         proofs=[
-            Item(f"{each.arm} arm, {each.witness}", each.detail + ("" if each.passed else " (FAILED)"), "" if each.passed else "bad")
+            Item(
+                f"{each.arm} arm, {each.witness}",
+                each.detail + ("" if each.passed else " (FAILED)"),
+                "" if each.passed else "bad",
+            )
             for each in cell.proofs
         ],
         findings=[
-            Item(each.severity, each.text + (f". Closed by: {each.closes}" if each.closes else ""), "bad" * (each.severity == "high"))
+            Item(
+                each.severity,
+                each.text + (f". Closed by: {each.closes}" if each.closes else ""),
+                "bad" * (each.severity == "high"),
+            )
             for each in words.by_severity(cell.findings)
         ],
         config_diff=[_differs(each) for each in cell.config_diff],
@@ -248,23 +271,24 @@ def _facts(cell: Cell) -> Iterator[tuple[str, str]]:
     yield "regime", cell.regime
     yield "rows", f"{cell.rows:,}" if cell.rows else ""
     yield "factors", ", ".join(f"{name}={value}" for name, value in cell.factors.items() if value)
-    yield "encryption, as achieved", ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in cell.encryption.items() if value)
+    yield (
+        "encryption, as achieved",
+        ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in cell.encryption.items() if value),
+    )
     yield "cores", ", ".join(f"{who} {where}" for who, where in cell.cores.items() if where)
     yield "slices", f"{cell.slice_seconds:.3g} s each" if cell.slice_seconds else ""
     yield "made the load", cell.client
     carried = cell.carryover
     if carried:
-        yield "carry-over between arms", f"{carried.get('lambda', 0.0):+.2%} (p = {carried.get('p_value', 1.0):.2g})".replace("%", " %")
+        yield (
+            "carry-over between arms",
+            f"{carried.get('lambda', 0.0):+.2%} (p = {carried.get('p_value', 1.0):.2g})".replace("%", " %"),
+        )
     for arm in ARMS:
-        facts = cell.arms.get(arm, {})
-        if facts:
-            errors = int(facts.get("errors", 0))
+        if facts := cell.arms.get(arm, {}):
             kinds = ", ".join(f"{name} {count}" for name, count in facts.get("error_kinds", {}).items())
-            yield (
-                f"{arm} arm",
-                f"{int(facts.get('operations', 0)):,} operations in {facts.get('seconds', 0.0):.1f} s counted, "
-                f"{errors:,} failed{f' ({kinds})' if kinds else ''}",
-            )
+            done = f"{int(facts.get('operations', 0)):,} operations in {facts.get('seconds', 0.0):.1f} s counted"
+            yield f"{arm} arm", f"{done}, {int(facts.get('errors', 0)):,} failed{f' ({kinds})' if kinds else ''}"
 
 
 def _storage(cell: Cell) -> Table | None:
@@ -292,18 +316,32 @@ def _study(result: Result) -> str:
     return studies.get(result.study.study).table(result.study)
 
 
+MACHINE = {
+    "cpu": "CPU",
+    "aes": "AES instructions",
+    "vaes": "VAES instructions",
+    "kernel": "Linux",
+    "virtual": "virtual machine",
+}
+
+
 def _machine(result: Result) -> Iterator[tuple[str, str]]:
-    known = {"cpu": "CPU", "cores": "cores", "aes": "AES instructions", "kernel": "Linux", "memory": "memory", "virtual": "virtual machine"}
     for key, value in result.machine.items():
-        said = f"{value / 1e9:.1f} GB" if key == "memory" and isinstance(value, int | float) else {True: "yes", False: "no"}.get(value, value) if isinstance(value, bool) else value
-        yield known.get(key, key.replace("_", " ")), str(said)
+        said = ("yes" if value else "no") if isinstance(value, bool) else str(value)
+        if key == "memory" and isinstance(value, int | float):
+            said = f"{value / 1e9:.1f} GB"
+        yield MACHINE.get(key, key.replace("_", " ")), said
 
 
 def _command(result: Result) -> str:
     """The command as typed, with this run's seed: so it makes the same random choices again."""
     if not result.command:
         return ""
-    seeded = "" if "--seed" in result.command or result.command.partition(" ")[2].startswith("replicate") else f" --seed {result.seed}"
+    seeded = (
+        ""
+        if "--seed" in result.command or result.command.partition(" ")[2].startswith("replicate")
+        else f" --seed {result.seed}"
+    )
     return f"{result.command}{seeded}"
 
 
@@ -322,5 +360,3 @@ def _versions(result: Result) -> Iterator[tuple[str, str]]:
 
 def _once(pairs: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, str]]:
     yield from ((name, str(value)) for name, value in dict.fromkeys(pairs) if value)
-
-

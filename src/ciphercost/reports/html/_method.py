@@ -30,7 +30,12 @@ def _proof(result: Result) -> Iterator[str]:
     failed = sum(not proof.passed for cell in result.cells for proof in cell.proofs)
     if not heard and not failed:
         return
-    names = {"server": "the server's own word", "wire": "an eye on the wire", "disk": "an eye on the disk", "client": "the client's own word"}
+    names = {
+        "server": "the server's own word",
+        "wire": "an eye on the wire",
+        "disk": "an eye on the disk",
+        "client": "the client's own word",
+    }
     who = ", ".join(f"{names[each]} ({heard[each]})" for each in names if heard[each])
     lost = f"; {failed} said otherwise, and where they did there is no number" if failed else ""
     yield (
@@ -45,9 +50,13 @@ def _sessions(result: Result, known: list[Cell]) -> str:
     many = counts != [1]
     load = f", {result.spec.time:g} s of load a cell" if result.spec else ""
     told = {each.code for cell in known for each in cell.warnings}
-    fresh = "new connections to a server that is not ours to restart" if "not-restarted" in told else "fresh starts of the servers"
+    fresh = (
+        "new connections to a server that is not ours to restart"
+        if "not-restarted" in told
+        else "a fresh start of the servers"
+    )
     return (
-        f"Each cell had {spans} session{'s' * many}{load}. A session is {fresh}, so that what one start happens to do does not pass for "
+        f"Each cell had {spans} session{'s' * many}{load}. Each session is {fresh}, so that what one start happens to do does not pass for "
         f"what encryption does. Every random choice comes from the seed {result.seed}."
     )
 
@@ -96,10 +105,10 @@ def _dropped(of: Subject) -> Iterator[str]:
         "jit": "Java compiled",
         "gc": "Java collected garbage",
     }
-    marked = ", ".join(f"{count:,} {name}{f' ({why[name]})' if name in why else ''}" for name, count in marks.most_common())
+    marked = ", ".join(
+        f"{count:,} {name}{f' ({why[name]})' if name in why else ''}" for name, count in marks.most_common()
+    )
     yield (
         f"Slices counted: {counted:,}. Lead-ins thrown away: {lead_ins:,}. Failed slices: {failed:,}. Sessions run again and left out: "
         f"{void}. Marked as suspect, and counted all the same: {marked or 'none'}."
     )
-
-
