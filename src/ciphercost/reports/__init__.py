@@ -11,6 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
+import msgspec
+
+from ciphercost import advice
+from ciphercost.advice import Report
 from ciphercost.errors import UsageError, nearest
 from ciphercost.model import Result
 
@@ -39,3 +43,18 @@ def _module(name: str) -> ModuleType:
     if name not in names():
         raise UsageError(f"unknown report format '{name}': {nearest(name, names())}")
     return importlib.import_module(f"{__name__}.{name}")
+
+
+def with_advice(name: str, result: Result, advised: Report) -> str:
+    """Advice in the words of a format: as the terminal has it; folded into Markdown; as JSON. Raises UsageError for others."""
+    if name == "terminal":
+        from ciphercost.reports import terminal
+
+        return "\n".join(line for text in advice.lines(advised, result) for line in terminal.advice_line(text))
+    if name == "md":
+        from ciphercost.reports import md
+
+        return md.advice(advised, result)
+    if name == "json":
+        return msgspec.json.format(msgspec.json.encode(advised), indent=2).decode()
+    raise UsageError(f"--need and --max-cost have no format {name}: use terminal, md or json")

@@ -8,7 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from ciphercost import advice as advice_
 from ciphercost import capacity, words
+from ciphercost.advice import Report
 from ciphercost.model import Cell, Result
 
 MOST = 65_536
@@ -104,6 +106,18 @@ def _details(cell: Cell) -> Iterator[str]:
         yield item(f"open, {each.severity}: {each.text}" + (f". Closed by: {each.closes}" if each.closes else ""))
     for warning in cell.warnings:
         yield item(f"mind: {warning.text}")
+
+
+def advice(report: Report, result: Result) -> str:
+    """The cheapest that meets what is needed, and why the others don't, as a list."""
+    lines = advice_.lines(report, result)
+    said = [f"### {escaped(lines[0])}"]
+    for line in lines[1:]:
+        inset = len(line) - len(line.lstrip())
+        said.append(
+            f"{' ' * (inset - 2)}- {escaped(line.strip())}" if inset else f"\n**{escaped(line)}**\n" if line else ""
+        )
+    return "\n".join(said)
 
 
 def whole_run(result: Result) -> Iterator[str]:

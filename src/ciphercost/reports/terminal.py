@@ -310,6 +310,12 @@ def findings_lines(findings: list[Finding]) -> Iterator[str]:
         yield from wrap(f"{each.severity}: {each.text}.{closes}", "    ", "      ")
 
 
+def advice_line(text: str) -> list[str]:
+    """One line of advice, wrapped; its indent is kept."""
+    indent = " " * (len(text) - len(text.lstrip()))
+    return wrap(text.lstrip(), indent, f"{indent}  ") or [""]
+
+
 def footer(result: Result) -> str:
     """The machine, the seed, and where the run is."""
     machine = result.machine
