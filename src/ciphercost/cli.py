@@ -302,6 +302,8 @@ def _measure(given: dict[str, Any], run_in: Callable[..., Any], failed: Callable
     click.echo(reports.get("json" if to_stdout else "terminal")(result))
     if not to_stdout:
         click.echo(f"kept in {directory}; again: ciphercost report {directory}")
+        if (page := directory / "report.html").is_file():
+            click.echo(f"to look at and to show: {page}")
     if given["json_"] and not to_stdout:
         write(given["json_"], reports.get("json")(result) + "\n")
     return failed(result)
@@ -547,7 +549,7 @@ def prove(
     "format_",
     default="terminal",
     metavar="FORMAT",
-    help="terminal, md, csv, latex, json, or parquet (raw slices; with -o). [default: terminal]",
+    help="terminal, md, csv, latex, json; with -o: html, svg or png (every plot), parquet (raw slices). [default: terminal]",
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write to a file.")
 @click.option("--need", metavar="WORD,WORD…", help="Advice: the cheapest proven mechanism of the run that meets this.")
@@ -565,9 +567,11 @@ def report(run_: str, format_: str, output: Path | None, need: str | None, max_c
     limit = specs.budget(max_cost, "--max-cost") if max_cost is not None else None
     if to_file := reports.writer(format_):
         if output is None:
-            raise UsageError(f"--format {format_} is no text: give it -o FILE to be written to")
+            raise UsageError(
+                f"--format {format_} is for looking at, not for a terminal: give it -o FILE, or -o DIR for svg and png"
+            )
         directory = record.find(run_)
-        to_file(conclude.conclude(directory), directory, output)
+        to_file(conclude.conclude(directory), directory, output, limit)
     else:
         render = reports.get(format_)
         result = conclude.conclude(record.find(run_))

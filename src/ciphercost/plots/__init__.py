@@ -29,7 +29,7 @@ class Table(NamedTuple):
     """A plot's figures, for those who read rather than look."""
 
     head: tuple[str, ...]
-    rows: list[tuple[str, ...]]
+    rows: Sequence[tuple[str, ...]]
 
 
 class Subject(NamedTuple):

@@ -80,7 +80,7 @@ def svg(chart: Chart, label: str, *, page: bool) -> str:
 
     spec = {"config": CONFIG, **chart.spec}
     if page and chart.one_of_many:
-        spec |= {"title": None, "config": {**CONFIG, "legend": {"disable": True}}}
+        spec = _bare(spec) | {"title": None}
     key = json.dumps(spec, sort_keys=True)
     if key not in _compiled:
         # Where there are no rows yet there is no type to be found out; all that are drawn say theirs.
@@ -90,6 +90,15 @@ def svg(chart: Chart, label: str, *, page: bool) -> str:
         if each["name"] in chart.data:
             each["values"] = chart.data[each["name"]]
     return _finish(vl_convert.vega_to_svg(vega), label, page=page)
+
+
+def _bare(spec: Any) -> Any:
+    """A spec without its legends."""
+    if isinstance(spec, dict):
+        return {name: None if name == "legend" else _bare(each) for name, each in spec.items() if name != "config"} | (
+            {"config": spec["config"]} if "config" in spec else {}
+        )
+    return [_bare(each) for each in spec] if isinstance(spec, list) else spec
 
 
 def png(drawn: str) -> bytes:

@@ -14,6 +14,8 @@ LOGARITHMIC = 4.0
 """Times as long, from which on an axis of latency is logarithmic."""
 OUTLYING = 1.6
 """An interval is cut off, and says so by an arrow, where it reaches this many times farther than all estimates."""
+LONG = 24
+"""Rows, from which on the axis is above them."""
 SIZES: dict[Width, dict[str, int]] = {
     # width, row's height, where the axis begins and ends, and how much room a name has
     "wide": {"width": 960, "row": 26, "from": 330, "to": 690, "name": 280, "up": 0},
@@ -108,7 +110,8 @@ def _spec(width: Width, rows: int, unit: str, least: float, most: float, *, time
     scale |= {"type": "log", "domain": [least, most * 1.05]} if times else {"domain": [least - room, most + room]}
     axis = {
         "title": unit,
-        "orient": "bottom",
+        # Of a long list the end is not in sight.
+        "orient": "top" if rows > LONG else "bottom",
         "titleX": (size["from"] + size["to"]) / 2,
         "titleAnchor": "middle",
         "tickCount": 7 if width == "wide" else 5,

@@ -29,13 +29,13 @@ def plots(of: Subject) -> Iterator[Plot]:
 
 
 def _plot(number: int, label: str, trace: Trace) -> Plot:
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"nines": 1 / (1 - share), "ms": value, "arm": arm}
         for arm in ARMS
         for share, value in zip(trace.latency[arm].shares, trace.latency[arm].milliseconds, strict=True)
         if value > 0
     ]
-    values = [row["ms"] for row in rows]
+    values = [value for arm in ARMS for value in trace.latency[arm].milliseconds if value > 0]
     steep = max(values) / min(values)
     told = [share for share in TOLD if all(trace.latency[arm].shares[-1] >= share for arm in ARMS)]
     both = {share: [_at(trace.latency[arm], share) for arm in ARMS] for share in told}

@@ -1,6 +1,7 @@
 """reports: Result -> text. One file a format, each with `render(result) -> str`, found by file name. Pure.
 
-A format that is no text has `write(result, directory, output)` instead: from a run's directory into a file, or a directory, of the user's.
+A format that needs more than the result, or is no text, has `write(result, directory, output, budget)`: from a run's directory into a
+file, or a directory, of the user's; `budget` is the most that encryption may cost, for those that draw it.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ def get(name: str) -> Callable[[Result], str]:
     return render
 
 
-def writer(name: str) -> Callable[[Result, Path, Path], None] | None:
+def writer(name: str) -> Callable[[Result, Path, Path, float | None], None] | None:
     """What writes a format that is no text; None of one that is. Raises UsageError with the nearest name."""
-    found: Callable[[Result, Path, Path], None] | None = getattr(_module(name), "write", None)
+    found: Callable[[Result, Path, Path, float | None], None] | None = getattr(_module(name), "write", None)
     return found
 
 

@@ -9,7 +9,7 @@ from ciphercost.errors import UsageError
 from ciphercost.model import Result
 
 
-def write(result: Result, directory: Path, output: Path) -> None:  # noqa: ARG001 - what every binary format takes
+def write(result: Result, directory: Path, output: Path, budget: float | None = None) -> None:  # noqa: ARG001 - what every such format takes
     """Raises UsageError without polars, or where the file can't be written."""
     table = frames.slices(directory)
     try:

@@ -150,7 +150,8 @@ def _budget(of: Subject) -> str:
     """How many cells are within the budget for certain, by their intervals."""
     if of.budget is None:
         return ""
-    known = [(words.main_metric(cell), cell) for cell in of.result.cells if words.main_metric(cell)]
+    cells = [cell for cell in of.result.cells if not words.is_control(cell)] or of.result.cells
+    known = [(words.main_metric(cell), cell) for cell in cells if words.main_metric(cell)]
     bounds = [words.loss(key, cell.overhead[key])[1:] for key, cell in known]
     within = sum(high <= of.budget for _, high in bounds)
     over = sum(low > of.budget for low, _ in bounds)

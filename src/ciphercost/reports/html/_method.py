@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from ciphercost import plan, words
-from ciphercost.model import Cell, Result
+from ciphercost.model import Cell, Result, Witness
 from ciphercost.plots import Subject
 
 
@@ -30,7 +30,7 @@ def _proof(result: Result) -> Iterator[str]:
     failed = sum(not proof.passed for cell in result.cells for proof in cell.proofs)
     if not heard and not failed:
         return
-    names = {
+    names: dict[Witness, str] = {
         "server": "the server's own word",
         "wire": "an eye on the wire",
         "disk": "an eye on the disk",
