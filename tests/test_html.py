@@ -62,7 +62,7 @@ def grid(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CIPHERCOST_AGENT", str(agent))
-        pipeline.run(Spec(cells=cells, seed=7, mode="quick", sessions=1, time=6.0), place / "run")
+        pipeline.run(Spec(cells=cells, seed=7, mode="quick", sessions=1, time=4.0), place / "run")
     return place / "run"
 
 
@@ -197,7 +197,7 @@ def test_every_plot_says_what_it_shows_and_has_its_figures(visit: Any) -> None:
 
 
 def test_dark_mode_and_print_change_the_plots_too(visit: Any) -> None:
-    ink = "getComputedStyle(document.querySelector('main svg text[fill]')).fill"
+    ink = "getComputedStyle(document.querySelector('main svg text[fill=\"var(--ink)\"]')).fill"
     light, dark = visit("quick"), visit("quick", scheme="dark")
     assert light.page.evaluate(ink) != dark.page.evaluate(ink)
     dark.page.emulate_media(media="print")
