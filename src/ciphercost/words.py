@@ -366,9 +366,11 @@ def answer(result: Result) -> str:
     tail = f"; {lost} of {len(cells)} cells {'has' if lost == 1 else 'have'} no number" if lost else ""
     if len(known) == 1:
         return f"{_one(known[0])}{tail}."
-    key = "throughput" if any(main_metric(cell) == "throughput" for cell in known) else "latency_p50"
+    # Of what was not resolved it can't be said that it is cheap, or dear.
+    resolved = [cell for cell in known if cell.verdict != "unresolved"] or known
+    key = "throughput" if any(main_metric(cell) == "throughput" for cell in resolved) else "latency_p50"
     alike = sorted(
-        (cell for cell in known if main_metric(cell) == key), key=lambda cell: loss(key, cell.overhead[key])[0]
+        (cell for cell in resolved if main_metric(cell) == key), key=lambda cell: loss(key, cell.overhead[key])[0]
     )
     labels = dict(zip(map(id, cells), names(cells), strict=True))
     cheapest, dearest = (labels[id(cell)] for cell in (alike[0], alike[-1]))
@@ -377,7 +379,7 @@ def answer(result: Result) -> str:
         spans = f"{priced(alike[0])} with {cheapest} to {priced(alike[-1])} with {dearest}"
         return f"What encryption costs was resolved in none of {len(known)} cells: from {spans}{tail}."
     if unresolved:
-        tail = f"; of {unresolved} the cost was not resolved{tail}"
+        tail = f"; of {unresolved} more the cost was not resolved{tail}"
     if len(alike) == 1:
         return f"{_one(alike[0])}{tail}."
     return (

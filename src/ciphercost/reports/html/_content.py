@@ -14,6 +14,8 @@ from ciphercost.plots import Plot, Subject, Table
 from ciphercost.plots._draw import patterns
 from ciphercost.reports.html import _method
 
+MOST_NAMED = 12
+"""Cells named in a row of cost against protection."""
 FOLD = 2
 """Cells whose details are open at once, at most."""
 
@@ -65,6 +67,16 @@ class Shown(NamedTuple):
     warnings: list[str]
 
 
+class Protection(NamedTuple):
+    """Cells that protect the same: their names and places in the page, what they cost, what they protect and leave open."""
+
+    cells: list[tuple[str, str]]
+    more: int
+    """Cells that aren't named."""
+    costs: list[str]
+    protects: list[str]
+
+
 class Page(NamedTuple):
     """All that the template says."""
 
@@ -75,15 +87,13 @@ class Page(NamedTuple):
     basis: str
     patterns: Markup
     forest: list[Figure]
-    protection: list[tuple[str, str, list[str], list[str]]]
+    protection: list[Protection]
     where: list[Figure]
     curves: list[Figure]
     experiments: list[Table]
     cells: list[Shown]
     failed: list[Shown]
     study: str
-    study_title: str
-    study_findings: list[str]
     machine: list[tuple[str, str]]
     method: list[str]
     command: str
@@ -116,8 +126,6 @@ def page(of: Subject) -> Page:
         cells=cells,
         failed=[each for each in cells if not each.ok],
         study=_study(result),
-        study_title=result.study.title if result.study else "",
-        study_findings=result.study.findings if result.study else [],
         machine=list(_machine(result)),
         method=list(_method.sentences(of)),
         command=_command(result),
@@ -155,10 +163,12 @@ def _budget(of: Subject) -> str:
     bounds = [words.loss(key, cell.overhead[key])[1:] for key, cell in known]
     within = sum(high <= of.budget for _, high in bounds)
     over = sum(low > of.budget for low, _ in bounds)
-    return (
-        f"Budget {of.budget * 100:g} %: of {len(bounds)} measured cells {within} surely within it, {over} surely over it, "
-        f"{len(bounds) - within - over} not resolved (by the intervals' ends)."
-    )
+    if not bounds:
+        return ""
+    counts = ((within, "surely within it"), (over, "surely over it"), (len(bounds) - within - over, "not resolved"))
+    said = ", ".join(f"{count} {what}" for count, what in counts if count)
+    measured = "the one measured cell is" if len(bounds) == 1 else f"of {len(bounds)} measured cells"
+    return f"Budget {of.budget * 100:g} %: {measured} {said.removeprefix('1 ') if len(bounds) == 1 else said}, by the intervals' ends."
 
 
 def _basis(result: Result) -> str:
@@ -178,11 +188,32 @@ def _basis(result: Result) -> str:
     return f"{said}."
 
 
-def _protection(result: Result, labels: Sequence[str]) -> Iterator[tuple[str, str, list[str], list[str]]]:
-    """(cell, anchor, what it costs, what it protects and leaves open)."""
-    for number, (cell, label) in enumerate(zip(result.cells, labels, strict=True)):
+def _protection(result: Result, labels: Sequence[str]) -> Iterator[Protection]:
+    """What is protected alike stands together, with what it costs at least and at most."""
+    alike: dict[tuple[str, ...], list[int]] = {}
+    for number, cell in enumerate(result.cells):
         if cell.overhead and cell.layer != "control":
-            yield label, f"cell-{number + 1}", list(words.costs(cell)), list(words.protects(cell))
+            alike.setdefault(tuple(words.protects(cell)), []).append(number)
+    for protects, numbers in alike.items():
+        cells = [result.cells[number] for number in numbers]
+        shown = [(labels[number], f"cell-{number + 1}") for number in numbers]
+        costs = list(words.costs(cells[0])) if len(cells) == 1 else list(_spans(cells))
+        yield Protection(shown[:MOST_NAMED], max(0, len(shown) - MOST_NAMED), costs, list(protects))
+
+
+def _spans(cells: Sequence[Cell]) -> Iterator[str]:
+    """`operations/s: 15.8 % fewer to 75.4 % fewer`, of the figures that stand for a cost."""
+    for key, what in (
+        ("throughput", "operations/s"),
+        ("server_cpu_per_op", "server CPU/op"),
+        ("client_cpu_per_op", "client CPU/op"),
+        ("latency_p50", "latency p50"),
+    ):
+        known = sorted((cell.overhead[key] for cell in cells if key in cell.overhead), key=lambda each: each.ratio)
+        if known and not (key == "latency_p50" and any("throughput" in cell.overhead for cell in cells)):
+            ends = (known[-1], known[0]) if key == "throughput" else (known[0], known[-1])
+            least, most = (words.cost(key, each) for each in ends)
+            yield f"{what}: {least}" + f" to {most}" * (most != least)
 
 
 def _experiments(result: Result, labels: Sequence[str]) -> Iterator[Table]:

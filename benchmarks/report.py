@@ -1,0 +1,70 @@
+"""report: how long the page of a run of sixty cells takes to draw, with its slices, and how large it is. Bar ÷ ours, 1 or more is within the bar."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from controller import FAKE, row
+from run import Row
+
+CELLS = 60
+
+MAKE = """
+import sys
+from pathlib import Path
+from ciphercost import pipeline
+from ciphercost.model import CellSpec, Spec
+cells = [
+    CellSpec("null", "busy", regime="one-core", group="1", variant=f"effect={n}%", factors={"effect": f"{n}%"}) for n in range(1, CELLS + 1)
+]
+pipeline.run(Spec(cells=cells, seed=1, mode="quick", sessions=1, time=12), Path(sys.argv[1]))
+"""
+
+DRAW = """
+import sys, time
+from pathlib import Path
+from ciphercost import conclude
+result = conclude.conclude(Path(sys.argv[1]))
+began = time.perf_counter()
+from ciphercost import trace
+from ciphercost.reports import html
+page = html.render(result, trace.read(Path(sys.argv[1])))
+print("seconds", time.perf_counter() - began, "bytes", len(page.encode()))
+"""
+
+
+def rows() -> list[Row]:
+    with tempfile.TemporaryDirectory() as place:
+        agent = Path(place) / "fake-agent"
+        agent.write_text(
+            f"#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(FAKE))} --effect 0.2 --sd 0.03\n"
+        )
+        agent.chmod(0o755)
+        run = str(Path(place) / "run")
+        python(MAKE.replace("CELLS", str(CELLS)), run, CIPHERCOST_AGENT=str(agent), CIPHERCOST_PAGE="off")
+        outputs = [python(DRAW, run) for _ in range(5)]
+    seconds, sizes = (
+        [float(re.search(rf"{name} ([\d.]+)", text)[1]) for text in outputs]  # type: ignore[index]
+        for name in ("seconds", "bytes")
+    )
+    return [
+        {**row(f"drawing the page of {CELLS} cells, bar 5 s", 5, seconds, "s"), "bench": "report"},
+        {**row(f"the page of {CELLS} cells, bar 3 MB", 3, [size / 1e6 for size in sizes], "MB"), "bench": "report"},
+    ]
+
+
+def python(code: str, *argv: str, **environment: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code, *argv],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, **environment},
+    )
+    return done.stdout
