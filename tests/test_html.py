@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html as html_module
 import re
 import shlex
 import sys
@@ -14,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 import browser
+import results
 from ciphercost import cli, conclude, draw, guard, pipeline, trace, words
 from ciphercost.engines import Installation
 from ciphercost.model import CellSpec, Finding, Result, Spec, Warning_
@@ -324,6 +326,42 @@ def test_report_draws_the_page_and_every_plot_again(quick: Path, tmp_path: Path)
     done = CliRunner().invoke(cli.cli, ["report", str(quick), "--format", "html", "-o", str(page)])
     assert done.exit_code == 0, done.output
     assert page.read_text() == (quick / draw.NAME).read_text()
+
+
+def test_all_that_a_cell_can_have_stands_in_its_details() -> None:
+    rich = results.cell(
+        "mysql",
+        layer="rest",
+        client="MySQL Connector/J 9.7.0",
+        chatter={arm: {"INSERT INTO t VALUES (?)": 1.0, "commit": 1.0} for arm in ("plain", "encrypted")},
+        traffic={
+            arm: {"round_trips": 2.0, "bytes_sent": 120.0, "bytes_received": 80.0} for arm in ("plain", "encrypted")
+        },
+        client_against_reference={"client_cpu_plain": results.estimate(1.5)},
+        against_reference=results.estimate(0.9),
+        storage={"random_read": results.estimate(0.7), "fsync_latency": results.estimate(1.2)},
+        stored={"plain": {"table_bytes": 1000, "index_bytes": 0}, "encrypted": {"table_bytes": 1500, "index_bytes": 0}},
+        key_life={"rotation_s": 0.25},
+        handshakes={"full": 30, "resumed": 10},
+        config_diff=["ssl: off | on"],
+        conditions={"delay": "10ms"},
+    )
+    made = msgspec.structs.replace(results.result(), cells=[rich, results.cell("mariadb")])
+    text = html_module.unescape(re.sub(r"<[^>]*>", " ", html.render(made)))
+    for said in (
+        "MySQL Connector/J 9.7.0",
+        "1 × INSERT INTO t VALUES (?)",
+        "2 → 2 round trips",
+        "client CPU, plain arm, against the reference's client: 50.0 % more",
+        "10.0 % fewer (",
+        "random read",
+        "20.0 % longer",
+        "stored bytes, tables: 50.0 % more",
+        "a new key for the encrypted data took 0.25 s",
+        "40 handshakes under load, 10 resumed",
+        "10ms round trip added",
+    ):
+        assert said in " ".join(text.split()), said
 
 
 def test_result_without_slices_is_a_page_without_their_plots(quick: Path) -> None:

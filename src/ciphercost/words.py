@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -66,9 +67,14 @@ def cost(key: str, estimate: Estimate) -> str:
     return worded(estimate, *MORE_LESS.get(key, ("more", "less")))
 
 
+# A page asks hundreds of times, and each time would be a look through a directory.
+_mechanisms = functools.cache(lambda: frozenset(mechanisms.names()))
+_engines = functools.cache(lambda: frozenset(engines.names()))
+
+
 def is_control(cell: Cell) -> bool:
     """A cell that failed before anything was known of it has no layer."""
-    known = cell.mechanism in mechanisms.names()
+    known = cell.mechanism in _mechanisms()
     return (cell.layer or (mechanisms.get(cell.mechanism).layer if known else "")) == "control"
 
 
@@ -134,7 +140,7 @@ def costs(cell: Cell) -> Iterator[str]:
 
 def protects(cell: Cell) -> Iterator[str]:
     """What the mechanism protects, and what was seen to be open all the same, by severity."""
-    if cell.mechanism in mechanisms.names():
+    if cell.mechanism in _mechanisms():
         yield mechanisms.protection(mechanisms.get(cell.mechanism))
     for each in by_severity(cell.findings):
         yield f"open, {each.severity}: {each.code}"
@@ -302,7 +308,7 @@ def proof_line(cell: Cell) -> str:
 
 
 def embedded(cell: Cell) -> bool:
-    return engines.get(cell.engine).embedded if cell.engine in engines.names() else False
+    return engines.get(cell.engine).embedded if cell.engine in _engines() else False
 
 
 # ── a whole run in one sentence

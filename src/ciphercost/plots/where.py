@@ -170,11 +170,12 @@ def _by_end(known: list[tuple[Cell, str]]) -> Plot:
         if len(known) == 1
         else f"{all_cpu} for an operation, encrypted, is between {100 * min(grown)[0]:.0f} and {100 * ratio:.0f} % of what it is plain; most with {dearest}"
     )
-    layers = dict.fromkeys(cell.layer for cell, _ in known)
-    note = " ".join(
-        [f"The first {MOST} of {len(known)} cells are drawn; the table has all."] * (len(known) > MOST)
-        + [LAYERS[each] for each in layers if each in LAYERS]
-    )
+    said = [LAYERS[layer] for layer in dict.fromkeys(cell.layer for cell, _ in known) if layer in LAYERS]
+    if len(known) > MOST:
+        said.insert(0, f"The first {MOST} of {len(known)} cells are drawn; the table has all.")
+    if not embedded and any(words.embedded(cell) for cell, _ in known):
+        said.append("Of a database that is part of the client, the client's CPU is the database's.")
+    note = " ".join(said)
     return Plot(
         name="where-cpu",
         title="CPU for an operation; the plain arm is 100",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -193,7 +194,9 @@ def _protection(result: Result, labels: Sequence[str]) -> Iterator[Protection]:
     alike: dict[tuple[str, ...], list[int]] = {}
     for number, cell in enumerate(result.cells):
         if cell.overhead and cell.layer != "control":
-            alike.setdefault(tuple(words.protects(cell)), []).append(number)
+            times = Counter(words.protects(cell))
+            said = tuple(f"{text} ({count} times)" if count > 1 else text for text, count in times.items())
+            alike.setdefault(said, []).append(number)
     for protects, numbers in alike.items():
         cells = [result.cells[number] for number in numbers]
         shown = [(labels[number], f"cell-{number + 1}") for number in numbers]
@@ -287,8 +290,11 @@ def _notes(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
 
 
 def _client(cell: Cell) -> Iterator[str]:
+    """What its client costs against the reference's, arm by arm."""
     for key, estimate in cell.client_against_reference.items():
-        yield f"{key.replace('_', ' ')}, against the reference's client: {words.worded(estimate)} ({words.interval(estimate)})"
+        what, _, arm = key.rpartition("_")
+        name = what.replace("_", " ").replace("cpu", "CPU")
+        yield f"{name}, {arm} arm, against the reference's client: {words.worded(estimate)} ({words.interval(estimate)})"
 
 
 def _differs(line: str) -> tuple[str, str, str]:
