@@ -371,7 +371,7 @@ def answer(result: Result) -> str:
         return f"No cost was measured: none of the {len(cells)} cells has a number, for the reasons given with each."
     tail = f"; {lost} of {len(cells)} cells {'has' if lost == 1 else 'have'} no number" if lost else ""
     if len(known) == 1:
-        return f"{_one(known[0])}{tail}."
+        return f"{_one(known[0], names(cells)[cells.index(known[0])] if len(cells) > 1 else '')}{tail}."
     # Of what was not resolved it can't be said that it is cheap, or dear.
     resolved = [cell for cell in known if cell.verdict != "unresolved"] or known
     key = "throughput" if any(main_metric(cell) == "throughput" for cell in resolved) else "latency_p50"
@@ -387,16 +387,19 @@ def answer(result: Result) -> str:
     if unresolved:
         tail = f"; of {unresolved} more the cost was not resolved{tail}"
     if len(alike) == 1:
-        return f"{_one(alike[0])}{tail}."
+        return f"{_one(alike[0], cheapest)}{tail}."
     return (
         f"Encrypted, the cheapest of {len(alike)} cells ({cheapest}) {_does(alike[0])}, "
         f"the dearest ({dearest}) {_does(alike[-1])}{tail}."
     )
 
 
-def _one(cell: Cell) -> str:
-    """The same of one cell."""
-    who, what = f"{cell.engine} {cell.version}".strip(), cell.mechanism
+def _one(cell: Cell, name: str = "") -> str:
+    """The same of one cell; `name`: what sets it apart from others that the sentence has nothing of."""
+    who, what = (
+        f"{cell.engine} {cell.version}".strip(),
+        cell.mechanism + f" ({name})" * bool(name and name != cell.mechanism),
+    )
     if cell.verdict == "unresolved":
         least = f"{cell.smallest_effect:.1%}".replace("%", " %") if cell.smallest_effect else ""
         could = f"; this run could have seen {least} or more" if least else ""
