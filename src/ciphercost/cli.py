@@ -440,7 +440,11 @@ STUDY_OPTIONS = ("scale", "duration", "clients", "bindir", "loads", "runs", "csv
         metavar="N,N…",
         help="column-functions: records of each load; the study's: 1000,2000,4000,8000. [default: 1000,2000]",
     ),
-    click.option("--runs", type=int, help="column-functions: of each load as published; the study's: 10. [default: 3]"),
+    click.option(
+        "--runs",
+        type=int,
+        help="column-functions: of each load as published; jdbc-tls: starts of Java. [default: 3; 6]",
+    ),
     click.option("--csv", metavar="FILE", help="column-functions: the register's own file. [default: made-up records]"),
     *OUTPUT[1:],
 )
