@@ -7,7 +7,7 @@ from typing import Any
 
 from ciphercost import jdbc
 from ciphercost.errors import UsageError
-from ciphercost.model import ARMS, FORMAT, Cell, CellSpec, Spec, StudyRecord, StudyResult
+from ciphercost.model import ARMS, FORMAT, Cell, CellSpec, Mode, Spec, StudyRecord, StudyResult
 from ciphercost.spec import check
 from ciphercost.studies import Stage, Study
 from ciphercost.studies.jdbc_tls import compare, procedure, report, setups
@@ -35,8 +35,8 @@ class JdbcTls(Study):
     seconds = 20.0
     one_core = True
 
-    def __init__(self, rows: int = 5000, runs: int = 6, sessions: int = 6) -> None:
-        self.loop_rows, self.runs, self.sessions = rows, runs, sessions
+    def __init__(self, rows: int = 5000, runs: int = 6, sessions: int = 6, warm_slice: float = 0.25) -> None:
+        self.loop_rows, self.runs, self.sessions, self.warm_slice = rows, runs, sessions, warm_slice
 
     def configured(self, given: Mapping[str, Any]) -> Study:
         super().configured(given)
@@ -45,7 +45,7 @@ class JdbcTls(Study):
             raise UsageError(
                 f"--runs {runs}: of jdbc-tls the starts of Java, by which its intervals are told: {LEAST_RUNS} to {MOST_RUNS}"
             )
-        return JdbcTls(self.loop_rows, runs, self.sessions)
+        return JdbcTls(self.loop_rows, runs, self.sessions, self.warm_slice)
 
     @property
     def offered(self) -> tuple[str, ...]:
@@ -61,7 +61,8 @@ class JdbcTls(Study):
             cells.append(cell(engine, "tls", NEW, call))
             if call == EXECUTE:
                 cells.append(cell(engine, "tls", NEW, call, {LOCAL: "true"}))
-        return check(Spec(cells=cells, seed=seed, time=time, sessions=self.sessions, latency=False))
+        mode: Mode = "full" if self.sessions > 1 else "quick"
+        return check(Spec(cells=cells, seed=seed, time=time, mode=mode, sessions=self.sessions, latency=False))
 
     def procedure_cells(self, engine: str) -> list[CellSpec]:
         return [
@@ -72,7 +73,7 @@ class JdbcTls(Study):
         return self.runs * ROUND_SECONDS
 
     def begin(self, engine: str) -> StudyRecord:
-        settings: dict[str, float] = {"rows": self.loop_rows, "runs": self.runs}
+        settings: dict[str, float] = {"rows": self.loop_rows, "runs": self.runs, "warm_slice_s": self.warm_slice}
         return StudyRecord(FORMAT, self.name, engine, "tls", arms=list(ARMS), settings=settings)
 
     def procedure(self, stage: Stage) -> None:

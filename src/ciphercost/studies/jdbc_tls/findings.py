@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from ciphercost.studies import Study
 
 
+SAME = 0.1
+"""Within so much of each other two times are called alike."""
+
+
 def findings(
     study: Study,
     once: Once,
@@ -62,7 +66,7 @@ def warming(of: Split | None, rounds: Sequence[Round]) -> Iterator[str]:
     """That a loop in a process that has just begun is mostly its virtual machine's."""
     if of is None or of.whole.value <= 0:
         return
-    share, tls = (of.parts[name].value / of.whole.value for name in (measured.WARMING, measured.TLS))
+    start, tls = of.parts[measured.WARMING], of.parts[measured.TLS]
     new, clear = setups.after(UPDATE), setups.after_in_clear(UPDATE)
     crypto = measured.over(rounds, lambda each: measured.start_up(each[new]) - measured.start_up(each[clear]))
     own = (
@@ -71,10 +75,9 @@ def warming(of: Split | None, rounds: Sequence[Round]) -> Iterator[str]:
         else ""
     )
     yield (
-        f"That it timed the start of a virtual machine: of what the upgrade adds to an insert here, {share:.0%} is code that runs before it is "
-        f"compiled{own}, and {tls:.0%} is what TLS costs once it is. A service that stays up pays the first part once.".replace(
-            "%", " %"
-        )
+        f"That it timed the start of a virtual machine: the upgrade adds {of.whole.value:.0f} µs ± {of.whole.half:.0f} to an insert here, and "
+        f"{start.value:.0f} µs ± {start.half:.0f} are code that runs before it is compiled{own}; {tls.value:.0f} µs ± {tls.half:.0f} are what TLS costs "
+        "once it is. A service that stays up pays the first part once.".replace("%", " %")
     )
 
 
@@ -86,7 +89,7 @@ def driver_alone(study: Study, rounds: Sequence[Round], warm: Warm | None) -> It
     settled = warm.driver if warm else measured.ratio(rounds, clear, old, WARM)
     if cold is None or settled is None:
         return
-    same = settled.low <= 1 <= settled.high
+    same = 1 - SAME < settled.low <= 1 <= settled.high < 1 + SAME
     yield (
         f"Why {NEW} is slower without TLS too ({printed[clear] / printed[old]:.2f} times): by {UPDATE}() it sends what {OLD} sends, and takes "
         f"{cold.ratio:.2f} times as long cold ({cold.low:.2f} to {cold.high:.2f}), but {settled.ratio:.2f} warm ({settled.low:.2f} to {settled.high:.2f})"

@@ -200,7 +200,8 @@ def split(of: list[Round], known: Warm | None, call: str) -> Split | None:
     old, new = setups.before(call), setups.after(call)
     whole = over(of, lambda each: us(each[new], COLD) - us(each[old], COLD))
     warming = over(of, lambda each: start_up(each[new]) - start_up(each[old]))
-    if whole is None or warming is None or known is None:
+    # What asks, and isn't measured without, can't be told from the rest.
+    if whole is None or warming is None or known is None or (known.asks and known.quiet is None):
         return None
     parts = {TLS: known.tls, CHATTER: Known(0.0, 0.0), WARMING: warming, REST: known.in_clear}
     if known.quiet is not None:

@@ -24,7 +24,7 @@ INTERLEAVED = "interleaved"
 COLD, WARM = "cold", "warm"
 """Prefixes of a run's series."""
 ANSWER_SECONDS = 600.0
-WARM_SLICE, WARM_SLICES = 0.25, 4
+WARM_SLICES = 4
 SETTLED, SETTLED_SLICES = 0.10, 4
 """Compiling may take this share of a slice, in so many slices one after the other."""
 MOST_WARMING = 24
@@ -69,8 +69,9 @@ def one_run(stage: Stage, setup: Setup, rows: int, began: float, where: dict[str
             raise Unproven(f"client witness, {setup.words}: the loop's connection is not what was proven")
         series = timed(agent, sampler, setup, COLD, operations=rows)
         if warm:
-            series["warming_slices"] = [float(warm_up(agent, setup))]
-            series |= timed(agent, sampler, setup, WARM, seconds=WARM_SLICE * WARM_SLICES)
+            length = stage.record.settings["warm_slice_s"]
+            series["warming_slices"] = [float(warm_up(agent, setup, length))]
+            series |= timed(agent, sampler, setup, WARM, seconds=length * WARM_SLICES)
         series["start_s"] = [round(time.monotonic() - began - started, 3)]
     design = INTERLEAVED if where else ""
     stage.keep(
@@ -105,11 +106,11 @@ def timed(
     }
 
 
-def warm_up(agent: JdbcAgent, setup: Setup) -> int:
-    """Slices until hardly anything is compiled any more."""
+def warm_up(agent: JdbcAgent, setup: Setup, seconds: float) -> int:
+    """Slices of so many seconds until hardly anything is compiled any more."""
     calm = 0
     for number in range(1, MOST_WARMING + 1):
-        answer = agent.slice(setup.arm, WARM_SLICE, discard=0.0)
+        answer = agent.slice(setup.arm, seconds, discard=0.0)
         checked(answer)
         calm = calm + 1 if answer.jit_ms / 1e3 <= SETTLED * answer.seconds else 0
         if calm == SETTLED_SLICES:
