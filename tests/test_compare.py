@@ -204,6 +204,24 @@ def test_a_cell_without_a_number_has_no_verdict_and_says_why() -> None:
     assert "no space left" in pair.reason
 
 
+def test_a_record_without_units_has_no_verdict_and_says_why() -> None:
+    foreign = run(costing(0.8), name="b")._replace(intervals=[{}])
+    (pair,) = compare.compare([run(costing(0.8), name="a"), foreign]).pairs
+    assert pair.verdict is None
+    assert pair.reason == "b: its record has no sessions or blocks by which costs could be compared"
+
+
+def test_the_words_say_which_way_a_cost_went() -> None:
+    for ratio, way in ((0.7, "higher"), (0.9, "lower")):
+        for metric, value in (("throughput", ratio), ("latency_p50", 1 / ratio)):
+            cells = [
+                cell(overhead={metric: estimate(each, 0.001)})
+                for each in (0.8 if metric == "throughput" else 1.25, value)
+            ]
+            found = compare.compare([run(cells[0], name="a"), run(cells[1], name="b")])
+            assert f"it is {way} here" in _compare.verdict(found.pairs[0], 0.01)
+
+
 def test_one_run_twice_is_refused() -> None:
     with pytest.raises(UsageError, match="twice"):
         compare.compare([run(cell(), name="a"), run(cell(), name="a")])
@@ -341,7 +359,7 @@ def test_every_format_says_the_same_change() -> None:
 def test_a_comment_escapes_what_comes_from_the_record_and_fits() -> None:
     text = _compare.get("md")(every_kind())
     assert "<b>" not in text
-    tables = text.split("\n\n")[2]
+    tables = text.split("\n\n")[3]
     assert {line.count("|") for line in tables.splitlines() if line.startswith("|")} == {8}
     many = [costing(0.8, workload=f"w{n}", version="x" * 300) for n in range(300)]
     long = compare.compare([run(*many, name="a"), run(*many, name="b")])

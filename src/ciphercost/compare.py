@@ -357,7 +357,9 @@ def _pair(reference: Run, other: Run, run: int, numbers: tuple[int, int], margin
             for name, cell in ((reference.name, a), (other.name, b))
             if not words.main_metric(cell)
         ]
-        reason = "; ".join(without) or "one was measured for throughput, the other for latency alone"
+        units = "its record has no sessions or blocks by which costs could be compared"
+        none = [f"{name}: {units}" for name, each in ((reference.name, mine), (other.name, theirs)) if not each]
+        reason = "; ".join(without or none) or "one was measured for throughput, the other for latency alone"
     asked = unlike(a, b)
     names = {each.name for each in asked}
     return Pair(
