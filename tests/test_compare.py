@@ -378,15 +378,15 @@ def asked(*arguments: object) -> tuple[int, str]:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A busy wait of 2 % and one of 50 %."""
+    """A busy wait of 2 % and one of 99 %."""
     place = tmp_path_factory.mktemp("compare")
-    return real(place / "small", seconds=4, effect="2%"), real(place / "large", seconds=4, effect="50%")
+    return real(place / "small", seconds=5, effect="2%"), real(place / "large", seconds=5, effect="99%")
 
 
 def test_real_runs_that_differ_are_told_apart(runs: tuple[Path, Path], tmp_path: Path) -> None:
     status, text = asked(*runs)
     assert status == 0
-    assert "compared: effect 2% → 50%" in text
+    assert "compared: effect 2% → 99%" in text
     assert "differs between these two server pairs" in " ".join(text.split())
     assert asked(runs[1], "--fail-over", "5%")[0] == 3
     assert asked(*runs, "--fail-over", "5%")[0] == 3

@@ -19,7 +19,7 @@ import msgspec
 from ciphercost import statistics, words
 from ciphercost.errors import UsageError
 from ciphercost.estimate import PAIR_ONLY
-from ciphercost.model import Cell, Estimate, Mode, Result, Verdict
+from ciphercost.model import Cell, Estimate, Result, Verdict
 from ciphercost.statistics import ALPHA, Error, Interval
 
 Passed = Literal["pass", "fail", "unresolved", "failed"]
@@ -52,7 +52,7 @@ class Side(msgspec.Struct, frozen=True):
     name: str
     id: str
     started: str
-    mode: Mode
+    mode: str
     cells: int
     command: str = ""
 
@@ -420,7 +420,7 @@ def also(a: Cell, b: Cell) -> list[Change]:
 # ── the runs ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _mode(result: Result) -> Mode:
+def _mode(result: Result) -> str:
     return result.cells[0].mode if result.cells else "full"
 
 

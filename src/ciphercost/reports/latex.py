@@ -93,10 +93,11 @@ def _rows(result: Result) -> Iterator[str]:
             yield r"\midrule"
         figures = list(words.rows(cell))
         if not figures:
-            status = cell.status.upper().replace("-", " ")
-            yield rf"{escaped(name)} & \multicolumn{{4}}{{l}}{{{escaped(f'{status}: {cell.reason}')}}} \\"
+            why = escaped(f"{words.standing(cell)}: {cell.reason}")
+            yield rf"{escaped(name)} & \multicolumn{{4}}{{l}}{{{why}}} \\"
+        named = name + (f" ({words.standing(cell)})" if words.standing(cell) else "")
         for row, each in enumerate(figures):
-            columns = (name if not row else "", each.label, each.cost, each.interval, each.levels)
+            columns = (named if not row else "", each.label, each.cost, each.interval, each.levels)
             yield f"{' & '.join(map(escaped, columns))} \\\\"
 
 
