@@ -280,7 +280,7 @@ def test_strict_without_a_gate_wants_every_verdict() -> None:
     assert compare.compare(vague, strict=True).exit_status == 4
     lost = [run(costing(0.8, 0.001), costing(0.8, workload="b"), name="a"), run(costing(0.8, 0.001), name="b")]
     assert compare.compare(lost, strict=True).exit_status == 4
-    assert compare.compare(lost, strict=True, limit=0.5).exit_status == 4
+    assert compare.compare(lost, strict=True, limit=0.5).exit_status == 0  # every cell of the run is within it
 
 
 # ── what is said ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -354,6 +354,16 @@ def test_every_format_says_the_same_change() -> None:
         for pair in found.pairs:
             for _, _, change, interval, both in _compare.shown(pair):
                 assert all(said in text for said in (change, interval, both)), (name, change, interval, both)
+
+
+def test_of_several_runs_each_is_compared_with_the_first_and_gated() -> None:
+    found = compare.compare(
+        [run(costing(ratio), name=name) for name, ratio in (("a", 0.8), ("b", 0.8), ("c", 0.5))], limit=0.3
+    )
+    assert [(pair.run, pair.verdict) for pair in found.pairs] == [(1, "unresolved"), (2, "differs")]
+    assert [(each.run, each.outcome) for each in found.gates] == [(1, "pass"), (2, "fail")]
+    for name in ("terminal", "md"):
+        assert "run 2" in _compare.get(name)(found)
 
 
 def test_a_comment_escapes_what_comes_from_the_record_and_fits() -> None:

@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 import yaml
+from click.testing import CliRunner
 
-from ciphercost import cli
+from ciphercost import cli, spec
 
 PATH = Path(__file__).parent.parent / "docs" / "github-actions.yml"
 FLOW: dict[Any, Any] = yaml.safe_load(PATH.read_text())
 STEPS: list[dict[str, Any]] = FLOW["jobs"]["tls"]["steps"]
+PRINTED = re.search(r"^# +ciphercost (run .*) > bench/encryption.toml$", PATH.read_text(), re.MULTILINE)
 COMMANDS = [
     line.strip()
     for step in STEPS
@@ -52,3 +54,12 @@ def test_the_comment_is_written_whatever_the_gate_says_and_the_gate_is_the_last_
     assert "--strict" in held["run"]
     assert "continue-on-error" not in held
     assert len(COMMANDS) == 4
+
+
+def test_the_file_that_it_runs_is_one_that_run_prints_and_reads(tmp_path: Path) -> None:
+    assert PRINTED is not None
+    done = CliRunner().invoke(cli.cli, shlex.split(PRINTED[1]))
+    assert done.exit_code == 0, done.output
+    path = tmp_path / "encryption.toml"
+    path.write_text(done.output)
+    assert {cell.mechanism for cell in spec.load(path).cells} == {"tls"}

@@ -206,7 +206,7 @@ def status(
     if limit is None:
         open_ = any(pair.verdict in (None, "unresolved") for pair in pairs) or any(True for _ in alone)
         return UNRESOLVED if open_ else DONE
-    return UNRESOLVED if "unresolved" in outcomes or any(each.run == 0 for each in alone) else DONE
+    return UNRESOLVED if "unresolved" in outcomes else DONE
 
 
 # ── which cell with which ─────────────────────────────────────────────────────────────────────────────────────────────
