@@ -84,6 +84,7 @@ def render(result: Result) -> str:
             comment(used),
             r"\begin{table}",
             r"\centering",
+            r"\setlength{\belowcaptionskip}{6pt}",
             caption,
             rf"\begin{{tabular}}{{{COLUMNS}}}",
             r"\toprule",
@@ -104,7 +105,7 @@ def _rows(result: Result) -> Iterator[str]:
         figures = list(words.rows(cell))
         if not figures:
             why = escaped(f"{words.standing(cell)}: {cell.reason}")
-            yield rf"{escaped(name)} & \multicolumn{{4}}{{l}}{{{why}}} \\"
+            yield rf"{escaped(name)} & \multicolumn{{4}}{{p{{0.5\linewidth}}}}{{{why}}} \\"
         named = name + (f" ({words.standing(cell)})" if words.standing(cell) else "")
         for row, each in enumerate(figures):
             columns = (named if not row else "", each.label, each.cost, each.interval, each.levels)
