@@ -66,12 +66,12 @@ def with_intervals(directory: Path) -> tuple[Result, list[dict[str, Interval]]]:
     Nothing of a cell without a number, and no metric that the cell does not state. Raises UsageError where the record is damaged.
     """
     result, estimators = _concluded(directory)
-    return result, [
-        {name: each for name, each in estimator.intervals(cell.mode).items() if name in cell.overhead}
-        if cell.overhead
-        else {}
-        for cell, estimator in zip(result.cells, estimators, strict=True)
-    ]
+    found: list[dict[str, Interval]] = [{} for _ in result.cells]
+    for number, estimator in enumerate(estimators):
+        if overhead := result.cells[number].overhead:
+            intervals = estimator.intervals(result.cells[number].mode)
+            found[number] = {name: each for name, each in intervals.items() if name in overhead}
+    return result, found
 
 
 def _concluded(directory: Path) -> tuple[Result, list[estimate.CellEstimator]]:
