@@ -322,6 +322,11 @@ def test_report_draws_the_page_and_every_plot_again(quick: Path, tmp_path: Path)
         files = sorted((tmp_path / form).iterdir())
         assert [path.stem for path in files] == ["forest", "latency-cell-1", "slices-cell-1", "where-cpu"]
         assert all(path.read_bytes().startswith(begins) for path in files)
+    page = tmp_path / "within.html"
+    asked = ["report", str(quick), "--format", "html", "-o", str(page), "--max-cost"]
+    assert CliRunner().invoke(cli.cli, [*asked, "95%"]).exit_code == 0
+    assert "What stays within the budget" in page.read_text()
+    assert CliRunner().invoke(cli.cli, [*asked, "0.01%"]).exit_code == 3
     page = tmp_path / "again.html"
     done = CliRunner().invoke(cli.cli, ["report", str(quick), "--format", "html", "-o", str(page)])
     assert done.exit_code == 0, done.output

@@ -589,8 +589,13 @@ def report(run_: str, format_: str, output: Path | None, need: str | None, max_c
             raise UsageError(
                 f"--format {format_} is for looking at, not for a terminal: give it -o FILE, or -o DIR for svg and png"
             )
+        if need is not None:
+            raise UsageError(f"--need has no format {format_}: use terminal, md or json")
         directory = record.find(run_)
-        to_file(conclude.conclude(directory), directory, output, limit)
+        result = conclude.conclude(directory)
+        to_file(result, directory, output, limit)
+        if limit is not None:
+            raise click.exceptions.Exit(advice.advise(result, wanted, limit).exit_status)
     else:
         render = reports.get(format_)
         result = conclude.conclude(record.find(run_))

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-from ciphercost import chatter, plots, spec, words
+from ciphercost import advice, capacity, chatter, plots, spec, words
 from ciphercost.model import ARMS, Cell, Result
 from ciphercost.plots import Plot, Subject, Table
 from ciphercost.plots._draw import patterns
@@ -86,6 +86,8 @@ class Page(NamedTuple):
     answer: Markup
     budget: str
     basis: str
+    advice: list[tuple[bool, str]]
+    """With a budget: (whether it belongs to the line above, a line)."""
     patterns: Markup
     forest: list[Figure]
     protection: list[Protection]
@@ -118,6 +120,7 @@ def page(of: Subject) -> Page:
         answer=_unbroken(words.answer(result)),
         budget=_budget(of),
         basis=_basis(result),
+        advice=_advice(of),
         patterns=Markup(patterns("var(--server)", "var(--client)", "var(--page)")),  # noqa: S704 - nothing of the record
         forest=kinds["forest"],
         protection=list(_protection(result, labels)),
@@ -170,6 +173,14 @@ def _budget(of: Subject) -> str:
     said = ", ".join(f"{count} {what}" for count, what in counts if count)
     measured = "the one measured cell is" if len(bounds) == 1 else f"of {len(bounds)} measured cells"
     return f"Budget {of.budget * 100:g} %: {measured} {said.removeprefix('1 ') if len(bounds) == 1 else said}, by the intervals' ends."
+
+
+def _advice(of: Subject) -> list[tuple[bool, str]]:
+    """The cheapest mechanisms within the budget, set by set of cells that do the same."""
+    if of.budget is None:
+        return []
+    said = advice.lines(advice.advise(of.result, (), of.budget), of.result)[1:]  # the first says what was asked
+    return [(line.startswith(" "), line.strip()) for line in said if line.strip()]
 
 
 def _basis(result: Result) -> str:
@@ -280,6 +291,8 @@ def _notes(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
 
     if cell.predicted:
         yield words.prediction(cell)
+    if planned := capacity.line(cell):
+        yield planned
     yield from (" ".join(line.split()) for line in [" ".join(terminal.taken_apart(cell, everything, ""))] if line)
     for what, growth, both in words.stored(cell):
         yield f"stored bytes, {what}: {growth} ({both})"
