@@ -20,6 +20,7 @@ from ciphercost import (
     engines,
     estimate,
     fio,
+    imported,
     jdbc,
     mechanisms,
     parts,
@@ -47,7 +48,7 @@ from ciphercost.model import (
     StudyResult,
     Warning_,
 )
-from ciphercost.record import read_facts, read_proofs, read_slices, read_storage, read_study
+from ciphercost.record import read_facts, read_imported, read_proofs, read_slices, read_storage, read_study
 
 if TYPE_CHECKING:
     from ciphercost.agent import Agent
@@ -57,6 +58,8 @@ if TYPE_CHECKING:
 def conclude(directory: Path) -> Result:
     """The result of a run's directory, finished or cut off. Raises UsageError where the record is damaged."""
     facts = read_facts(directory)
+    if (others := read_imported(directory)) is not None:
+        return result(facts, imported.cells(facts, others))
     estimators = [
         estimate.CellEstimator(cell.void_sessions, sequential=bool(facts.spec.precision)) for cell in facts.cells
     ]
@@ -84,6 +87,11 @@ def conclude(directory: Path) -> Result:
         for number, found in enumerate(estimates)
     ]
     cells = beside(facts, compared(facts, cells, estimators), estimators)
+    return result(facts, cells, study(directory, cells))
+
+
+def result(facts: RunFacts, cells: list[Cell], repeated: StudyResult | None = None) -> Result:
+    """The contract, of a run's cells. Pure."""
     return Result(
         format=FORMAT,
         id=facts.id,
@@ -98,7 +106,7 @@ def conclude(directory: Path) -> Result:
         overhead_of_controller=facts.idle_seconds / facts.load_seconds if facts.load_seconds else None,
         parts=parts.split(cells),
         curves=curves.curves(cells),
-        study=study(directory, cells),
+        study=repeated,
     )
 
 
