@@ -191,6 +191,8 @@ def read(path: Path, columns: list[table.Column]) -> tuple[str, list[Reading], s
         raise UsageError(f"{where}: {error.what}") from None
     except (ValueError, OverflowError) as error:
         raise UsageError(f"{path}, line {lines.number}: a figure can't be read ({error})") from None
+    if not readings:
+        raise UsageError(f"{path}, line {lines.number}: {importer}'s output ends before its result: import all of it")
     for each in readings:
         each.file = str(path)
     return importer, readings, digest.hexdigest()

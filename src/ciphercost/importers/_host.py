@@ -11,8 +11,9 @@ from ciphercost.importers import Bad
 from ciphercost.model import Reading, Warning_
 
 PARTS = ("user", "nice", "system", "iowait", "steal", "idle")
-ROUNDING = 0.0051
-"""Per cent: half of the last printed digit, and a little."""
+NEAR_AVERAGE, APART = 0.15, 3.0
+"""Percentage points. sar weighs its average by clock ticks, so that it isn't the mean of the printed rows to the last digit. A row
+that is near the mean by chance is left out without harm: the mean stays what it was."""
 IDLE_EDGE = 0.5
 """Of the middle row's busy share: rows at a run's edges below it are of before or after the load."""
 
@@ -90,12 +91,12 @@ def mean(values: list[float]) -> float:
 
 
 def unlabelled_average(rows: list[Row]) -> bool:
-    """Whether the last row is the mean of those above it in every column, to the last printed digit."""
+    """Whether the last row is the mean of those above it in every column."""
     if len(rows) < 4:
         return False
     table = np.array([[getattr(row, part) for part in PARTS] for row in rows])
     above = table[:-1]
-    return bool((np.abs(table[-1] - above.mean(axis=0)) <= ROUNDING).all() and np.ptp(above, axis=0).max() > 1.0)
+    return bool((np.abs(table[-1] - above.mean(axis=0)) <= NEAR_AVERAGE).all() and np.ptp(above, axis=0).max() > APART)
 
 
 def edges(rows: list[Row]) -> list[Row]:

@@ -45,7 +45,7 @@ def read(lines: Lines) -> list[Reading]:
         elif match := INTERVAL.fullmatch(line):
             began = began or lines.number
             series.append(number(match[3]))
-            told["threads"] = float(match[2])
+            told.setdefault("threads", float(match[2]))  # the last line of a run may be of those that are left
         elif match := BUCKET.fullmatch(line):
             buckets[round(number(match[1]) * 1e3)] = buckets.get(round(number(match[1]) * 1e3), 0) + int(match[2])
         elif match := TRANSACTIONS.fullmatch(line):
