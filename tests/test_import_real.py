@@ -234,7 +234,7 @@ def test_mysqlslap_says_the_same_as_text_and_as_csv(name: str, require_server: R
     with mysql_servers.house(installation, tmp_path) as house, house.started(version="1.3") as server:
         fields = server.connection()
         words = [
-            program,
+            str(program),
             "--no-defaults",
             "--host=127.0.0.1",
             f"--port={fields['port']}",
@@ -296,7 +296,7 @@ def site(require_server: RequireServer, tmp_path_factory: pytest.TempPathFactory
         web_servers.site(require_server("nginx"), tmp_path_factory.mktemp("logs"), {"/1KB": 1000}) as made,
         made.started({"version": "1.3"}) as server,
     ):
-        ways = server.connection() | server.ways.get("tls", {})
+        ways = {**server.connection(), **server.ways.get("tls", {})}
         clear, tls = server.connection()["port"], ways["port"]
         yield {"plain": f"http://127.0.0.1:{clear}/1KB", "encrypted": f"https://127.0.0.1:{tls}/1KB"}
 

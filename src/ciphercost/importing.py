@@ -103,7 +103,7 @@ def gather(files: Sequence[Path], wanted: Wanted) -> tuple[ImportedRecord, list[
         (wanted.encrypted, "encrypted"),
     )
     sources = [each for paths, arm in given for path in paths for each in found(path, arm)]
-    if len(sources) > 1:
+    if sources:
         # A folder in which all of them lie tells nothing of any.
         common = set.intersection(*(set(each.folders) for each in sources))
         sources = [

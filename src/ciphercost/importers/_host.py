@@ -11,7 +11,7 @@ from ciphercost.importers import Bad
 from ciphercost.model import Reading, Warning_
 
 PARTS = ("user", "nice", "system", "iowait", "steal", "idle")
-NEAR_AVERAGE, APART = 0.15, 3.0
+NEAR_AVERAGE, APART = 0.25, 3.0
 """Percentage points. sar weighs its average by clock ticks, so that it isn't the mean of the printed rows to the last digit. A row
 that is near the mean by chance is left out without harm: the mean stays what it was."""
 IDLE_EDGE = 0.5
