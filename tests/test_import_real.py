@@ -108,20 +108,30 @@ def postgres(installation: Installation, logs: Path) -> Iterator[Postgres]:
     assert run_guard.problems == []
 
 
-@pytest.fixture(scope="module", params=["15", "17", "18"])
-def pgbench(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, require: Require
-) -> Iterator[Postgres]:
+VERSIONS = ("15", "17", "18")
+
+
+def of_version(version: str, require: Require) -> Installation:
     found = [
         each
         for each in engines.get("postgresql").available()
-        if each.version.startswith(request.param) and (Path(each.location) / "pgbench").exists()
+        if each.version.startswith(version) and (Path(each.location) / "pgbench").exists()
     ]
-    require(
-        found,
-        f"no PostgreSQL {request.param} with pgbench: ciphercost install postgresql@{request.param} --source debian",
-    )
-    with postgres(found[0], tmp_path_factory.mktemp("logs")) as made:
+    require(found, f"no PostgreSQL {version} with pgbench: ciphercost install postgresql@{version} --source debian")
+    return found[0]
+
+
+@pytest.fixture(scope="module", params=VERSIONS)
+def pgbench(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, require: Require
+) -> Iterator[Postgres]:
+    with postgres(of_version(request.param, require), tmp_path_factory.mktemp("logs")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def newest(tmp_path_factory: pytest.TempPathFactory, require: Require) -> Iterator[Postgres]:
+    with postgres(of_version(VERSIONS[-1], require), tmp_path_factory.mktemp("logs")) as made:
         yield made
 
 
@@ -164,8 +174,8 @@ def test_pgbench_with_progress_and_a_log_is_one_run_with_all_that_both_say(pgben
     assert {"one-run", "one-after-other", "not-proven"} <= {each.code for each in cell.warnings}
 
 
-def test_several_runs_of_pgbench_in_one_file_are_several_runs(pgbench: Postgres, tmp_path: Path) -> None:
-    runs = [pgbench("-n", "-S", "-c2", "-T1", mode="disable", cwd=tmp_path) for _ in range(3)]
+def test_several_runs_of_pgbench_in_one_file_are_several_runs(newest: Postgres, tmp_path: Path) -> None:
+    runs = [newest("-n", "-S", "-c2", "-T1", mode="disable", cwd=tmp_path) for _ in range(3)]
     found = all_of("".join(runs), tmp_path)
     assert [each.figures["throughput"] for each in found] == [one(r"tps = ([\d.]+)", text) for text in runs]
     assert {each.workload for each in found} == {"select only"}
@@ -179,8 +189,8 @@ def one_version(text: str) -> str:
     return match[1]
 
 
-def test_a_log_of_intervals_has_the_rate_of_its_whole_intervals(pgbench: Postgres, tmp_path: Path) -> None:
-    text = pgbench("-n", "-S", "-c2", "-T4", "-l", "--aggregate-interval=1", mode="disable", cwd=tmp_path)
+def test_a_log_of_intervals_has_the_rate_of_its_whole_intervals(newest: Postgres, tmp_path: Path) -> None:
+    text = newest("-n", "-S", "-c2", "-T4", "-l", "--aggregate-interval=1", mode="disable", cwd=tmp_path)
     (log,) = tmp_path.glob("pgbench_log.*")
     (tmp_path / "run").mkdir()
     found = only(log.read_text(), tmp_path / "run", "log")
@@ -190,18 +200,18 @@ def test_a_log_of_intervals_has_the_rate_of_its_whole_intervals(pgbench: Postgre
     assert found.figures["throughput"] == pytest.approx(one(r"tps = ([\d.]+)", text), rel=0.5)
 
 
-def test_a_run_at_a_given_rate_has_no_throughput_to_compare(pgbench: Postgres, tmp_path: Path) -> None:
-    text = pgbench("-n", "-S", "-c2", "-T1", "-P1", "-R200", "-L", "1000", mode="disable", cwd=tmp_path)
+def test_a_run_at_a_given_rate_has_no_throughput_to_compare(newest: Postgres, tmp_path: Path) -> None:
+    text = newest("-n", "-S", "-c2", "-T1", "-P1", "-R200", "-L", "1000", mode="disable", cwd=tmp_path)
     found = only(text, tmp_path)
     assert "throughput" not in found.figures
     assert found.figures["latency_mean"] == one(r"latency average = ([\d.]+) ms", text)
     assert "rate-limited" in {note.code for note in found.notes}
 
 
-def test_cpu_samples_join_the_run_in_whose_time_they_lie(pgbench: Postgres, tools: Path, tmp_path: Path) -> None:
+def test_cpu_samples_join_the_run_in_whose_time_they_lie(newest: Postgres, tools: Path, tmp_path: Path) -> None:
     with subprocess.Popen([tools / "atop", "-P", "CPU,MEM", "1", "4"], stdout=subprocess.PIPE, text=True) as atop:
         time.sleep(1.1)
-        text = pgbench("-n", "-S", "-c2", "-T2", "-P1", "--progress-timestamp", mode="disable", cwd=tmp_path)
+        text = newest("-n", "-S", "-c2", "-T2", "-P1", "--progress-timestamp", mode="disable", cwd=tmp_path)
         samples, _ = atop.communicate(timeout=30)
     for name, content in (("plain.txt", text), ("plain-atop.txt", samples)):
         (tmp_path / name).write_text(content)
