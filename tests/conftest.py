@@ -13,6 +13,9 @@ from ciphercost.engines import Installation
 Require = Callable[[object, str], None]
 RequireServer = Callable[..., Installation]
 
+# A page at the end of every run would double the time of many tests; those of the page ask for it.
+os.environ.setdefault("CIPHERCOST_PAGE", "off")
+
 
 def _require(found: object, reason: str) -> None:
     if found:

@@ -17,6 +17,7 @@ need() {
 
 need mkfs.ext4 e2fsprogs "no fscrypt"
 need fio fio "storage itself isn't measured"
+need chromium chromium "no look at the report's page"
 need mvn maven "no servers from there" && "$ciphercost" install postgresql@17 --source maven
 need javac default-jdk-headless "no JDBC" && command -v mvn >/dev/null && "$(dirname "$ciphercost")/python" -c '
 from ciphercost import drivers, java

@@ -106,6 +106,7 @@ def test_what_the_user_adds_wins() -> None:
 def test_a_suite_has_a_name_in_java() -> None:
     assert drivers.iana("ECDHE-ECDSA-CHACHA20-POLY1305") == "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256"
     assert drivers.iana("ECDHE-RSA-AES128-GCM-SHA256") == "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"
+    assert drivers.iana("ECDHE-RSA-AES256-SHA384") == "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA384"
     assert drivers.iana("TLS_AES_256_GCM_SHA384") == "TLS_AES_256_GCM_SHA384"
     with pytest.raises(UsageError):
         drivers.iana("ROT13")

@@ -3,6 +3,7 @@
 import ciphercost
 result = ciphercost.run(ciphercost.Spec(cells=[ciphercost.CellSpec("postgresql", "tls")]))
 again = ciphercost.load("runs/20261121-120000-ab12")
+again.to_polars(), ciphercost.slices("runs/20261121-120000-ab12")
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import polars
+
     from ciphercost.model import CellSpec, Result, Spec
 
 __version__ = "0.1.0"
-__all__ = ["CellSpec", "Result", "Spec", "load", "run"]
+__all__ = ["CellSpec", "Result", "Spec", "load", "run", "slices"]
 
 
 def run(spec: Spec, directory: str | Path | None = None) -> Result:
@@ -29,6 +32,13 @@ def load(directory: str | Path) -> Result:
     from ciphercost import conclude, record
 
     return conclude.conclude(record.find(str(directory)))
+
+
+def slices(directory: str | Path) -> polars.DataFrame:
+    """Every raw slice of a run as a data frame; see `ciphercost.frames.slices`. Raises ciphercost.errors.UsageError."""
+    from ciphercost import frames
+
+    return frames.slices(directory)
 
 
 def __getattr__(name: str) -> Any:

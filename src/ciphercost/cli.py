@@ -302,6 +302,8 @@ def _measure(given: dict[str, Any], run_in: Callable[..., Any], failed: Callable
     click.echo(reports.get("json" if to_stdout else "terminal")(result))
     if not to_stdout:
         click.echo(f"kept in {directory}; again: ciphercost report {directory}")
+        if (page := directory / "report.html").is_file():
+            click.echo(f"to look at and to show: {page}")
     if given["json_"] and not to_stdout:
         write(given["json_"], reports.get("json")(result) + "\n")
     return failed(result)
@@ -542,18 +544,83 @@ def prove(
 
 @cli.command()
 @click.argument("run_", metavar="RUN")
-@click.option("--format", "format_", default="terminal", help="terminal or json. [default: terminal]")
+@click.option(
+    "--format",
+    "format_",
+    default="terminal",
+    metavar="FORMAT",
+    help="terminal, md, csv, latex, json; with -o: html, svg or png (every plot), parquet (raw slices). [default: terminal]",
+)
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write to a file.")
-def report(run_: str, format_: str, output: Path | None) -> None:
-    """Estimate a run again from its slices."""
-    from ciphercost import conclude, record, reports
+@click.option("--need", metavar="WORD,WORD…", help="Advice: the cheapest proven mechanism of the run that meets this.")
+@click.option("--max-cost", metavar="SHARE", help="… and costs at most this: 5%.")
+def report(run_: str, format_: str, output: Path | None, need: str | None, max_cost: str | None) -> None:
+    """Estimate a run again from its slices.
 
-    render = reports.get(format_)
-    text = render(conclude.conclude(record.find(run_)))
-    if output:
-        write(output, text + "\n")
+    With --need or --max-cost: advice. Words of --need: in-transit, tls1.2, tls1.3, verified, forward-secrecy, post-quantum, at-rest,
+    nothing-in-clear, column, key-off-server, authenticated. Exit status: 0 one meets it · 3 none within the budget · 4 unresolved.
+    """
+    from ciphercost import advice, conclude, record, reports
+    from ciphercost import spec as specs
+
+    wanted = advice.needs(need) if need is not None else []
+    limit = specs.budget(max_cost, "--max-cost") if max_cost is not None else None
+    if to_file := reports.writer(format_):
+        if output is None:
+            raise UsageError(
+                f"--format {format_} is for looking at, not for a terminal: give it -o FILE, or -o DIR for svg and png"
+            )
+        directory = record.find(run_)
+        to_file(conclude.conclude(directory), directory, output, limit)
     else:
-        click.echo(text)
+        render = reports.get(format_)
+        result = conclude.conclude(record.find(run_))
+        advised = advice.advise(result, wanted, limit) if need is not None or max_cost is not None else None
+        text = reports.with_advice(format_, result, advised) if advised else render(result)
+        if output:
+            write(output, text + "\n")
+        else:
+            click.echo(text)
+        if advised:
+            raise click.exceptions.Exit(advised.exit_status)
+
+
+@cli.command()
+@click.argument("runs", nargs=-1, required=True, metavar="RUN…")
+@click.option(
+    "--fail-over", metavar="SHARE", help="Gate: the most that encryption may cost, by the interval's upper bound: 10%."
+)
+@click.option("--strict", is_flag=True, help="Exit status 4 where a verdict is unresolved.")
+@click.option(
+    "--margin", metavar="SHARE", help="Costs that differ by less are equivalent. [default: the runs' own margin, 1%]"
+)
+@click.option(
+    "--format", "format_", default="terminal", metavar="FORMAT", help="terminal, md, csv or json. [default: terminal]"
+)
+@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write to a file.")
+def compare(
+    runs: tuple[str, ...], fail_over: str | None, strict: bool, margin: str | None, format_: str, output: Path | None
+) -> None:
+    """Do the costs of runs differ? The first is the reference.
+
+    One run with --fail-over is a gate. Exit status: 0 done, or the gate is passed · 1 a cell has no number · 3 the budget is exceeded
+    for sure · 4 unresolved, with --strict.
+    """
+    from ciphercost import compare as compare_
+    from ciphercost import conclude, record
+    from ciphercost import spec as specs
+    from ciphercost.reports import _compare
+
+    render = _compare.get(format_)
+    limit = specs.budget(fail_over) if fail_over is not None else None
+    within = specs.share(margin, "--margin") if margin is not None else None
+    read = [compare_.Run(name, *conclude.with_intervals(record.find(name))) for name in runs]
+    found = compare_.compare(read, limit=limit, strict=strict, margin=within)
+    if output:
+        write(output, render(found) + "\n")
+    else:
+        click.echo(render(found))
+    raise click.exceptions.Exit(found.exit_status)
 
 
 @cli.command("import")

@@ -49,6 +49,7 @@ from ciphercost.model import (
     Warning_,
 )
 from ciphercost.record import read_facts, read_imported, read_proofs, read_slices, read_storage, read_study
+from ciphercost.statistics import Interval
 
 if TYPE_CHECKING:
     from ciphercost.agent import Agent
@@ -57,9 +58,29 @@ if TYPE_CHECKING:
 
 def conclude(directory: Path) -> Result:
     """The result of a run's directory, finished or cut off. Raises UsageError where the record is damaged."""
+    return _concluded(directory)[0]
+
+
+def with_intervals(directory: Path) -> tuple[Result, list[dict[str, Interval]]]:
+    """The result, and of each of its cells every metric's log ratio with its standard errors, which a result no longer has.
+
+    Nothing of a cell without a number, and no metric that the cell does not state. Raises UsageError where the record is damaged.
+    """
+    result, estimators = _concluded(directory)
+    if not estimators:  # other tools' figures: what isn't proven is compared with nothing
+        return result, [{} for _ in result.cells]
+    return result, [
+        {name: each for name, each in estimator.intervals(cell.mode).items() if name in cell.overhead}
+        if cell.overhead and cell.mode != "imported"
+        else {}
+        for cell, estimator in zip(result.cells, estimators, strict=True)
+    ]
+
+
+def _concluded(directory: Path) -> tuple[Result, list[estimate.CellEstimator]]:
     facts = read_facts(directory)
     if (others := read_imported(directory)) is not None:
-        return result(facts, imported.cells(facts, others))
+        return contract(facts, imported.cells(facts, others)), []
     estimators = [
         estimate.CellEstimator(cell.void_sessions, sequential=bool(facts.spec.precision)) for cell in facts.cells
     ]
@@ -87,10 +108,10 @@ def conclude(directory: Path) -> Result:
         for number, found in enumerate(estimates)
     ]
     cells = beside(facts, compared(facts, cells, estimators), estimators)
-    return result(facts, cells, study(directory, cells))
+    return contract(facts, cells, study(directory, cells)), estimators
 
 
-def result(facts: RunFacts, cells: list[Cell], repeated: StudyResult | None = None) -> Result:
+def contract(facts: RunFacts, cells: list[Cell], repeated: StudyResult | None = None) -> Result:
     """The contract, of a run's cells. Pure."""
     return Result(
         format=FORMAT,

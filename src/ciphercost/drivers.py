@@ -312,11 +312,11 @@ def iana(suite: str) -> str:
     """`ECDHE-RSA-AES256-GCM-SHA384` -> `TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384`; IANA's own names stay. Pure."""
     if suite.startswith("TLS_"):
         return suite
-    match = re.fullmatch(r"((?:EC)?DHE-[A-Z]+)-(AES(?:128|256)-[A-Z]+-SHA\d+|CHACHA20-POLY1305)", suite)
+    match = re.fullmatch(r"((?:EC)?DHE-[A-Z]+)-(AES(?:128|256)(?:-[A-Z]+)?-SHA\d+|CHACHA20-POLY1305)", suite)
     if match is None:
         raise UsageError(f"Java has no name for the cipher suite {suite}")
     cipher = re.sub(r"AES(\d+)", r"AES_\1", match[2]).replace("-", "_")
-    cipher = f"{cipher}_SHA256" if cipher.startswith("CHACHA20") else cipher
+    cipher = f"{cipher}_SHA256" if cipher.startswith("CHACHA20") else re.sub(r"(\d)_SHA", r"\1_CBC_SHA", cipher)
     return f"TLS_{match[1].replace('-', '_')}_WITH_{cipher}"
 
 

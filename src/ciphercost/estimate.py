@@ -37,6 +37,8 @@ RATIOS: tuple[tuple[str, tuple[str, ...], str, str], ...] = (
     ("disk_read_per_op", ("read_bytes",), "work", "bytes/operation"),
     ("memory", ("memory_bytes",), "memory_samples", "bytes"),
 )
+UNITS = {"throughput": "operations/s"} | {name: unit for name, _, _, unit in RATIOS}
+QUANTILES_BY_METRIC = {f"latency_{name}": share for name, share in QUANTILES}
 OFFERED, MOST_OFFERED = 0.6, 0.75
 """Rate of the open loop ÷ capacity: of the plain arm, and at most of the encrypted one."""
 MOST_THINKING = 0.8
@@ -236,29 +238,21 @@ class CellEstimator:
                 "no complete block of four good slices: there is nothing to estimate; give the run more --time"
             )
         overhead: dict[str, Estimate] = {}
-        primary = self._throughput(mode)
-        if primary is not None:
-            overhead["throughput"] = msgspec.structs.replace(
-                stated(primary, mode, "operations/s"), ratio_of_totals=capacity.throughput_ratio()
-            )
-        for column, (name, share) in enumerate(QUANTILES):
-            of = latency.unit_of(share, mode)
-            if not of:
-                continue
-            interval = self._latency(latency, column, mode, whole=of == "session")
-            if interval is not None:
-                totals = [_quantile(self._tallies["latency"].histogram(arm), share) for arm in ARMS]
-                estimate = stated(interval, mode, "latency")
-                if of == "session":
+        log_ratios = self.intervals(mode)
+        for name, interval in log_ratios.items():
+            estimate = stated(interval, mode, UNITS.get(name, "latency"))
+            totals = estimate.ratio
+            if name == "throughput":
+                totals = capacity.throughput_ratio()
+            elif share := QUANTILES_BY_METRIC.get(name):
+                slow = [_quantile(self._tallies["latency"].histogram(arm), share) for arm in ARMS]
+                totals = slow[1] / slow[0]
+                if latency.unit_of(share, mode) == "session":
                     estimate = msgspec.structs.replace(estimate, method=f"{estimate.method}; {WHOLE_SESSIONS}")
-                overhead[f"latency_{name}"] = msgspec.structs.replace(estimate, ratio_of_totals=totals[1] / totals[0])
-                if latency is main and name == "p50":
-                    primary = interval
-        for name, numerator, denominator, unit in RATIOS:
-            interval = ratio_of_totals(main, numerator or main.machine, denominator, mode, self._most_nu)
-            if interval is not None:
-                estimate = stated(interval, mode, unit)
-                overhead[name] = msgspec.structs.replace(estimate, ratio_of_totals=estimate.ratio)
+            overhead[name] = msgspec.structs.replace(estimate, ratio_of_totals=totals)
+        primary = log_ratios.get("throughput")
+        if latency is main:
+            primary = log_ratios.get("latency_p50", primary)
         verdict, smallest, needed = _judge(primary, mode, margin)
         carried = self.carryover()
         sessions = len(set(main.sessions.tolist()))
@@ -284,6 +278,19 @@ class CellEstimator:
             carryover={"lambda": carried.value, "p_value": carried.p_value},
             added=added(main, mode),
         )
+
+    def intervals(self, mode: Mode = "full") -> dict[str, Interval]:
+        """The log ratio of every metric, encrypted - plain, with its standard errors: what `finish` states, and what `compare` sets
+        against another run's."""
+        capacity, latency = (self._tallies[phase].arms() for phase in ("capacity", "latency"))
+        main = capacity if len(capacity.sessions) else latency
+        found: dict[str, Interval | None] = {"throughput": self._throughput(mode)}
+        for column, (name, share) in enumerate(QUANTILES):
+            if of := latency.unit_of(share, mode):
+                found[f"latency_{name}"] = self._latency(latency, column, mode, whole=of == "session")
+        for name, numerator, denominator, _ in RATIOS:
+            found[name] = ratio_of_totals(main, numerator or main.machine, denominator, mode, self._most_nu)
+        return {name: interval for name, interval in found.items() if interval is not None}
 
     def against(self, reference: CellEstimator, mode: Mode) -> Estimate | None:
         """This cell's throughput ratio ÷ the reference's, of the sessions that they shared; None with fewer than two.

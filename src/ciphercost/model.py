@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
+
+if TYPE_CHECKING:
+    import polars
 
 FORMAT = 1
 """Version of the result and of `slices.jsonl`."""
@@ -666,6 +669,22 @@ class Result(msgspec.Struct, frozen=True):
     """Cost against the size of an answer, or against clients, where cells differ in that alone."""
     study: StudyResult | None = None
     """Of `ciphercost replicate`."""
+
+    def to_polars(self) -> polars.DataFrame:
+        """A row for each cell and metric; see `frames.cells`. The raw slices: `ciphercost.slices(directory)`."""
+        from ciphercost import frames
+
+        return frames.cells(self)
+
+    def _repr_html_(self) -> str:
+        from ciphercost import notebook
+
+        return notebook.html(self)
+
+    def _repr_markdown_(self) -> str:
+        from ciphercost.reports import md
+
+        return md.render(self)
 
 
 # ── what is known of a run while it goes on: plan.json ────────────────────────────────────────────────────────────────

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from ciphercost import conclude, guard, jdbc, plan, sample
+from ciphercost import conclude, draw, guard, jdbc, plan, sample
 from ciphercost import spec as specs
 from ciphercost.agent import find as find_agent
 from ciphercost.experiment import Run, experiment, title
@@ -63,6 +63,7 @@ def run_in(
         record.save_facts()
         result = conclude.conclude(record.directory)
         record.save_result(result)
+        draw.page(record.directory, run_guard, watcher.say)
     for problem in run_guard.problems:
         watcher.say(f"not undone: {problem}; `ciphercost clean` tries again")
     return result, record.directory

@@ -37,6 +37,14 @@ def share(text: str, where: str = "--precision") -> float:
     return value
 
 
+def budget(text: str, where: str = "--fail-over") -> float:
+    """0.1 of `10%`, the most that encryption may cost; more than 100 % is a budget too. Raises UsageError."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", text)
+    if match is None or float(match.group(1)) <= 0:
+        raise UsageError(f"{where}: '{text}' is no budget; write 10% or 2.5%")
+    return float(match.group(1)) / 100
+
+
 def target(text: str) -> tuple[str, str, str]:
     """(engine, version, mechanism) of `ENGINE[@VERSION]:MECHANISM`. Raises UsageError with the nearest valid name."""
     match = re.fullmatch(r"([^:@\s]+)(?:@([\w.]+))?(?::([^:\s]+))?", text)

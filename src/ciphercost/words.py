@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ciphercost import conditions, engines, mechanisms
-from ciphercost.model import ARMS, Cell, Estimate, Finding, Imported, Part, Severity
+from ciphercost.model import ARMS, Cell, Estimate, Finding, Imported, Part, Result, Severity
 
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low", "info")
 
@@ -31,6 +32,10 @@ METRICS: tuple[tuple[str, str, str, str], ...] = (
 )
 
 
+MORE_LESS = {key: (more, less) for key, _, more, less in METRICS}
+LABELS = {key: label for key, label, _, _ in METRICS}
+
+
 class Row(NamedTuple):
     """One figure of a cell, in words."""
 
@@ -52,6 +57,16 @@ def rows(cell: Cell) -> Iterator[Row]:
             estimate = cell.overhead[key]
             name = "process CPU per operation" if key == "client_cpu_per_op" and embedded(cell) else label
             yield Row(key, name, worded(estimate, more, less), interval(estimate), levels(cell, key), estimate)
+
+
+def main_metric(cell: Cell) -> str:
+    """What a cell's verdict is about: `throughput`, `latency_p50` of an open loop alone, or empty where it has no figure."""
+    return next((key for key in ("throughput", "latency_p50") if key in cell.overhead), "")
+
+
+def cost(key: str, estimate: Estimate) -> str:
+    """`12.3 % fewer`, in the words of that metric."""
+    return worded(estimate, *MORE_LESS.get(key, ("more", "less")))
 
 
 def is_control(cell: Cell) -> bool:
@@ -273,6 +288,16 @@ def imported_verdict(cell: Cell, imported: Imported) -> str:
     return f"none: unresolved{seen} ({runs}{need})"
 
 
+def imported_answer(cells: Sequence[Cell], known: Sequence[Cell]) -> str:
+    """The same of other tools' figures: what their runs show, and that it is no answer."""
+    tools = ", ".join(dict.fromkeys(cell.imported.tool for cell in cells if cell.imported))
+    if not known:
+        return f"Imported from {tools}, not paired and not proven: these figures have no interval, so that no cost can be stated."
+    shown = "; ".join(f"{heading(cell)}: encrypted {_does(cell)}" for cell in known[:3])
+    more = f"; {len(known) - 3} more below" if len(known) > 3 else ""
+    return f"Imported from {tools}, NOT PAIRED AND NOT PROVEN: {shown}{more}; whether encryption did it these runs can't tell."
+
+
 def prediction(cell: Cell) -> str:
     """`the link alone predicts: 3 round trips = 30 ms more an operation, 34.2 % fewer operations per second; measured: 37.4 ms more, …`."""
     link = cell.predicted
@@ -326,3 +351,114 @@ def proof_line(cell: Cell) -> str:
 
 def embedded(cell: Cell) -> bool:
     return engines.get(cell.engine).embedded if cell.engine in engines.names() else False
+
+
+# ── a whole run in one sentence
+# ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def priced(cell: Cell) -> str:
+    """`24.9 % fewer operations per second (95 % interval 24.2 to 25.5 %)`; empty where the cell has no figure."""
+    if not (key := main_metric(cell)):
+        return ""
+    estimate = cell.overhead[key]
+    said = (LABELS[key], cost(key, estimate)) if key.startswith("latency") else (cost(key, estimate), LABELS[key])
+    return f"{' '.join(said)} (95 % interval {interval(estimate)})"
+
+
+def loss(key: str, estimate: Estimate) -> tuple[float, float, float]:
+    """(cost, low, high) as shares, more is dearer: of throughput what is lost, of latency what is added."""
+    if key == "throughput":
+        return 1 - estimate.ratio, 1 - estimate.high, 1 - estimate.low
+    return estimate.ratio - 1, estimate.low - 1, estimate.high - 1
+
+
+def in_common(cells: Sequence[Cell]) -> str:
+    """`postgresql 18.4 · tls · point-select`: what all cells share of their headings."""
+    said = [heading_words(cell) for cell in cells]
+    first = said[0] if said else {}
+    return " · ".join(value for name, value in first.items() if value and len({each[name] for each in said}) == 1)
+
+
+def names(cells: Sequence[Cell]) -> list[str]:
+    """Of each cell what sets it apart from the others of its run: the words of its heading in which they differ, and its variant."""
+    said = [heading_words(cell) for cell in cells]
+    apart = [name for name in (said[0] if said else ()) if len({each[name] for each in said}) > 1]
+    shown = apart or (["engine", "mechanism", "workload"] if len(cells) == 1 else [])
+    found = []
+    for cell, each in zip(cells, said, strict=True):
+        # A control's variant names its mechanism too.
+        parts = [each[name] for name in shown if each[name] and each[name] not in cell.variant.split()]
+        found.append(" · ".join([*parts, *[cell.variant] * bool(cell.variant)]) or heading(cell))
+    # Cells that no experiment has named differ in their factors.
+    factors = {name for cell in cells for name in cell.factors if len({each.factors.get(name) for each in cells}) > 1}
+    alike = Counter(found)
+    for number in [number for number, name in enumerate(found) if alike[name] > 1]:
+        own = [f"{name}={value}" for name, value in cells[number].factors.items() if name in factors and value]
+        found[number] = " · ".join([found[number], *own])
+    twice = {name for name, count in Counter(found).items() if count > 1}
+    return [f"{name} (cell {number})" if name in twice else name for number, name in enumerate(found, start=1)]
+
+
+def answer(result: Result) -> str:
+    """What encryption costs, of the whole run, in one sentence with its interval; what is not known is said."""
+    cells = [cell for cell in result.cells if not is_control(cell)] or list(result.cells)
+    known = [cell for cell in cells if main_metric(cell)]
+    lost = len(cells) - len(known)
+    if not cells:
+        return "This run measured nothing."
+    if any(cell.imported for cell in cells):
+        return imported_answer(cells, known)
+    if not known:
+        if len(cells) == 1:
+            return f"No cost was measured: {heading(cells[0])} {without_number(cells[0])}."
+        return f"No cost was measured: none of the {len(cells)} cells has a number, for the reasons given with each."
+    tail = f"; {lost} of {len(cells)} cells {'has' if lost == 1 else 'have'} no number" if lost else ""
+    if len(known) == 1:
+        return f"{_one(known[0])}{tail}."
+    key = "throughput" if any(main_metric(cell) == "throughput" for cell in known) else "latency_p50"
+    alike = sorted(
+        (cell for cell in known if main_metric(cell) == key), key=lambda cell: loss(key, cell.overhead[key])[0]
+    )
+    labels = dict(zip(map(id, cells), names(cells), strict=True))
+    cheapest, dearest = (labels[id(cell)] for cell in (alike[0], alike[-1]))
+    unresolved = sum(cell.verdict == "unresolved" for cell in known)
+    if unresolved == len(known):
+        spans = f"{priced(alike[0])} with {cheapest} to {priced(alike[-1])} with {dearest}"
+        return f"What encryption costs was resolved in none of {len(known)} cells: from {spans}{tail}."
+    if unresolved:
+        tail = f"; of {unresolved} the cost was not resolved{tail}"
+    if len(alike) == 1:
+        return f"{_one(alike[0])}{tail}."
+    return (
+        f"Encrypted, the cheapest of {len(alike)} cells ({cheapest}) {_does(alike[0])}, "
+        f"the dearest ({dearest}) {_does(alike[-1])}{tail}."
+    )
+
+
+def _one(cell: Cell) -> str:
+    """The same of one cell."""
+    who, what = f"{cell.engine} {cell.version}".strip(), cell.mechanism
+    if cell.verdict == "unresolved":
+        least = f"{cell.smallest_effect:.1%}".replace("%", " %") if cell.smallest_effect else ""
+        could = f"; this run could have seen {least} or more" if least else ""
+        return f"What {what} costs {who} was not resolved here: {priced(cell)}{could}"
+    if cell.verdict == "equivalent":
+        return f"With {what}, {who} does as well as without it, but for differences too small to matter: {priced(cell)}"
+    return f"With {what}, {who} {_does(cell)}"
+
+
+def _does(cell: Cell) -> str:
+    """`does 24.9 % fewer operations per second (95 % interval …)`, or `takes 12 % longer …`."""
+    key = main_metric(cell)
+    estimate = cell.overhead[key]
+    if key == "throughput":
+        return f"does {priced(cell)}"
+    cost = worded(estimate, "longer", "shorter") + (" as long" if estimate.ratio >= 3 else "")
+    return f"takes {cost} for an operation (latency p50; 95 % interval {interval(estimate)})"
+
+
+def without_number(cell: Cell) -> str:
+    """`failed: the disk is full`: why a cell has none."""
+    words = {"failed": "failed", "unproven": "was not proven", "no-steady-state": "never came to rest"}
+    return f"{words.get(cell.status, cell.status)}{f': {cell.reason}' if cell.reason else ''}".rstrip(".")

@@ -269,6 +269,8 @@ class Engine(ABC):
     """Whether it encrypts connections by TLS."""
     tls_resumption: tuple[str, ...] = ()
     """The ways in which this server can be told to resume TLS sessions, beside `off`; none: it never does."""
+    tls_cbc: bool = True
+    """Whether it can be told to take suites of CBC."""
     tls_round_trips: int = 0
     """Round trips that the protocol needs to agree on TLS before TLS's own handshake begins."""
     tls_witness: str = ""

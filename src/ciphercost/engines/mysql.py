@@ -89,6 +89,8 @@ class Mysql(Family):
         finally:
             script.unlink()
 
+    tls_cbc = False  # its own list of suites has none, and what is not on it is refused
+
     def suite_settings(self, suites_12: str, suites_13: str) -> dict[str, str]:
         return {"ssl-cipher": suites_12, "tls-ciphersuites": suites_13}
 

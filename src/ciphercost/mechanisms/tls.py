@@ -23,25 +23,29 @@ SUITES_12 = {
     "aes128-gcm": "ECDHE-{}-AES128-GCM-SHA256",
     "chacha20": "ECDHE-{}-CHACHA20-POLY1305",
 }
+SUITES_CBC = {"aes256-cbc": "ECDHE-{}-AES256-SHA384", "aes128-cbc": "ECDHE-{}-AES128-SHA256"}
+"""CBC with an HMAC, as old servers and old middleboxes have it: of TLS 1.2 alone, and not of every server."""
 GROUPS = {"x25519": "X25519", "p256": "P-256", "p384": "P-384", "x25519mlkem768": "X25519MLKEM768"}
 VERIFY = {"full": "verify-full", "ca": "verify-ca", "require": "require"}
 
 
 def suite(factors: Mapping[str, str]) -> str:
     """The cipher suite by its OpenSSL name (TLS 1.2) or IANA name (TLS 1.3), for factors with their defaults filled in. Pure."""
-    suites = SUITES_13 if factors["version"] == "1.3" else SUITES_12
+    suites = SUITES_13 if factors["version"] == "1.3" else SUITES_12 | SUITES_CBC
     return suites[factors["cipher"]].format("ECDSA" if factors["certificate"].startswith("ecdsa") else "RSA")
 
 
-def offered(version: str) -> list[str]:
+def offered(version: str, *, cbc: bool = True) -> list[str]:
     """Every suite of that version that a cell may ask for: what a server of ours offers, whatever its certificate. Pure."""
     if version == "1.3":
         return list(SUITES_13.values())
-    return [name.format(key) for name in SUITES_12.values() for key in ("ECDSA", "RSA")]
+    return [name.format(key) for name in (SUITES_12 | (SUITES_CBC if cbc else {})).values() for key in ("ECDSA", "RSA")]
 
 
 def impossible(factors: Mapping[str, str]) -> str:
     """Why TLS itself has no such combination, for factors with their defaults filled in; empty where it has. Pure."""
+    if factors["version"] != "1.2" and factors["cipher"] in SUITES_CBC:
+        return "TLS 1.3 has no CBC"
     if factors["version"] != "1.2" or not factors["group"]:
         return ""
     if factors["group"] == "x25519mlkem768":
@@ -59,7 +63,11 @@ class Tls(Mechanism):
     protects = "data on the network: reading and changing it between client and server"
     factors = (
         Factor("version", ("1.3", "1.2"), "protocol version, the only one that the client offers"),
-        Factor("cipher", ("aes256-gcm", "aes128-gcm", "chacha20"), "cipher suite, the only one that the client offers"),
+        Factor(
+            "cipher",
+            (*SUITES_12, *SUITES_CBC),
+            "cipher suite, the only one that the client offers; CBC: with version=1.2",
+        ),
         Factor(
             "certificate", tuple(CERTIFICATES), "key of the server's certificate and of its CA", {"ecdsa": "ecdsa-p256"}
         ),
@@ -82,7 +90,11 @@ class Tls(Mechanism):
 
     def fits(self, engine: Engine, factors: Mapping[str, str]) -> None:
         if reason := impossible(factors):
-            raise UsageError(f"version=1.2 does not go with group={factors['group']}: {reason}; leave one of them out")
+            name = "cipher" if factors["cipher"] in SUITES_CBC and factors["version"] != "1.2" else "group"
+            said = f"version={factors['version']} does not go with {name}={factors[name]}: {reason}"
+            raise UsageError(f"{said}; write version=1.2" if name == "cipher" else f"{said}; leave one of them out")
+        if factors["cipher"] in SUITES_CBC and not engine.tls_cbc:
+            raise UsageError(f"{engine.name} takes no suite of CBC: leave cipher={factors['cipher']} out")
         if factors["share"] != "all" and engine.language != "http":
             raise UsageError(
                 f"share={factors['share']} is for web servers: a connection to {engine.name} is encrypted or not"

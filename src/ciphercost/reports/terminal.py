@@ -6,7 +6,7 @@ import itertools
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
-from ciphercost import chatter, engines, mechanisms
+from ciphercost import capacity, chatter, engines, mechanisms
 from ciphercost.model import ARMS, Cell, Curve, Estimate, Finding, Imported, Result
 from ciphercost.words import (
     LEVELS,
@@ -110,6 +110,8 @@ def _rows(cells: list[Cell], everything: Sequence[Cell]) -> Iterator[str]:
     for text, where in _told(shown, ((names[id(cell)], proof_line(cell)) for cell in shown)):
         yield from wrap(f"{where}{text}", "  ")
     for cell in shown:
+        if planned := capacity.line(cell):
+            yield from wrap(f"{names[id(cell)]}: {planned}", "  ")
         for said in logged(cell):
             yield from wrap(f"{names[id(cell)]}: {said}", "  ")
     yield from _clients([cell for cell in cells if metric in cell.overhead], reference, names)
@@ -248,6 +250,8 @@ def _lines(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
     if cell.predicted:
         yield from wrap(prediction(cell), "  ", "    ")
     yield from taken_apart(cell, everything, "  ")
+    if planned := capacity.line(cell):
+        yield from wrap(f"to plan with: {planned}", "  ", "                ")
     yield from wrap(f"verdict: {verdict(cell)}", "  ", "           ")
     yield from wrap(proof_line(cell), "  ", "          ")
     for words in (*logged(cell), *chatter.lines(cell.chatter, cell.traffic)):
@@ -360,6 +364,12 @@ def findings_lines(findings: list[Finding]) -> Iterator[str]:
     for each in by_severity(findings):
         closes = f" Closed by: {each.closes}." if each.closes else ""
         yield from wrap(f"{each.severity}: {each.text}.{closes}", "    ", "      ")
+
+
+def advice_line(text: str) -> list[str]:
+    """One line of advice, wrapped; its indent is kept."""
+    indent = " " * (len(text) - len(text.lstrip()))
+    return wrap(text.lstrip(), indent, f"{indent}  ") or [""]
 
 
 def footer(result: Result) -> str:

@@ -220,7 +220,7 @@ class Family(Packaged):
 
     def tls_settings(self, pki: Pki, factors: Mapping[str, str]) -> dict[str, str]:  # noqa: ARG002
         """Both versions and every suite: the client pins them."""
-        suites = self.suite_settings(":".join(tls.offered("1.2")), ":".join(tls.offered("1.3")))
+        suites = self.suite_settings(":".join(tls.offered("1.2", cbc=self.tls_cbc)), ":".join(tls.offered("1.3")))
         return {
             "ssl-ca": str(pki.ca),
             "ssl-cert": str(pki.certificate),

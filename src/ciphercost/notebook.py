@@ -1,0 +1,31 @@
+"""notebook: Result -> a small HTML table, as a notebook shows it: a row a cell, nothing that needs a style or a script. Pure."""
+
+from __future__ import annotations
+
+from html import escape
+
+from ciphercost import words
+from ciphercost.model import Result
+
+HEAD = ("cell", "figure", "what encryption costs", "95 % interval", "plain → encrypted")
+
+
+def html(result: Result) -> str:
+    """The answer, and every figure of every cell; a cell without one says why."""
+    rows = []
+    for name, cell in zip(words.names(result.cells), result.cells, strict=True):
+        figures = list(words.rows(cell))
+        if not figures:
+            status = cell.status.upper().replace("-", " ")
+            rows.append(
+                f"<tr><th scope=row>{escape(name)}</th><td colspan=4>{escape(f'{status}: {cell.reason}')}</td></tr>"
+            )
+        for number, each in enumerate(figures):
+            head = f"<th scope=rowgroup rowspan={len(figures)}>{escape(name)}</th>" if not number else ""
+            cells = "".join(f"<td>{escape(text)}</td>" for text in (each.label, each.cost, each.interval, each.levels))
+            rows.append(f"<tr>{head}{cells}</tr>")
+    columns = "".join(f"<th scope=col>{escape(text)}</th>" for text in HEAD)
+    return (
+        f"<table><caption>{escape(words.answer(result))}</caption><thead><tr>{columns}</tr></thead>"
+        f"<tbody>{''.join(rows)}</tbody></table>"
+    )

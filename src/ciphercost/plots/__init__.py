@@ -1,0 +1,85 @@
+"""plots: Result + traces -> charts, one file a plot, each with `plots(of) -> its charts`. Pure but for the drawing itself.
+
+forest    every cell's cost with its interval, and the budget's line
+where     where the cost goes: handshake, request and byte, or CPU by end and by mode
+curve     cost against size or clients
+latency   both arms' latencies, on an axis of nines
+slices    every slice over the run's time
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from ciphercost.errors import UsageError
+from ciphercost.model import Result
+from ciphercost.plots._draw import Chart, png, svg
+from ciphercost.trace import Trace
+
+KINDS = ("forest", "where", "curve", "latency", "slices")
+FORMATS = ("svg", "png")
+Width = Literal["wide", "narrow"]
+
+
+class Table(NamedTuple):
+    """A plot's figures, for those who read rather than look."""
+
+    head: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+
+
+class Subject(NamedTuple):
+    """What there is to draw."""
+
+    result: Result
+    traces: Sequence[Trace] = ()
+    """One a cell; empty where only the result is at hand: what needs slices is not drawn then."""
+    budget: float | None = None
+    """The most that encryption may cost, as a share: 0.05."""
+
+
+class Plot(NamedTuple):
+    """One plot in the widths that it was asked for."""
+
+    name: str
+    """`forest`, `latency-cell-3`, …: unique in a run, and a file's name."""
+    title: str
+    finding: str
+    """What it shows, in a sentence: what a person hears who can't see it."""
+    charts: dict[Width, Chart]
+    table: Table
+    cell: int | None = None
+    note: str = ""
+    """How to read it."""
+    caption: str = ""
+    """A shorter title, where a page says of which cell it is."""
+
+    def drawn(self, width: Width = "wide", *, page: bool = False) -> str:
+        """As SVG; a plot of one width is that in all."""
+        chart = self.charts.get(width) or next(iter(self.charts.values()))
+        return svg(chart, f"{self.title}: {self.finding}", page=page)
+
+
+def every(of: Subject) -> Iterator[Plot]:
+    """All plots of a run, kind by kind."""
+    for kind in KINDS:
+        yield from importlib.import_module(f"{__name__}.{kind}").plots(of)
+
+
+def write(of: Subject, directory: Path, form: str) -> list[Path]:
+    """Every plot as a file of its own, SVG or PNG. Raises UsageError where the directory can't be written."""
+    written = []
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for plot in every(of):
+            drawn = plot.drawn()
+            path = directory / f"{re.sub(r'[^a-z0-9-]+', '-', plot.name.lower())}.{form}"
+            path.write_bytes(png(drawn) if form == "png" else drawn.encode())
+            written.append(path)
+    except OSError as error:
+        raise UsageError(f"can't write plots into {directory}: {error.strerror}") from None
+    return written

@@ -1,0 +1,86 @@
+"""curve: cost against the size of an answer, or against clients, with each point's interval. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ciphercost import words
+from ciphercost.model import Curve
+from ciphercost.plots import Plot, Subject, Table, Width
+from ciphercost.plots._draw import ENCRYPTED, INK, Chart
+
+WIDTHS: dict[Width, int] = {"wide": 640, "narrow": 326}
+HEIGHT = 230
+FAR = 10.0
+"""Largest ÷ smallest, from which on the axis of sizes or clients is logarithmic."""
+ALONG = {"size": "bytes of an answer", "clients": "clients"}
+
+
+def plots(of: Subject) -> Iterator[Plot]:
+    for number, curve in enumerate(of.result.curves):
+        yield _plot(curve, number)
+
+
+def _plot(curve: Curve, number: int) -> Plot:
+    rows = []
+    table = []
+    for point in curve.points:
+        cost, low, high = (100 * each for each in words.loss("throughput", point.throughput))
+        rows.append({"x": point.x, "cost": cost, "low": low, "high": high})
+        name = words.size(point.x) if curve.along == "size" else f"{point.x:.0f}"
+        cpu = "" if point.server_cpu_us is None else f"{point.server_cpu_us:+,.3g} µs"
+        table.append((name, words.worded(point.throughput, "more", "fewer"), words.interval(point.throughput), cpu))
+    far = rows[-1]["x"] / max(rows[0]["x"], 1) > FAR
+    ends = [table[0], table[-1]]
+    return Plot(
+        name=f"curve-{curve.along}-{number + 1}",
+        title=f"Cost against {'the size of an answer' if curve.along == 'size' else 'clients'}: "
+        f"{curve.engine} {curve.version} · {curve.mechanism} · {curve.workload}",
+        finding="; ".join(f"at {name} {cost} operations per second ({span})" for name, cost, span, _ in ends),
+        charts={
+            width: Chart(_spec(size, curve.along, [row["x"] for row in rows], far=far), {"points": rows})
+            for width, size in WIDTHS.items()
+        },
+        table=Table(
+            (ALONG[curve.along], "operations per second", "95 % interval", "server CPU added to an operation"), table
+        ),
+        note="Upright bars are 95 % intervals.",
+    )
+
+
+def _spec(width: int, along: str, values: list[float], *, far: bool) -> dict[str, Any]:
+    label = "replace(format(datum.value, '.3~s'), 'k', 'K') + 'B'" if along == "size" else "format(datum.value, ',')"
+    x = {
+        "field": "x",
+        "type": "quantitative",
+        "scale": {"type": "log" if far else "linear", "nice": False, "zero": False, "padding": 20},
+        "axis": {"title": ALONG[along], "values": values, "labelExpr": label, "grid": False, "labelOverlap": "greedy"},
+    }
+    y = {
+        "field": "cost",
+        "type": "quantitative",
+        "axis": {"title": None, "tickCount": 5},
+        "scale": {"zero": True},
+    }
+    return {
+        "width": width - 44,
+        "height": HEIGHT,
+        "autosize": {"type": "pad"},
+        "title": {"text": "% fewer operations per second", "fontWeight": "normal", "fontSize": 12, "offset": 6},
+        "data": {"name": "points"},
+        "layer": [
+            {
+                "mark": {"type": "line", "color": ENCRYPTED, "strokeWidth": 1.5, "strokeDash": [4, 3]},
+                "encoding": {"x": x, "y": y},
+            },
+            {
+                "mark": {"type": "rule", "color": INK, "strokeWidth": 2},
+                "encoding": {"x": x, "y": {"field": "low", "type": "quantitative"}, "y2": {"field": "high"}},
+            },
+            {
+                "mark": {"type": "point", "filled": True, "color": INK, "size": 70, "opacity": 1},
+                "encoding": {"x": x, "y": y},
+            },
+        ],
+    }

@@ -1,0 +1,231 @@
+"""forest: every cell's cost with its 95 % interval, the cheapest first; the budget as a line. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ciphercost import words
+from ciphercost.model import Cell
+from ciphercost.plots import Plot, Subject, Table, Width
+from ciphercost.plots._draw import BACKGROUND, ENCRYPTED, GROUND, INK, MUTED, Chart
+
+LOGARITHMIC = 4.0
+"""Times as long, from which on an axis of latency is logarithmic."""
+OUTLYING = 1.6
+"""An interval is cut off, and says so by an arrow, where it reaches this many times farther than all estimates."""
+LONG = 24
+"""Rows, from which on the axis is above them."""
+SIZES: dict[Width, dict[str, int]] = {
+    # width, row's height, where the axis begins and ends, and how much room a name has
+    "wide": {"width": 960, "row": 26, "from": 330, "to": 690, "name": 280, "up": 0},
+    "narrow": {"width": 326, "row": 46, "from": 12, "to": 314, "name": 200, "up": -16},
+}
+TITLES = {
+    "throughput": "Operations per second that encryption costs",
+    "latency_p50": "Latency p50 that encryption adds",
+}
+
+
+def plots(of: Subject) -> Iterator[Plot]:
+    """One for each measure: operations a second, and the latency of cells that have no other."""
+    cells = of.result.cells
+    labels = words.names(cells)
+    for key in TITLES:
+        shown = [(cell, label) for cell, label in zip(cells, labels, strict=True) if words.main_metric(cell) == key]
+        if not shown:
+            continue
+        shown.sort(key=lambda each: words.loss(key, each[0].overhead[key])[0])
+        missing = [(cell, label) for cell, label in zip(cells, labels, strict=True) if not words.main_metric(cell)]
+        yield _plot(of, key, shown, missing if key == words.main_metric(shown[0][0]) else [])
+
+
+def _plot(of: Subject, key: str, shown: list[tuple[Cell, str]], missing: list[tuple[Cell, str]]) -> Plot:
+    losses = [words.loss(key, cell.overhead[key]) for cell, _ in shown]
+    times = key != "throughput" and max(1 + cost for cost, _, _ in losses) > LOGARITHMIC
+    rows = []
+    least, most = _domain(losses, of.budget, times=times)
+    for number, ((cell, label), each) in enumerate(zip(shown, losses, strict=True)):
+        cost, low, high = (1 + value if times else 100 * value for value in each)
+        estimate = cell.overhead[key]
+        said = words.cost(key, estimate)
+        rows.append(
+            {
+                "n": number,
+                "name": label,
+                "cost": min(max(cost, least), most),
+                "low": min(max(low, least), most),
+                "high": min(max(high, least), most),
+                "said": said,
+                "more": f"{said}   ({words.interval(estimate)})",
+                "control": words.is_control(cell) and not all(words.is_control(each) for each, _ in shown),
+                "kind": "unresolved" if cell.verdict == "unresolved" else "resolved",
+            }
+        )
+    cut = [
+        {"n": row["n"], "at": least if side == 1 else most, "side": "left" if side == 1 else "right"}
+        for row, each in zip(rows, losses, strict=True)
+        for side in (1, 2)
+        if (value := 1 + each[side] if times else 100 * each[side]) < least or value > most
+    ]
+    for number, (cell, label) in enumerate(missing, start=len(rows)):
+        status = cell.status.replace("-", " ")
+        rows.append({"n": number, "name": label, "said": status, "more": f"no number: {status}", "kind": "missing"})
+    budget = [{"at": 1 + of.budget if times else 100 * of.budget}] if of.budget is not None else []
+    unit = "times as long" if times else "% longer" if key != "throughput" else "% fewer operations per second"
+    charts = {
+        width: Chart(
+            _spec(width, len(rows), unit, least, most, times=times),
+            {"rows": rows, "cut": cut, "budget": budget, "none": [{"at": 1.0 if times else 0.0}]},
+        )
+        for width in SIZES
+    }
+    return Plot(
+        name="forest" if key == "throughput" else "forest-latency",
+        title=TITLES[key],
+        finding=words.answer(of.result),
+        charts=charts,
+        table=_table(of, key, shown, missing),
+        note=_note(of, rows, cut),
+    )
+
+
+def _domain(losses: Sequence[tuple[float, float, float]], budget: float | None, *, times: bool) -> tuple[float, float]:
+    """Least and most of the axis: no cost is always on it, intervals are unless they reach far beyond all estimates."""
+    costs = [cost for cost, _, _ in losses] + [0.0] + ([budget] if budget is not None else [])
+    if times:
+        reach = OUTLYING * max(1 + cost for cost in costs)
+        low = max(min(1 + low for _, low, _ in losses), 0.5 * min(1 + cost for cost in costs))
+        return min(low, 1.0), max(1 + max(costs), min(max(1 + high for *_, high in losses), reach))
+    span = max(max(costs) - min(costs), 0.01)
+    least = max(min(low for _, low, _ in losses), min(costs) - OUTLYING * span)
+    most = min(max(high for *_, high in losses), max(costs) + OUTLYING * span)
+    return 100 * min(least, *costs), 100 * max(most, *costs)
+
+
+def _spec(width: Width, rows: int, unit: str, least: float, most: float, *, times: bool) -> dict[str, Any]:
+    size = SIZES[width]
+    room = 0.04 * (most - least)
+    scale: dict[str, Any] = {"range": [size["from"], size["to"]], "zero": False, "nice": False}
+    scale |= {"type": "log", "domain": [least, most * 1.05]} if times else {"domain": [least - room, most + room]}
+    axis = {
+        "title": unit,
+        # Of a long list the end is not in sight.
+        "orient": "top" if rows > LONG else "bottom",
+        "titleX": (size["from"] + size["to"]) / 2,
+        "titleAnchor": "middle",
+        "tickCount": 7 if width == "wide" else 5,
+    }
+    x = {"field": "cost", "type": "quantitative", "scale": scale, "axis": axis}
+    y = {
+        "field": "n",
+        "type": "quantitative",
+        "axis": None,
+        "scale": {"domain": [-0.5, rows - 0.5], "reverse": True, "nice": False, "zero": False},
+    }
+    up = size["up"]
+    under = 8 if width == "narrow" else 0
+    rule = {"type": "rule", "yOffset": under, "y2Offset": under}
+    at = {"x": {"field": "at", "type": "quantitative"}}
+    quantitative = {"type": "quantitative"}
+    name = {"type": "text", "align": "left", "dy": up + under, "limit": size["name"], "baseline": "middle"}
+    said = {"type": "text", "align": "right", "dy": up + under, "baseline": "middle", "fontWeight": 600}
+    right = {"type": "text", "align": "left", "baseline": "middle"}
+    numbered = {"transform": [{"filter": "datum.kind != 'missing'"}]}
+    texts: list[dict[str, Any]] = [
+        {"mark": mark | halo, "encoding": {"x": {"value": place}, "y": y, "text": {"field": field}}}
+        for halo in ((GROUND, {}) if width == "narrow" else ({},))
+        for mark, place, field in ((name, 0, "name"), (said, size["width"], "said"))
+        if width == "narrow" or field == "name"
+    ]
+    if width == "wide":
+        beside = {"x": {"value": size["to"] + 16}, "y": y, "text": {"field": "more"}}
+        lost = [{"filter": "datum.kind == 'missing'"}]
+        texts.append({**numbered, "mark": right, "encoding": beside})
+        texts.append({"transform": lost, "mark": right | {"color": MUTED}, "encoding": beside})
+    return {
+        "width": size["width"],
+        "height": size["row"] * rows,
+        "autosize": {"type": "pad", "contains": "content"},
+        "data": {"name": "rows"},
+        "layer": [
+            {"data": {"name": "none"}, "mark": {"type": "rule", "color": INK, "strokeWidth": 1.2}, "encoding": at},
+            {
+                "data": {"name": "budget"},
+                "mark": {"type": "rule", "color": ENCRYPTED, "strokeWidth": 1.5, "strokeDash": [6, 4]},
+                "encoding": at,
+            },
+            {
+                **numbered,
+                "mark": {**rule, "color": INK, "strokeWidth": 2.2},
+                "encoding": {"x": {"field": "low", **quantitative}, "x2": {"field": "high"}, "y": y},
+            },
+            {
+                "data": {"name": "cut"},
+                "mark": {"type": "point", "filled": True, "color": INK, "size": 60, "opacity": 1, "yOffset": under},
+                "encoding": {
+                    "x": {"field": "at", "type": "quantitative"},
+                    "y": y,
+                    "shape": {
+                        "field": "side",
+                        "type": "nominal",
+                        "legend": None,
+                        "scale": {"domain": ["left", "right"], "range": ["triangle-left", "triangle-right"]},
+                    },
+                },
+            },
+            {
+                **numbered,
+                "mark": {"type": "point", "size": 90, "strokeWidth": 2, "opacity": 1, "yOffset": under},
+                "encoding": {
+                    "x": x,
+                    "y": y,
+                    "shape": {"condition": {"test": "datum.control", "value": "diamond"}, "value": "circle"},
+                    "stroke": {"value": INK},
+                    "fill": {"condition": {"test": "datum.kind == 'resolved'", "value": INK}, "value": BACKGROUND},
+                },
+            },
+            *texts,
+        ],
+    }
+
+
+def _note(of: Subject, rows: list[dict[str, Any]], cut: list[dict[str, Any]]) -> str:
+    said = ["Each bar is a 95 % interval; farther right is dearer; the upright line is no cost."]
+    if any(row["kind"] == "unresolved" for row in rows):
+        said.append("A hollow point was not resolved.")
+    if any(row.get("control") for row in rows):
+        said.append("A diamond is a control, where nothing is encrypted.")
+    if cut:
+        said.append("An interval that ends in an arrow goes on.")
+    if of.budget is not None:
+        said.append(f"The dashed line is the budget, {of.budget * 100:g} %.")
+    return " ".join(said)
+
+
+def _table(of: Subject, key: str, shown: list[tuple[Cell, str]], missing: list[tuple[Cell, str]]) -> Table:
+    head = ["cell", words.LABELS[key], "95 % interval", "verdict", "sessions"]
+    rows = []
+    for cell, label in shown:
+        estimate = cell.overhead[key]
+        row = [
+            f"{label} (control)" if words.is_control(cell) else label,
+            words.cost(key, estimate),
+            words.interval(estimate),
+            cell.verdict or "",
+            str(cell.sessions),
+        ]
+        rows.append((*row, _against(of.budget, key, cell)) if of.budget is not None else tuple(row))
+    rest = ("",) * (5 if of.budget is not None else 4)
+    rows += [(label, f"no number: {cell.status.replace('-', ' ')}", *rest[1:]) for cell, label in missing]
+    if of.budget is not None:
+        head.append(f"budget {of.budget * 100:g} %")
+    return Table(tuple(head), rows)
+
+
+def _against(budget: float | None, key: str, cell: Cell) -> str:
+    """By the interval, not by the estimate: within, over, or not resolved."""
+    if budget is None:
+        return ""
+    _, low, high = words.loss(key, cell.overhead[key])
+    return "within" if high <= budget else "over" if low > budget else "not resolved"

@@ -1,0 +1,134 @@
+"""_compare: Comparison -> text. One file a format, each with `render(comparison) -> str`, found by file name; and the words they share. Pure."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from ciphercost import words
+from ciphercost.compare import Change, Comparison, Gate, Pair, cost
+from ciphercost.errors import UsageError, nearest
+from ciphercost.model import Estimate
+
+
+def names() -> list[str]:
+    return sorted(module.name for module in pkgutil.iter_modules(__path__))
+
+
+def get(name: str) -> Callable[[Comparison], str]:
+    """The renderer of that format. Raises UsageError with the nearest name."""
+    if name not in names():
+        raise UsageError(f"compare has no format '{name}': {nearest(name, names())}")
+    render: Callable[[Comparison], str] = importlib.import_module(f"{__name__}.{name}").render
+    return render
+
+
+# ── words ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def headline(of: Comparison) -> str:
+    """The answer in one line: what the gate says, else how many costs differ."""
+    if of.limit is not None:
+        return _gates(of.gates, of.limit)
+    if not of.pairs:
+        return "no cell of these runs has a partner: nothing was compared"
+    counts = {
+        verdict: sum(pair.verdict == verdict for pair in of.pairs)
+        for verdict in ("differs", "equivalent", "unresolved")
+    }
+    said = [f"{count} {_counted(verdict, count)}" for verdict, count in counts.items() if count]
+    without = sum(pair.verdict is None for pair in of.pairs)
+    said += [f"{without} can't be compared"] * bool(without)
+    said += [f"{len(of.alone)} cells have no partner"] * bool(of.alone)
+    return f"of {len(of.pairs)} cost{'s' * (len(of.pairs) != 1)} compared, {', '.join(said)}"
+
+
+def _counted(verdict: str, count: int) -> str:
+    if verdict == "differs":
+        return "differs" if count == 1 else "differ"
+    return f"{'is' if count == 1 else 'are'} {verdict}"
+
+
+def _gates(gates: Sequence[Gate], limit: float) -> str:
+    budget = percent(limit)
+    by = {outcome: [gate for gate in gates if gate.outcome == outcome] for outcome in ("fail", "failed", "unresolved")}
+    all_ = f"{len(gates)} cell{'s' * (len(gates) != 1)}"
+    if by["failed"]:
+        return f"FAILED: {len(by['failed'])} of {all_} have no number, so the budget of {budget} can't be judged"
+    if by["fail"]:
+        return f"FAIL: encryption costs more than {budget} in {len(by['fail'])} of {all_}"
+    if by["unresolved"]:
+        return f"UNRESOLVED: in {len(by['unresolved'])} of {all_} the interval holds the budget of {budget}: a longer --time would tell"
+    return f"PASS: encryption costs at most {budget} in {all_}"
+
+
+def percent(share: float) -> str:
+    return f"{share * 100:.10g} %"
+
+
+def gate_line(gate: Gate) -> str:
+    """`PASS  postgresql 15.18 · tls · …: 3.1 % fewer operations per second, at most 3.4 %`."""
+    if gate.estimate is None or gate.outcome == "failed":
+        return f"{gate.outcome.upper()}: {gate.title}: {gate.reason}"
+    digits = words.decimals(gate.estimate)
+    low, high = cost(gate.metric, gate.estimate)
+    bound = {"pass": f"at most {high * 100:.{digits}f} %", "fail": f"at least {low * 100:.{digits}f} %"}.get(
+        gate.outcome, f"between {low * 100:.{digits}f} and {high * 100:.{digits}f} %"
+    )
+    return f"{gate.outcome.upper()}: {gate.title}: {words.cost(gate.metric, gate.estimate)} {words.LABELS[gate.metric]}, {bound}"
+
+
+def verdict(pair: Pair, margin: float) -> str:
+    """What the pair's verdict means, and what it rests on."""
+    if not pair.metric:
+        return f"none: {pair.reason}"
+    change = pair.change[pair.metric]
+    p = change.p_value or 0.0
+    surely = "p < 0.001" if p < 0.001 else f"p = {p:.2g}"
+    what = "cost in operations per second" if pair.metric == "throughput" else "cost in latency"
+    quick = "server pairs only" in change.method
+    said = {
+        "differs": f"the {what} differs {'between these two server pairs ' * quick}({surely})",
+        "equivalent": f"the {what} differs by less than {percent(margin)}, if at all",
+        "unresolved": f"unresolved: whether the {what} differs can't be told ({surely}); a longer --time would tell",
+    }[pair.verdict or "unresolved"]
+    if quick and pair.verdict == "differs":
+        return f"{said}; what a restart does is not in this interval: --sessions 8 in both runs has it"
+    return said + ("; of these two server pairs only" * quick)
+
+
+def both(pair: Pair, metric: str) -> str:
+    """`-24.9 % → -53.0 %`: both costs, encrypted ÷ plain."""
+    return " → ".join(signed(each) for each in pair.costs[metric])
+
+
+def signed(estimate: Estimate) -> str:
+    if estimate.ratio >= 3:
+        return f"{estimate.ratio:.3g} times"
+    return f"{(estimate.ratio - 1) * 100:+.{words.decimals(estimate)}f} %"
+
+
+def shown(pair: Pair) -> Iterator[tuple[str, str, str, str, str]]:
+    """(metric, label, change, its interval, both costs) of every figure that both cells have."""
+    for metric, label, _, _ in words.METRICS:
+        if metric in pair.change:
+            change = pair.change[metric]
+            yield metric, label, words.cost(metric, change), words.interval(change), both(pair, metric)
+
+
+def listed(changes: Iterable[Change]) -> str:
+    """`cipher aes256-gcm → aes128-gcm; clients 4 → 8`."""
+    return "; ".join(
+        f"{each.name.removeprefix('set ')} {each.reference or '—'} → {each.other or '—'}" for each in changes
+    )
+
+
+def machines(of: Comparison) -> Iterator[tuple[str, str]]:
+    """(run's name, what its machine has otherwise), of runs that were measured on another machine than the reference."""
+    for each in of.differences:
+        if each.machine:
+            yield of.runs[each.run].name, listed(each.machine)
+
+
+LOUD = "DIFFERENT MACHINES: a cost that differs may be the machine's, not a change of yours"

@@ -1,0 +1,48 @@
+"""html: a result as one page: no request, no script; light, dark and on paper. The answer first, then what it rests on.
+
+Latencies and slices are in no result: `traces` (`trace.read`) are drawn where they are given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import jinja2
+from markupsafe import Markup
+
+from ciphercost import trace
+from ciphercost.errors import UsageError
+from ciphercost.model import Result
+from ciphercost.plots import Subject
+from ciphercost.reports.html import _content
+from ciphercost.trace import Trace
+
+NAME = "report.html"
+"""In a run's directory."""
+
+
+def render(result: Result, traces: Sequence[Trace] = (), budget: float | None = None) -> str:
+    """The page. `budget`: the most that encryption may cost, as a share, which is drawn beside each cost."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("ciphercost.reports.html", "."),
+        autoescape=True,  # all that a record says is somebody else's text
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    style = Markup((Path(__file__).parent / "page.css").read_text())  # noqa: S704 - our own file
+    page = _content.page(Subject(result, traces, budget))
+    return environment.get_template("page.html").render(page=page, style=style)
+
+
+def write(result: Result, directory: Path, output: Path, budget: float | None = None) -> None:
+    """The page of a run's directory into a file. Raises UsageError where it can't be written, or where the record is damaged."""
+    text = render(result, trace.read(directory), budget)
+    try:
+        # Beside it and moved over: nobody sees half a page.
+        beside = output.with_name(f".{output.name}.new")
+        beside.write_text(text)
+        beside.replace(output)
+    except OSError as error:
+        raise UsageError(f"can't write {output}: {error.strerror}") from None

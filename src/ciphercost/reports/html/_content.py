@@ -1,0 +1,363 @@
+"""content: result and traces -> what stands in each section of the page, as text, tables and drawn plots. Pure but for the drawing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from markupsafe import Markup
+
+from ciphercost import chatter, plots, spec, words
+from ciphercost.model import ARMS, Cell, Result
+from ciphercost.plots import Plot, Subject, Table
+from ciphercost.plots._draw import patterns
+from ciphercost.reports.html import _method
+
+FOLD = 2
+"""Cells whose details are open at once, at most."""
+
+
+class Figure(NamedTuple):
+    """A plot as it stands in the page."""
+
+    title: str
+    finding: str
+    note: str
+    wide: Markup
+    """Empty where the plot has one width."""
+    narrow: Markup
+    table: Table
+    key: str = ""
+    """Which signs stand for the arms: `latency`'s or `slices`'s, where the chart does not say itself."""
+
+
+class Item(NamedTuple):
+    """A line with a word before it: of a proof, a finding, a warning."""
+
+    word: str
+    text: str
+    tone: str = ""
+    """`bad` where it says that something is wrong."""
+
+
+class Shown(NamedTuple):
+    """One cell's details."""
+
+    anchor: str
+    name: str
+    heading: str
+    cost: str
+    ok: bool
+    open: bool
+    reason: str
+    verdict: str
+    figures: list[words.Row]
+    figure_notes: list[str]
+    plots: list[Figure]
+    proof: str
+    proofs: list[Item]
+    findings: list[Item]
+    config_diff: list[tuple[str, str, str]]
+    facts: list[tuple[str, str]]
+    storage: Table | None
+    clients: list[str]
+    warnings: list[str]
+
+
+class Page(NamedTuple):
+    """All that the template says."""
+
+    title: str
+    subtitle: str
+    answer: Markup
+    budget: str
+    basis: str
+    patterns: Markup
+    forest: list[Figure]
+    protection: list[tuple[str, str, list[str], list[str]]]
+    where: list[Figure]
+    curves: list[Figure]
+    experiments: list[Table]
+    cells: list[Shown]
+    failed: list[Shown]
+    study: str
+    study_title: str
+    study_findings: list[str]
+    machine: list[tuple[str, str]]
+    method: list[str]
+    command: str
+    spec: str
+    versions: list[tuple[str, str]]
+    ended: str
+
+
+def page(of: Subject) -> Page:
+    result = of.result
+    drawn = list(plots.every(of))
+    labels = words.names(result.cells)
+    cells = [_cell(result, number, labels[number], drawn) for number in range(len(result.cells))]
+    kinds = {
+        kind: [figure(each) for each in drawn if each.name.startswith(kind) and each.cell is None]
+        for kind in plots.KINDS
+    }
+    return Page(
+        title=f"What encryption costs · {result.id}",
+        subtitle=words.in_common(result.cells),
+        answer=_unbroken(words.answer(result)),
+        budget=_budget(of),
+        basis=_basis(result),
+        patterns=Markup(patterns("var(--server)", "var(--client)", "var(--page)")),  # noqa: S704 - nothing of the record
+        forest=kinds["forest"],
+        protection=list(_protection(result, labels)),
+        where=kinds["where"],
+        curves=kinds["curve"],
+        experiments=list(_experiments(result, labels)),
+        cells=cells,
+        failed=[each for each in cells if not each.ok],
+        study=_study(result),
+        study_title=result.study.title if result.study else "",
+        study_findings=result.study.findings if result.study else [],
+        machine=list(_machine(result)),
+        method=list(_method.sentences(of)),
+        command=_command(result),
+        spec=spec.dump(result.spec) if result.spec else "",
+        versions=list(_versions(result)),
+        ended=result.ended or "cut off before its end",
+    )
+
+
+def figure(plot: Plot) -> Figure:
+    """Drawn, in the widths that it has."""
+    own = {width: Markup(plot.drawn(width, page=True)) for width in plot.charts}  # noqa: S704 - vl-convert escapes its texts
+    key = plot.name.partition("-")[0] if plot.cell is not None else ""
+    return Figure(
+        plot.caption or plot.title, plot.finding, plot.note, own.get("wide", Markup()), own["narrow"], plot.table, key
+    )
+
+
+def _unbroken(text: str) -> Markup:
+    """A figure and its % stay in one line; the words are as they were."""
+    parts = re.split(r"((?:[-+]?\d[\d.,]*|to) %)", text)
+    return Markup("").join(Markup("<span>{}</span>").format(each) if n % 2 else each for n, each in enumerate(parts))
+
+
+# ── the first screen
+# ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _budget(of: Subject) -> str:
+    """How many cells are within the budget for certain, by their intervals."""
+    if of.budget is None:
+        return ""
+    cells = [cell for cell in of.result.cells if not words.is_control(cell)] or of.result.cells
+    known = [(words.main_metric(cell), cell) for cell in cells if words.main_metric(cell)]
+    bounds = [words.loss(key, cell.overhead[key])[1:] for key, cell in known]
+    within = sum(high <= of.budget for _, high in bounds)
+    over = sum(low > of.budget for low, _ in bounds)
+    return (
+        f"Budget {of.budget * 100:g} %: of {len(bounds)} measured cells {within} surely within it, {over} surely over it, "
+        f"{len(bounds) - within - over} not resolved (by the intervals' ends)."
+    )
+
+
+def _basis(result: Result) -> str:
+    """What the answer rests on, in one line."""
+    known = [cell for cell in result.cells if cell.overhead]
+    if not known:
+        return ""
+    sessions, blocks = max(cell.sessions for cell in known), sum(cell.blocks for cell in known)
+    said = f"{sessions} session{'s' * (sessions != 1)}, {blocks:,} blocks; both arms proven before any load"
+    if all(cell.layer == "control" for cell in known):
+        said = f"{sessions} session{'s' * (sessions != 1)}, {blocks:,} blocks; controls: nothing is encrypted in either arm"
+    if any(cell.mode == "quick" for cell in known):
+        said += "; one session speaks of this server pair only, a full run has eight"
+    warned = sum(bool(cell.warnings) for cell in result.cells)
+    if warned:
+        said += f"; {warned} of {len(result.cells)} cells with warnings" if len(result.cells) > 1 else "; with warnings"
+    return f"{said}."
+
+
+def _protection(result: Result, labels: Sequence[str]) -> Iterator[tuple[str, str, list[str], list[str]]]:
+    """(cell, anchor, what it costs, what it protects and leaves open)."""
+    for number, (cell, label) in enumerate(zip(result.cells, labels, strict=True)):
+        if cell.overhead and cell.layer != "control":
+            yield label, f"cell-{number + 1}", list(words.costs(cell)), list(words.protects(cell))
+
+
+def _experiments(result: Result, labels: Sequence[str]) -> Iterator[Table]:
+    """Cells that shared their sessions, each against the reference of its experiment."""
+    rows = [
+        (label, words.beside(cell.against_reference))
+        for cell, label in zip(result.cells, labels, strict=True)
+        if cell.against_reference is not None
+    ]
+    if rows:
+        yield Table(("cell", "throughput against the reference of its experiment (encrypted ÷ plain, both)"), rows)
+
+
+# ── a cell
+# ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _cell(result: Result, number: int, label: str, drawn: Sequence[Plot]) -> Shown:
+    cell = result.cells[number]
+    ok = bool(cell.overhead)
+    return Shown(
+        anchor=f"cell-{number + 1}",
+        name=label,
+        heading=words.heading(cell),
+        cost=words.priced(cell) if ok else f"no number: {cell.status.replace('-', ' ')}",
+        ok=ok,
+        open=len(result.cells) <= FOLD,
+        reason=cell.reason,
+        verdict=words.verdict(cell) if ok else "",
+        figures=list(words.rows(cell)),
+        figure_notes=list(_notes(cell, result.cells)),
+        plots=[figure(each) for each in drawn if each.cell == number],
+        proof=words.proof_line(cell) if ok else "",
+        proofs=[
+            Item(
+                f"{each.arm} arm, {each.witness}",
+                each.detail + ("" if each.passed else " (FAILED)"),
+                "" if each.passed else "bad",
+            )
+            for each in cell.proofs
+        ],
+        findings=[
+            Item(
+                each.severity,
+                each.text + (f". Closed by: {each.closes}" if each.closes else ""),
+                "bad" * (each.severity == "high"),
+            )
+            for each in words.by_severity(cell.findings)
+        ],
+        config_diff=[_differs(each) for each in cell.config_diff],
+        facts=list(_facts(cell)),
+        storage=_storage(cell),
+        clients=[*words.logged(cell), *chatter.lines(cell.chatter, cell.traffic), *_client(cell)],
+        warnings=[each.text for each in cell.warnings],
+    )
+
+
+def _notes(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
+    """What else is said of a cell's figures."""
+    from ciphercost.reports import terminal
+
+    if cell.predicted:
+        yield words.prediction(cell)
+    yield from (" ".join(line.split()) for line in [" ".join(terminal.taken_apart(cell, everything, ""))] if line)
+    for what, growth, both in words.stored(cell):
+        yield f"stored bytes, {what}: {growth} ({both})"
+    if "rotation_s" in cell.key_life:
+        yield f"a new key for the encrypted data took {words.number(cell.key_life['rotation_s'])} s"
+    if cell.against_reference is not None:
+        yield f"against the reference of its experiment: {words.beside(cell.against_reference)}"
+
+
+def _client(cell: Cell) -> Iterator[str]:
+    for key, estimate in cell.client_against_reference.items():
+        yield f"{key.replace('_', ' ')}, against the reference's client: {words.worded(estimate)} ({words.interval(estimate)})"
+
+
+def _differs(line: str) -> tuple[str, str, str]:
+    """`name: plain | encrypted` in three."""
+    name, _, values = line.partition(": ")
+    plain, bar, encrypted = values.partition(" | ")
+    return (name, plain, encrypted) if bar else (line, "", "")
+
+
+def _facts(cell: Cell) -> Iterator[tuple[str, str]]:
+    """What the cell was, in pairs of words."""
+    yield "regime", cell.regime
+    yield "rows", f"{cell.rows:,}" if cell.rows else ""
+    yield "factors", ", ".join(f"{name}={value}" for name, value in cell.factors.items() if value)
+    yield (
+        "encryption, as achieved",
+        ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in cell.encryption.items() if value),
+    )
+    yield "cores", ", ".join(f"{who} {where}" for who, where in cell.cores.items() if where)
+    yield "slices", f"{cell.slice_seconds:.3g} s each" if cell.slice_seconds else ""
+    yield "made the load", cell.client
+    carried = cell.carryover
+    if carried:
+        yield (
+            "carry-over between arms",
+            f"{carried.get('lambda', 0.0):+.2%} (p = {carried.get('p_value', 1.0):.2g})".replace("%", " %"),
+        )
+    for arm in ARMS:
+        if facts := cell.arms.get(arm, {}):
+            kinds = ", ".join(f"{name} {count}" for name, count in facts.get("error_kinds", {}).items())
+            done = f"{int(facts.get('operations', 0)):,} operations in {facts.get('seconds', 0.0):.1f} s counted"
+            yield f"{arm} arm", f"{done}, {int(facts.get('errors', 0)):,} failed{f' ({kinds})' if kinds else ''}"
+
+
+def _storage(cell: Cell) -> Table | None:
+    """What fio says of both directories, without a server."""
+    rows = []
+    for key, label in words.STORAGE:
+        if estimate := cell.storage.get(key):
+            late = key == "fsync_latency"
+            scale, unit = (1.0, "µs") if late else (1e6, "MB/s")
+            both = [cell.arms.get(arm, {}).get("storage", {}).get(key, 0.0) / scale for arm in ARMS]
+            cost = words.worded(estimate, "longer", "shorter") if late else words.worded(estimate, "faster", "slower")
+            rows.append((label, cost, words.interval(estimate), f"{' → '.join(map(words.number, both))} {unit}"))
+    return Table(("without a server (fio)", "encrypted", "95 % interval", "plain → encrypted"), rows) if rows else None
+
+
+# ── the run
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _study(result: Result) -> str:
+    if result.study is None:
+        return ""
+    from ciphercost import studies
+
+    return studies.get(result.study.study).table(result.study)
+
+
+MACHINE = {
+    "cpu": "CPU",
+    "aes": "AES instructions",
+    "vaes": "VAES instructions",
+    "kernel": "Linux",
+    "virtual": "virtual machine",
+}
+
+
+def _machine(result: Result) -> Iterator[tuple[str, str]]:
+    for key, value in result.machine.items():
+        said = ("yes" if value else "no") if isinstance(value, bool) else str(value)
+        if key == "memory" and isinstance(value, int | float):
+            said = f"{value / 1e9:.1f} GB"
+        yield MACHINE.get(key, key.replace("_", " ")), said
+
+
+def _command(result: Result) -> str:
+    """The command as typed, with this run's seed: so it makes the same random choices again."""
+    if not result.command:
+        return ""
+    seeded = (
+        ""
+        if "--seed" in result.command or result.command.partition(" ")[2].startswith("replicate")
+        else f" --seed {result.seed}"
+    )
+    return f"{result.command}{seeded}"
+
+
+def _versions(result: Result) -> Iterator[tuple[str, str]]:
+    yield result.tool.get("name", "ciphercost"), result.tool.get("version", "")
+    yield from _once((cell.engine, cell.version) for cell in result.cells)
+    yield from _once(
+        (f"{cell.engine}, {end}'s library", cell.encryption[f"{end}_library"])
+        for cell in result.cells
+        for end in ("server", "client")
+        if cell.encryption.get(f"{end}_library")
+    )
+    yield from _once(("client", cell.client) for cell in result.cells)
+    yield "seed", str(result.seed)
+
+
+def _once(pairs: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, str]]:
+    yield from ((name, str(value)) for name, value in dict.fromkeys(pairs) if value)

@@ -1,0 +1,171 @@
+"""md: a result as GitHub's Markdown, short enough for a comment on a pull request: the answer, one table, the rest folded.
+
+Every text of the record is escaped: a server's version or an error's words can neither format, link nor mention anybody.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from ciphercost import advice as advice_
+from ciphercost import capacity, words
+from ciphercost.advice import Report
+from ciphercost.model import Cell, Result
+
+MOST = 65_536
+"""Letters that a comment on GitHub may have."""
+LONGEST = 300
+"""Letters of one reason or warning."""
+SHORT = 120
+"""… in a table, where there may be many."""
+
+_SPECIAL = re.compile(r"[\\`*|<>\[\]&~#@$^!{}]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|:(?=//)|(?<=www)\.")
+_LEADING = re.compile(r"^(?:[-+=]|\d+[.)])")
+
+
+def render(result: Result) -> str:
+    """At most MOST letters: where not all fits, details and then rows are left out from the end, and it says so."""
+    head = [f"### {escaped(words.answer(result))}", ""]
+    foot = ["", f"<sub>{escaped(footer(result))}</sub>"]
+    rows = list(table(result.cells))
+    room = MOST - sum(len(line) + 1 for line in (*head, *foot)) - 400
+    shown = list(fitting(rows, room))
+    lost = len(rows) - len(shown)
+    if lost:
+        shown.append(f"\n{lost} more cells did not fit into a comment.")
+    room -= sum(len(line) + 1 for line in shown)
+    folded = [*(details(cell) for cell in result.cells), *whole_run(result)]
+    told = list(fitting(folded, room))
+    if len(told) < len(folded):
+        told.append(f"\nDetails of {len(folded) - len(told)} more did not fit into a comment: see the run itself.")
+    return "\n".join([*head, *shown, "", *told, *foot])
+
+
+def fitting(pieces: Iterable[str], room: int) -> Iterator[str]:
+    """The first pieces that fit into so many letters, line ends counted. Pure."""
+    for piece in pieces:
+        room -= len(piece) + 1
+        if room < 0:
+            return
+        yield piece
+
+
+def table(cells: Sequence[Cell]) -> Iterator[str]:
+    """A row a cell; a cell without a number says why."""
+    yield row("cell", "what it costs", "95 % interval", "server CPU/op", "95 % interval", "verdict")
+    yield row("---", "---:", "---", "---:", "---", "---")
+    for name, cell in zip(words.names(cells), cells, strict=True):
+        key = words.main_metric(cell)
+        if not key:
+            status = cell.status.upper().replace("-", " ")
+            yield row(escaped(name, SHORT), f"**{status}**", "", "", "", escaped(cell.reason, SHORT))
+            continue
+        estimate = cell.overhead[key]
+        served = "client_cpu_per_op" if words.embedded(cell) else "server_cpu_per_op"
+        cpu = cell.overhead.get(served)
+        said = ("", "") if cpu is None else (words.worded(cpu), words.interval(cpu))
+        label = "operations/s" if key == "throughput" else words.LABELS[key]
+        named = escaped(name, SHORT) + (" (control)" if words.is_control(cell) else "")
+        verdict = (cell.verdict or "") + (
+            f" (**{cell.status.upper().replace('-', ' ')}**)" if cell.status != "ok" else ""
+        )
+        yield row(named, f"{words.cost(key, estimate)} {label}", words.interval(estimate), *said, verdict)
+
+
+def row(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def details(cell: Cell) -> str:
+    """Every figure of a cell, what it rests on and what to mind, folded."""
+    return fold(words.heading(cell) + (f" · {cell.variant}" if cell.variant else ""), _details(cell))
+
+
+def _details(cell: Cell) -> Iterator[str]:
+    figures = list(words.rows(cell))
+    if figures:
+        yield row("figure", "what encryption costs", "95 % interval", "plain → encrypted")
+        yield row("---", "---:", "---", "---")
+        yield from (row(each.label, each.cost, each.interval, each.levels) for each in figures)
+        yield ""
+    if cell.status != "ok":
+        yield item(f"{cell.status.upper().replace('-', ' ')}: {cell.reason}")
+    for proof in cell.proofs:
+        if not proof.passed:
+            yield item(f"FAILED {proof.witness} witness, {proof.arm} arm: {proof.detail}")
+    if not figures:
+        return
+    if planned := capacity.line(cell):
+        yield item(f"to plan with: {planned}")
+    yield item(f"verdict: {words.verdict(cell)}")
+    yield item(words.proof_line(cell), 2 * LONGEST)
+    for said in words.logged(cell):
+        yield item(said)
+    for each in words.by_severity(cell.findings):
+        yield item(f"open, {each.severity}: {each.text}" + (f". Closed by: {each.closes}" if each.closes else ""))
+    for warning in cell.warnings:
+        yield item(f"mind: {warning.text}")
+
+
+def advice(report: Report, result: Result) -> str:
+    """The cheapest that meets what is needed, and why the others don't, as a list."""
+    lines = advice_.lines(report, result)
+    said = [f"### {escaped(lines[0])}"]
+    for line in lines[1:]:
+        inset = len(line) - len(line.lstrip())
+        said.append(
+            f"{' ' * (inset - 2)}- {escaped(line.strip())}" if inset else f"\n**{escaped(line)}**\n" if line else ""
+        )
+    return "\n".join(said)
+
+
+def whole_run(result: Result) -> Iterator[str]:
+    """What is of several cells together, as the terminal has it."""
+    from ciphercost.reports import terminal
+
+    if result.study is not None:
+        from ciphercost import studies
+
+        yield fold(result.study.title, [code(studies.get(result.study.study).table(result.study))])
+    if result.parts:
+        yield fold("where the cost comes from", [code("\n".join(terminal.parts(result)))])
+    for each in result.curves:
+        lines = list(terminal.curve(each))
+        yield fold(lines[0], [code("\n".join(lines[1:]))])
+
+
+def fold(title: str, lines: Iterable[str]) -> str:
+    return "\n".join([f"<details><summary>{escaped(title, LONGEST)}</summary>", "", *lines, "", "</details>"])
+
+
+def item(text: str, most: int = LONGEST) -> str:
+    return f"- {escaped(text, most)}"
+
+
+def code(text: str) -> str:
+    """As it is, in a fence longer than any that is in it."""
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}text\n{text}\n{fence}"
+
+
+def footer(result: Result) -> str:
+    machine = result.machine
+    return (
+        f"{machine.get('cpu')}, {machine.get('cores')} cores, Linux {machine.get('kernel')} · run {result.id}, seed {result.seed} · "
+        f"{result.tool.get('name', 'ciphercost')} {result.tool.get('version', '')}"
+    )
+
+
+def escaped(text: str, most: int = 0) -> str:
+    """One line that Markdown shows as it is: what would format, link or mention is written as a character reference. Pure.
+
+    `most`: so many letters of the text at most, an ellipsis in the place of the rest.
+    """
+    line = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
+    if most and len(line) > most:
+        line = line[: most - 1].rstrip() + "…"
+    line = _SPECIAL.sub(lambda match: f"&#{ord(match[0])};", line)
+    # What would begin a list or underline a heading, at the start of a line alone.
+    return _LEADING.sub(lambda match: "".join(f"&#{ord(letter)};" for letter in match[0]), line)

@@ -1,0 +1,13 @@
+"""png: every plot of a run as a file of its own, PNG at twice a screen's fineness."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ciphercost import plots, trace
+from ciphercost.model import Result
+
+
+def write(result: Result, directory: Path, output: Path, budget: float | None = None) -> None:
+    """Into the directory `output`, which is made. Raises UsageError where it can't be written, or where the record is damaged."""
+    plots.write(plots.Subject(result, trace.read(directory), budget), output, "png")

@@ -1,0 +1,162 @@
+"""trace: a run's slices -> what is drawn of each cell: every slice's rate over time, and both arms' latencies. Reads only the record.
+
+A result has no slices; who draws them asks for these beside it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from ciphercost.errors import UsageError
+from ciphercost.histogram import Total, decode, quantiles
+from ciphercost.model import ARMS, Arm, Phase, SliceRecord
+from ciphercost.record import read_facts, read_slices
+
+MOST_HISTOGRAMS = 256
+"""Of a closed loop's slices, so many an arm are read at most, evenly spread: the shape needs no more, and each costs time."""
+BEYOND = 10
+"""A quantile is drawn only where so many requests are slower."""
+POINTS = 48
+
+
+class Tick(NamedTuple):
+    """One slice, as it is drawn."""
+
+    at_s: float
+    """Since the cell's first slice."""
+    session: int
+    phase: Phase
+    arm: Arm
+    rate: float
+    """Operations a second."""
+    marks: tuple[str, ...]
+    """Why it is suspect; `failed` where it has no rate."""
+
+
+class Quantiles(NamedTuple):
+    """One arm's latencies."""
+
+    shares: list[float]
+    milliseconds: list[float]
+    requests: int
+
+
+class Trace(NamedTuple):
+    """What one cell's slices were."""
+
+    ticks: list[Tick]
+    """Lead-ins left out, sessions that were run again too."""
+    latency: dict[Arm, Quantiles]
+    open_loop: bool
+    """Whether `latency` was timed from when each request was due; else it is what busy clients saw."""
+    counted: int
+    lead_ins: int
+    failed: int
+    marked: dict[str, int]
+    void_sessions: int
+
+
+class _Cell:
+    """A cell's slices, taken one by one."""
+
+    def __init__(self, void_sessions: list[int]) -> None:
+        self.void = set(void_sessions)
+        self.ticks: list[Tick] = []
+        self.began: float | None = None
+        self.counts: Counter[str] = Counter()
+        self.marks: Counter[str] = Counter()
+        self.open: dict[Arm, Total] = {arm: Total() for arm in ARMS}
+        self.closed: dict[Arm, list[str]] = {arm: [] for arm in ARMS}
+        self.stride: dict[Arm, int] = dict.fromkeys(ARMS, 1)
+        self.seen: Counter[Arm] = Counter()
+        self.block: tuple[int, int] | None = None
+        self.pending: list[SliceRecord] = []
+
+    def add(self, record: SliceRecord) -> None:
+        if record.session in self.void:
+            return
+        self.began = record.started if self.began is None else self.began
+        agent = record.agent
+        done = agent.done if agent is not None and not record.error else 0.0
+        good = agent is not None and done > 0 and agent.seconds > 0
+        counted = record.phase in ("capacity", "latency")
+        if counted and record.position == 0:
+            self.counts["lead-in"] += 1
+        elif counted:
+            self.counts["counted" if good else "failed"] += 1
+            self.marks.update(record.marks)
+        if record.phase == "latency":
+            self._latency(record, good=good)
+        if counted and record.position == 0:
+            return
+        rate = done / agent.seconds if agent is not None and good else 0.0
+        marks = tuple(record.marks) if good else ("failed",)
+        self.ticks.append(Tick(record.started - self.began, record.session, record.phase, record.arm, rate, marks))
+        if record.phase == "capacity" and agent is not None and good and agent.histogram:
+            self._thin(record.arm, agent.histogram)
+
+    def _latency(self, record: SliceRecord, *, good: bool) -> None:
+        """As the estimate has it: of whole blocks only."""
+        here = (record.session, record.block)
+        if here != self.block:
+            self.block, self.pending = here, []
+        if record.position and good:
+            self.pending.append(record)
+        if len(self.pending) == 4:
+            for each in self.pending:
+                if each.agent is not None and each.agent.histogram:
+                    self.open[each.arm].add(decode(each.agent.histogram))
+
+    def _thin(self, arm: Arm, histogram: str) -> None:
+        """Every slice until there are too many; then every second of those, and so on."""
+        if self.seen[arm] % self.stride[arm] == 0:
+            self.closed[arm].append(histogram)
+        self.seen[arm] += 1
+        if len(self.closed[arm]) > MOST_HISTOGRAMS:
+            self.closed[arm] = self.closed[arm][::2]
+            self.stride[arm] *= 2
+
+    def finish(self) -> Trace:
+        open_loop = all(self.open[arm].layout is not None for arm in ARMS)
+        if not open_loop:
+            for arm in ARMS:
+                for text in self.closed[arm]:
+                    self.open[arm].add(decode(text))
+        latency = {arm: found for arm in ARMS if (found := _quantiles(self.open[arm])) is not None}
+        return Trace(
+            ticks=self.ticks,
+            latency=latency if len(latency) == len(ARMS) else {},
+            open_loop=open_loop,
+            counted=self.counts["counted"],
+            lead_ins=self.counts["lead-in"],
+            failed=self.counts["failed"],
+            marked=dict(self.marks),
+            void_sessions=len(self.void),
+        )
+
+
+def _quantiles(total: Total) -> Quantiles | None:
+    """From the median's half down to where too few requests lie beyond; None where there are too few for any."""
+    histogram = total.histogram()
+    requests = histogram.total
+    if requests < 4 * BEYOND:
+        return None
+    shares = 1 - 1 / np.geomspace(1, requests / BEYOND, POINTS)
+    values = quantiles(histogram, shares.tolist()) / 1e6
+    return Quantiles(shares.tolist(), values.tolist(), requests)
+
+
+def read(directory: Path) -> list[Trace]:
+    """One trace a cell of a run's directory. Raises UsageError where the record is damaged."""
+    cells = [_Cell(cell.void_sessions) for cell in read_facts(directory).cells]
+    for record in read_slices(directory):
+        try:
+            cells[record.cell].add(record)
+        except (IndexError, ValueError) as error:
+            where = f"cell {record.cell}, session {record.session}, block {record.block}"
+            raise UsageError(f"{directory}/slices.jsonl, {where}: {error}") from None
+    return [cell.finish() for cell in cells]

@@ -1,0 +1,85 @@
+"""browser: a headless Chromium of this machine for the tests of pages, and what they ask of one."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from playwright.sync_api import Page, sync_playwright
+
+CHROMIUM = next(
+    (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), ""
+)
+"""By its path: Playwright's own browser is a download, which not every machine may make."""
+
+TEXTS = """
+() => {
+  // Every piece of text that can be seen, and how large it is on the screen, whatever scales it.
+  const found = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const parent = walker.currentNode.parentElement;
+    const text = walker.currentNode.textContent.trim();
+    if (!text || parent.closest('title, style, .sr, .skip') || !parent.checkVisibility()) continue;
+    const scale = parent instanceof SVGElement && parent.getScreenCTM ? Math.abs(parent.getScreenCTM().d) || 1 : 1;
+    found.push([text, parseFloat(getComputedStyle(parent).fontSize) * scale]);
+  }
+  return found;
+}
+"""
+
+CUT = """
+() => [...document.querySelectorAll('main svg text')].filter(text => text.checkVisibility()).map(text => {
+  const own = text.getBoundingClientRect(), page = document.documentElement.clientWidth;
+  return [text.textContent, Math.round(own.left), Math.round(own.right), page];
+}).filter(([, left, right, page]) => left < -1 || right > page + 1)
+"""
+"""Words of plots that reach beyond the page."""
+
+
+@contextmanager
+def chromium() -> Iterator[Any]:
+    """A browser that has nothing of anybody's."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+class Visit:
+    """A page, opened; what it asked of a network and what it complained of."""
+
+    def __init__(self, page: Page, address: str) -> None:
+        self.page = page
+        self.asked: list[str] = []
+        self.complaints: list[str] = []
+        page.on("console", lambda message: self.complaints.append(message.text))
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+
+        def route(request: Any) -> None:
+            if request.request.url == address:
+                request.continue_()
+            else:
+                self.asked.append(request.request.url)
+                request.abort()
+
+        page.route("**/*", route)
+        page.goto(address, wait_until="networkidle")
+
+    def open_all(self) -> None:
+        self.page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+
+    def faults(self) -> list[str]:
+        """Of accessibility, serious and critical ones, as axe has them."""
+        from axe_playwright_python.sync_playwright import Axe
+
+        response = Axe().run(self.page).response
+        return [
+            f"{each['impact']}: {each['id']}: {each['nodes'][0]['html'][:200]}"
+            for each in response["violations"]
+            if each["impact"] in ("serious", "critical")
+        ]

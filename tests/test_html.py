@@ -1,0 +1,333 @@
+"""html: a page that opens in a real browser without a request or a complaint, is read on a phone, in the dark, on paper and aloud."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+import browser
+from ciphercost import cli, conclude, draw, guard, pipeline, trace, words
+from ciphercost.engines import Installation
+from ciphercost.model import CellSpec, Finding, Result, Spec, Warning_
+from ciphercost.reports import html
+from conftest import Require
+
+FAKE = Path(__file__).parent.parent / "agents" / "fake" / "fake_agent.py"
+LARGEST = 3_000_000
+SMALLEST_TEXT = 12.0
+GRID = 60
+
+
+@pytest.fixture(scope="session", autouse=True)
+def chromium(require: Require) -> Iterator[Any]:
+    require(browser.CHROMIUM, "no chromium: apt-get install chromium")
+    with browser.chromium() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def quick(require_postgresql: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A real run: PostgreSQL with TLS."""
+    directory = tmp_path_factory.mktemp("quick") / "run"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv(draw.SWITCH, raising=False)
+        spec = Spec(cells=[CellSpec("postgresql", "tls", regime="one-core")], mode="quick", sessions=1, time=6.0)
+        result = pipeline.run(spec, directory)
+    assert result.cells[0].status == "ok", result.cells[0].reason
+    return directory
+
+
+@pytest.fixture(scope="session")
+def grid(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Sixty cells of one experiment, by the fake agent, whose time is virtual."""
+    place = tmp_path_factory.mktemp("grid")
+    agent = place / "fake-agent"
+    agent.write_text(
+        f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(FAKE))} --effect 0.2 --sd 0.05 "$@"\n'
+    )
+    agent.chmod(0o755)
+    cells = [
+        CellSpec(
+            "null", "busy", regime="one-core", group="1", variant=f"effect={number}%", factors={"effect": f"{number}%"}
+        )
+        for number in range(1, GRID + 1)
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CIPHERCOST_AGENT", str(agent))
+        pipeline.run(Spec(cells=cells, seed=7, mode="quick", sessions=1, time=4.0), place / "run")
+    return place / "run"
+
+
+@pytest.fixture(scope="session")
+def lost(quick: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of which no cell has a number, and whose every text is an attack."""
+    result = conclude.conclude(quick)
+    attack = "<script>fetch('http://203.0.113.1/')</script><img src=x onerror=alert(1)>\"'&amp;" + "x" * 300
+    broken = msgspec.structs.replace(
+        result.cells[0],
+        status="failed",
+        reason=attack,
+        version=attack,
+        variant=attack,
+        overhead={},
+        arms={},
+        factors={attack: attack},
+        encryption={attack: attack, "server_library": attack},
+        config_diff=[f"{attack}: {attack} | {attack}", attack],
+        warnings=[Warning_("x", attack)],
+        findings=[Finding("x", "high", attack, attack)],
+        client=attack,
+    )
+    shown = msgspec.structs.replace(result.cells[0], variant=attack, workload=attack, warnings=[Warning_("x", attack)])
+    made = msgspec.structs.replace(
+        result, cells=[broken, shown], command=attack, machine={"cpu": attack, attack: attack}
+    )
+    path = tmp_path_factory.mktemp("lost") / draw.NAME
+    traces = trace.read(quick)
+    path.write_text(html.render(made, [*traces, *traces]))
+    nothing = msgspec.structs.replace(result, cells=[broken, broken])
+    (path.parent / "nothing.html").write_text(html.render(nothing))
+    return path
+
+
+@pytest.fixture(scope="session")
+def pages(quick: Path, grid: Path, lost: Path) -> dict[str, Path]:
+    html.write(conclude.conclude(grid), grid, grid / draw.NAME)
+    return {
+        "quick": quick / draw.NAME,
+        "grid": grid / draw.NAME,
+        "attacked": lost,
+        "nothing": lost.parent / "nothing.html",
+    }
+
+
+NAMES = ("quick", "grid", "attacked", "nothing")
+
+
+@pytest.fixture
+def visit(chromium: Any, pages: dict[str, Path]) -> Iterator[Any]:
+    opened = []
+
+    def go(name: str, width: int = 1440, scheme: str = "light") -> browser.Visit:
+        page = chromium.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        opened.append(page)
+        return browser.Visit(page, pages[name].as_uri())
+
+    yield go
+    for page in opened:
+        page.close()
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("width", [375, 1440])
+def test_a_page_asks_nothing_complains_of_nothing_and_can_be_read(visit: Any, name: str, width: int) -> None:
+    opened = visit(name, width)
+    opened.open_all()
+    assert opened.asked == []
+    assert opened.complaints == []
+    assert opened.page.evaluate("document.documentElement.scrollWidth") <= width
+    texts = opened.page.evaluate(browser.TEXTS)
+    assert len(texts) > 30
+    assert [(text, size) for text, size in texts if size < SMALLEST_TEXT - 0.05] == []
+    assert opened.page.evaluate(browser.CUT) == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_no_serious_fault(visit: Any, name: str, scheme: str) -> None:
+    opened = visit(name, 1440, scheme)
+    if name != "grid":
+        opened.open_all()
+    assert opened.faults() == []
+
+
+def test_what_a_fault_is_can_be_seen(visit: Any) -> None:
+    """The two tests above can fail."""
+    opened = visit("quick", 375)
+    opened.page.evaluate(
+        "document.querySelector('h1').innerHTML = '<img src=\"http://203.0.113.1/x\"><p style=\"font-size:9px;width:900px;color:#eee\">small</p>'"
+    )
+    opened.page.wait_for_timeout(200)
+    assert opened.complaints, "the page's own policy forbids the picture"
+    assert opened.page.evaluate("document.documentElement.scrollWidth") > 375
+    assert ["small", 9] in opened.page.evaluate(browser.TEXTS)
+    assert any("color-contrast" in each for each in opened.faults())
+    assert any("image-alt" in each for each in opened.faults())
+
+
+def test_plots_are_drawn_with_a_mark_for_each_cell_and_slice(visit: Any, grid: Path) -> None:
+    result = conclude.conclude(grid)
+    opened = visit("grid")
+    drawn = opened.page.evaluate(
+        """() => [...document.querySelectorAll('section[aria-labelledby=h-cost] svg[role=img]')].filter(s => s.checkVisibility())
+            .map(s => [s.querySelectorAll('path').length, [...s.querySelectorAll('text')].map(t => t.textContent)])"""
+    )
+    assert len(drawn) == 1, "of the two widths one is shown"
+    marks, texts = drawn[0]
+    assert marks == GRID
+    for name in words.names(result.cells):
+        assert name in texts
+    opened.open_all()
+    cells = opened.page.evaluate(
+        """() => [...document.querySelectorAll('details.cell')].map(cell =>
+            [...cell.querySelectorAll('svg[role=img]')].map(s => s.querySelectorAll('path').length))"""
+    )
+    assert len(cells) == GRID
+    for latency, slices in cells:
+        assert latency == 2, "a line an arm"
+        assert slices >= 30
+
+
+def test_every_plot_says_what_it_shows_and_has_its_figures(visit: Any) -> None:
+    opened = visit("quick")
+    labels = opened.page.evaluate(
+        "[...document.querySelectorAll('svg[role=img]')].map(s => s.getAttribute('aria-label'))"
+    )
+    assert len(labels) >= 6
+    assert all(len(label) > 40 and re.search(r"\d", label) for label in labels)
+    assert opened.page.evaluate("[...document.querySelectorAll('figure')].every(f => f.querySelector('table caption'))")
+
+
+def test_dark_mode_and_print_change_the_plots_too(visit: Any) -> None:
+    ink = "getComputedStyle(document.querySelector('main svg text[fill=\"var(--ink)\"]')).fill"
+    light, dark = visit("quick"), visit("quick", scheme="dark")
+    assert light.page.evaluate(ink) != dark.page.evaluate(ink)
+    dark.page.emulate_media(media="print")
+    assert dark.page.evaluate(ink) == "rgb(0, 0, 0)"
+    assert dark.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+
+
+def test_paper_has_what_is_folded_on_a_screen(visit: Any) -> None:
+    height = "document.querySelector('details.cell .body').getBoundingClientRect().height"
+    folded = "[...document.querySelectorAll('details:not([open])')].filter(d => d.getBoundingClientRect().height < 60).length"
+    opened = visit("grid")
+    assert opened.page.evaluate(folded) >= GRID
+    opened.page.emulate_media(media="print")
+    assert opened.page.evaluate(height) > 300
+    assert opened.page.evaluate(folded) == 0
+
+
+def test_the_keyboard_reaches_every_fold(visit: Any) -> None:
+    opened = visit("quick")
+    opened.page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = false; })")
+    reached = 0
+    for _ in range(60):
+        opened.page.keyboard.press("Tab")
+        reached += opened.page.evaluate(
+            "document.activeElement.tagName === 'SUMMARY' && document.activeElement.checkVisibility()"
+        )
+    assert reached >= opened.page.evaluate(
+        "[...document.querySelectorAll('summary')].filter(s => s.checkVisibility()).length"
+    )
+
+
+def test_nothing_of_a_record_becomes_markup(pages: dict[str, Path], visit: Any) -> None:
+    for name in ("attacked", "nothing"):
+        text = pages[name].read_text()
+        assert "<script" not in text
+        assert "<img" not in text
+        assert "&lt;script&gt;" in text
+        assert visit(name).page.evaluate("document.querySelectorAll('script, img, [onerror]').length") == 0
+
+
+def test_the_answer_comes_first_and_says_when_there_is_none(visit: Any, quick: Path) -> None:
+    opened = visit("quick")
+    assert opened.page.inner_text("h1") == words.answer(conclude.conclude(quick))
+    assert opened.page.evaluate("document.querySelector('main figure').getBoundingClientRect().bottom") < 900
+    assert visit("nothing").page.inner_text("h1").startswith("No cost was measured")
+
+
+def test_the_same_figures_stand_in_the_page_as_in_the_terminal(visit: Any, quick: Path) -> None:
+    opened = visit("quick")
+    text = opened.page.inner_text("body")
+    for row in words.rows(conclude.conclude(quick).cells[0]):
+        assert row.cost in text
+        assert row.interval in text
+        assert row.levels in text
+
+
+def test_a_budget_is_a_line_and_a_verdict_by_the_intervals_end(quick: Path, tmp_path: Path) -> None:
+    result = conclude.conclude(quick)
+    _, low, high = words.loss("throughput", result.cells[0].overhead["throughput"])
+    for budget, verdict in (
+        (high + 0.01, "within"),
+        ((low + high) / 2, "not resolved"),
+        (max(low - 0.01, 0.0001), "over"),
+    ):
+        text = html.render(result, trace.read(quick), budget)
+        assert f"<td>{verdict}</td>" in text
+        assert "The dashed line is the budget" in text
+    assert "The dashed line is the budget" not in html.render(result)
+
+
+def test_a_page_is_small(pages: dict[str, Path]) -> None:
+    for path in pages.values():
+        assert path.stat().st_size < LARGEST
+
+
+def test_a_run_leaves_its_page_and_says_where(quick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (quick / draw.NAME).stat().st_mode & 0o077 == 0
+    monkeypatch.delenv(draw.SWITCH, raising=False)
+    command = [
+        "run",
+        "null:busy",
+        "--quick",
+        "--time",
+        "2s",
+        "--no-latency",
+        "-o",
+        str(tmp_path / "run"),
+        "--no-progress",
+    ]
+    done = CliRunner().invoke(cli.cli, command)
+    assert f"to look at and to show: {tmp_path / 'run' / draw.NAME}" in done.output
+    assert "<h1>" in (tmp_path / "run" / draw.NAME).read_text()
+
+
+def test_a_page_that_cant_be_drawn_costs_the_run_nothing(
+    quick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(draw.SWITCH, raising=False)
+    said: list[str] = []
+    (tmp_path / "result.json").write_text("{")
+    with guard.Guard("test-draw") as own:
+        draw.page(tmp_path, own, said.append)
+        assert "was not drawn" in said[0]
+        assert not (tmp_path / draw.NAME).exists()
+        # A result is there, and a slice of no kind: the page would be of half a record.
+        (tmp_path / "result.json").write_bytes((quick / "result.json").read_bytes())
+        (tmp_path / "plan.json").write_bytes((quick / "plan.json").read_bytes())
+        (tmp_path / "slices.jsonl").write_text('{"cell": 0}\n')
+        draw.page(tmp_path, own, said.append)
+        assert "slices.jsonl, line 1" in said[1]
+        monkeypatch.setenv(draw.SWITCH, "off")
+        draw.page(tmp_path, own, said.append)
+        assert len(said) == 2
+
+
+def test_report_draws_the_page_and_every_plot_again(quick: Path, tmp_path: Path) -> None:
+    for form, begins in (("svg", b"<svg "), ("png", b"\x89PNG")):
+        done = CliRunner().invoke(cli.cli, ["report", str(quick), "--format", form, "-o", str(tmp_path / form)])
+        assert done.exit_code == 0, done.output
+        files = sorted((tmp_path / form).iterdir())
+        assert [path.stem for path in files] == ["forest", "latency-cell-1", "slices-cell-1", "where-cpu"]
+        assert all(path.read_bytes().startswith(begins) for path in files)
+    page = tmp_path / "again.html"
+    done = CliRunner().invoke(cli.cli, ["report", str(quick), "--format", "html", "-o", str(page)])
+    assert done.exit_code == 0, done.output
+    assert page.read_text() == (quick / draw.NAME).read_text()
+
+
+def test_result_without_slices_is_a_page_without_their_plots(quick: Path) -> None:
+    result: Result = conclude.conclude(quick)
+    text = html.render(result)
+    assert "Latency, ms" not in text
+    assert "Latency, ms" in html.render(result, trace.read(quick))

@@ -1,0 +1,253 @@
+"""plots: what is drawn is what was measured; every sign and word of it can be counted in the picture."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+import results
+from ciphercost import plots, trace, words
+from ciphercost.model import AgentSlice, Arm, Cell, Curve, Part, Parts, Point, Result, SliceRecord
+from ciphercost.plots import Plot, Subject, curve, forest, latency, slices, where
+from ciphercost.simulate import records
+from ciphercost.trace import Quantiles, Tick, Trace
+
+
+def result_of(*cells: Cell, **more: Any) -> Result:
+    known: dict[str, Any] = {"format": 1, "id": "x", "started": "", "tool": {}, "machine": {}, "seed": 1}
+    return Result(**(known | more), cells=list(cells))
+
+
+def priced(engine: str, ratio: float, half: float = 0.02, **more: Any) -> Cell:
+    return results.cell(engine, overhead={"throughput": results.estimate(ratio, half)}, **more)
+
+
+def rows(plot: Plot, name: str = "rows") -> list[dict[str, Any]]:
+    return next(iter(plot.charts.values())).data[name]
+
+
+def texts(drawn: str) -> list[str]:
+    return re.findall(r"<text[^>]*>([^<]*)</text>", drawn)
+
+
+# ── forest
+
+
+def test_the_cheapest_cell_stands_first_and_what_has_no_number_last() -> None:
+    failed = results.cell("nginx", status="failed", reason="no", overhead={}, arms={})
+    (plot,) = forest.plots(
+        Subject(result_of(priced("mysql", 0.5), failed, priced("mariadb", 0.9), priced("firebird", 1.1)))
+    )
+    assert [row["name"].split()[0] for row in rows(plot)] == ["firebird", "mariadb", "mysql", "nginx"]
+    assert [round(row["cost"]) for row in rows(plot)[:3]] == [-10, 10, 50]
+    assert rows(plot)[3]["kind"] == "missing"
+    drawn = plot.drawn()
+    assert "no number: failed" in texts(drawn)
+    assert plot.table.rows[-1][1] == "no number: failed"
+
+
+def test_what_was_not_resolved_is_hollow() -> None:
+    (plot,) = forest.plots(
+        Subject(result_of(priced("mysql", 0.5), priced("mariadb", 0.99, 0.05, verdict="unresolved")))
+    )
+    assert [row["kind"] for row in rows(plot)] == ["unresolved", "resolved"]
+    assert "hollow" in plot.note
+
+
+def test_an_interval_that_reaches_far_beyond_all_estimates_is_cut_off_and_says_so() -> None:
+    (plot,) = forest.plots(Subject(result_of(priced("mysql", 0.9), priced("mariadb", 0.95, 0.9, verdict="unresolved"))))
+    assert {row["side"] for row in rows(plot, "cut")} == {"left", "right"}
+    assert "goes on" in plot.note
+    assert plot.table.rows[0][2] == words.interval(results.estimate(0.95, 0.9)), "the table has all of it"
+    (plain,) = forest.plots(Subject(result_of(priced("mysql", 0.9), priced("mariadb", 0.95))))
+    assert rows(plain, "cut") == []
+
+
+def test_the_budget_is_a_line_and_the_interval_decides() -> None:
+    cells = (priced("mysql", 0.99, 0.001), priced("mariadb", 0.95, 0.02), priced("firebird", 0.8))
+    (plot,) = forest.plots(Subject(result_of(*cells), budget=0.05))
+    assert rows(plot, "budget") == [{"at": 5.0}]
+    assert [row[-1] for row in plot.table.rows] == ["within", "not resolved", "over"]
+    without = forest.plots(Subject(result_of(*cells)))
+    assert plot.drawn().count("<line") == next(iter(without)).drawn().count("<line") + 1
+
+
+def test_cells_with_latency_alone_have_a_plot_of_their_own() -> None:
+    slow = results.cell("mariadb", overhead={"latency_p50": results.estimate(8.0)})
+    throughput, late = forest.plots(Subject(result_of(priced("mysql", 0.5), slow)))
+    assert len(rows(throughput)) == 1
+    assert rows(late)[0]["cost"] == pytest.approx(8.0)
+    assert "times as long" in texts(late.drawn())
+
+
+def test_a_control_among_others_is_a_diamond() -> None:
+    control = priced("nginx", 0.97, mechanism="no-sendfile", layer="control")
+    (plot,) = forest.plots(Subject(result_of(priced("nginx", 0.5), control)))
+    assert [row["control"] for row in rows(plot)] == [True, False]
+    (alone,) = forest.plots(Subject(result_of(control)))
+    assert [row["control"] for row in rows(alone)] == [False]
+
+
+# ── where
+
+
+def test_segments_add_up_to_all_cpu_of_an_operation() -> None:
+    arm = {
+        "server_cpu_us_per_op": 10.0,
+        "server_user_us_per_op": 5.0,
+        "server_system_us_per_op": 3.0,  # ticks: 8 of 10
+        "client_cpu_us_per_op": 6.0,
+        "client_user_us_per_op": 2.0,
+        "client_system_us_per_op": 4.0,
+        "machine_cpu_us_per_op": 17.0,
+    }
+    dearer = {name: 2 * value for name, value in arm.items()}
+    at_rest = results.cell(mechanism="fscrypt", layer="rest", arms={"plain": arm, "encrypted": dearer})
+    (plot,) = where.plots(Subject(result_of(at_rest)))
+    ends = rows(plot, "ends")
+    assert [end["to"] for end in ends] == pytest.approx([100, 200])
+    assert plot.table.rows[0][-1] == "23 µs", "10 of the server, 6 of the client, 7 of the machine besides"
+    in_transit = results.cell(arms={"plain": arm, "encrypted": dearer})
+    (plot,) = where.plots(Subject(result_of(in_transit)))
+    assert plot.table.rows[0][-1] == "16 µs", "the machine's other work is no cost of what is on the connection"
+    assert "url(#hatch-server)" in plot.drawn()
+
+
+def test_parts_are_shares_of_what_encryption_adds() -> None:
+    arms = {"plain": {"connects": 10, "operations": 10, "wire_bytes_per_op": 2000.0}}
+    part = {
+        name: Part(value, value - 1, value + 1)
+        for name, value in (("handshake_us", 300.0), ("request_us", 100.0), ("byte_ns", 50.0))
+    }
+    both = [Parts("nginx", "tls", end, **part, cells=[0], worst=1.0) for end in ("server", "client")]  # type: ignore[arg-type]
+    plot = next(iter(where.plots(Subject(result_of(results.cell(arms=arms), parts=both)))))
+    assert [row["to"] - row["from"] for row in rows(plot, "parts")][:3] == pytest.approx([60, 20, 20])
+    assert plot.table.rows[0][2:] == ("300 µs (60 %)", "100 µs (20 %)", "100 µs (20 %)")
+
+
+# ── latency and slices
+
+
+def written(directory: Path, lines: list[SliceRecord], cells: int = 1) -> Path:
+    facts = {
+        "format": 1, "id": "x", "started": "", "tool": {}, "machine": {}, "seed": 1,
+        "spec": {"cells": [{"engine": "null", "mechanism": "busy"}] * cells},
+        "cells": [{"spec": {"engine": "null", "mechanism": "busy"}}] * cells,
+    }  # fmt: skip
+    (directory / "plan.json").write_bytes(msgspec.json.encode(facts))
+    (directory / "slices.jsonl").write_bytes(b"".join(msgspec.json.encode(each) + b"\n" for each in lines))
+    return directory
+
+
+def simulated(blocks: int = 6) -> list[SliceRecord]:
+    random = np.random.default_rng(1)
+    return list(records(random.normal(0, 0.01, (blocks, 4)), np.ones(blocks)))
+
+
+def test_a_trace_has_every_counted_slice_and_no_lead_in(tmp_path: Path) -> None:
+    lines = simulated(6)
+    marked = msgspec.structs.replace(lines[1], marks=["steal"])
+    failed = msgspec.structs.replace(lines[2], agent=None, error="gone")
+    pilot = msgspec.structs.replace(lines[3], phase="pilot")
+    (found,) = trace.read(written(tmp_path, [lines[0], marked, failed, *lines[3:], pilot]))
+    assert (found.counted, found.lead_ins, found.failed, found.marked) == (23, 6, 1, {"steal": 1})
+    assert len(found.ticks) == 25
+    assert found.ticks[0].marks == ("steal",)
+    assert found.ticks[1] == Tick(0.0, 1, "capacity", found.ticks[1].arm, 0.0, ("failed",))
+    assert found.latency == {}, "no histogram, no latencies"
+
+
+def test_latencies_are_of_whole_blocks_and_as_the_histograms_have_them(tmp_path: Path) -> None:
+    from hdrh.histogram import HdrHistogram
+
+    lines = []
+    for each in simulated(4):
+        histogram = HdrHistogram(1, 3_600_000_000_000, 3)
+        for value in range(1, 1001):
+            histogram.record_value(value * (1000 if each.arm == "plain" else 3000))
+        agent: AgentSlice | None = each.agent
+        assert agent is not None
+        made = msgspec.structs.replace(agent, histogram=histogram.encode().decode())
+        lines.append(msgspec.structs.replace(each, phase="latency", agent=made))
+    (found,) = trace.read(written(tmp_path, lines[:-1]))
+    assert found.open_loop
+    assert found.latency["plain"].requests == 3 * 2 * 1000, "the last block is not whole"
+    (plot,) = latency.plots(Subject(result_of(results.cell()), [found]))
+    assert [row[0] for row in plot.table.rows] == ["50 %", "90 %", "99 %"]
+    plain, encrypted = (float(text.split()[0]) for text in plot.table.rows[0][1:])
+    assert [plain, encrypted] == pytest.approx([0.5, 1.5], rel=0.01)
+
+
+def test_a_quantile_is_drawn_only_where_enough_lies_beyond_it() -> None:
+    shares = [0.0, 0.5, 0.9]
+    arms: dict[Any, Quantiles] = {arm: Quantiles(shares, [1.0, 2.0, 3.0], 100) for arm in ("plain", "encrypted")}
+    (plot,) = latency.plots(Subject(result_of(results.cell()), [Trace([], arms, False, 0, 0, 0, {}, 0)]))
+    assert [row[0] for row in plot.table.rows] == ["50 %", "90 %"]
+    assert "wait for each answer" in plot.note
+
+
+def ticks(count: int, session: int = 1, marks: tuple[str, ...] = ()) -> list[Tick]:
+    arms: tuple[Arm, Arm] = ("plain", "encrypted")
+    return [Tick(float(n), session, "capacity", arm, 100.0 + n, marks) for n in range(count) for arm in arms]
+
+
+def test_slices_are_points_one_by_one_until_there_are_too_many() -> None:
+    few = Trace(ticks(30), {}, False, 60, 0, 0, {}, 0)
+    (plot,) = slices.plots(Subject(result_of(results.cell()), [few]))
+    assert len(rows(plot, "points")) == 60
+    assert plot.drawn(page=True).count("<path") == 60
+    many = Trace([*ticks(900), *ticks(900, session=2)], {}, False, 3600, 0, 0, {}, 0)
+    (plot,) = slices.plots(Subject(result_of(results.cell()), [many]))
+    assert len(rows(plot, "points")) <= 2 * slices.MOST + 4
+    assert "median of up to" in plot.note
+    assert rows(plot, "sessions") == [{"at": 0.0}], "where the second begins"
+    sixty = [Trace(ticks(200), {}, False, 400, 0, 0, {}, 0)] * 60
+    drawn = slices.plots(Subject(result_of(*[results.cell()] * 60), sixty))
+    assert len(rows(next(iter(drawn)), "points")) <= 2 * slices.LEAST + 4
+
+
+def test_a_marked_slice_has_another_shape() -> None:
+    found = Trace([*ticks(10), *ticks(3, marks=("steal",))], {}, False, 26, 0, 0, {"steal": 6}, 0)
+    (plot,) = slices.plots(Subject(result_of(results.cell()), [found]))
+    assert sum(row["marked"] for row in rows(plot, "points")) == 6
+    crosses = [path for path in re.findall(r'<path[^>]* d="([^"]*)"', plot.drawn(page=True)) if path.count("M") == 2]
+    assert len(crosses) == 6
+    assert "6 of 26" in plot.note
+
+
+# ── curve, and all of them
+
+
+def test_a_curve_has_a_point_and_an_interval_for_each_cell() -> None:
+    points = [Point(1e3, results.estimate(0.8), 5.0, 0), Point(1e6, results.estimate(0.5), None, 1)]
+    made = Curve("nginx", "1.26", "tls", "file", "size", points)
+    (plot,) = curve.plots(Subject(result_of(curves=[made])))
+    assert [(row["x"], round(row["cost"])) for row in rows(plot, "points")] == [(1e3, 20), (1e6, 50)]
+    assert {"1KB", "1MB"} <= set(texts(plot.drawn()))
+    assert plot.table.rows[0][3] == "+5 µs"
+
+
+def test_no_letter_of_a_name_is_changed_in_a_picture() -> None:
+    """Numbers in tags are rounded, colours in them replaced: words are left alone."""
+    odd = "1.22.13456 #0072b2 class=&quot;x&quot; <b>"
+    (plot,) = forest.plots(Subject(result_of(priced("mysql", 0.5, variant=odd), priced("mysql", 0.6, variant="other"))))
+    for page in (True, False):
+        drawn = plot.drawn(page=page)
+        assert any(text.startswith("1.22.13456 #0072b2 class=") for text in texts(drawn))
+        assert "<b>" not in drawn
+
+
+def test_a_file_is_whole_and_a_page_has_variables(tmp_path: Path) -> None:
+    of = Subject(result_of(priced("mysql", 0.5)))
+    (plot,) = forest.plots(of)
+    assert "var(--" in plot.drawn(page=True)
+    assert "var(--" not in plot.drawn()
+    assert "<title>" in plot.drawn()
+    (path,) = plots.write(of, tmp_path, "png")
+    assert path.read_bytes().startswith(b"\x89PNG")
+    assert words.answer(of.result) in plot.finding
