@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from ciphercost import cli, conclude, import_run, imported, importers, importing, record, schema, statistics
+from ciphercost import cli, conclude, import_run, imported, importers, importing, record, reports, schema, statistics
 from ciphercost.errors import UsageError
 from ciphercost.importers import Bad, Lines, csv, pgbench, pgbench_log
 from ciphercost.importing import Wanted, arm_in
@@ -290,6 +290,28 @@ def test_tests_that_are_not_the_same_are_not_compared(tmp_path: Path) -> None:
     result = made(tmp_path, {"plain.txt": PGBENCH, "tls.txt": PGBENCH.replace("clients: 2", "clients: 8")})
     assert [list(cell.arms) for cell in result.cells] == [["plain"], ["encrypted"]]
     assert all("not-the-same-test" in codes(cell) for cell in result.cells)
+
+
+@pytest.mark.parametrize("name", ["terminal", "md", "html", "csv", "latex", "json"])
+def test_every_format_says_that_it_is_not_proven(name: str, tmp_path: Path) -> None:
+    result = made(tmp_path, runs({"plain": PLAIN, "tls": TLS}), mechanism="tls")
+    page = reports.get(name)(result)
+    assert "12.0" in page or "0.88" in page
+    assert "unproven" in page.lower() or "not proven" in page.lower()
+    for false in ("both arms proven", "None cores", "arms were proven", "0 sessions"):
+        assert false not in page
+
+
+def test_imported_runs_pass_no_gate_and_are_compared_with_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    for name in ("a", "b"):
+        made(tmp_path / name, runs({"plain": PLAIN, "tls": TLS}), mechanism="tls")
+    one, other = (tmp_path / name / "made" for name in ("a", "b"))
+    assert command(monkeypatch, "compare", one, "--fail-over", "50%") == 1
+    assert "imported: not paired, not proven" in " ".join(capsys.readouterr().out.split())
+    assert command(monkeypatch, "compare", one, other) == 0
+    assert "verdict: none" in capsys.readouterr().out
 
 
 # ── what published studies got wrong ──────────────────────────────────────────────────────────────────────────────────

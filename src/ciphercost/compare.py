@@ -19,7 +19,7 @@ import msgspec
 from ciphercost import statistics, words
 from ciphercost.errors import UsageError
 from ciphercost.estimate import PAIR_ONLY
-from ciphercost.model import Cell, Estimate, Result, Verdict
+from ciphercost.model import Cell, CellMode, Estimate, Result, Verdict
 from ciphercost.statistics import ALPHA, Error, Interval
 
 Passed = Literal["pass", "fail", "unresolved", "failed"]

@@ -80,7 +80,8 @@ def with_intervals(directory: Path) -> tuple[Result, list[dict[str, Interval]]]:
 def _concluded(directory: Path) -> tuple[Result, list[estimate.CellEstimator]]:
     facts = read_facts(directory)
     if (others := read_imported(directory)) is not None:
-        return contract(facts, imported.cells(facts, others)), []
+        # The spec names the cells; it is not how to measure them again.
+        return msgspec.structs.replace(contract(facts, imported.cells(facts, others)), spec=None), []
     estimators = [
         estimate.CellEstimator(cell.void_sessions, sequential=bool(facts.spec.precision)) for cell in facts.cells
     ]

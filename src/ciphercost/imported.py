@@ -246,6 +246,7 @@ def level(runs: Sequence[Reading]) -> dict[str, object]:
     made: dict[str, object] = {
         "runs": len(runs),
         "operations": sum(run.operations for run in runs),
+        "errors": sum(run.errors for run in runs),
         "seconds": math.fsum(run.seconds for run in runs),
     }
     names = dict.fromkeys(name for run in runs for name in run.figures)

@@ -506,6 +506,8 @@ class Reading(msgspec.Struct, omit_defaults=True):
     clients: int = 0
     factors: dict[str, str] = {}
     operations: int = 0
+    errors: int = 0
+    """Operations that failed, as the tool tells."""
     seconds: float = 0.0
     figures: dict[str, float] = {}
     """throughput (operations/s), latency_mean, latency_p50, latency_p99 (ms), client_cpu_per_op (µs), host_busy, host_user, … (%),

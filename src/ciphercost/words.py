@@ -288,6 +288,17 @@ def imported_verdict(cell: Cell, imported: Imported) -> str:
     return f"none: unresolved{seen} ({runs}{need})"
 
 
+def imported_basis(cells: Iterable[Cell]) -> str:
+    """`4 plain runs, 4 encrypted runs by pgbench 17.11`, of each cell: what other tools' figures rest on."""
+    return "; ".join(dict.fromkeys(f"{runs_of(cell)} by {cell.imported.tool}" for cell in cells if cell.imported))
+
+
+def runs_of(cell: Cell) -> str:
+    """`3 plain runs, 1 encrypted run`."""
+    counts = {arm: cell.arms[arm]["runs"] for arm in ARMS if arm in cell.arms}
+    return ", ".join(f"{count} {arm} run{'s' * (count != 1)}" for arm, count in counts.items())
+
+
 def imported_answer(cells: Sequence[Cell], known: Sequence[Cell]) -> str:
     """The same of other tools' figures: what their runs show, and that it is no answer."""
     tools = ", ".join(dict.fromkeys(cell.imported.tool for cell in cells if cell.imported))

@@ -90,6 +90,7 @@ def reading(told: dict[str, float], said: dict[str, str], line: int) -> Reading:
         encryption={name: said[name] for name in ("protocol", "cipher") if name in said},
         clients=int(told.get("clients", 0)),
         operations=int(told["done"]),
+        errors=int(told["failed"]),
         seconds=told["seconds"],
         figures={"throughput": told["rate"]}
         | ({"latency_mean": told["latency_mean"]} if told.get("latency_mean") else {}),

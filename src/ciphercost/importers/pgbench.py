@@ -143,6 +143,7 @@ def reading(
         factors={"scale": told["scale"]} if "scale" in told else {},
         clients=clients,
         operations=operations,
+        errors=int(told.get("failed", 0)) + int(told.get("skipped", 0)),
         seconds=seconds,
         figures=figures,
         notes=notes,

@@ -111,6 +111,7 @@ def reading(told: dict[str, float], series: list[float], buckets: dict[int, int]
         workload="transactions" if "transactions" in told else "events",
         clients=int(told.get("threads", 0)),
         operations=operations,
+        errors=int(told.get("errors", 0)),
         seconds=told["time"],
         figures=figures,
         series={"throughput": series} if len(series) > 1 else {},

@@ -83,6 +83,7 @@ def reading(told: dict[str, float], url: str, wrong: int, line: int) -> Reading:
         scheme=scheme if rest else "",
         clients=int(told.get("connections", 0)),
         operations=int(told["requests"]),
+        errors=wrong,
         seconds=told["seconds"],
         figures={
             "throughput": told["rate"],

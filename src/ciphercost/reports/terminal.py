@@ -27,6 +27,7 @@ from ciphercost.words import (
     proof_line,
     protects,
     rows,
+    runs_of,
     size,
     stored,
     verdict,
@@ -300,13 +301,6 @@ def of_another_tool(cell: Cell, imported: Imported) -> Iterator[str]:
     yield from wrap(proof_line(cell), "  ", "          ")
     for warning in cell.warnings[1:]:
         yield from wrap(f"! {warning.text}", "  ", "    ")
-
-
-def runs_of(cell: Cell) -> str:
-    """`3 plain runs, 1 encrypted run`."""
-    return ", ".join(
-        f"{cell.arms[arm]['runs']} {arm} run{'s' * (cell.arms[arm]['runs'] != 1)}" for arm in ARMS if arm in cell.arms
-    )
 
 
 def shares(cell: Cell) -> Iterator[str]:

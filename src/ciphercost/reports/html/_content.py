@@ -166,6 +166,8 @@ def _basis(result: Result) -> str:
     known = [cell for cell in result.cells if cell.overhead]
     if not known:
         return ""
+    if any(cell.imported for cell in known):
+        return f"{words.imported_basis(known)}: neither arm was proven, and no run is paired with another."
     sessions, blocks = max(cell.sessions for cell in known), sum(cell.blocks for cell in known)
     said = f"{sessions} session{'s' * (sessions != 1)}, {blocks:,} blocks; both arms proven before any load"
     if all(cell.layer == "control" for cell in known):
@@ -181,7 +183,7 @@ def _basis(result: Result) -> str:
 def _protection(result: Result, labels: Sequence[str]) -> Iterator[tuple[str, str, list[str], list[str]]]:
     """(cell, anchor, what it costs, what it protects and leaves open)."""
     for number, (cell, label) in enumerate(zip(result.cells, labels, strict=True)):
-        if cell.overhead and cell.layer != "control":
+        if cell.overhead and cell.layer != "control" and cell.imported is None:
             yield label, f"cell-{number + 1}", list(words.costs(cell)), list(words.protects(cell))
 
 
@@ -340,7 +342,9 @@ def _command(result: Result) -> str:
         return ""
     seeded = (
         ""
-        if "--seed" in result.command or result.command.partition(" ")[2].startswith("replicate")
+        if "--seed" in result.command
+        or any(cell.imported for cell in result.cells)
+        or result.command.partition(" ")[2].startswith("replicate")
         else f" --seed {result.seed}"
     )
     return f"{result.command}{seeded}"
