@@ -1,6 +1,6 @@
 """run: the benchmarks named on the command line (default: all), into benchmarks/latest.json and a table.
 
-    python benchmarks/run.py [load_generator] [web_load] [controller] [old_way] [a_a]
+    python benchmarks/run.py [load_generator] [web_load] [controller] [old_way] [a_a] [compare_a_a]
 
 Each row: ratio = ours ÷ peer's (or bar ÷ ours where there is no peer), higher is better, with its 95 % interval, and the aim.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypedDict
 
 HERE = Path(__file__).parent
-BENCHES = ("load_generator", "web_load", "controller", "old_way", "a_a")
+BENCHES = ("load_generator", "web_load", "controller", "old_way", "a_a", "compare_a_a")
 
 
 class Row(TypedDict):

@@ -153,6 +153,15 @@ def test_a_cell_without_a_number_says_why_in_every_format(name: str) -> None:
     assert "FAILED" in text or name in ("csv", "json")
 
 
+@pytest.mark.parametrize("name", ["md", "latex", "csv"])
+def test_figures_of_a_cell_that_is_not_ok_are_never_shown_without_that(name: str) -> None:
+    found = result(cell(), cell(status="unproven", workload="old"), cell(status="no-steady-state", workload="wild"))
+    lines = [line for line in reports.get(name)(found).splitlines() if "point-select" not in line]
+    for workload, words_ in (("old", "unproven"), ("wild", "no steady state")):
+        assert any(workload in line and words_ in line.lower().replace("-", " ") for line in lines)
+    assert "UNPROVEN" in found._repr_html_()
+
+
 # ── escaping ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 HOSTILE = st.text(st.sampled_from("|\n`<>\\_%&=*[]()!#@+-~$^{}\"' ;,:/.aZ1\t\r"), min_size=1, max_size=30) | st.text(
@@ -207,7 +216,9 @@ def test_a_negative_number_in_csv_stays_a_number() -> None:
 @settings(max_examples=200, deadline=None)
 def test_latex_sets_a_text_as_it_is(text: str) -> None:
     escaped = latex.escaped(text)
-    assert UNESCAPE.sub(lambda match: LATEX[match[0]], escaped) == one_line(text)
+    known = {*latex.ESCAPES, *latex.LETTERS}
+    shown = "".join(each if each.isascii() or each in known else f"U+{ord(each):04X}" for each in one_line(text))
+    assert UNESCAPE.sub(lambda match: LATEX[match[0]], escaped) == shown
     bare = UNESCAPE.sub("", escaped)
     assert not set(bare) & set("\\{}_%&#$~^")
     page = latex.render(hostile(text))

@@ -30,12 +30,12 @@ class Capacity(NamedTuple):
 
 
 def of(cell: Cell) -> Capacity | None:
-    """None for a control, and where there is no figure of the CPU time of who serves.
+    """None for a control, for figures that were not proven, and where there is no figure of the CPU time of who serves.
 
     Who serves is the server's processes, at rest with the kernel's threads, which may do the encrypting; of an embedded database the
     process that it lives in.
     """
-    if words.is_control(cell):
+    if words.is_control(cell) or cell.status == "unproven":
         return None
     wanted = ["machine_cpu_per_op"] if cell.layer == "rest" else []
     wanted.append("client_cpu_per_op" if words.embedded(cell) else "server_cpu_per_op")

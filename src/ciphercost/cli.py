@@ -34,7 +34,8 @@ class Commands(click.Group):
 def cli() -> None:
     """What does encryption cost this database or web server, here, and is it really on?
 
-    Begin with `ciphercost quick`. Exit status: 0 done · 1 a cell or a proof failed · 2 bad usage.
+    Begin with `ciphercost quick`. Exit status: 0 done · 1 a cell or a proof failed · 2 bad usage · 3 a budget is exceeded · 4 unresolved,
+    where a verdict was demanded.
     """
 
 

@@ -19,7 +19,7 @@ import msgspec
 from ciphercost import statistics, words
 from ciphercost.errors import UsageError
 from ciphercost.estimate import PAIR_ONLY
-from ciphercost.model import Cell, CellMode, Estimate, Result, Verdict
+from ciphercost.model import Cell, Estimate, Result, Verdict
 from ciphercost.statistics import ALPHA, Error, Interval
 
 Passed = Literal["pass", "fail", "unresolved", "failed"]
@@ -52,7 +52,7 @@ class Side(msgspec.Struct, frozen=True):
     name: str
     id: str
     started: str
-    mode: CellMode
+    mode: str
     cells: int
     command: str = ""
 
@@ -206,7 +206,7 @@ def status(
     if limit is None:
         open_ = any(pair.verdict in (None, "unresolved") for pair in pairs) or any(True for _ in alone)
         return UNRESOLVED if open_ else DONE
-    return UNRESOLVED if "unresolved" in outcomes or any(each.run == 0 for each in alone) else DONE
+    return UNRESOLVED if "unresolved" in outcomes else DONE
 
 
 # ── which cell with which ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -357,7 +357,9 @@ def _pair(reference: Run, other: Run, run: int, numbers: tuple[int, int], margin
             for name, cell in ((reference.name, a), (other.name, b))
             if not words.main_metric(cell) or cell.imported
         ]
-        reason = "; ".join(without) or "one was measured for throughput, the other for latency alone"
+        units = "its record has no sessions or blocks by which costs could be compared"
+        none = [f"{name}: {units}" for name, each in ((reference.name, mine), (other.name, theirs)) if not each]
+        reason = "; ".join(without or none) or "one was measured for throughput, the other for latency alone"
     asked = unlike(a, b)
     names = {each.name for each in asked}
     return Pair(
@@ -418,7 +420,7 @@ def also(a: Cell, b: Cell) -> list[Change]:
 # ── the runs ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _mode(result: Result) -> CellMode:
+def _mode(result: Result) -> str:
     return result.cells[0].mode if result.cells else "full"
 
 

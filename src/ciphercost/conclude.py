@@ -67,14 +67,14 @@ def with_intervals(directory: Path) -> tuple[Result, list[dict[str, Interval]]]:
     Nothing of a cell without a number, and no metric that the cell does not state. Raises UsageError where the record is damaged.
     """
     result, estimators = _concluded(directory)
-    if not estimators:  # other tools' figures: what isn't proven is compared with nothing
-        return result, [{} for _ in result.cells]
-    return result, [
-        {name: each for name, each in estimator.intervals(cell.mode).items() if name in cell.overhead}
-        if cell.overhead and cell.mode != "imported"
-        else {}
-        for cell, estimator in zip(result.cells, estimators, strict=True)
-    ]
+    found: list[dict[str, Interval]] = [{} for _ in result.cells]
+    for number, estimator in enumerate(estimators):
+        mode = result.cells[number].mode
+        # Other tools' figures have no estimator: what isn't proven is compared with nothing.
+        if mode != "imported" and (overhead := result.cells[number].overhead):
+            intervals = estimator.intervals(mode)
+            found[number] = {name: each for name, each in intervals.items() if name in overhead}
+    return result, found
 
 
 def _concluded(directory: Path) -> tuple[Result, list[estimate.CellEstimator]]:

@@ -1,6 +1,6 @@
 """frames: results and raw slices -> polars data frames, for notebooks and for Parquet.
 
-polars is an extra (`pip install 'ciphercost[frames]'`): it takes as much room as all else together, and no report but Parquet needs it.
+polars is an extra (`pip install 'ciphercost[frames]'`): its 180 MB are as much as all else together, and no report but Parquet needs it.
 """
 
 from __future__ import annotations

@@ -16,12 +16,12 @@ def html(result: Result) -> str:
     for name, cell in zip(words.names(result.cells), result.cells, strict=True):
         figures = list(words.rows(cell))
         if not figures:
-            status = cell.status.upper().replace("-", " ")
             rows.append(
-                f"<tr><th scope=row>{escape(name)}</th><td colspan=4>{escape(f'{status}: {cell.reason}')}</td></tr>"
+                f"<tr><th scope=row>{escape(name)}</th><td colspan=4>{escape(f'{words.standing(cell)}: {cell.reason}')}</td></tr>"
             )
+        named = name + (f" ({words.standing(cell)})" if words.standing(cell) else "")
         for number, each in enumerate(figures):
-            head = f"<th scope=rowgroup rowspan={len(figures)}>{escape(name)}</th>" if not number else ""
+            head = f"<th scope=rowgroup rowspan={len(figures)}>{escape(named)}</th>" if not number else ""
             cells = "".join(f"<td>{escape(text)}</td>" for text in (each.label, each.cost, each.interval, each.levels))
             rows.append(f"<tr>{head}{cells}</tr>")
     columns = "".join(f"<th scope=col>{escape(text)}</th>" for text in HEAD)

@@ -64,6 +64,11 @@ def main_metric(cell: Cell) -> str:
     return next((key for key in ("throughput", "latency_p50") if key in cell.overhead), "")
 
 
+def standing(cell: Cell) -> str:
+    """`UNPROVEN`, `FAILED`, … of a cell whose status is not ok, be there figures or not; else empty."""
+    return "" if cell.status == "ok" else cell.status.upper().replace("-", " ")
+
+
 def cost(key: str, estimate: Estimate) -> str:
     """`12.3 % fewer`, in the words of that metric."""
     return worded(estimate, *MORE_LESS.get(key, ("more", "less")))

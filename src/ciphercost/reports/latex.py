@@ -1,6 +1,7 @@
 r"""latex: every figure of a result as a table for a paper, with booktabs: `\usepackage{booktabs}`, and longtable beyond a page.
 
-Every text of the record is escaped. Letters outside of what pdfLaTeX knows stand as they are, for LuaLaTeX and XeLaTeX.
+Every text of the record is escaped. A letter that not every LaTeX has in every encoding stands as its number, U+4E2D: a table that some
+text can stop from being set is of no use.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ ESCAPES = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
-    '"': r"\textquotedbl{}",
+    '"': r"\textquotedblright{}",
     "'": r"\textquotesingle{}",
     "`": r"\textasciigrave{}",
     "→": r"$\to$",
@@ -38,10 +39,19 @@ ESCAPES = {
     "·": r"$\cdot$",
     "µ": r"\textmu{}",
     "…": r"\dots{}",
+    "–": r"\textendash{}",
+    "—": r"\textemdash{}",
+    "÷": r"$\div$",
+    "≤": r"$\le$",
+    "≥": r"$\ge$",
     "[": "{[}",  # behind \\ it would be an argument
     "]": "{]}",
     "-": "{-}",  # two of them would be a dash
 }
+
+
+LETTERS = frozenset("ÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÕÖØÙÚÛÜÝßàáâãäåæçèéêëìíîïñòóôõöøùúûüýÿ")
+"""Beyond ASCII: those that are in LaTeX's oldest encoding too."""
 
 
 def render(result: Result) -> str:
@@ -74,6 +84,7 @@ def render(result: Result) -> str:
             comment(used),
             r"\begin{table}",
             r"\centering",
+            r"\setlength{\belowcaptionskip}{6pt}",
             caption,
             rf"\begin{{tabular}}{{{COLUMNS}}}",
             r"\toprule",
@@ -93,17 +104,22 @@ def _rows(result: Result) -> Iterator[str]:
             yield r"\midrule"
         figures = list(words.rows(cell))
         if not figures:
-            status = cell.status.upper().replace("-", " ")
-            yield rf"{escaped(name)} & \multicolumn{{4}}{{l}}{{{escaped(f'{status}: {cell.reason}')}}} \\"
+            why = escaped(f"{words.standing(cell)}: {cell.reason}")
+            yield rf"{escaped(name)} & \multicolumn{{4}}{{p{{0.5\linewidth}}}}{{{why}}} \\"
+        named = name + (f" ({words.standing(cell)})" if words.standing(cell) else "")
         for row, each in enumerate(figures):
-            columns = (name if not row else "", each.label, each.cost, each.interval, each.levels)
+            columns = (named if not row else "", each.label, each.cost, each.interval, each.levels)
             yield f"{' & '.join(map(escaped, columns))} \\\\"
 
 
 def escaped(text: str) -> str:
     """One line that LaTeX sets as it is. Pure."""
     line = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
-    return "".join(ESCAPES.get(letter, letter) for letter in line)
+    return "".join(ESCAPES.get(letter) or _known(letter) for letter in line)
+
+
+def _known(letter: str) -> str:
+    return letter if letter.isascii() or letter in LETTERS else f"U+{ord(letter):04X}"
 
 
 def comment(text: str) -> str:

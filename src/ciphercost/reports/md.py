@@ -58,8 +58,7 @@ def table(cells: Sequence[Cell]) -> Iterator[str]:
     for name, cell in zip(words.names(cells), cells, strict=True):
         key = words.main_metric(cell)
         if not key:
-            status = cell.status.upper().replace("-", " ")
-            yield row(escaped(name, SHORT), f"**{status}**", "", "", "", escaped(cell.reason, SHORT))
+            yield row(escaped(name, SHORT), f"**{words.standing(cell)}**", "", "", "", escaped(cell.reason, SHORT))
             continue
         estimate = cell.overhead[key]
         served = "client_cpu_per_op" if words.embedded(cell) else "server_cpu_per_op"
@@ -67,9 +66,8 @@ def table(cells: Sequence[Cell]) -> Iterator[str]:
         said = ("", "") if cpu is None else (words.worded(cpu), words.interval(cpu))
         label = "operations/s" if key == "throughput" else words.LABELS[key]
         named = escaped(name, SHORT) + (" (control)" if words.is_control(cell) else "")
-        verdict = (cell.verdict or "") + (
-            f" (**{cell.status.upper().replace('-', ' ')}**)" if cell.status != "ok" else ""
-        )
+        standing = f"**{words.standing(cell)}**" if words.standing(cell) else ""
+        verdict = " ".join(word for word in (cell.verdict, standing) if word)
         yield row(named, f"{words.cost(key, estimate)} {label}", words.interval(estimate), *said, verdict)
 
 
@@ -90,7 +88,7 @@ def _details(cell: Cell) -> Iterator[str]:
         yield from (row(each.label, each.cost, each.interval, each.levels) for each in figures)
         yield ""
     if cell.status != "ok":
-        yield item(f"{cell.status.upper().replace('-', ' ')}: {cell.reason}")
+        yield item(f"{words.standing(cell)}: {cell.reason}")
     for proof in cell.proofs:
         if not proof.passed:
             yield item(f"FAILED {proof.witness} witness, {proof.arm} arm: {proof.detail}")

@@ -29,8 +29,11 @@ def get(name: str) -> Callable[[Comparison], str]:
 
 def headline(of: Comparison) -> str:
     """The answer in one line: what the gate says, else how many costs differ."""
-    if of.limit is not None:
-        return _gates(of.gates, of.limit)
+    return _gates(of.gates, of.limit) if of.limit is not None else compared(of)
+
+
+def compared(of: Comparison) -> str:
+    """`of 5 costs compared, 2 differ, 3 are equivalent`."""
     if not of.pairs:
         return "no cell of these runs has a partner: nothing was compared"
     counts = {
@@ -54,10 +57,13 @@ def _gates(gates: Sequence[Gate], limit: float) -> str:
     budget = percent(limit)
     by = {outcome: [gate for gate in gates if gate.outcome == outcome] for outcome in ("fail", "failed", "unresolved")}
     all_ = f"{len(gates)} cell{'s' * (len(gates) != 1)}"
+    over = f"encryption costs more than {budget} in {len(by['fail'])} of {all_}"
     if by["failed"]:
-        return f"FAILED: {len(by['failed'])} of {all_} have no number, so the budget of {budget} can't be judged"
+        has = "has" if len(by["failed"]) == 1 else "have"
+        said = f"FAILED: {len(by['failed'])} of {all_} {has} no number, so the budget of {budget} can't be judged"
+        return f"{said}; {over}" if by["fail"] else said
     if by["fail"]:
-        return f"FAIL: encryption costs more than {budget} in {len(by['fail'])} of {all_}"
+        return f"FAIL: {over}"
     if by["unresolved"]:
         return f"UNRESOLVED: in {len(by['unresolved'])} of {all_} the interval holds the budget of {budget}: a longer --time would tell"
     return f"PASS: encryption costs at most {budget} in {all_}"
@@ -88,8 +94,9 @@ def verdict(pair: Pair, margin: float) -> str:
     surely = "p < 0.001" if p < 0.001 else f"p = {p:.2g}"
     what = "cost in operations per second" if pair.metric == "throughput" else "cost in latency"
     quick = "server pairs only" in change.method
+    direction = "higher" if (change.ratio < 1) == (pair.metric == "throughput") else "lower"
     said = {
-        "differs": f"the {what} differs {'between these two server pairs ' * quick}({surely})",
+        "differs": f"the {what} differs{' between these two server pairs' * quick}: it is {direction} here ({surely})",
         "equivalent": f"the {what} differs by less than {percent(margin)}, if at all",
         "unresolved": f"unresolved: whether the {what} differs can't be told ({surely}); a longer --time would tell",
     }[pair.verdict or "unresolved"]

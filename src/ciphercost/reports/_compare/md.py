@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ciphercost import words
 from ciphercost.compare import Comparison, Gate, Pair
-from ciphercost.reports._compare import LOUD, gate_line, headline, listed, machines, shown, verdict
+from ciphercost.reports._compare import LOUD, compared, gate_line, headline, listed, machines, shown, verdict
 from ciphercost.reports.md import MOST, SHORT, escaped, fitting, fold, item, row
 
 SIGNS = {"pass": "✅", "fail": "❌", "failed": "❌", "unresolved": "❔"}
@@ -18,6 +18,8 @@ def render(of: Comparison) -> str:
     worst = next((each for each in ("failed", "fail", "unresolved", "pass") if each in outcomes), "")
     sign = f"{SIGNS[worst]} " if worst else ""
     head = [f"### {sign}{escaped(headline(of))}", ""]
+    if of.limit is not None and len(of.runs) > 1:
+        head += [escaped(compared(of)), ""]
     for name, text in machines(of):
         head += [f"> **{LOUD}**", f"> {escaped(f'{name}: {text}', 1000)}", ""]
     rows = list(_gate_table(of) if len(of.runs) < 2 else _table(of))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ciphercost.compare import Comparison, Pair
-from ciphercost.reports._compare import LOUD, gate_line, headline, listed, machines, shown, verdict
+from ciphercost.reports._compare import LOUD, compared, gate_line, headline, listed, machines, shown, verdict
 from ciphercost.reports.terminal import wrap
 
 
@@ -19,6 +19,8 @@ def _lines(of: Comparison) -> Iterator[str]:
         yield from wrap(gate_line(gate), "  ", "    ")
     if len(of.runs) < 2:
         return
+    if of.limit is not None:
+        yield from wrap(compared(of))
     yield ""
     for number, run in enumerate(of.runs):
         role = "the reference" if not number else "compared with it" if len(of.runs) == 2 else f"run {number}"

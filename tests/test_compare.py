@@ -1,0 +1,445 @@
+"""compare: whether costs of runs differ, which cell goes with which, and the gate."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from scipy import stats
+
+from ciphercost import cli, compare, simulate, statistics
+from ciphercost.compare import Comparison, Run, against, match
+from ciphercost.errors import UsageError
+from ciphercost.estimate import CellEstimator
+from ciphercost.model import Cell, Estimate, Result
+from ciphercost.reports import _compare, md
+from ciphercost.statistics import Error, Interval
+from results import MACHINE, cell, estimate, failed, real, result
+
+MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable("table")
+
+
+def interval(of: Estimate, nu: float = 7) -> Interval:
+    """The standard error that gives this 95 % interval."""
+    half = (math.log(of.high) - math.log(of.low)) / 2
+    return Interval(math.log(of.ratio), (Error(half / statistics.t_quantile(0.975, nu), nu, "t over 8 sessions"),), 8)
+
+
+def run(*cells: Cell, name: str = "", **more: object) -> Run:
+    name = name or f"run-{id(cells):x}"
+    made = msgspec.structs.replace(result(*cells), id=name, **more)
+    return Run(name, made, [{key: interval(each) for key, each in own.overhead.items()} for own in cells])
+
+
+def costing(ratio: float, half: float = 0.01, **more: Any) -> Cell:
+    return cell(overhead={"throughput": estimate(ratio, half)}, **more)
+
+
+# ── the difference ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@given(
+    st.lists(st.floats(-1, 1), min_size=3, max_size=12).filter(lambda values: np.std(values) > 1e-3),
+    st.lists(st.floats(-1, 1), min_size=3, max_size=12).filter(lambda values: np.std(values) > 1e-3),
+)
+def test_sessions_of_two_runs_are_compared_as_welch_has_it(first: list[float], second: list[float]) -> None:
+    a, b = np.array(first), np.array(second)
+    found = against(statistics.session_interval(a), statistics.session_interval(b))
+    known = stats.ttest_ind(b, a, equal_var=False)
+    assert found.centre == pytest.approx(b.mean() - a.mean())
+    assert found.p_value() == pytest.approx(known.pvalue, rel=1e-6, abs=1e-12)
+    low, high = known.confidence_interval()
+    assert found.bounds() == pytest.approx((low, high), rel=1e-6, abs=1e-9)
+
+
+def test_of_several_standard_errors_the_most_cautious_pair_counts() -> None:
+    values = np.random.default_rng(1).normal(0, 0.01, 40)
+    quick, full = statistics.block_interval(values), statistics.session_interval(values[:8])
+    assert len(against(quick, quick).errors) == 4
+    for one, other in ((quick, full), (full, quick), (quick, quick)):
+        found = against(one, other)
+        assert found.half() >= max(each.half() for each in (one, other)) * 0.9
+        assert found.p_value() == max(Interval(found.centre, (error,), 1).p_value() for error in found.errors)
+
+
+@pytest.mark.parametrize("name", simulate.SCENARIOS)
+@pytest.mark.parametrize("mode", ["quick", "full"])
+def test_two_runs_of_one_thing_seldom_differ(name: str, mode: str) -> None:
+    """Of 400 pairs: 5 % and what chance adds (99.9 %: 8.9 %). Quick pairs have one server pair, as their words say: no twins of their own."""
+    random = np.random.default_rng(8)
+    pairs, noise = 400, simulate.SCENARIOS[name]
+    claims = 0
+    if mode == "full":
+        values = simulate.sessions(random, noise, 2 * pairs, 8, 12)
+        centres = statistics.hodges_lehmann_rows(values.reshape(-1, 12)).reshape(2 * pairs, 8)
+        found = [statistics.session_interval(each) for each in centres]
+    else:
+        found = [statistics.block_interval(each) for each in simulate.experiment(random, noise, 2 * pairs, 24).values]
+    for one, other in zip(found[::2], found[1::2], strict=True):
+        difference = against(one, other)
+        claims += compare.judged(difference, 0.01, difference.p_value()) == "differs"
+    assert claims / pairs <= 0.089, claims
+
+
+def test_a_cost_that_differs_is_found_and_one_within_the_margin_is_equivalent() -> None:
+    found = compare.compare(
+        [run(costing(0.8), costing(0.8, 0.001, workload="b"), costing(0.8, 0.3, workload="c"), name="a"),
+         run(costing(0.7), costing(0.8005, 0.001, workload="b"), costing(0.7, 0.3, workload="c"), name="b")]
+    )  # fmt: skip
+    assert [pair.verdict for pair in found.pairs] == ["differs", "equivalent", "unresolved"]
+    change = found.pairs[0].change["throughput"]
+    assert change.ratio == pytest.approx(0.7 / 0.8)
+    assert change.low < 0.7 / 0.8 < change.high < 1
+    assert found.exit_status == 0
+
+
+def test_the_verdict_is_corrected_for_the_number_of_cells() -> None:
+    """One cell by itself differs at p = 0.03; among twenty it can't be told."""
+    one, other = costing(1.0, 0.01), costing(1.0162, 0.01)
+    alone = compare.compare([run(one, name="a"), run(other, name="b")], margin=0.0001)
+    assert alone.pairs[0].verdict == "differs"
+    many = [[msgspec.structs.replace(each, workload=f"w{n}") for n in range(20)] for each in (one, other)]
+    together = compare.compare([run(*many[0], name="a"), run(*many[1], name="b")], margin=0.0001)
+    assert {pair.verdict for pair in together.pairs} == {"unresolved"}
+
+
+def simulated(effect: float, seed: int) -> tuple[Cell, dict[str, Interval]]:
+    """Eight sessions through the estimator, as a run has them."""
+    random = np.random.default_rng(seed)
+    estimator = CellEstimator()
+    for session in range(1, 9):
+        twins = random.normal(0, simulate.TWIN_SD * math.sqrt(2))
+        blocks = simulate.experiment(random, simulate.drift, 1, 12, effect=effect + twins)
+        for record in simulate.records(blocks.rates[0], blocks.signs[0], session=session):
+            estimator.add(record)
+    found = estimator.finish()
+    made = cell(overhead=found.overhead, arms=found.arms, verdict=found.verdict, sessions=8, blocks=96)
+    return made, estimator.intervals()
+
+
+def test_runs_from_slices_to_verdict() -> None:
+    runs = []
+    for number, effect in enumerate((-0.2, -0.2, -0.3)):
+        made, intervals = simulated(effect, number)
+        assert set(intervals) == set(made.overhead)
+        for name, each in intervals.items():
+            assert math.exp(each.centre) == pytest.approx(made.overhead[name].ratio)
+            assert math.exp(each.bounds()[0]) == pytest.approx(made.overhead[name].low)
+        runs.append(Run(str(number), msgspec.structs.replace(result(made), id=str(number)), [intervals]))
+    found = compare.compare(runs)
+    assert found.pairs[0].verdict in ("equivalent", "unresolved")
+    assert found.pairs[1].verdict == "differs"
+    assert found.pairs[1].change["throughput"].ratio == pytest.approx(math.exp(-0.1), rel=0.02)
+
+
+# ── which cell with which ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_same_cells_are_paired_whatever_their_order() -> None:
+    cells = [cell(workload=w, clients=c, factors={"cipher": f}) for w in ("a", "b") for c in (1, 4) for f in ("x", "y")]
+    pairs, left = match(cells, cells[::-1])
+    assert pairs == [(n, 7 - n) for n in range(8)]
+    assert left == ([], [])
+
+
+def test_runs_that_differ_in_one_factor_are_compared_in_it_and_it_is_named() -> None:
+    cbc = costing(0.5, factors={"version": "1.2", "cipher": "aes256-cbc"})
+    found = compare.compare([run(cbc, name="a"), run(costing(0.8), name="b")])
+    (pair,) = found.pairs
+    assert {(each.name, each.reference, each.other) for each in pair.factors} == {
+        ("set version", "1.2", "1.3"),
+        ("set cipher", "aes256-cbc", "aes256-gcm"),
+    }
+    assert pair.verdict == "differs"
+
+
+def test_a_newer_server_is_compared_with_the_older_one() -> None:
+    (pair,) = compare.compare(
+        [run(costing(0.8, version="17.2"), name="a"), run(costing(0.8, version="18.4"), name="b")]
+    ).pairs
+    assert [(each.name, each.reference, each.other) for each in pair.factors] == [("server version", "17.2", "18.4")]
+
+
+def test_where_two_are_equally_near_neither_is_guessed_at() -> None:
+    reference = [cell(factors={"cipher": "a"})]
+    found = compare.compare(
+        [run(*reference, name="a"), run(cell(factors={"cipher": "b"}), cell(factors={"cipher": "c"}), name="b")]
+    )
+    assert not found.pairs
+    assert len(found.alone) == 3
+    assert [each.name for each in found.alone[0].differs] == ["set cipher"]
+    assert found.alone[0].nearest
+
+
+def test_another_operation_or_a_control_is_no_partner() -> None:
+    assert match([cell(workload="a")], [cell(workload="b")])[0] == []
+    assert match([cell()], [cell("nginx", "no-sendfile", layer="control")])[0] == []
+
+
+@given(st.lists(st.integers(0, 5), max_size=8), st.lists(st.integers(0, 5), max_size=8))
+def test_every_cell_is_paired_once_or_left(first: list[int], second: list[int]) -> None:
+    a, b = ([cell(factors={"size": str(n)}) for n in each] for each in (first, second))
+    pairs, left = match(a, b)
+    assert sorted([i for i, _ in pairs] + left[0]) == list(range(len(a)))
+    assert sorted([j for _, j in pairs] + left[1]) == list(range(len(b)))
+    same = sum((Counter(first) & Counter(second)).values())
+    assert sum(a[i].factors == b[j].factors for i, j in pairs) == same
+
+
+def test_a_cell_without_a_number_has_no_verdict_and_says_why() -> None:
+    (pair,) = compare.compare([run(costing(0.8), name="a"), run(failed("no space left"), name="b")]).pairs
+    assert pair.verdict is None
+    assert "no space left" in pair.reason
+
+
+def test_a_record_without_units_has_no_verdict_and_says_why() -> None:
+    foreign = run(costing(0.8), name="b")._replace(intervals=[{}])
+    (pair,) = compare.compare([run(costing(0.8), name="a"), foreign]).pairs
+    assert pair.verdict is None
+    assert pair.reason == "b: its record has no sessions or blocks by which costs could be compared"
+
+
+def test_the_words_say_which_way_a_cost_went() -> None:
+    for ratio, way in ((0.7, "higher"), (0.9, "lower")):
+        for metric, value in (("throughput", ratio), ("latency_p50", 1 / ratio)):
+            cells = [
+                cell(overhead={metric: estimate(each, 0.001)})
+                for each in (0.8 if metric == "throughput" else 1.25, value)
+            ]
+            found = compare.compare([run(cells[0], name="a"), run(cells[1], name="b")])
+            assert f"it is {way} here" in _compare.verdict(found.pairs[0], 0.01)
+
+
+def test_one_run_twice_is_refused() -> None:
+    with pytest.raises(UsageError, match="twice"):
+        compare.compare([run(cell(), name="a"), run(cell(), name="a")])
+    with pytest.raises(UsageError, match="--fail-over"):
+        compare.compare([run(cell())])
+
+
+# ── the gate ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("ratio", "half", "outcome", "loose", "strict"),
+    [
+        (0.95, 0.01, "pass", 0, 0),
+        (0.9, 0.02, "unresolved", 0, 4),
+        (0.8, 0.01, "fail", 3, 3),
+        (1.05, 0.01, "pass", 0, 0),
+    ],
+)
+def test_the_gate_asks_the_upper_bound(ratio: float, half: float, outcome: str, loose: int, strict: int) -> None:
+    for demanded, status in ((False, loose), (True, strict)):
+        found = compare.compare([run(costing(ratio, half))], limit=0.1, strict=demanded)
+        assert [each.outcome for each in found.gates] == [outcome]
+        assert found.exit_status == status
+
+
+@given(st.floats(0.05, 3), st.floats(0.001, 0.5), st.floats(0.01, 2), st.sampled_from(["throughput", "latency_p50"]))
+def test_passed_means_the_whole_interval_is_within(ratio: float, half: float, limit: float, metric: str) -> None:
+    each = estimate(ratio, half)
+    costs = [(1 - end if metric == "throughput" else end - 1) for end in (each.low, each.high)]
+    passed = compare.passed(metric, each, limit)
+    assert (passed == "pass") == all(cost <= limit for cost in costs)
+    assert (passed == "fail") == all(cost > limit for cost in costs)
+
+
+def test_a_failed_cell_fails_the_gate_whatever_the_others_say() -> None:
+    for others in ((costing(0.99),), (costing(0.5), costing(0.99, workload="b"))):
+        found = compare.compare([run(*others, failed(workload="z"))], limit=0.1)
+        assert found.exit_status == 1
+        assert found.gates[-1].outcome == "failed"
+
+
+def test_the_reference_is_not_gated_and_no_control_is() -> None:
+    control = cell("nginx", "no-sendfile", layer="control", overhead={"throughput": estimate(0.3)})
+    found = compare.compare([run(costing(0.5), name="a"), run(costing(0.99), control, name="b")], limit=0.1)
+    assert [(each.run, each.cell, each.outcome) for each in found.gates] == [(1, 0, "pass")]
+    assert found.exit_status == 0
+    only = compare.compare([run(control)], limit=0.1)
+    assert [each.outcome for each in only.gates] == ["fail"]
+
+
+def test_strict_without_a_gate_wants_every_verdict() -> None:
+    clear = [run(costing(0.8, 0.001), name="a"), run(costing(0.8, 0.001), name="b")]
+    assert compare.compare(clear, strict=True).exit_status == 0
+    vague = [run(costing(0.8, 0.3), name="a"), run(costing(0.7, 0.3), name="b")]
+    assert compare.compare(vague, strict=True).exit_status == 4
+    lost = [run(costing(0.8, 0.001), costing(0.8, workload="b"), name="a"), run(costing(0.8, 0.001), name="b")]
+    assert compare.compare(lost, strict=True).exit_status == 4
+    assert compare.compare(lost, strict=True, limit=0.5).exit_status == 0  # every cell of the run is within it
+
+
+# ── what is said ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def every_kind(limit: float | None = 0.22, name: str = "b") -> Comparison:
+    other: Result = result(
+        costing(0.7),
+        costing(0.8, 0.001, workload="equal"),
+        costing(0.8, 0.3, workload="vague", mode="quick"),
+        costing(0.12, 0.03, workload="huge"),
+        failed("x | y `z` <b>", workload="lost"),
+        costing(0.9, workload="new", factors={"cipher": "q" * 70}),
+    )
+    reference = result(
+        costing(0.8), costing(0.8, 0.001, workload="equal"), costing(0.8, 0.3, workload="vague", mode="quick"),
+        costing(0.03, 0.03, workload="huge"), costing(0.8, workload="lost"), costing(0.8, workload="old"),
+    )  # fmt: skip
+    runs = [
+        Run(each, msgspec.structs.replace(made, id=each, machine=machine),
+            [{key: interval(one) for key, one in own.overhead.items()} for own in made.cells])
+        for each, made, machine in (("a", reference, MACHINE), (name, other, MACHINE | {"cpu": "Another CPU", "cores": 64}))
+    ]  # fmt: skip
+    return compare.compare(runs, limit=limit)
+
+
+def test_machines_that_differ_are_told_loudly_in_every_format() -> None:
+    for name in ("terminal", "md"):
+        text = _compare.get(name)(every_kind())
+        assert "DIFFERENT MACHINES" in text
+        assert "Test CPU" in text
+        assert "Another CPU" in text
+    (differences,) = json.loads(_compare.get("json")(every_kind()))["differences"]
+    assert {each["name"] for each in differences["machine"]} == {"cpu", "cores"}
+    one = [run(costing(0.8), name="a"), run(costing(0.7), name="b")]
+    assert "MACHINES" not in _compare.get("terminal")(compare.compare(one))
+
+
+def test_the_seed_is_no_difference_and_the_tool_is() -> None:
+    one, other = (
+        run(costing(0.8), name="a"),
+        run(costing(0.8), name="b", seed=99, tool={"name": "ciphercost", "version": "9"}),
+    )
+    (found,) = compare.compare([one, other]).differences
+    assert [(each.name, each.reference, each.other) for each in found.run_facts] == [("tool version", "0.1.0", "9")]
+    assert not found.machine
+
+
+@pytest.mark.parametrize("limit", [None, 0.22])
+def test_the_terminal_keeps_to_80_columns(limit: float | None) -> None:
+    for found in (every_kind(limit), every_kind(limit, "runs/" + "long-" * 10)):
+        for line in _compare.get("terminal")(found).splitlines():
+            assert len(line) <= 80 or " " not in line.strip(), line
+
+
+def test_every_format_says_the_same_change() -> None:
+    found = every_kind()
+    known = json.loads(_compare.get("json")(found))
+    rows = list(csv.DictReader(io.StringIO(_compare.get("csv")(found))))
+    figures = [row for row in rows if row["change"]]
+    changes = [(pair, metric) for pair in found.pairs for metric in pair.change]
+    assert len(figures) == len(changes) > 3
+    for row, (pair, metric) in zip(figures, changes, strict=True):
+        assert float(row["change"]) == pair.change[metric].ratio
+        assert float(row["change_high"]) == pair.change[metric].high
+        assert (float(row["reference_ratio"]), float(row["ratio"])) == tuple(each.ratio for each in pair.costs[metric])
+    assert [pair["verdict"] for pair in known["pairs"]] == [pair.verdict for pair in found.pairs]
+    tokens = MARKDOWN.parse(_compare.get("md")(found))
+    shown = ["".join(one.content for one in each.children or []) for each in tokens if each.type == "inline"]
+    for name, text in (("md", "\n".join(shown)), ("terminal", _compare.get("terminal")(found))):
+        for pair in found.pairs:
+            for _, _, change, interval, both in _compare.shown(pair):
+                assert all(said in text for said in (change, interval, both)), (name, change, interval, both)
+
+
+def test_of_several_runs_each_is_compared_with_the_first_and_gated() -> None:
+    found = compare.compare(
+        [run(costing(ratio), name=name) for name, ratio in (("a", 0.8), ("b", 0.8), ("c", 0.5))], limit=0.3
+    )
+    assert [(pair.run, pair.verdict) for pair in found.pairs] == [(1, "unresolved"), (2, "differs")]
+    assert [(each.run, each.outcome) for each in found.gates] == [(1, "pass"), (2, "fail")]
+    for name in ("terminal", "md"):
+        assert "run 2" in _compare.get(name)(found)
+
+
+def test_a_comment_escapes_what_comes_from_the_record_and_fits() -> None:
+    text = _compare.get("md")(every_kind())
+    assert "<b>" not in text
+    tables = text.split("\n\n")[3]
+    assert {line.count("|") for line in tables.splitlines() if line.startswith("|")} == {8}
+    many = [costing(0.8, workload=f"w{n}", version="x" * 300) for n in range(300)]
+    long = compare.compare([run(*many, name="a"), run(*many, name="b")])
+    assert len(_compare.get("md")(long)) <= md.MOST
+
+
+# ── the command ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def asked(*arguments: object) -> tuple[int, str]:
+    done = CliRunner().invoke(cli.cli, ["compare", *map(str, arguments)])
+    if done.exception and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return done.exit_code, done.output
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A busy wait of 2 % and one of 99 %."""
+    place = tmp_path_factory.mktemp("compare")
+    return real(place / "small", seconds=5, effect="2%"), real(place / "large", seconds=5, effect="99%")
+
+
+def test_real_runs_that_differ_are_told_apart(runs: tuple[Path, Path], tmp_path: Path) -> None:
+    status, text = asked(*runs)
+    assert status == 0
+    assert "compared: effect 2% → 99%" in text
+    assert "differs between these two server pairs" in " ".join(text.split())
+    assert asked(runs[1], "--fail-over", "5%")[0] == 3
+    assert asked(*runs, "--fail-over", "5%")[0] == 3
+    assert asked(*runs[::-1], "--fail-over", "90%")[0] == 0
+    assert asked(*runs, "--format", "md", "-o", tmp_path / "c.md") == (0, "")
+    assert (tmp_path / "c.md").read_text().startswith("### of 1 cost compared, 1 differs")
+    assert len(json.loads(asked(*runs, "--format", "json")[1])["pairs"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (("--fail-over", "10"), "write 10%"),
+        (("--fail-over", "0%"), "no budget"),
+        (("--format", "html"), "no format"),
+        (("--margin", "x"), "--margin"),
+    ],
+)
+def test_bad_usage_says_what_to_write(runs: tuple[Path, Path], more: tuple[str, str], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        asked(*runs, *more)
+
+
+def test_tls_of_2008_and_of_today_differ(require_postgresql: object, tmp_path: Path) -> None:
+    for name, factors in (("cbc", ("version=1.2", "cipher=aes256-cbc")), ("gcm", ("version=1.3", "cipher=aes256-gcm"))):
+        given = [part for each in factors for part in ("--set", each)]
+        measured = [
+            "run",
+            "postgresql:tls",
+            "--workload",
+            "bulk-read",
+            "--quick",
+            "--time",
+            "4s",
+            "--no-latency",
+            "--no-progress",
+        ]
+        done = CliRunner().invoke(cli.cli, [*measured, *given, "-o", str(tmp_path / name)])
+        assert done.exit_code == 0, done.output
+    status, text = asked(tmp_path / "cbc", tmp_path / "gcm", "--format", "json")
+    (pair,) = msgspec.json.decode(text, type=Comparison).pairs
+    assert status == 0
+    assert pair.verdict == "differs"
+    assert pair.change["throughput"].low > 1
+    assert {each.name for each in pair.factors} == {"set version", "set cipher"}
+    assert {each.name for each in pair.also} >= {"protocol", "cipher"}
