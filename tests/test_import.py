@@ -522,12 +522,12 @@ def test_what_can_not_be_used_is_refused_with_file_and_line(content: bytes, word
 
 def test_paths_that_are_no_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    for path, words in (
+    for path, said in (
         (tmp_path / "empty", "has no files"),
         (tmp_path / "not", "no such file"),
         (Path("/dev/null"), "is no file"),
     ):
-        with pytest.raises(UsageError, match=words):
+        with pytest.raises(UsageError, match=said):
             importing.gather([path], Wanted(only="plain"))
     with pytest.raises(UsageError, match="nothing to import"):
         importing.gather([], Wanted())
@@ -860,12 +860,12 @@ def test_the_command_refuses_with_status_2_and_writes_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     (tmp_path / "run1.txt").write_text(PGBENCH)
-    for words in (
+    for asked in (
         (tmp_path / "run1.txt",),
         (),
         (tmp_path / "gone",),
         (tmp_path / "run1.txt", "--mechanism", "none", "--arm", "plain"),
     ):
-        assert command(monkeypatch, "import", *words, "-o", tmp_path / "made") == 2
+        assert command(monkeypatch, "import", *asked, "-o", tmp_path / "made") == 2
         assert capsys.readouterr().err.startswith("ciphercost: ")
         assert not (tmp_path / "made").exists()
