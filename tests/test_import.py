@@ -533,6 +533,22 @@ def test_paths_that_are_no_files_are_refused(tmp_path: Path) -> None:
         importing.gather([], Wanted())
 
 
+def test_another_tools_result_is_seen_far_below_the_beginning_too(tmp_path: Path) -> None:
+    progress = "progress: 1.0 s, 1.0 tps, lat 1.0 ms stddev 0.2, 0 failed\n" * 20_000
+    with pytest.raises(UsageError, match=r"plain\.txt, line 20019: here begins a result of wrk, in a file of pgbench"):
+        read(PGBENCH + progress + WRK, tmp_path)
+
+
+def test_many_files_are_told_in_few_lines(tmp_path: Path) -> None:
+    for name, text in runs({"plain": [1400.0 + n for n in range(10)], "tls": [1300.0 + n for n in range(10)]}).items():
+        (tmp_path / name).write_text(text)
+    _, said = importing.gather([tmp_path], Wanted())
+    assert said == [
+        f"10 files, 10 runs, plain by its name (pgbench): {tmp_path}/plain-0.txt …",
+        f"10 files, 10 runs, encrypted by its name (pgbench): {tmp_path}/tls-0.txt …",
+    ]
+
+
 def test_in_a_folder_what_is_something_else_is_left_out_aloud(tmp_path: Path) -> None:
     for name, content in (
         ("plain.txt", PGBENCH.encode()),
@@ -848,7 +864,7 @@ def test_the_command_says_what_it_read_as_what_and_how_to_get_a_real_answer(
     )
     said = capsys.readouterr()
     assert status == 0
-    assert f"{tmp_path}/tls-0.txt: pgbench, 1 run, encrypted by its name" in said.err
+    assert f"{tmp_path}/tls-0.txt: 1 run, encrypted by its name (pgbench)" in said.err
     assert "12" in said.out
     assert "ciphercost run postgresql:tls" in said.out
     assert msgspec.json.decode((tmp_path / "r.json").read_bytes(), type=Result).cells[0].mode == "imported"

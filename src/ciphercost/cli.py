@@ -653,8 +653,10 @@ def compare(
         metavar="MAP",
         help="What the columns of a table are: time=elapsed_ms,arm=mode,operations=n,latency=p50:us.",
     ),
-    click.option("--engine", default="", help="What server it was. [default: what the tool tells]"),
-    click.option("--mechanism", default="", help="What encrypted: tls, innodb-tde, … [default: encryption]"),
+    click.option("--engine", default="", metavar="ENGINE", help="What server it was. [default: what the tool tells]"),
+    click.option(
+        "--mechanism", default="", metavar="MECHANISM", help="What encrypted: tls, innodb-tde, … [default: encryption]"
+    ),
     OUTPUT[2],
     OUTPUT[3],
 )

@@ -24,6 +24,10 @@ from ciphercost.model import ARMS, FORMAT, Arm, ImportedFile, ImportedRecord, Re
 HEAD = 262_144
 """Bytes in which a format is looked for."""
 LONGEST_LINE = 1_000_000
+STRICT = ("pgbench_log", "csv", "hyperfine")
+"""Formats whose readers refuse every line that isn't their own."""
+MOST_SAID = 12
+"""Files that are told one by one of how they were read."""
 NAMED = re.compile(r"(.*?\.\d+)(?:\.\d+)?")
 """`pgbench_log.PID`, and of further threads `pgbench_log.PID.N`."""
 
@@ -131,7 +135,8 @@ def gather(files: Sequence[Path], wanted: Wanted) -> tuple[ImportedRecord, list[
         kept.append((source, ImportedFile(str(source.path), name, digest, [], ""), readings))
     if not kept:
         raise UsageError("nothing in what was given could be read as another tool's result:\n" + "\n".join(said))
-    told = arms(kept, wanted, said)
+    told = arms(kept, wanted)
+    said += read_as(told)
     readings = put_together(told)
     return ImportedRecord(FORMAT, [file for _, file, _ in told], readings), said
 
@@ -180,7 +185,7 @@ def read(path: Path, columns: list[table.Column]) -> tuple[str, list[Reading], s
             beginning = codecs.getincrementaldecoder(encoding)("replace").decode(head)
             importer = format_of(beginning.replace("\r\n", "\n"), columns, path)
             file.seek(0)
-            lines = Lines(texts(file, encoding, digest))
+            lines = Lines(texts(file, encoding, digest, "" if importer in STRICT else importer))
             readings = table.read(lines, columns) if importer == "csv" else importers.get(importer).read(lines)
             for _ in lines:  # what the reader left, for the checksum
                 pass
@@ -221,14 +226,24 @@ def encoding_of(head: bytes, path: Path) -> str:
     return "utf-8"
 
 
-def texts(file: Iterable[bytes], encoding: str, digest: object) -> Iterator[str]:
-    """The lines of a file, one at a time; each byte goes through the checksum."""
+def texts(file: Iterable[bytes], encoding: str, digest: object, of: str) -> Iterator[str]:
+    """The lines of a file, one at a time; each byte goes through the checksum.
+
+    Raises Bad where, far below the beginning, another tool's mark is than that of `of` (empty: its reader sees to that).
+    """
     decoder = codecs.getincrementaldecoder(encoding)("replace")
     rest = ""
     number = 0
     for block in iter(lambda: file.read(HEAD), b""):  # type: ignore[attr-defined]
         digest.update(block)  # type: ignore[attr-defined]
         *whole, rest = (rest + decoder.decode(block)).split("\n")
+        if of and number:
+            for name, line_of_it in importers.recognised("\n".join(whole)).items():
+                if name not in (of, "pgbench_log"):
+                    raise Bad(
+                        number + line_of_it,
+                        f"here begins a result of {name}, in a file of {of}: give each tool's output a file of its own",
+                    )
         for line in whole:
             number += 1
             yield line + "\n"
@@ -284,7 +299,7 @@ def arm_in(text: str) -> Arm | None:
 
 
 def arms(
-    kept: list[tuple[Source, ImportedFile, list[Reading]]], wanted: Wanted, said: list[str]
+    kept: list[tuple[Source, ImportedFile, list[Reading]]], wanted: Wanted
 ) -> list[tuple[Source, ImportedFile, list[Reading]]]:
     """Every reading with its arm; what it was told by stands in its file. Raises UsageError where it can't be told."""
     schemes = {each.scheme for *_, readings in kept for each in readings if each.scheme}
@@ -298,8 +313,19 @@ def arms(
         own = [arm for arm in ARMS if any(each.arm == arm for each in readings)]
         words = ", ".join(dict.fromkeys(how))
         told.append((source, msgspec.structs.replace(file, arms=own, how=words), readings))
-        said.append(f"{source.path}: {file.format}, {count(len(readings), 'run')}, {' and '.join(own)} by {words}")
     return told
+
+
+def read_as(told: list[tuple[Source, ImportedFile, list[Reading]]]) -> Iterator[str]:
+    """As what each file was read; of many, how many of each kind. Pure."""
+    alike: dict[str, list[tuple[Source, int]]] = {}
+    for source, file, readings in told:
+        alike.setdefault(f"{' and '.join(file.arms)} by {file.how} ({file.format})", []).append((source, len(readings)))
+    for what, files in alike.items():
+        if len(told) <= MOST_SAID:
+            yield from (f"{source.path}: {count(runs, 'run')}, {what}" for source, runs in files)
+        else:
+            yield f"{count(len(files), 'file')}, {count(sum(runs for _, runs in files), 'run')}, {what}: {files[0][0].path} …"
 
 
 def count(number: int, what: str) -> str:
