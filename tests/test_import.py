@@ -218,7 +218,7 @@ def test_an_imported_cell_has_numbers_and_is_unproven_without_a_proof_or_a_verdi
     assert "IMPORTED: NOT PAIRED, NOT PROVEN" in page
     assert "NOT PROVEN: nobody asked" in page
     assert "proven:" not in page.replace("NOT PROVEN:", "").replace("paired and proven:", "")
-    assert "ciphercost run postgresql:tls" in page
+    assert "ciphercost run postgresql:tls --workload tpcb --clients 2 --set scale=1" in page
     assert "that encryption did it, they can't tell" in " ".join(page.split())
 
 

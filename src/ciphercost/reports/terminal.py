@@ -377,13 +377,23 @@ def footer(result: Result) -> str:
     return "\n".join(line for text in lines for line in wrap(text))
 
 
+WORKLOADS = {"TPC-B (sort of)": "tpcb", "select only": "point-select"}
+"""pgbench's own, and which of ours does the same."""
+
+
 def real_answer(result: Result) -> str:
     """The command that measures what the imported figures were to tell."""
-    cell = result.cells[0]
-    engine = {"web": "nginx", "mysql or mariadb": "mysql"}.get(cell.engine, cell.engine)
-    engine = engine if engine in engines.names() else "postgresql"
-    mechanism = cell.mechanism if cell.mechanism in mechanisms.names() else "tls"
-    return f"ciphercost run {engine}:{mechanism}"
+    known = {"web": "nginx", "mysql or mariadb": "mysql"}
+    targets = {}
+    for cell in result.cells:
+        engine = known.get(cell.engine, cell.engine)
+        mechanism = cell.mechanism if cell.mechanism in mechanisms.names() else "tls"
+        targets[f"{engine if engine in engines.names() else 'postgresql'}:{mechanism}"] = cell
+    words = ["ciphercost run", *targets]
+    if len(targets) == 1 and (workload := WORKLOADS.get(cell.workload)):
+        words += ["--workload", workload, *(["--clients", str(cell.clients)] if cell.clients else [])]
+        words += ["--set", f"scale={cell.factors['scale']}"] if workload == "tpcb" and "scale" in cell.factors else []
+    return " ".join(words)
 
 
 def wrap(text: str, indent: str = "", further: str | None = None) -> list[str]:
