@@ -31,5 +31,6 @@ if [ "$(id -u)" = 0 ] && command -v mmdebstrap >/dev/null; then
 from ciphercost import sources
 from ciphercost.volumes import fuse
 print(sources.tool("gocryptfs"), fuse.passing())' || echo "gocryptfs or its plain twin can't be had"
+    "$(dirname "$ciphercost")/python" "$(dirname "$0")/other_tools.py" || echo "other load generators can't be had: their output isn't imported in tests"
 fi
 exit 0

@@ -647,6 +647,61 @@ def compare(
     raise click.exceptions.Exit(found.exit_status)
 
 
+@cli.command("import")
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="FILE…")
+@options(
+    click.option(
+        "--plain",
+        multiple=True,
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="A file or folder of the plain arm.",
+    ),
+    click.option(
+        "--encrypted",
+        multiple=True,
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="A file or folder of the other.",
+    ),
+    click.option(
+        "--arm",
+        "arm_words",
+        multiple=True,
+        metavar="ARM[=WORD]",
+        help="plain=before: files with this word in their names are of this arm; plain alone: all are.",
+    ),
+    click.option(
+        "--columns",
+        metavar="MAP",
+        help="What the columns of a table are: time=elapsed_ms,arm=mode,operations=n,latency=p50:us.",
+    ),
+    click.option("--engine", default="", metavar="ENGINE", help="What server it was. [default: what the tool tells]"),
+    click.option(
+        "--mechanism", default="", metavar="MECHANISM", help="What encrypted: tls, innodb-tde, … [default: encryption]"
+    ),
+    OUTPUT[2],
+    OUTPUT[3],
+)
+def import_(files: tuple[Path, ...], **given: Any) -> None:
+    """Other tools' results: what can they tell?
+
+    pgbench, mysqlslap, sysbench, sar, sadf, atop, wrk, h2load, hyperfine, or any table; files or folders of them. Each is known by its
+    content, its arm by its name (plain, off, notls, … or tls, ssl, on, …).
+    """
+    from ciphercost import import_run, reports
+
+    command = shlex.join(["ciphercost", *sys.argv[1:]])
+    result, directory, said = import_run.run(files, given, command)
+    to_stdout = str(given["json_"]) == "-"
+    click.echo("\n".join(said) + "\n", err=True)
+    click.echo(reports.get("json" if to_stdout else "terminal")(result))
+    if not to_stdout:
+        click.echo(f"kept in {directory}; again: ciphercost report {directory}")
+    if given["json_"] and not to_stdout:
+        write(given["json_"], reports.get("json")(result) + "\n")
+
+
 @cli.command("list")
 @click.argument("what", required=False, metavar="[engines|mechanisms|workloads|studies|runs]")
 def list_(what: str | None) -> None:

@@ -355,7 +355,7 @@ def _pair(reference: Run, other: Run, run: int, numbers: tuple[int, int], margin
         without = [
             f"{name}: {cell.status}{f', {cell.reason}' if cell.reason else ''}"
             for name, cell in ((reference.name, a), (other.name, b))
-            if not words.main_metric(cell)
+            if not words.main_metric(cell) or cell.imported
         ]
         units = "its record has no sessions or blocks by which costs could be compared"
         none = [f"{name}: {units}" for name, each in ((reference.name, mine), (other.name, theirs)) if not each]

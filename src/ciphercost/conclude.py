@@ -20,6 +20,7 @@ from ciphercost import (
     engines,
     estimate,
     fio,
+    imported,
     jdbc,
     mechanisms,
     parts,
@@ -47,7 +48,7 @@ from ciphercost.model import (
     StudyResult,
     Warning_,
 )
-from ciphercost.record import read_facts, read_proofs, read_slices, read_storage, read_study
+from ciphercost.record import read_facts, read_imported, read_proofs, read_slices, read_storage, read_study
 from ciphercost.statistics import Interval
 
 if TYPE_CHECKING:
@@ -68,14 +69,19 @@ def with_intervals(directory: Path) -> tuple[Result, list[dict[str, Interval]]]:
     result, estimators = _concluded(directory)
     found: list[dict[str, Interval]] = [{} for _ in result.cells]
     for number, estimator in enumerate(estimators):
-        if overhead := result.cells[number].overhead:
-            intervals = estimator.intervals(result.cells[number].mode)
+        mode = result.cells[number].mode
+        # Other tools' figures have no estimator: what isn't proven is compared with nothing.
+        if mode != "imported" and (overhead := result.cells[number].overhead):
+            intervals = estimator.intervals(mode)
             found[number] = {name: each for name, each in intervals.items() if name in overhead}
     return result, found
 
 
 def _concluded(directory: Path) -> tuple[Result, list[estimate.CellEstimator]]:
     facts = read_facts(directory)
+    if (others := read_imported(directory)) is not None:
+        # The spec names the cells; it is not how to measure them again.
+        return msgspec.structs.replace(contract(facts, imported.cells(facts, others)), spec=None), []
     estimators = [
         estimate.CellEstimator(cell.void_sessions, sequential=bool(facts.spec.precision)) for cell in facts.cells
     ]
@@ -103,7 +109,12 @@ def _concluded(directory: Path) -> tuple[Result, list[estimate.CellEstimator]]:
         for number, found in enumerate(estimates)
     ]
     cells = beside(facts, compared(facts, cells, estimators), estimators)
-    result = Result(
+    return contract(facts, cells, study(directory, cells)), estimators
+
+
+def contract(facts: RunFacts, cells: list[Cell], repeated: StudyResult | None = None) -> Result:
+    """The contract, of a run's cells. Pure."""
+    return Result(
         format=FORMAT,
         id=facts.id,
         started=facts.started,
@@ -117,9 +128,8 @@ def _concluded(directory: Path) -> tuple[Result, list[estimate.CellEstimator]]:
         overhead_of_controller=facts.idle_seconds / facts.load_seconds if facts.load_seconds else None,
         parts=parts.split(cells),
         curves=curves.curves(cells),
-        study=study(directory, cells),
+        study=repeated,
     )
-    return result, estimators
 
 
 def with_storage(made: Cell, slices: list[StorageSlice], mode: Mode) -> Cell:

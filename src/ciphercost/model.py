@@ -18,6 +18,8 @@ Order = Literal["ABBA", "BAAB"]
 Phase = Literal["pilot", "warmup", "capacity", "latency"]
 Regime = Literal["capacity", "one-core", "latency"]
 Mode = Literal["full", "quick"]
+CellMode = Literal["full", "quick", "imported"]
+"""imported: figures of another tool: not paired, not proven."""
 Verdict = Literal["differs", "equivalent", "unresolved"]
 Status = Literal["ok", "failed", "unproven", "no-steady-state"]
 Layer = Literal["transit", "rest", "column", "control"]
@@ -490,6 +492,98 @@ class StudyResult(msgspec.Struct, frozen=True):
     """What the published procedure could not have told, from the figures of both."""
 
 
+# ── other tools' results: imported.json ───────────────────────────────────────────────────────────────────────────────
+
+
+class Reading(msgspec.Struct, omit_defaults=True):
+    """One run of another tool, as it told of it."""
+
+    tool: str
+    line: int
+    """Of its file, on which it begins."""
+    kind: Literal["load", "cpu"] = "load"
+    version: str = ""
+    engine: str = ""
+    workload: str = ""
+    clients: int = 0
+    factors: dict[str, str] = {}
+    operations: int = 0
+    errors: int = 0
+    """Operations that failed, as the tool tells."""
+    seconds: float = 0.0
+    figures: dict[str, float] = {}
+    """throughput (operations/s), latency_mean, latency_p50, latency_p99 (ms), client_cpu_per_op (µs), host_busy, host_user, … (%),
+    host_cpu_per_op (µs), memory_free_bytes."""
+    series: dict[str, list[float]] = {}
+    """Figures within the run, in their order."""
+    started: float | None = None
+    """Seconds since 1970, where the tool tells; `clock` local: by a clock whose zone it doesn't."""
+    ended: float | None = None
+    clock: Literal["", "utc", "local"] = ""
+    cpus: int = 0
+    scheme: str = ""
+    """http or https, where the tool tells."""
+    encryption: dict[str, str] = {}
+    """What the tool itself says of it. No proof: nothing else was asked."""
+    names: list[str] = []
+    """Words in the file that may tell which arm it is of: a command, a column's value."""
+    rows: list[list[float]] = []
+    """Of a CPU's samples: end, seconds, share in use (%)."""
+    notes: list[Warning_] = []
+    counts: dict[int, int] = {}
+    """While it is read: latencies (µs) and how many there were of each."""
+    by_second: dict[int, int] = {}
+    """While it is read: operations that ended in each second."""
+    file: str = ""
+    arm: Arm | None = None
+    cell: int = 0
+
+
+class ImportedFile(msgspec.Struct, frozen=True):
+    name: str
+    format: str
+    sha256: str
+    arms: list[Arm]
+    how: str
+    """By what its arm was told."""
+
+
+class ImportedRecord(msgspec.Struct, omit_defaults=True):
+    """`imported.json`: what was read, raw."""
+
+    format: int
+    files: list[ImportedFile]
+    readings: list[Reading]
+
+
+class ImportedCost(msgspec.Struct, frozen=True, omit_defaults=True):
+    """encrypted ÷ plain of one figure; runs are its units. Without two runs of each arm it has no interval."""
+
+    ratio: float
+    plain: float
+    """Geometric mean over runs, in the figure's own unit."""
+    encrypted: float
+    plain_runs: int
+    encrypted_runs: int
+    low: float | None = None
+    high: float | None = None
+    within_low: float | None = None
+    """The least that the interval must hold, by the scatter within the runs alone; the scatter between runs comes on top."""
+    within_high: float | None = None
+    runs_needed: int | None = None
+    """Of each arm, to resolve a difference of 5 % at this scatter."""
+
+
+class Imported(msgspec.Struct, frozen=True):
+    """Where a cell of `ciphercost import` comes from, and what its figures can tell."""
+
+    tool: str
+    files: list[ImportedFile]
+    costs: dict[str, ImportedCost]
+    order: Literal["unknown", "plain first", "encrypted first", "by turns"]
+    """How the arms' runs followed each other, where the files tell."""
+
+
 # ── result: the contract ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -501,7 +595,7 @@ class Cell(msgspec.Struct, frozen=True):
     workload: str
     clients: int
     status: Status
-    mode: Mode
+    mode: CellMode
     verdict: Verdict | None = None
     regime: str = ""
     factors: dict[str, str] = {}
@@ -556,6 +650,8 @@ class Cell(msgspec.Struct, frozen=True):
     """Where cells of one experiment say what an operation is: throughput_plain, server_cpu_plain, client_cpu_plain, … this cell ÷ the reference."""
     against_reference: Estimate | None = None
     """Of a cell that shares its sessions with others: its throughput ratio ÷ that of the first of them."""
+    imported: Imported | None = None
+    """Of a cell of `ciphercost import`: where its figures come from. Its status is unproven, though it may have numbers."""
 
 
 class Result(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ from typing import Any, Self, TypeVar
 import msgspec
 
 from ciphercost.errors import UsageError
-from ciphercost.model import FORMAT, Proof, Result, RunFacts, SliceRecord, StorageSlice, StudyRecord
+from ciphercost.model import FORMAT, ImportedRecord, Proof, Result, RunFacts, SliceRecord, StorageSlice, StudyRecord
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -87,6 +87,9 @@ class Record:
     def save_study(self, study: StudyRecord) -> None:
         self._write("study.json", msgspec.json.format(self._encoder.encode(study)) + b"\n")
 
+    def save_imported(self, imported: ImportedRecord) -> None:
+        self._write("imported.json", msgspec.json.format(self._encoder.encode(imported)) + b"\n")
+
     def _write(self, name: str, content: bytes) -> None:
         # Written beside and moved over: a reader, or a kill, never sees half a file.
         temporary = self.directory / f".{name}.new"
@@ -146,6 +149,20 @@ def read_study(directory: Path) -> StudyRecord | None:
         return None
     try:
         found = msgspec.json.decode(path.read_bytes(), type=StudyRecord)
+    except (OSError, msgspec.DecodeError) as error:
+        raise UsageError(f"{path} can't be read: {error}") from None
+    if found.format > FORMAT:
+        raise UsageError(f"{path} was written by a newer ciphercost; update this one to read it")
+    return found
+
+
+def read_imported(directory: Path) -> ImportedRecord | None:
+    """imported.json, in a run of `import`. Raises UsageError where it is damaged or of a newer format."""
+    path = directory / "imported.json"
+    if not path.is_file():
+        return None
+    try:
+        found = msgspec.json.decode(path.read_bytes(), type=ImportedRecord)
     except (OSError, msgspec.DecodeError) as error:
         raise UsageError(f"{path} can't be read: {error}") from None
     if found.format > FORMAT:

@@ -291,17 +291,21 @@ def tool(name: str, *, fetch: bool = True) -> Path:
     """This program: in PATH, else fetched before, else (`fetch`) unpacked from Debian into the cache. Raises MissingServer."""
     if found := shutil.which(name):
         return Path(found)
-    tools = TOOLS[name]
+    return together(TOOLS[name], name, fetch=fetch) / name
+
+
+def together(tools: Tools, name: str = "", *, fetch: bool = True) -> Path:
+    """The directory of these programs, fetched before or (`fetch`) now. Raises MissingServer, naming `name`."""
     kept = cache() / "tools" / f"{tools.name}-{tools.suite}-debian"
     if (kept / RECEIPT).exists():
-        return kept / ONLY / name
-    packages = " ".join(tools.packages)
+        return kept / ONLY
+    missing = f"'{name or tools.name}' was not found (Debian: apt-get install {' '.join(tools.packages)})"
     if not fetch:
-        raise MissingServer(f"'{name}' was not found (Debian: apt-get install {packages})")
+        raise MissingServer(missing)
     try:
-        return Path(keep("tools", kept.name, lambda work: _unpack(tools, work)).location) / name
+        return Path(keep("tools", kept.name, lambda work: _unpack(tools, work)).location)
     except MissingServer as error:
-        raise MissingServer(f"'{name}' was not found (Debian: apt-get install {packages}), and {error}") from None
+        raise MissingServer(f"{missing}, and {error}") from None
 
 
 def _unpack(tools: Tools, work: Work) -> Receipt:

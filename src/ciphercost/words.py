@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ciphercost import conditions, engines, mechanisms
-from ciphercost.model import ARMS, Cell, Estimate, Finding, Part, Result, Severity
+from ciphercost.model import ARMS, Cell, Estimate, Finding, Imported, Part, Result, Severity
 
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low", "info")
 
@@ -21,6 +21,9 @@ METRICS: tuple[tuple[str, str, str, str], ...] = (
     ("throughput", "operations per second", "more", "fewer"),
     ("latency_p50", "latency p50", "longer", "shorter"),
     ("latency_p99", "latency p99", "longer", "shorter"),
+    ("latency_mean", "latency, mean", "longer", "shorter"),
+    ("host_busy", "CPU in use, machine", "more", "less"),
+    ("host_cpu_per_op", "machine CPU per operation", "more", "less"),
     ("wire_bytes_per_op", "bytes on the wire", "more", "fewer"),
     ("disk_bytes_per_op", "bytes from and to disk", "more", "fewer"),
     ("disk_written_per_op", "bytes written to disk", "more", "fewer"),
@@ -175,7 +178,8 @@ def heading_words(cell: Cell) -> dict[str, str]:
         "engine": f"{cell.engine} {cell.version}".strip(),
         "mechanism": cell.mechanism,
         "workload": cell.workload,
-        "clients": f"{cell.clients} client{'s' * (cell.clients != 1)}",
+        # Another tool may not have said how many there were.
+        "clients": f"{cell.clients} client{'s' * (cell.clients != 1)}" if cell.clients or not cell.imported else "",
         "regime": cell.regime,
         "client": cell.client,
         "conditions": conditions.worded(cell.conditions),
@@ -219,6 +223,9 @@ LEVELS: dict[str, tuple[Callable[[dict[str, Any]], float | None], str]] = {
     "client_cpu_per_op": (lambda arm: arm.get("client_cpu_us_per_op"), "µs"),
     "latency_p50": (lambda arm: arm.get("latency_ms", {}).get("p50"), "ms"),
     "latency_p99": (lambda arm: arm.get("latency_ms", {}).get("p99"), "ms"),
+    "latency_mean": (lambda arm: arm.get("latency_ms", {}).get("mean"), "ms"),
+    "host_busy": (lambda arm: arm.get("host_busy"), "%"),
+    "host_cpu_per_op": (lambda arm: arm.get("host_cpu_us_per_op"), "µs"),
     "wire_bytes_per_op": (lambda arm: arm.get("wire_bytes_per_op"), "B"),
     "disk_bytes_per_op": (lambda arm: arm.get("read_bytes_per_op", 0.0) + arm.get("write_bytes_per_op", 0.0), "B"),
     "machine_cpu_per_op": (lambda arm: arm.get("machine_cpu_us_per_op"), "µs"),
@@ -247,6 +254,8 @@ def number(value: float) -> str:
 
 def verdict(cell: Cell) -> str:
     """The verdict in words, and what it rests on."""
+    if cell.imported is not None:
+        return imported_verdict(cell, cell.imported)
     rests = f"{cell.sessions} session{'s' * (cell.sessions != 1)}, {cell.blocks} blocks"
     if cell.mode == "quick":
         rests += "; this server pair only"
@@ -261,6 +270,54 @@ def verdict(cell: Cell) -> str:
         if cell.sessions_needed:
             words += f", {cell.sessions_needed} sessions would resolve it"
     return f"{words} ({rests})"
+
+
+def imported_verdict(cell: Cell, imported: Imported) -> str:
+    """What figures of another tool can tell: never more than that its runs differ."""
+    if not cell.overhead:
+        return "none: these figures have no interval"
+    key = next(
+        (name for name in ("throughput", "latency_mean", "host_busy") if name in cell.overhead),
+        next(iter(cell.overhead)),
+    )
+    estimate, own = cell.overhead[key], imported.costs[key]
+    what = next(label for name, label, *_ in METRICS if name == key)
+    runs = f"{own.plain_runs} plain and {own.encrypted_runs} encrypted runs, not paired"
+    needed = own.runs_needed
+    need = (
+        f"; to resolve 5 %: {needed} runs of each arm"
+        if needed
+        else "; no number of runs below a thousand would resolve 5 %"
+    )
+    if estimate.low > 1 or estimate.high < 1:
+        return f"none: the arms' runs differ in {what} by more than by chance; that encryption did it, they can't tell ({runs}{need})"
+    seen = (
+        f": {cell.smallest_effect:.1%} or more would have shown".replace("%", " %")
+        if cell.smallest_effect and key == "throughput"
+        else ""
+    )
+    return f"none: unresolved{seen} ({runs}{need})"
+
+
+def imported_basis(cells: Iterable[Cell]) -> str:
+    """`4 plain runs, 4 encrypted runs by pgbench 17.11`, of each cell: what other tools' figures rest on."""
+    return "; ".join(dict.fromkeys(f"{runs_of(cell)} by {cell.imported.tool}" for cell in cells if cell.imported))
+
+
+def runs_of(cell: Cell) -> str:
+    """`3 plain runs, 1 encrypted run`."""
+    counts = {arm: cell.arms[arm]["runs"] for arm in ARMS if arm in cell.arms}
+    return ", ".join(f"{count} {arm} run{'s' * (count != 1)}" for arm, count in counts.items())
+
+
+def imported_answer(cells: Sequence[Cell], known: Sequence[Cell]) -> str:
+    """The same of other tools' figures: what their runs show, and that it is no answer."""
+    tools = ", ".join(dict.fromkeys(cell.imported.tool for cell in cells if cell.imported))
+    if not known:
+        return f"Imported from {tools}, not paired and not proven: these figures have no interval, so that no cost can be stated."
+    shown = "; ".join(f"{heading(cell)}: encrypted {_does(cell)}" for cell in known[:3])
+    more = f"; {len(known) - 3} more below" if len(known) > 3 else ""
+    return f"Imported from {tools}, NOT PAIRED AND NOT PROVEN: {shown}{more}; whether encryption did it these runs can't tell."
 
 
 def prediction(cell: Cell) -> str:
@@ -289,6 +346,8 @@ def share(ratio: float) -> str:
 
 def proof_line(cell: Cell) -> str:
     """`proven: TLSv1.3 TLS_AES_256_GCM_SHA384 …; plain arm in clear; witnesses: client, server, wire; OpenSSL …`."""
+    if cell.mode == "imported":
+        return "NOT PROVEN: nobody asked server, wire or disk whether encryption was on in one arm and off in the other"
     if cell.layer == "control":
         return "control: both arms are in clear; nothing to prove"
     said = [
@@ -370,6 +429,8 @@ def answer(result: Result) -> str:
     lost = len(cells) - len(known)
     if not cells:
         return "This run measured nothing."
+    if any(cell.imported for cell in cells):
+        return imported_answer(cells, known)
     if not known:
         if len(cells) == 1:
             return f"No cost was measured: {heading(cells[0])} {without_number(cells[0])}."

@@ -150,6 +150,8 @@ def code(text: str) -> str:
 
 def footer(result: Result) -> str:
     machine = result.machine
+    if any(cell.imported for cell in result.cells):
+        return f"imported: {words.imported_basis(result.cells)} · run {result.id} · not measured by ciphercost"
     return (
         f"{machine.get('cpu')}, {machine.get('cores')} cores, Linux {machine.get('kernel')} · run {result.id}, seed {result.seed} · "
         f"{result.tool.get('name', 'ciphercost')} {result.tool.get('version', '')}"

@@ -6,9 +6,11 @@ import itertools
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
-from ciphercost import capacity, chatter
-from ciphercost.model import ARMS, Cell, Curve, Finding, Result
+from ciphercost import capacity, chatter, engines, mechanisms
+from ciphercost.model import ARMS, Cell, Curve, Estimate, Finding, Imported, Result
 from ciphercost.words import (
+    LEVELS,
+    METRICS,
     STORAGE,
     beside,
     by_severity,
@@ -25,6 +27,7 @@ from ciphercost.words import (
     proof_line,
     protects,
     rows,
+    runs_of,
     size,
     stored,
     verdict,
@@ -230,6 +233,9 @@ def block(cell: Cell, everything: Sequence[Cell] = ()) -> str:
 
 def _lines(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
     yield heading(cell)
+    if cell.imported is not None:
+        yield from of_another_tool(cell, cell.imported)
+        return
     if cell.status != "ok" and not cell.overhead:
         yield from wrap(f"{cell.status.upper().replace('-', ' ')}: {cell.reason}", "  ")
         yield from wrap("no number is printed for this cell", "  ")
@@ -261,12 +267,56 @@ def _lines(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
         yield from wrap(f"! {warning.text}", "  ", "    ")
 
 
+def of_another_tool(cell: Cell, imported: Imported) -> Iterator[str]:
+    """Figures that `import` read: loudly not ours; an interval only where runs give one."""
+    yield from wrap(
+        cell.reason.upper().partition(";")[0] + cell.reason.partition(";")[1] + cell.reason.partition(";")[2], "  "
+    )
+    yield from wrap(f"made by {imported.tool}: {runs_of(cell)}", "  ", "    ")
+    if imported.costs:
+        yield f"  {'what these runs show':<25}{'':>14}  {'95 % interval':<17} plain → encrypted"
+    for key, label, more, less in METRICS:
+        if key not in imported.costs:
+            continue
+        own = imported.costs[key]
+        known = cell.overhead.get(key)
+        shown = known or Estimate(own.ratio, own.within_low or own.ratio, own.within_high or own.ratio)
+        words = (
+            worded(shown, more, less)
+            if known or own.within_low
+            else f"{worded(Estimate(own.ratio, 0.9, 1.1), more, less)}"
+        )
+        yield f"  {label:<25}{words:>14}  {interval(known) if known else 'NO INTERVAL':<17} {levels(cell, key)}".rstrip()
+        if own.within_low and own.within_high:
+            text = f"within these two runs alone {interval(shown)}: the least that an interval would hold, as runs differ by more than their seconds do"
+            yield from wrap(text, "    ", "    ")
+    if len(cell.arms) == 1:
+        (arm, own_level) = next(iter(cell.arms.items()))
+        for key, label, *_ in METRICS:
+            read, unit = LEVELS[key]
+            if (value := read(own_level)) is not None and value:
+                yield f"  {label:<25} {arm}: {number(value)} {unit}"
+    yield from shares(cell)
+    yield from wrap(f"verdict: {verdict(cell)}", "  ", "           ")
+    yield from wrap(proof_line(cell), "  ", "          ")
+    for warning in cell.warnings[1:]:
+        yield from wrap(f"! {warning.text}", "  ", "    ")
+
+
+def shares(cell: Cell) -> Iterator[str]:
+    """Of sar's and atop's rows: where the CPU's time went, % by arm."""
+    tables = {arm: cell.arms[arm]["host"] for arm in ARMS if cell.arms.get(arm, {}).get("host")}
+    for arm, table_ in tables.items():
+        words = ", ".join(f"{name.removeprefix('host_')} {each['mean']:.1f}" for name, each in table_.items())
+        yield from wrap(f"CPU time, {arm}: {words} %", "  ", "    ")
+
+
 NAME_WIDTH, COST_WIDTH, PROTECTS_WIDTH = 20, 24, 32
 
 
 def protected(cells: list[Cell]) -> list[str]:
     """What it costs and what it protects side by side, where a run compares mechanisms; nothing where it doesn't."""
-    shown = [cell for cell in cells if cell.overhead and cell.layer != "control"]
+    shown = [cell for cell in cells if cell.overhead and cell.layer != "control" and cell.imported is None]
     if len({(cell.engine, cell.mechanism, cell.factors.get("iv")) for cell in shown}) < 2:
         return []
     lines = [_row("", "what it costs", "what it protects")]
@@ -318,11 +368,32 @@ def advice_line(text: str) -> list[str]:
 
 def footer(result: Result) -> str:
     """The machine, the seed, and where the run is."""
+    if any(cell.imported for cell in result.cells):
+        return f"import {result.id}; for a real answer, paired and proven:\n  {real_answer(result)}"
     machine = result.machine
     aes = "with AES instructions" if machine.get("aes") else "WITHOUT AES instructions"
     lines = [f"{machine.get('cpu')}, {machine.get('cores')} cores, {aes}, Linux {machine.get('kernel')}"]
     lines.append(f"run {result.id}, seed {result.seed}")
     return "\n".join(line for text in lines for line in wrap(text))
+
+
+WORKLOADS = {"TPC-B (sort of)": "tpcb", "select only": "point-select"}
+"""pgbench's own, and which of ours does the same."""
+
+
+def real_answer(result: Result) -> str:
+    """The command that measures what the imported figures were to tell."""
+    known = {"web": "nginx", "mysql or mariadb": "mysql"}
+    targets = {}
+    for cell in result.cells:
+        engine = known.get(cell.engine, cell.engine)
+        mechanism = cell.mechanism if cell.mechanism in mechanisms.names() else "tls"
+        targets[f"{engine if engine in engines.names() else 'postgresql'}:{mechanism}"] = cell
+    words = ["ciphercost run", *targets]
+    if len(targets) == 1 and (workload := WORKLOADS.get(cell.workload)):
+        words += ["--workload", workload, *(["--clients", str(cell.clients)] if cell.clients else [])]
+        words += ["--set", f"scale={cell.factors['scale']}"] if workload == "tpcb" and "scale" in cell.factors else []
+    return " ".join(words)
 
 
 def wrap(text: str, indent: str = "", further: str | None = None) -> list[str]:

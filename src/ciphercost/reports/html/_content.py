@@ -188,6 +188,8 @@ def _basis(result: Result) -> str:
     known = [cell for cell in result.cells if cell.overhead]
     if not known:
         return ""
+    if any(cell.imported for cell in known):
+        return f"{words.imported_basis(known)}: neither arm was proven, and no run is paired with another."
     sessions, blocks = max(cell.sessions for cell in known), sum(cell.blocks for cell in known)
     said = f"{sessions} session{'s' * (sessions != 1)}, {blocks:,} blocks; both arms proven before any load"
     if all(cell.layer == "control" for cell in known):
@@ -204,7 +206,7 @@ def _protection(result: Result, labels: Sequence[str]) -> Iterator[Protection]:
     """What is protected alike stands together, with what it costs at least and at most."""
     alike: dict[tuple[str, ...], list[int]] = {}
     for number, cell in enumerate(result.cells):
-        if cell.overhead and cell.layer != "control":
+        if cell.overhead and cell.layer != "control" and cell.imported is None:
             times = Counter(words.protects(cell))
             said = tuple(f"{text} ({count} times)" if count > 1 else text for text, count in times.items())
             alike.setdefault(said, []).append(number)
@@ -390,7 +392,9 @@ def _command(result: Result) -> str:
         return ""
     seeded = (
         ""
-        if "--seed" in result.command or result.command.partition(" ")[2].startswith("replicate")
+        if "--seed" in result.command
+        or any(cell.imported for cell in result.cells)
+        or result.command.partition(" ")[2].startswith("replicate")
         else f" --seed {result.seed}"
     )
     return f"{result.command}{seeded}"

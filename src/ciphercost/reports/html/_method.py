@@ -14,6 +14,9 @@ def sentences(of: Subject) -> Iterator[str]:
     """A paragraph each."""
     result = of.result
     known = [cell for cell in result.cells if cell.overhead]
+    if any(cell.imported for cell in result.cells):
+        yield from _imported(result)
+        return
     yield from _proof(result)
     if known:
         yield _sessions(result, known)
@@ -23,6 +26,19 @@ def sentences(of: Subject) -> Iterator[str]:
     if result.overhead_of_controller is not None:
         share = f"{result.overhead_of_controller:.1%}".replace("%", " %")
         yield f"Between slices the tool's own work took {share} of the time under load."
+
+
+def _imported(result: Result) -> Iterator[str]:
+    yield (
+        "Nothing of this was measured by ciphercost: the figures are those that other tools printed "
+        f"({words.imported_basis(result.cells)}). Nobody asked a server, a wire or a disk what was encrypted."
+    )
+    if methods := dict.fromkeys(each.method for cell in result.cells for each in cell.overhead.values()):
+        yield (
+            "A ratio is encrypted ÷ plain, of the geometric means over runs. Its 95 % interval comes from how runs scatter within each arm "
+            f"({'; '.join(methods)}); seconds within a run are no units. The arms' runs were not interleaved by us: what else changed "
+            "between them is in the difference."
+        )
 
 
 def _proof(result: Result) -> Iterator[str]:

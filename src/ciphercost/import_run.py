@@ -1,0 +1,75 @@
+"""import_run: files of other tools -> a run's directory and its Result, as `ciphercost import` makes it."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ciphercost import conclude, imported, importing, mechanisms, record
+from ciphercost.errors import UsageError
+from ciphercost.importers import csv
+from ciphercost.importing import Wanted
+from ciphercost.model import ARMS, FORMAT, Arm, Result, RunFacts, Spec
+
+UNNAMED = "encryption"
+"""The mechanism of figures of which nobody said what encrypted."""
+
+
+def run(files: Sequence[Path], given: Mapping[str, Any], command: str = "") -> tuple[Result, Path, list[str]]:
+    """(result, directory, what was read as what). `given`: the options of the command. Raises UsageError; then nothing was written."""
+    wanted = asked(given)
+    mechanism = given.get("mechanism") or UNNAMED
+    if mechanism in mechanisms.names() and mechanisms.get(mechanism).layer == "control":
+        raise UsageError(f"--mechanism {mechanism}: it encrypts nothing; import compares plain with encrypted")
+    found, said = importing.gather(files, wanted)
+    cells = imported.specs(found, given.get("engine") or "", mechanism)
+    started = now()
+    facts = RunFacts(
+        format=FORMAT,
+        id=record.new_id(),
+        started=started,
+        ended=started,
+        tool=conclude.tool(),
+        machine={"cpu": "not known: these runs were not made here"},
+        seed=0,
+        spec=Spec(cells=[each.spec for each in cells]),
+        cells=cells,
+        command=command,
+    )
+    directory = record.directory_for(facts.id, given.get("output"))
+    with record.Record(directory, facts) as kept:
+        kept.save_imported(found)
+        result = conclude.conclude(directory)
+        kept.save_result(result)
+    return result, directory, said
+
+
+def asked(given: Mapping[str, Any]) -> Wanted:
+    """The options' meaning. Raises UsageError."""
+    words: list[tuple[Arm, str]] = []
+    only: Arm | None = None
+    for text in given.get("arm_words") or ():
+        name, equals, word = text.partition("=")
+        arm = next((each for each in ARMS if each == name), None)
+        if arm is None or (equals and not word):
+            raise UsageError(
+                f"--arm {text}: write plain=WORD, encrypted=WORD, or plain or encrypted alone where all files are of it"
+            )
+        if not equals and only not in (None, arm):
+            raise UsageError(
+                "--arm plain --arm encrypted: all files can't be of both; write --arm plain=WORD --arm encrypted=WORD"
+            )
+        if equals:
+            words.append((arm, word))
+        else:
+            only = arm
+    if only and (words or given.get("plain") or given.get("encrypted")):
+        raise UsageError(f"--arm {only} says that all files are of it: leave the other words of arms out")
+    columns = csv.columns(given["columns"]) if given.get("columns") else []
+    return Wanted(given.get("plain") or (), given.get("encrypted") or (), words, only, columns)
+
+
+def now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

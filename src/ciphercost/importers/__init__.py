@@ -1,0 +1,92 @@
+"""importers: what another tool printed -> readings. One file a format, found by file name; the format of a text by its content. Pure.
+
+Each has `recognise(head) -> int`: the line on which the tool's mark stands, 0 where the text is not its own; and `read(lines) ->
+list[Reading]`, a reading for each run that the text holds. A reader raises `Bad` where figures are missing, cut off or contradict
+themselves beyond doubt, and never anything else.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from ciphercost.model import Reading
+
+NUMBER = r"(-?(?:nan|inf|\d+(?:[.,]\d+)?(?:[eE][-+]?\d+)?))"
+"""As tools print it, with a point or, in some languages, a comma."""
+SECONDS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+"""Units of time in seconds."""
+
+
+class Bad(Exception):
+    """Line `line` (0: the whole) of a text can't be used: `what`, and what to do about it."""
+
+    def __init__(self, line: int, what: str) -> None:
+        super().__init__(what)
+        self.line, self.what = line, what
+
+
+class Lines:
+    """The lines of a text without their ends; `number`: of the last one given; `cut`: it had no end."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self._lines = iter(lines)
+        self.number = 0
+        self.cut = False
+
+    def __iter__(self) -> Iterator[str]:
+        for line in self._lines:
+            self.number += 1
+            self.cut = not line.endswith("\n")
+            yield line.rstrip("\r\n")
+
+
+class Importer(NamedTuple):
+    """One format."""
+
+    name: str
+    recognise: Callable[[str], int]
+    read: Callable[[Lines], list[Reading]]
+
+
+def names() -> list[str]:
+    """Names of all formats, by file."""
+    return sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
+
+
+def get(name: str) -> Importer:
+    module = importlib.import_module(f"{__name__}.{name}")
+    return Importer(name, module.recognise, module.read)
+
+
+def recognised(head: str) -> dict[str, int]:
+    """Every format whose mark is in this beginning of a text, and on which line."""
+    found = {name: get(name).recognise(head) for name in names()}
+    return {name: line for name, line in found.items() if line}
+
+
+def line_of(pattern: re.Pattern[str], head: str) -> int:
+    """The line of the first match, from 1; 0: there is none."""
+    match = pattern.search(head)
+    return head.count("\n", 0, match.start()) + 1 if match else 0
+
+
+def number(text: str) -> float:
+    """`12.5`, `12,5`. Raises ValueError."""
+    return float(text.replace(",", "."))
+
+
+def duration(text: str) -> float:
+    """Seconds of `78.42us`, `1.10s`, `2.00m`. Raises ValueError."""
+    match = re.fullmatch(rf"{NUMBER}\s*(us|µs|ms|s|m|h)", text.strip())
+    if match is None:
+        raise ValueError(f"'{text}' is no time")
+    return number(match[1]) * SECONDS[match[2]]
+
+
+def differ(one: float, other: float, share: float) -> bool:
+    """Whether two figures that should be one differ by more than this share of the larger."""
+    return abs(one - other) > share * max(abs(one), abs(other))

@@ -1,0 +1,98 @@
+"""h2load: what h2load prints. Pure. It names the TLS that it spoke, so that a run without that line was in clear."""
+
+from __future__ import annotations
+
+import re
+
+from ciphercost.importers import NUMBER, Bad, Lines, differ, duration, line_of, number
+from ciphercost.model import Reading, Warning_
+
+TIME = rf"{NUMBER}(?:us|ms|s|m|h)"
+MARK = re.compile(r"^(?:finished in \S+, \S+ req/s|spawning thread #\d+: |time for request: )", re.MULTILINE)
+SPAWN = re.compile(r"spawning thread #(\d+): (\d+) total client\(s\)\..*")
+TLS = re.compile(r"TLS Protocol: (\S+)\s*")
+CIPHER = re.compile(r"Cipher: (\S+)\s*")
+PROTOCOL = re.compile(r"Application protocol: (\S+)\s*")
+FINISHED = re.compile(rf"finished in ({TIME}), {NUMBER} req/s, \S+\s*")
+REQUESTS = re.compile(r"requests: (\d+) total, (\d+) started, (\d+) done, (\d+) succeeded, (\d+) failed, .*timeout\s*")
+REQUEST_TIME = re.compile(rf"time for request:\s+({TIME})\s+({TIME})\s+({TIME})\s+({TIME})\s+{NUMBER}%\s*")
+END = re.compile(rf"req/s\s*:\s+{NUMBER}\s+{NUMBER}\s+{NUMBER}\s+{NUMBER}\s+{NUMBER}%\s*")
+TOLERANCE = 0.02
+
+
+def recognise(head: str) -> int:
+    return line_of(MARK, head)
+
+
+def read(lines: Lines) -> list[Reading]:
+    """A reading for each run; it ends with the table's line `req/s`."""
+    made: list[Reading] = []
+    told: dict[str, float] = {}
+    said: dict[str, str] = {}
+    began = 0
+    for line in lines:
+        if line.startswith("starting benchmark...") or (line.startswith("spawning thread #0:") and not began):
+            if "rate" in told:
+                raise Bad(lines.number, f"the run that begins on line {began} has no end: import h2load's whole output")
+            told, said, began = {}, {}, lines.number
+        if match := SPAWN.fullmatch(line):
+            told["clients"] = told.get("clients", 0.0) + number(match[2])
+        elif match := TLS.fullmatch(line):
+            said["protocol"] = match[1]
+        elif match := CIPHER.fullmatch(line):
+            said["cipher"] = match[1]
+        elif match := PROTOCOL.fullmatch(line):
+            said["application"] = match[1]
+        elif match := FINISHED.fullmatch(line):
+            began = began or lines.number
+            told["seconds"], told["rate"] = duration(match[1]), number(match[3])
+        elif match := REQUESTS.fullmatch(line):
+            told["done"], told["failed"] = number(match[3]), number(match[5])
+            told["succeeded"] = number(match[4])
+        elif match := REQUEST_TIME.fullmatch(line):
+            told["latency_mean"] = duration(match[5]) * 1e3
+        elif END.fullmatch(line):
+            if not {"rate", "done"} <= told.keys():
+                raise Bad(
+                    lines.number, "the end of a run without 'finished in' or 'requests:': import h2load's whole output"
+                )
+            made.append(reading(told, said, began))
+            told, said, began = {}, {}, 0
+    if began or told:
+        raise Bad(
+            lines.number,
+            f"the run that begins on line {began or 1} is cut off before its table's line 'req/s': import h2load's whole output",
+        )
+    return made
+
+
+def reading(told: dict[str, float], said: dict[str, str], line: int) -> Reading:
+    if not told["succeeded"] or not told["rate"]:
+        raise Bad(
+            line, "no request succeeded: there is nothing to compare (against HTTP/1.1 in clear h2load needs --h1)"
+        )
+    notes = []
+    if told["seconds"] > 0.5 and differ(told["done"] / told["seconds"], told["rate"], TOLERANCE):
+        text = f"{told['done']:,.0f} requests in {told['seconds']:g} s are not the {told['rate']:,.1f} a second that are printed"
+        notes.append(Warning_("contradiction", f"{text}: a figure is wrong, or of another run"))
+    if told["failed"]:
+        notes.append(
+            Warning_("errors", f"{told['failed']:,.0f} requests failed beside {told['succeeded']:,.0f} that succeeded")
+        )
+    # A run that was cut into parts may lack its beginning, where TLS would be named.
+    scheme = "https" if "protocol" in said else "http" if "application" in said else ""
+    return Reading(
+        tool="h2load",
+        line=line,
+        engine="web",
+        workload=f"requests, {said['application'].replace('h2c', 'h2')}" if "application" in said else "requests",
+        scheme=scheme,
+        encryption={name: said[name] for name in ("protocol", "cipher") if name in said},
+        clients=int(told.get("clients", 0)),
+        operations=int(told["done"]),
+        errors=int(told["failed"]),
+        seconds=told["seconds"],
+        figures={"throughput": told["rate"]}
+        | ({"latency_mean": told["latency_mean"]} if told.get("latency_mean") else {}),
+        notes=notes,
+    )

@@ -1,0 +1,83 @@
+"""hyperfine: `--export-json`. Pure. Each time of a command is a run of its own: a process of its own, from its start to its end."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import msgspec
+
+from ciphercost.importers import Bad, Lines, line_of
+from ciphercost.model import Reading, Warning_
+
+MARK = re.compile(r'\A\s*\{\s*"results"\s*:\s*\[')
+LONGEST = 50_000_000
+"""Letters: JSON is read as a whole."""
+
+
+class Command(msgspec.Struct):
+    command: str
+    mean: float
+    times: list[float] | None = None
+    user: float | None = None
+    system: float | None = None
+    exit_codes: list[int | None] = []
+    parameters: dict[str, str] = {}
+
+
+class Export(msgspec.Struct):
+    results: list[Command]
+
+
+def recognise(head: str) -> int:
+    return line_of(MARK, head)
+
+
+def read(lines: Lines) -> list[Reading]:
+    """A reading for each time of each command."""
+    text, size = [], 0
+    for line in lines:
+        text.append(line)
+        size += len(line)
+        if size > LONGEST:
+            raise Bad(lines.number, "longer than any export of hyperfine: it is something else")
+    try:
+        export = msgspec.json.decode("\n".join(text), type=Export)
+    except (msgspec.DecodeError, msgspec.ValidationError, UnicodeError, RecursionError) as error:
+        raise Bad(
+            lines.number, f"not a whole export of hyperfine ({error}): export it again with --export-json"
+        ) from None
+    if not export.results:
+        raise Bad(1, "the export holds no command")
+    return [each for command in export.results for each in of_command(command)]
+
+
+def of_command(command: Command) -> list[Reading]:
+    times = command.times or [command.mean]
+    if not all(math.isfinite(each) and each > 0 for each in times):
+        raise Bad(1, f"'{command.command[:60]}' has a time that is none")
+    notes = []
+    if command.times is None:
+        notes.append(Warning_("iterations-hidden", "the export has a mean only, and not the times behind it"))
+    if wrong := sum(1 for code in command.exit_codes if code):
+        notes.append(
+            Warning_("errors", f"{wrong} of {len(times)} runs of '{command.command[:60]}' ended with an error")
+        )
+    made = [
+        Reading(
+            tool="hyperfine",
+            line=1,
+            engine="command",
+            workload="a command",
+            names=[*command.parameters.values(), command.command],
+            operations=1,
+            seconds=each,
+            figures={"throughput": 1 / each, "latency_mean": each * 1e3},
+        )
+        for each in times
+    ]
+    made[0].notes = notes
+    if command.user is not None and command.system is not None and command.user + command.system > 0:
+        # Only their mean is exported, so that they stand in one run and have no interval.
+        made[0].figures["client_cpu_per_op"] = (command.user + command.system) * 1e6
+    return made

@@ -1,0 +1,200 @@
+"""pgbench: what pgbench of PostgreSQL 9 to 18 prints: summaries, with the lines of `-P` before, among or after them. Pure."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+
+from ciphercost.importers import NUMBER, Bad, Lines, differ, line_of, number
+from ciphercost.model import Reading, Warning_
+
+MARK = re.compile(
+    r"^(?:pgbench \(|progress: [\d.,]+ s, [\d.,]+ tps|transaction type: |number of transactions actually processed)",
+    re.MULTILINE,
+)
+VERSION = re.compile(r"pgbench \((?:PostgreSQL\) )?(\d+[\w.]*)")
+PROGRESS = re.compile(
+    rf"progress: {NUMBER} s, {NUMBER} tps, lat {NUMBER} ms stddev {NUMBER}(?:, (\d+) failed)?(?:, lag .*)?\s*"
+)
+TPS = re.compile(rf"tps = {NUMBER} \((without initial|excluding|including) connections?\s*(?:time|establishing)\)\s*")
+FIELDS = {
+    "workload": re.compile(r"transaction type: (.+)"),
+    "scale": re.compile(rf"scaling factor: {NUMBER}\s*"),
+    "clients": re.compile(r"number of clients: (\d+)\s*"),
+    "duration": re.compile(rf"duration: {NUMBER} s\s*"),
+    "operations": re.compile(r"number of transactions actually processed: (\d+)(?:/\d+)?\s*"),
+    "failed": re.compile(r"number of failed transactions: (\d+) .*"),
+    "skipped": re.compile(r"number of transactions skipped: (\d+) .*"),
+    "latency_mean": re.compile(rf"latency average[ =:]+{NUMBER} ms.*"),
+    "connecting": re.compile(rf"initial connection time = {NUMBER} ms\s*"),
+    "lag": re.compile(rf"rate limit schedule lag: avg {NUMBER} .*"),
+}
+EPOCH = 1e9
+"""`--progress-timestamp` prints seconds since 1970 instead of since the start."""
+COUNT_TOLERANCE, LITTLE_TOLERANCE = 0.10, 0.15
+SHORTEST = 1.0
+"""Seconds below which the ends of a run outweigh it, so that its figures need not agree."""
+
+
+def recognise(head: str) -> int:
+    return line_of(MARK, head)
+
+
+def read(lines: Lines) -> list[Reading]:
+    """A reading for each summary. Progress lines belong to the summary that they stand before, or, at the end, to the one before."""
+    made: list[Reading] = []
+    told: dict[str, str] = {}
+    progress: list[tuple[float, float, float]] = []
+    version, began, summary, old_rate = "", 0, False, False
+    for line in lines:
+        if "run was aborted" in line.lower():
+            raise Bad(
+                lines.number,
+                "pgbench lost a client here, so its figures are of fewer than were asked for: run it again",
+            )
+        if match := VERSION.match(line):
+            version, summary, began = match[1], True, began or lines.number
+        elif match := PROGRESS.fullmatch(line):
+            began = began or lines.number
+            if "nan" not in match[2]:
+                # A second without a transaction has no latency: `nan`, or 0.
+                latency = 0.0 if "nan" in match[3] else number(match[3])
+                progress.append((number(match[1]), number(match[2]), latency))
+        elif match := TPS.fullmatch(line):
+            if match[2] == "including":
+                old_rate = True
+                continue
+            if "operations" not in told:
+                raise Bad(
+                    lines.number,
+                    "a rate without 'number of transactions actually processed': import pgbench's whole output",
+                )
+            made.append(reading(told, number(match[1]), progress, version, began or lines.number))
+            told, progress, began, summary, old_rate = {}, [], 0, False, False
+        else:
+            for name, pattern in FIELDS.items():
+                if match := pattern.fullmatch(line):
+                    told[name] = match[1]
+                    began, summary = began or lines.number, True
+    if summary or old_rate:
+        raise Bad(lines.number, f"the run that begins on line {began} has no line 'tps = … (without initial connection time)' and is cut "
+                  "off: import pgbench's whole output")  # fmt: skip
+    if progress and made and not any(each.series for each in made) and len(made) == 1:
+        made[0] = with_progress(made[0], progress)
+    elif progress:
+        made.append(of_progress(progress, version, began, complete=not made))
+    return made
+
+
+def reading(
+    told: dict[str, str], rate: float, progress: list[tuple[float, float, float]], version: str, line: int
+) -> Reading:
+    """One run by its summary; what in it contradicts itself is told."""
+    operations, clients = int(told["operations"]), int(told.get("clients", 0))
+    if not operations or not rate > 0:
+        raise Bad(line, "pgbench did no transaction: there is nothing to compare")
+    figures = {"throughput": rate}
+    notes = []
+    if "latency_mean" in told:
+        figures["latency_mean"] = number(told["latency_mean"])
+    connecting = number(told.get("connecting", "0")) / 1e3
+    length = number(told["duration"]) if "duration" in told else 0.0
+    seconds = operations / rate
+    if length - connecting >= SHORTEST and differ(rate * (length - connecting), operations, COUNT_TOLERANCE):
+        notes.append(
+            Warning_(
+                "contradiction",
+                f"{operations:,} transactions in {length:g} s are {operations / (length - connecting):,.1f} a second, and not "
+                f"the {rate:,.1f} that are printed: the run was longer or shorter than asked for, or a figure is wrong",
+            )
+        )
+    in_flight = rate * figures.get("latency_mean", 0.0) / 1e3
+    if (
+        clients
+        and in_flight
+        and "lag" not in told
+        and seconds >= SHORTEST
+        and differ(in_flight, clients, LITTLE_TOLERANCE)
+    ):
+        notes.append(
+            Warning_(
+                "contradiction",
+                f"{rate:,.1f} transactions a second of {figures['latency_mean']:g} ms each keep {in_flight:.1f} clients busy, "
+                f"not {clients} (Little's law): clients waited elsewhere, or a figure is of another run",
+            )
+        )
+    if "lag" in told:
+        notes.append(
+            Warning_("rate-limited", "the rate was set (-R): throughput is what was asked for, not what the server can")
+        )
+        figures.pop("throughput")
+    notes += [
+        Warning_("errors", f"{int(told[name]):,} transactions {name} beside {operations:,} that were done")
+        for name in ("failed", "skipped")
+        if int(told.get(name, 0))
+    ]
+    made = Reading(
+        tool="pgbench",
+        version=version,
+        line=line,
+        engine="postgresql",
+        workload=told.get("workload", "pgbench").strip("<> ").removeprefix("builtin: "),
+        factors={"scale": told["scale"]} if "scale" in told else {},
+        clients=clients,
+        operations=operations,
+        errors=int(told.get("failed", 0)) + int(told.get("skipped", 0)),
+        seconds=seconds,
+        figures=figures,
+        notes=notes,
+    )
+    return with_progress(made, progress)
+
+
+def with_progress(made: Reading, progress: list[tuple[float, float, float]]) -> Reading:
+    """The run with its progress lines: what is known of it from within, and, of stamped ones, when it was."""
+    if progress:
+        if "throughput" in made.figures:
+            made.series["throughput"] = [rate for _, rate, _ in progress]
+        if all(latency > 0 for *_, latency in progress):
+            made.series["latency_mean"] = [latency for *_, latency in progress]
+        if progress[0][0] > EPOCH:
+            step = progress[1][0] - progress[0][0] if len(progress) > 1 else 1.0
+            made.started, made.ended = progress[0][0] - step, progress[-1][0]
+    return made
+
+
+def of_progress(progress: list[tuple[float, float, float]], version: str, line: int, *, complete: bool) -> Reading:
+    """A run of which there are progress lines alone, as where standard error was kept and standard output was not."""
+    if not complete:
+        raise Bad(
+            line,
+            "progress lines from here on belong to no summary: the last run is cut off; import pgbench's whole output",
+        )
+    times = [at for at, *_ in progress]
+    if any(later <= earlier for earlier, later in itertools.pairwise(times)):
+        raise Bad(line, "progress lines of several runs and no summary between them: give each run a file of its own")
+    first = times[1] - times[0] if times[0] > EPOCH and len(times) > 1 else times[0] if times[0] < EPOCH else 1.0
+    lengths = [first, *(later - earlier for earlier, later in itertools.pairwise(times))]
+    operations = math.fsum(rate * length for (_, rate, _), length in zip(progress, lengths, strict=True))
+    seconds = math.fsum(lengths)
+    if operations <= 0:
+        raise Bad(line, "pgbench did no transaction: there is nothing to compare")
+    latency = (
+        math.fsum(rate * length * each for (_, rate, each), length in zip(progress, lengths, strict=True)) / operations
+    )
+    text = f"no summary, only {len(progress)} progress lines: the run may have been longer than they are, and its clients aren't known"
+    return with_progress(
+        Reading(
+            tool="pgbench",
+            version=version,
+            line=line,
+            engine="postgresql",
+            workload="pgbench",
+            operations=round(operations),
+            seconds=seconds,
+            figures={"throughput": operations / seconds} | ({"latency_mean": latency} if latency else {}),
+            notes=[Warning_("progress-only", text)],
+        ),
+        progress,
+    )

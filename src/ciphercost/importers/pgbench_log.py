@@ -1,0 +1,188 @@
+"""pgbench_log: pgbench's log of each transaction (`-l`), or of each interval (`--aggregate-interval`). Pure; a line at a time.
+
+Each thread writes a file of its own: `together` makes one run of those that belong to one process.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Sequence
+
+from ciphercost.importers import Bad, Lines
+from ciphercost.model import Reading, Warning_
+
+TRANSACTION = re.compile(r"\d+ \d+ (?:\d+|skipped|failed|serialization|deadlock) \d+ 1\d{9} \d{1,6}(?: -?\d+)*")
+INTERVAL = re.compile(r"1\d{9} \d+ \d+ \d+ \d+ \d+(?: -?\d+)*")
+HEAD_LINES = 50
+
+
+def recognise(head: str) -> int:
+    first = head.splitlines()[:HEAD_LINES]
+    for kind in (TRANSACTION, INTERVAL):
+        whole = [line for line in first if line.strip()][: max(1, len(first) - 1)]
+        if whole and kind.fullmatch(whole[0].strip()):
+            return 1
+    return 0
+
+
+def read(lines: Lines) -> list[Reading]:
+    """One reading. A last line that was cut off is left out."""
+    kind = None
+    rows: list[list[int]] = []
+    seconds: dict[int, int] = {}
+    latencies: dict[int, int] = {}
+    total, lost, started, ended, sum_us = 0, 0, math.inf, -math.inf, 0
+    clients: set[int] = set()
+    for line in lines:
+        text = line.strip()
+        if not text or lines.cut:
+            continue
+        kind = kind or (TRANSACTION if TRANSACTION.fullmatch(text) else INTERVAL)
+        if not kind.fullmatch(text):
+            raise Bad(
+                lines.number,
+                f"'{text[:60]}' is no line of a pgbench log: give each log, and nothing else, a file of its own",
+            )
+        words = text.split()
+        if kind is INTERVAL:
+            rows.append([int(word) for word in words])
+            continue
+        if not words[2].isdecimal():
+            lost += 1
+            continue
+        latency, at = int(words[2]), int(words[4]) + int(words[5]) / 1e6
+        clients.add(int(words[0]))
+        total, sum_us = total + 1, sum_us + latency
+        started, ended = min(started, at - latency / 1e6), max(ended, at)
+        seconds[int(words[4])] = seconds.get(int(words[4]), 0) + 1
+        bucket = rounded(latency)
+        latencies[bucket] = latencies.get(bucket, 0) + 1
+    if kind is INTERVAL:
+        return [of_intervals(rows)]
+    if not total:
+        raise Bad(lines.number, "the log has no transaction that was done")
+    if ended <= started:
+        raise Bad(lines.number, "the log's times do not pass: its columns are not those of pgbench -l")
+    made = Reading(
+        tool="pgbench -l",
+        line=1,
+        engine="postgresql",
+        workload="pgbench",
+        clients=len(clients),
+        operations=total,
+        errors=lost,
+        seconds=ended - started,
+        started=started,
+        ended=ended,
+        figures={"latency_mean": sum_us / total / 1e3},
+        counts=latencies,
+        by_second=seconds,
+        notes=[Warning_("errors", f"{lost:,} transactions failed or skipped beside {total:,} that were done")]
+        if lost
+        else [],
+    )
+    return [finished(made)]
+
+
+def rounded(latency: int) -> int:
+    """To three significant digits, so that a log of any length fits."""
+    digits = max(0, len(str(latency)) - 3)
+    return round(latency, -digits)
+
+
+def finished(made: Reading) -> Reading:
+    """The figures that all of a run's files decide together."""
+    figures = {"throughput": made.operations / made.seconds, **made.figures}
+    if made.operations >= 100:
+        figures |= {
+            name: quantile(made.counts, share) / 1e3 for name, share in (("latency_p50", 0.5), ("latency_p99", 0.99))
+        }
+    whole = sorted(made.by_second)[1:-1]  # The first and the last second are parts of one.
+    series = [float(made.by_second.get(second, 0)) for second in range(whole[0], whole[-1] + 1)] if whole else []
+    made.figures = figures
+    made.series = {"throughput": series} if len(series) > 1 else {}
+    return made
+
+
+def quantile(counts: dict[int, int], share: float) -> float:
+    """Of values with their counts: the least that this share does not exceed."""
+    wanted, below = share * sum(counts.values()), 0
+    for value in sorted(counts):
+        below += counts[value]
+        if below >= wanted:
+            return float(value)
+    return float(max(counts))
+
+
+def of_intervals(rows: list[list[int]]) -> Reading:
+    """Of a log of intervals: the first and the last are parts of one wherever there are others, and are left out."""
+    steps = {later[0] - earlier[0] for earlier, later in itertools.pairwise(rows)}
+    if not rows or (steps and min(steps) <= 0):
+        raise Bad(len(rows), "the intervals of this log do not follow each other: give each run a file of its own")
+    if len(rows) < 3:
+        raise Bad(
+            len(rows),
+            "fewer than three intervals, of which the first and the last are parts: nothing whole is left; run longer",
+        )
+    step, kept = min(steps), rows[1:-1]
+    count, micro = sum(row[1] for row in kept), sum(row[2] for row in kept)
+    seconds = float(rows[-1][0] - kept[0][0])
+    if not count:
+        raise Bad(len(rows), "the log has no transaction that was done")
+    return Reading(
+        tool="pgbench --aggregate-interval",
+        line=1,
+        engine="postgresql",
+        workload="pgbench",
+        operations=count,
+        seconds=seconds,
+        started=float(rows[0][0]),
+        ended=float(rows[-1][0] + step),
+        figures={"throughput": count / seconds, "latency_mean": micro / count / 1e3},
+        series={
+            "throughput": [row[1] / step for row in kept],
+            **({"latency_mean": [row[2] / row[1] / 1e3 for row in kept]} if all(row[1] for row in kept) else {}),
+        },
+        notes=[Warning_("left-out", "the first and the last interval are parts of one and were left out")],
+    )
+
+
+def together(parts: Sequence[Reading]) -> Reading:
+    """One run of the files of its threads."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    if any(not part.counts for part in parts):
+        raise Bad(
+            0,
+            "logs of intervals of several threads: their parts can't be put together; run pgbench with -j 1, or without --aggregate-interval",
+        )
+    started, ended = min(part.started or 0.0 for part in parts), max(part.ended or 0.0 for part in parts)
+    operations = sum(part.operations for part in parts)
+    counts: dict[int, int] = {}
+    by_second: dict[int, int] = {}
+    for part in parts:
+        for whole, own in ((counts, part.counts), (by_second, part.by_second)):
+            for key, value in own.items():
+                whole[key] = whole.get(key, 0) + value
+    mean = sum(part.figures["latency_mean"] * part.operations for part in parts) / operations
+    return finished(
+        Reading(
+            tool=first.tool,
+            line=1,
+            engine=first.engine,
+            workload=first.workload,
+            clients=sum(part.clients for part in parts),
+            operations=operations,
+            errors=sum(part.errors for part in parts),
+            seconds=ended - started,
+            started=started,
+            ended=ended,
+            figures={"latency_mean": mean},
+            counts=counts,
+            by_second=by_second,
+            notes=[note for part in parts for note in part.notes],
+        )
+    )

@@ -1,0 +1,83 @@
+"""sadf: `sadf -d` of sysstat: columns separated by `;`, with `-u` and, beside it, `-r`. Pure."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from typing import Literal
+
+from ciphercost.importers import Bad, Lines, line_of, number
+from ciphercost.importers._host import Row, reading
+from ciphercost.importers.sar import ADDED, NAMES
+from ciphercost.model import Reading, Warning_
+
+MARK = re.compile(r"^# hostname;interval;timestamp;", re.MULTILINE)
+STAMP = re.compile(r"(\d{4})-(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)(?: (UTC))?")
+
+
+def recognise(head: str) -> int:
+    return line_of(MARK, head)
+
+
+def read(lines: Lines) -> list[Reading]:
+    """One reading of all rows; a last line that was cut off is left out. Sections of a restart are no row."""
+    columns: list[str] = []
+    rows: list[Row] = []
+    memory: list[float] = []
+    notes: list[Warning_] = []
+    clock: Literal["utc", "local"] = "utc"
+    one_cpu = False
+    for line in lines:
+        if not line.strip():
+            continue
+        words = line.split(";")
+        if line.startswith("#"):
+            columns = [word.strip("# ") for word in words]
+            continue
+        if "LINUX-RESTART" in line:
+            notes.append(Warning_("restarted", "the machine was restarted between two rows"))
+            continue
+        if lines.cut:
+            notes.append(Warning_("cut-off", f"line {lines.number}, the last, is cut off and was left out"))
+            continue
+        if len(words) != len(columns):
+            raise Bad(
+                lines.number,
+                f"{len(words)} values under {len(columns)} columns: import what sadf -d printed, and nothing else",
+            )
+        named = dict(zip(columns, words, strict=True))
+        at, utc = stamp(named["timestamp"], lines.number)
+        clock = clock if utc else "local"
+        try:
+            if "%idle" in named:
+                if named.get("CPU", "-1") != "-1":
+                    one_cpu = True
+                    continue
+                parts = dict.fromkeys(("user", "nice", "system", "iowait", "steal", "idle"), 0.0)
+                for name, part in (NAMES | ADDED).items():
+                    parts[part] += number(named.get(name, "0"))
+                if not 98 <= sum(parts.values()) <= 102:
+                    raise Bad(lines.number, f"the shares of the CPU's time make {sum(parts.values()):.1f} %, not 100")
+                rows.append(Row(at, number(named["interval"]), **parts))
+            elif "kbmemfree" in named:
+                memory.append(number(named["kbmemfree"]) * 1024)
+        except ValueError:
+            raise Bad(lines.number, f"'{line[:60]}' has a word among its figures") from None
+    if not rows and one_cpu:
+        raise Bad(lines.number, "there are rows of single CPUs only: run sadf -d with -u, without -P")
+    return [reading("sadf", rows, memory, line=1, clock=clock, notes=notes)]
+
+
+def stamp(text: str, line: int) -> tuple[float, bool]:
+    """(seconds since 1970, whether by UTC)."""
+    if text.isdecimal() and len(text) < 12:
+        return float(text), True
+    match = STAMP.fullmatch(text)
+    if match is None:
+        return math.nan, False
+    try:
+        parts = [int(match[group]) for group in range(1, 7)]
+        return datetime.datetime(*parts, tzinfo=datetime.UTC).timestamp(), match[7] is not None  # type: ignore[arg-type,misc]
+    except ValueError:
+        raise Bad(line, f"'{text}' is no time") from None

@@ -1,0 +1,93 @@
+"""wrk: what wrk and wrk2 print, with or without `--latency`. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from ciphercost.importers import NUMBER, Bad, Lines, differ, duration, line_of, number
+from ciphercost.model import Reading, Warning_
+
+MARK = re.compile(r"^(?:Running \S+ test @ |Requests/sec: )", re.MULTILINE)
+RUNNING = re.compile(r"Running (\S+) test @ (\S+)\s*")
+CONNECTIONS = re.compile(r"\s*\d+ threads and (\d+) connections\s*")
+LATENCY = re.compile(rf"\s*Latency\s+({NUMBER}(?:us|ms|s|m|h))\s+.*%\s*")
+QUANTILE = re.compile(rf"\s*(50|99)(?:\.0+)?%\s+({NUMBER}(?:us|ms|s|m|h))\s*")
+REQUESTS = re.compile(rf"\s*(\d+) requests in ({NUMBER}(?:us|ms|s|m|h)), .* read\s*")
+NON_2XX = re.compile(r"\s*Non-2xx or 3xx responses: (\d+)\s*")
+SOCKET = re.compile(r"\s*Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)\s*")
+RATE = re.compile(rf"Requests/sec:\s+{NUMBER}\s*")
+END = re.compile(r"Transfer/sec:\s+\S+B\s*")
+TOLERANCE = 0.02
+"""The time is printed to hundredths of a second."""
+
+
+def recognise(head: str) -> int:
+    return line_of(MARK, head)
+
+
+def read(lines: Lines) -> list[Reading]:
+    """A reading for each run; it ends with `Transfer/sec`."""
+    made: list[Reading] = []
+    told: dict[str, float] = {}
+    url, began, wrong = "", 0, 0
+    for line in lines:
+        if match := RUNNING.fullmatch(line):
+            if began:
+                raise Bad(lines.number, f"the run that begins on line {began} has no end: import wrk's whole output")
+            url, began = match[2], lines.number
+        elif match := CONNECTIONS.fullmatch(line):
+            told["connections"] = number(match[1])
+        elif match := LATENCY.fullmatch(line):
+            told["latency_mean"] = duration(match[1]) * 1e3
+        elif match := QUANTILE.fullmatch(line):
+            told[f"latency_p{match[1]}"] = duration(match[2]) * 1e3
+        elif match := REQUESTS.fullmatch(line):
+            began = began or lines.number
+            told["requests"], told["seconds"] = number(match[1]), duration(match[2])
+        elif match := NON_2XX.fullmatch(line) or SOCKET.fullmatch(line):
+            wrong += sum(int(each) for each in match.groups())
+        elif match := RATE.fullmatch(line):
+            told["rate"] = number(match[1])
+        elif END.fullmatch(line):
+            if not {"rate", "requests"} <= told.keys():
+                raise Bad(
+                    lines.number, "the end of a run without 'requests in' or 'Requests/sec': import wrk's whole output"
+                )
+            made.append(reading(told, url, wrong, began))
+            told, url, began, wrong = {}, "", 0, 0
+    if began or told:
+        raise Bad(
+            lines.number,
+            f"the run that begins on line {began or 1} is cut off before 'Transfer/sec': import wrk's whole output",
+        )
+    return made
+
+
+def reading(told: dict[str, float], url: str, wrong: int, line: int) -> Reading:
+    if not told["requests"] or not told["rate"]:
+        raise Bad(line, "no request was answered: there is nothing to compare")
+    notes = []
+    if told["seconds"] > 0.5 and differ(told["requests"] / told["seconds"], told["rate"], TOLERANCE):
+        text = f"{told['requests']:,.0f} requests in {told['seconds']:g} s are not the {told['rate']:,.1f} a second that are printed"
+        notes.append(Warning_("contradiction", f"{text}: a figure is wrong, or of another run"))
+    if wrong:
+        notes.append(
+            Warning_("errors", f"{wrong:,} answers were errors or never came, beside {told['requests']:,.0f} in all")
+        )
+    scheme, _, rest = url.partition("://")
+    return Reading(
+        tool="wrk",
+        line=line,
+        engine="web",
+        workload="GET /" + rest.partition("/")[2] if rest else "requests",
+        scheme=scheme if rest else "",
+        clients=int(told.get("connections", 0)),
+        operations=int(told["requests"]),
+        errors=wrong,
+        seconds=told["seconds"],
+        figures={
+            "throughput": told["rate"],
+            **{name: told[name] for name in told if name.startswith("latency_") and told[name] > 0},
+        },
+        notes=notes,
+    )

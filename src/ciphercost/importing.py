@@ -1,0 +1,465 @@
+"""importing: files of other tools -> what they say, and which arm each is of. Reads files; no statistics.
+
+A format is known by its content; an arm by what was said, else by names. What can't be told is refused, never guessed.
+"""
+
+from __future__ import annotations
+
+import codecs
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from ciphercost import importers
+from ciphercost.errors import UsageError
+from ciphercost.importers import Bad, Lines, pgbench_log
+from ciphercost.importers import csv as table
+from ciphercost.model import ARMS, FORMAT, Arm, ImportedFile, ImportedRecord, Reading, Warning_
+
+HEAD = 262_144
+"""Bytes in which a format is looked for."""
+LONGEST_LINE = 1_000_000
+STRICT = ("pgbench_log", "csv", "hyperfine")
+"""Formats whose readers refuse every line that isn't their own."""
+MOST_SAID = 12
+"""Files that are told one by one of how they were read."""
+NAMED = re.compile(r"(.*?\.\d+)(?:\.\d+)?")
+"""`pgbench_log.PID`, and of further threads `pgbench_log.PID.N`."""
+
+
+def words_of(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+PLAIN = words_of(
+    "plain plaintext clear cleartext unencrypted notls nossl notde noenc noencryption nocrypt http insecure baseline"
+)
+ENCRYPTED = words_of(
+    "encrypted encryption enc encrypt tls ssl mtls tde https cipher sqlcipher luks fscrypt gocryptfs secure sslmode usessl"
+)
+OFF = words_of("off disabled disable without none")
+NOT = words_of("no not non")
+ON = words_of("on enabled enable required require with verify")
+SAYABLE = "plain, clear, off, notls, disabled … or tls, ssl, tde, enc, on, required …"
+
+KNOWN_BINARY: tuple[tuple[bytes, str], ...] = (
+    (b"\x96\xd5", "sysstat's own binary file: print it with `sadf -d FILE -- -u -r > FILE.csv`, and import that"),
+    (b"\xd5\x96", "sysstat's own binary file: print it with `sadf -d FILE -- -u -r > FILE.csv`, and import that"),
+    (
+        b"\xef\xbe\xed\xfe",
+        "atop's own binary file: print it with `atop -r FILE -P CPU,MEM > FILE.txt`, and import that",
+    ),
+    (
+        b"\xfe\xed\xbe\xef",
+        "atop's own binary file: print it with `atop -r FILE -P CPU,MEM > FILE.txt`, and import that",
+    ),
+    (b"\x1f\x8b", "compressed (gzip): unpack it first"),
+    (b"\xfd7zXZ", "compressed (xz): unpack it first"),
+    (b"\x28\xb5\x2f\xfd", "compressed (zstd): unpack it first"),
+    (b"PK\x03\x04", "an archive or an office document: unpack it, or save the table as CSV"),
+)
+KNOWN_TEXT: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"^Benchmark (?:#?1|\S+): .*\n\s+Time \(", re.MULTILINE), "hyperfine's screen, which rounds: run it with --export-json FILE"),
+    (re.compile(r"\Acommand,mean,stddev,median,user,system,min,max"), "hyperfine's CSV, which has no single times: run it with --export-json FILE"),
+    (re.compile(r'\A\s*\{\s*"sysstat"'), "sysstat's JSON: print it with `sadf -d FILE -- -u -r > FILE.csv`, and import that"),
+    (re.compile(r"^ATOP - ", re.MULTILINE), "atop's screen: print its file with `atop -r FILE -P CPU,MEM`, and import that"),
+    (re.compile(r"^(?:RESET|SEP)\s*$", re.MULTILINE), "atop's output without CPU: run `atop -P CPU,MEM`"),
+)  # fmt: skip
+
+
+class Wanted(NamedTuple):
+    """What the user said of arms and columns."""
+
+    plain: Sequence[Path] = ()
+    encrypted: Sequence[Path] = ()
+    words: Sequence[tuple[Arm, str]] = ()
+    """(arm, word or pattern of its files' names)."""
+    only: Arm | None = None
+    """All are of this arm."""
+    columns: Sequence[table.Column] = ()
+
+
+class Source(NamedTuple):
+    """A file, and the folders whose names may tell of what it is."""
+
+    path: Path
+    folders: tuple[Path, ...]
+    """The nearest first."""
+    arm: Arm | None
+    named: bool
+    """Given by name, and not found in a folder."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.path.name, *(folder.name for folder in self.folders))
+
+
+def gather(files: Sequence[Path], wanted: Wanted) -> tuple[ImportedRecord, list[str]]:
+    """(all that the files say, what is to be said aloud of how they were read). Raises UsageError naming file and line."""
+    given: tuple[tuple[Sequence[Path], Arm | None], ...] = (
+        (files, wanted.only),
+        (wanted.plain, "plain"),
+        (wanted.encrypted, "encrypted"),
+    )
+    sources = [each for paths, arm in given for path in paths for each in found(path, arm)]
+    if sources:
+        # A folder in which all of them lie tells nothing of any.
+        common = set.intersection(*(set(each.folders) for each in sources))
+        sources = [
+            each._replace(folders=tuple(folder for folder in each.folders if folder not in common)) for each in sources
+        ]
+    if not sources:
+        raise UsageError("nothing to import: name files or a folder of them, e.g. `ciphercost import plain/ tls/`")
+    said: list[str] = []
+    kept: list[tuple[Source, ImportedFile, list[Reading]]] = []
+    seen: dict[str, Path] = {}
+    for source in sources:
+        try:
+            name, readings, digest = read(source.path, list(wanted.columns))
+        except Unknown as error:
+            if source.named:
+                raise UsageError(str(error)) from None
+            said.append(f"left out: {error}")
+            continue
+        if digest in seen:
+            if any(other.path == seen[digest] and other.arm != source.arm for other, *_ in kept):
+                raise UsageError(f"{source.path} and {seen[digest]} are one file, and were given as both arms")
+            said.append(f"left out: {source.path} has the same content as {seen[digest]}")
+            continue
+        seen[digest] = source.path
+        kept.append((source, ImportedFile(str(source.path), name, digest, [], ""), readings))
+    if not kept:
+        raise UsageError("nothing in what was given could be read as another tool's result:\n" + "\n".join(said))
+    told = arms(kept, wanted)
+    said += read_as(told)
+    readings = put_together(told)
+    return ImportedRecord(FORMAT, [file for _, file, _ in told], readings), said
+
+
+# ── files ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def found(path: Path, arm: Arm | None) -> Iterator[Source]:
+    """The file, or every file of the folder that is not hidden. Raises UsageError."""
+    try:
+        if path.is_dir():
+            inside = sorted(each for each in path.rglob("*") if each.is_file() and not hidden(each.relative_to(path)))
+            if not inside:
+                raise UsageError(f"{path}: the folder has no files")
+            for each in inside:
+                yield Source(
+                    each, tuple(folder for folder in each.parents if folder.is_relative_to(path)), arm, named=False
+                )
+        elif path.is_file():
+            yield Source(path, tuple(path.parents), arm, named=True)
+        elif path.exists():
+            raise UsageError(f"{path} is no file: save the tool's output in one, and import that")
+        else:
+            raise UsageError(f"{path}: there is no such file")
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} can't be read: {getattr(error, 'strerror', None) or error}") from None
+
+
+def hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)
+
+
+class Unknown(UsageError):
+    """A file of no format that is known."""
+
+
+def read(path: Path, columns: list[table.Column]) -> tuple[str, list[Reading], str]:
+    """(format, what it says, SHA-256) of a file. Raises UsageError naming file and line; Unknown where it is something else."""
+    digest = hashlib.sha256()
+    try:
+        with path.open("rb") as file:
+            head = file.read(HEAD)
+            if not head.strip(b"\0 \t\r\n"):
+                raise Unknown(f"{path}: the file is empty: was the tool's output sent elsewhere (2>&1)?")
+            encoding = encoding_of(head, path)
+            beginning = codecs.getincrementaldecoder(encoding)("replace").decode(head)
+            importer = format_of(beginning.replace("\r\n", "\n"), columns, path)
+            file.seek(0)
+            lines = Lines(texts(file, encoding, digest, "" if importer in STRICT else importer))
+            readings = table.read(lines, columns) if importer == "csv" else importers.get(importer).read(lines)
+            for _ in lines:  # what the reader left, for the checksum
+                pass
+    except OSError as error:
+        raise UsageError(f"{path} can't be read: {error.strerror}") from None
+    except Bad as error:
+        where = f"{path}, line {error.line}" if error.line else str(path)
+        raise UsageError(f"{where}: {error.what}") from None
+    except (ValueError, OverflowError) as error:
+        raise UsageError(f"{path}, line {lines.number}: a figure can't be read ({error})") from None
+    if not readings:
+        raise UsageError(f"{path}, line {lines.number}: {importer}'s output ends before its result: import all of it")
+    for each in readings:
+        each.file = str(path)
+    return importer, readings, digest.hexdigest()
+
+
+def encoding_of(head: bytes, path: Path) -> str:
+    """UTF-8, UTF-16 as Windows' shell writes it, or, where bytes don't fit either, cp1252. Raises Unknown for what is no text."""
+    for mark, what in KNOWN_BINARY:
+        if head.startswith(mark):
+            raise Unknown(f"{path} is {what}")
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    if head.startswith(codecs.BOM_UTF8):
+        return "utf-8-sig"
+    zeros = head.count(0)
+    if zeros:
+        odd = head[1::2].count(0)
+        if zeros > 0.3 * len(head) and (odd > 0.9 * zeros or odd < 0.1 * zeros):
+            return "utf-16-le" if odd > 0.5 * zeros else "utf-16-be"
+        raise Unknown(f"{path} is no text: import what a tool printed")
+    try:
+        # The head may end in the middle of a letter.
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        return "cp1252"
+    return "utf-8"
+
+
+def texts(file: Iterable[bytes], encoding: str, digest: object, of: str) -> Iterator[str]:
+    """The lines of a file, one at a time; each byte goes through the checksum.
+
+    Raises Bad where, far below the beginning, another tool's mark is than that of `of` (empty: its reader sees to that).
+    """
+    decoder = codecs.getincrementaldecoder(encoding)("replace")
+    rest = ""
+    number = 0
+    for block in iter(lambda: file.read(HEAD), b""):  # type: ignore[attr-defined]
+        digest.update(block)  # type: ignore[attr-defined]
+        *whole, rest = (rest + decoder.decode(block)).split("\n")
+        if of and number:
+            for name, line_of_it in importers.recognised("\n".join(whole)).items():
+                if name not in (of, "pgbench_log"):
+                    raise Bad(
+                        number + line_of_it,
+                        f"here begins a result of {name}, in a file of {of}: give each tool's output a file of its own",
+                    )
+        for line in whole:
+            number += 1
+            yield line + "\n"
+        if len(rest) > LONGEST_LINE and not rest.lstrip().startswith("{"):
+            raise Bad(number + 1, "a line of more than a million letters: this is no tool's output")
+    rest += decoder.decode(b"", final=True)
+    if rest:
+        yield rest
+
+
+def format_of(head: str, columns: list[table.Column], path: Path) -> str:
+    """The importer whose mark the text bears. Raises UsageError where two do, Unknown where none does."""
+    fits = importers.recognised(head)
+    if "hyperfine" in fits:
+        return "hyperfine"
+    if len(fits) > 1:
+        where = " and ".join(f"{name} (line {line})" for name, line in sorted(fits.items(), key=lambda item: item[1]))
+        raise UsageError(f"{path} holds results of {where}: give each tool's output a file of its own")
+    if fits:
+        return next(iter(fits))
+    for pattern, what in KNOWN_TEXT:
+        if pattern.search(head):
+            raise Unknown(f"{path} is {what}")
+    if columns:
+        return "csv"
+    known = ", ".join(name for name in importers.names() if name != "csv")
+    first = next((line for line in head.splitlines() if line.strip()), "")
+    if any(first.count(each) >= 1 for each in (";", ",", "\t")):
+        raise Unknown(
+            f"{path}, line 1: if this is a table ('{first[:60]}'), say which column is what: {table.EXAMPLE}. Known without: {known}"
+        )
+    raise Unknown(f"{path}, line 1: '{first[:60]}' is the beginning of no output that is known: {known}")
+
+
+# ── arms ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def arm_in(text: str) -> Arm | None:
+    """The arm that a name tells of: `tls-off` is plain, `notls` too, `tls` encrypted; None where it tells of none or of both. Pure."""
+    split = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text).lower()
+    words = set(re.findall(r"[a-z]+", split))
+    plain, encrypted = words & PLAIN, words & ENCRYPTED
+    off, on = words & OFF or (words & NOT if encrypted else set()), words & ON
+    if plain and encrypted:
+        return None
+    if plain:
+        return "plain"
+    if off and on:
+        return None
+    if off:
+        return "plain"
+    return "encrypted" if encrypted or on else None
+
+
+def arms(
+    kept: list[tuple[Source, ImportedFile, list[Reading]]], wanted: Wanted
+) -> list[tuple[Source, ImportedFile, list[Reading]]]:
+    """Every reading with its arm; what it was told by stands in its file. Raises UsageError where it can't be told."""
+    schemes = {each.scheme for *_, readings in kept for each in readings if each.scheme}
+    told = []
+    for source, file, readings in kept:
+        how: list[str] = []
+        for each in readings:
+            each.arm, by = arm_of(source, each, wanted, both_schemes=len(schemes) == 2)
+            how.append(by)
+        contradicted(source, readings, schemes)
+        own = [arm for arm in ARMS if any(each.arm == arm for each in readings)]
+        words = ", ".join(dict.fromkeys(how))
+        told.append((source, msgspec.structs.replace(file, arms=own, how=words), readings))
+    return told
+
+
+def read_as(told: list[tuple[Source, ImportedFile, list[Reading]]]) -> Iterator[str]:
+    """As what each file was read; of many, how many of each kind. Pure."""
+    alike: dict[str, list[tuple[Source, int]]] = {}
+    for source, file, readings in told:
+        alike.setdefault(f"{' and '.join(file.arms)} by {file.how} ({file.format})", []).append((source, len(readings)))
+    for what, files in alike.items():
+        if len(told) <= MOST_SAID:
+            yield from (f"{source.path}: {count(runs, 'run')}, {what}" for source, runs in files)
+        else:
+            yield f"{count(len(files), 'file')}, {count(sum(runs for _, runs in files), 'run')}, {what}: {files[0][0].path} …"
+
+
+def count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
+def arm_of(source: Source, reading: Reading, wanted: Wanted, *, both_schemes: bool) -> tuple[Arm, str]:
+    """(arm, by what it is told): what was said, the file's own words, its name, its folders' names, http or https."""
+    if source.arm:
+        return source.arm, "what you said"
+    texts = [*reading.names, *source.names]
+    for text in texts if wanted.words else ():
+        fits = {arm: word for arm, word in wanted.words if matches(text, word)}
+        if len(fits) == 1:
+            arm, word = next(iter(fits.items()))
+            return arm, f"your word '{word}'"
+        if fits:
+            raise UsageError(
+                f"{source.path}: '{text[:80]}' has the words of both arms: choose others, or say --plain FILE --encrypted FILE"
+            )
+    if len({arm for arm, _ in wanted.words}) == 2:
+        words = ", ".join(f"'{word}' ({arm})" for arm, word in wanted.words)
+        raise UsageError(
+            f"{source.path}: its name has none of your words {words}: choose others, or say --plain FILE --encrypted FILE"
+        )
+    for text in reading.names or source.names:
+        if told := arm_in(text):
+            if reading.names:
+                return told, f"its own words '{text[:40]}'"
+            return told, "its name" if text == source.path.name else f"its folder '{text}'"
+    if both_schemes and reading.scheme:
+        return ("encrypted" if reading.scheme == "https" else "plain"), f"its address ({reading.scheme})"
+    name = reading.names[0] if reading.names else source.names[0]
+    raise UsageError(
+        f"{source.path}: is '{name[:80]}' plain or encrypted? It has none of the words {SAYABLE} (or some of both). "
+        "Say --plain FILE --encrypted FILE, or --arm plain=WORD --arm encrypted=WORD, or --arm encrypted if all are of one arm"
+    )
+
+
+def matches(text: str, word: str) -> bool:
+    """Whether a name has this word in it, or fits it as a pattern. Pure."""
+    if any(letter in word for letter in "*?["):
+        return fnmatch(text.lower(), word.lower())
+    return word.lower() in text.lower()
+
+
+def contradicted(source: Source, readings: list[Reading], schemes: set[str]) -> None:
+    """Raises UsageError where a file's address says the other arm than its name, and the import has both kinds of address."""
+    for each in readings:
+        own = {"http": "plain", "https": "encrypted"}.get(each.scheme)
+        if own and len(schemes) == 2 and each.arm != own:
+            raise UsageError(
+                f"{source.path}, line {each.line}: given as the {each.arm} arm, but it tells of {each.scheme}: the files are swapped, or named wrongly"
+            )
+
+
+# ── runs ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def put_together(told: list[tuple[Source, ImportedFile, list[Reading]]]) -> list[Reading]:
+    """The runs: threads' logs as one, a log with its summary, the CPU's samples with the load that they were taken under."""
+    logs: dict[tuple[str, ...], list[Reading]] = {}
+    loads: list[Reading] = []
+    cpus: list[Reading] = []
+    for source, file, readings in told:
+        match = NAMED.fullmatch(source.path.name)
+        for each in readings:
+            if file.format == "pgbench_log":
+                key = (str(each.arm), str(source.path.parent), match[1] if match else source.path.name)
+                logs.setdefault(key, []).append(each)
+            elif each.kind == "cpu":
+                cpus.append(each)
+            else:
+                loads.append(each)
+    for parts in logs.values():
+        try:
+            whole = pgbench_log.together(parts)
+        except Bad as error:
+            raise UsageError(f"{', '.join(part.file for part in parts)}: {error.what}") from None
+        whole.file, whole.arm, whole.clock = ", ".join(part.file for part in parts), parts[0].arm, "utc"
+        whole.counts, whole.by_second = {}, {}
+        with_summary(whole, loads)
+    for each in loads:
+        each.clock = each.clock or ("utc" if each.started is not None else "")
+    alone = [each for each in cpus if not under_load(each, loads)]
+    return [*loads, *alone]
+
+
+def with_summary(log: Reading, loads: list[Reading]) -> None:
+    """The log joins the summary of its own run: the one with as many transactions; else it is a run of its own. Changes `loads`."""
+    fits = [
+        each
+        for each in loads
+        if each.tool == "pgbench" and each.arm == log.arm and each.operations == log.operations and not each.names
+    ]
+    if len(fits) != 1:
+        loads.append(log)
+        return
+    own = fits[0]
+    own.figures |= {name: value for name, value in log.figures.items() if name not in own.figures}
+    own.series = own.series or log.series
+    own.started, own.ended = log.started, log.ended
+    own.file = f"{own.file}, {log.file}"
+    own.names = ["joined"]
+
+
+def under_load(cpu: Reading, loads: list[Reading]) -> bool:
+    """Whether these samples were taken while runs of their arm went on; then each run gets the figures of its own time. Changes `loads`."""
+    joined = False
+    for load in loads:
+        if (
+            load.arm != cpu.arm
+            or load.started is None
+            or load.ended is None
+            or cpu.clock != "utc"
+            or load.clock != "utc"
+        ):
+            continue
+        # sar's and atop's stamps are whole seconds.
+        own = [row for row in cpu.rows if load.started - 1 <= row[0] - row[1] and row[0] <= load.ended + 1]
+        if not own:
+            continue
+        busy = (
+            sum(row[1] * row[2] for row in own) / sum(row[1] for row in own)
+            if sum(row[1] for row in own)
+            else own[0][2]
+        )
+        load.figures["host_busy"] = busy
+        if cpu.cpus and "throughput" in load.figures:
+            load.figures["host_cpu_per_op"] = busy / 100 * cpu.cpus / load.figures["throughput"] * 1e6
+        load.notes += [note for note in cpu.notes if note.code != "idle-edges"]
+        load.notes.append(
+            Warning_("joined", f"CPU by {cpu.tool} over the {count(len(own), 'sample')} that lie in the run")
+        )
+        load.file = f"{load.file}, {cpu.file}"
+        joined = True
+    return joined

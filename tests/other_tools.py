@@ -1,0 +1,58 @@
+"""other_tools: the load generators and samplers whose output `import` reads: Debian's, in a private root of ciphercost's cache.
+
+`python tests/other_tools.py` fetches them, as `make test` does.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from ciphercost import sources
+from ciphercost.errors import MissingServer
+
+TOOLS = sources.Tools(
+    "loaders",
+    ("sysbench", "wrk", "nghttp2-client", "hyperfine", "sysstat", "atop", "locales"),
+    (
+        "usr/bin/sysbench",
+        "usr/bin/wrk",
+        "usr/bin/h2load",
+        "usr/bin/hyperfine",
+        "usr/bin/sar.sysstat",
+        "usr/bin/sadf",
+        "usr/lib/sysstat/sadc",
+        "usr/bin/atop",
+    ),
+    "bookworm",
+)
+SECONDS = 60
+
+
+def place() -> Path | None:
+    """The directory of the programs; None: they weren't fetched."""
+    try:
+        return sources.together(TOOLS, fetch=False)
+    except MissingServer:
+        return None
+
+
+def run(*argv: object, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> str:
+    """What a program printed, its errors first, as `2>&1` into a file has them of a program that prints its result at the end."""
+    done = subprocess.run(
+        [str(word) for word in argv],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=SECONDS,
+        env={**os.environ, **(env or {})},
+        cwd=cwd,
+    )
+    assert done.returncode == 0, f"{argv[0]}: {done.stderr}{done.stdout}"
+    return done.stderr + done.stdout
+
+
+if __name__ == "__main__":
+    print(sources.together(TOOLS))

@@ -1,0 +1,541 @@
+"""import of real output, made here by the real tools on real servers with real TLS: the figures that they print, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import jsonschema
+import msgspec
+import numpy as np
+import pytest
+
+import mysql_servers
+import other_tools
+import web_servers
+from ciphercost import conclude, engines, guard, import_run, importing, mechanisms, record, schema
+from ciphercost.engines import Installation
+from ciphercost.errors import UsageError
+from ciphercost.guard import Guard
+from ciphercost.importers import csv
+from ciphercost.importing import Wanted
+from ciphercost.model import ImportedRecord, Reading, Result
+from ciphercost.reports import terminal
+from conftest import Require, RequireServer
+from other_tools import run
+
+TLS = mechanisms.get("tls")
+
+
+@pytest.fixture(scope="session")
+def tools(require: Require) -> Path:
+    """The directory of the other tools' programs."""
+    found = other_tools.place()
+    require(found, "no other load generators here: python tests/other_tools.py")
+    assert found is not None
+    return found
+
+
+def only(text: str, directory: Path, name: str = "plain.txt") -> Reading:
+    """The one run in this text."""
+    (found,) = all_of(text, directory, name)
+    return found
+
+
+def all_of(text: str, directory: Path, name: str = "plain.txt") -> list[Reading]:
+    path = directory / name
+    path.write_text(text)
+    return importing.gather([path], Wanted(only="plain"))[0].readings
+
+
+def one(pattern: str, text: str) -> float:
+    match = re.search(pattern, text)
+    assert match is not None, text
+    return float(match[1])
+
+
+def imported(files: list[Path], directory: Path, **given: object) -> Result:
+    """`ciphercost import` of these: the result is that of the record, and what the schema says; and its page is 80 columns wide."""
+    result, where, _ = import_run.run(files, {"output": directory, **given})
+    jsonschema.validate(msgspec.json.decode(record.encode(result)), schema.result_schema())
+    assert conclude.conclude(where) == result
+    assert max(map(len, terminal.render(result).splitlines())) <= 80
+    return result
+
+
+# ── pgbench ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Postgres:
+    """A server with TLS, and its own pgbench."""
+
+    def __init__(self, installation: Installation, fields: dict[str, object]) -> None:
+        self.program = Path(installation.location) / "pgbench"
+        self.fields = fields
+
+    def __call__(self, *words: object, mode: str, cwd: Path) -> str:
+        env = {
+            "PGPASSWORD": str(self.fields["password"]),
+            "PGHOST": str(self.fields["host"]),
+            "PGPORT": str(self.fields["port"]),
+            "PGUSER": str(self.fields["user"]),
+            "PGDATABASE": str(self.fields["database"]),
+            "PGSSLMODE": mode,
+        }
+        return run(self.program, *words, env=env, cwd=cwd)
+
+
+@contextmanager
+def postgres(installation: Installation, logs: Path) -> Iterator[Postgres]:
+    with Guard(record.new_id()) as run_guard:
+        scratch = guard.scratch(run_guard.run_id, run_guard)
+        engine = engines.get("postgresql")
+        engine.initialise(installation, scratch / "data", run_guard)
+        settings = TLS.server_settings(engine, TLS.check({}), scratch / "secrets")
+        server = engine.start(installation, scratch / "data", run_guard, settings=settings, logs=logs)
+        try:
+            made = Postgres(installation, server.connection())
+            made("-i", "-q", mode="disable", cwd=logs)
+            yield made
+        finally:
+            server.stop()
+    assert run_guard.problems == []
+
+
+VERSIONS = ("15", "17", "18")
+
+
+def of_version(version: str, require: Require) -> Installation:
+    found = [
+        each
+        for each in engines.get("postgresql").available()
+        if each.version.startswith(version) and (Path(each.location) / "pgbench").exists()
+    ]
+    require(found, f"no PostgreSQL {version} with pgbench: ciphercost install postgresql@{version} --source debian")
+    return found[0]
+
+
+@pytest.fixture(scope="module", params=VERSIONS)
+def pgbench(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, require: Require
+) -> Iterator[Postgres]:
+    with postgres(of_version(request.param, require), tmp_path_factory.mktemp("logs")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def newest(tmp_path_factory: pytest.TempPathFactory, require: Require) -> Iterator[Postgres]:
+    with postgres(of_version(VERSIONS[-1], require), tmp_path_factory.mktemp("logs")) as made:
+        yield made
+
+
+def test_pgbench_with_progress_and_a_log_is_one_run_with_all_that_both_say(pgbench: Postgres, tmp_path: Path) -> None:
+    for arm, mode in (("plain", "disable"), ("tls", "require")):
+        folder = tmp_path / "runs" / arm
+        folder.mkdir(parents=True)
+        text = pgbench("-n", "-c4", "-j2", "-P1", "-T2", "-l", mode=mode, cwd=folder)
+        (folder / "out.txt").write_text(text)
+        assert len(list(folder.glob("pgbench_log.*"))) == 2
+    result = imported([tmp_path / "runs"], tmp_path / "made")
+    (cell,) = result.cells
+    assert cell.imported is not None
+    assert (cell.engine, cell.clients, cell.status, cell.mode, cell.proofs) == (
+        "postgresql",
+        4,
+        "unproven",
+        "imported",
+        [],
+    )
+    for arm, name in (("plain", "plain"), ("encrypted", "tls")):
+        folder = tmp_path / "runs" / name
+        text = (folder / "out.txt").read_text()
+        own = cell.arms[arm]
+        assert own["runs"] == 1
+        assert own["throughput"] == pytest.approx(one(r"tps = ([\d.]+) \(without", text))
+        assert own["operations"] == one(r"actually processed: (\d+)", text)
+        assert own["latency_ms"]["mean"] == pytest.approx(one(r"latency average = ([\d.]+) ms", text))
+        latencies = [
+            int(line.split()[2]) for log in folder.glob("pgbench_log.*") for line in log.read_text().splitlines()
+        ]
+        assert len(latencies) == own["operations"]
+        middle, last = np.quantile(latencies, [0.5, 0.99], method="inverted_cdf") / 1e3
+        assert own["latency_ms"]["p50"] == pytest.approx(middle, rel=0.006)  # of three digits
+        assert own["latency_ms"]["p99"] == pytest.approx(last, rel=0.006)
+    # One run each: a ratio that is no cost, as it has no interval. The logs have the time, so the order is known.
+    assert cell.overhead == {}
+    assert cell.imported.costs["throughput"].low is None
+    assert cell.imported.order == "plain first"
+    assert {"one-run", "one-after-other", "not-proven"} <= {each.code for each in cell.warnings}
+
+
+def test_several_runs_of_pgbench_in_one_file_are_several_runs(newest: Postgres, tmp_path: Path) -> None:
+    runs = [newest("-n", "-S", "-c2", "-T1", mode="disable", cwd=tmp_path) for _ in range(3)]
+    found = all_of("".join(runs), tmp_path)
+    assert [each.figures["throughput"] for each in found] == [one(r"tps = ([\d.]+)", text) for text in runs]
+    assert {each.workload for each in found} == {"select only"}
+    assert found[0].version == one_version(runs[0])
+    assert not [note for each in found for note in each.notes]
+
+
+def one_version(text: str) -> str:
+    match = re.search(r"pgbench \((\d+\.\d+)", text)
+    assert match is not None
+    return match[1]
+
+
+def test_a_log_of_intervals_has_the_rate_of_its_whole_intervals(newest: Postgres, tmp_path: Path) -> None:
+    text = newest("-n", "-S", "-c2", "-T4", "-l", "--aggregate-interval=1", mode="disable", cwd=tmp_path)
+    (log,) = tmp_path.glob("pgbench_log.*")
+    (tmp_path / "run").mkdir()
+    found = only(log.read_text(), tmp_path / "run", "log")
+    rows = [[int(word) for word in line.split()] for line in log.read_text().splitlines()][1:-1]
+    assert found.figures["throughput"] == pytest.approx(sum(row[1] for row in rows) / len(rows))
+    # Whole intervals of the same run: the summary's rate but for the second at either end.
+    assert found.figures["throughput"] == pytest.approx(one(r"tps = ([\d.]+)", text), rel=0.5)
+
+
+def test_a_run_at_a_given_rate_has_no_throughput_to_compare(newest: Postgres, tmp_path: Path) -> None:
+    text = newest("-n", "-S", "-c2", "-T1", "-P1", "-R200", "-L", "1000", mode="disable", cwd=tmp_path)
+    found = only(text, tmp_path)
+    assert "throughput" not in found.figures
+    assert found.figures["latency_mean"] == one(r"latency average = ([\d.]+) ms", text)
+    assert "rate-limited" in {note.code for note in found.notes}
+
+
+def test_cpu_samples_join_the_run_in_whose_time_they_lie(newest: Postgres, tools: Path, tmp_path: Path) -> None:
+    with subprocess.Popen([tools / "atop", "-P", "CPU,MEM", "1", "4"], stdout=subprocess.PIPE, text=True) as atop:
+        time.sleep(1.1)
+        text = newest("-n", "-S", "-c2", "-T2", "-P1", "--progress-timestamp", mode="disable", cwd=tmp_path)
+        samples, _ = atop.communicate(timeout=30)
+    for name, content in (("plain.txt", text), ("plain-atop.txt", samples)):
+        (tmp_path / name).write_text(content)
+    (cell,) = imported([tmp_path], tmp_path / "made").cells
+    (kept,) = readings(tmp_path / "made")
+    assert cell.workload == "select only"
+    assert 0 < kept.figures["host_busy"] <= 100
+    assert "joined" in {note.code for note in kept.notes}
+    cores = one(r"(?m)^CPU \S+ \d+ \S+ \S+ \d+ \d+ (\d+) ", samples)
+    assert kept.figures["host_cpu_per_op"] == pytest.approx(
+        kept.figures["host_busy"] / 100 * cores / kept.figures["throughput"] * 1e6
+    )
+
+
+def readings(directory: Path) -> list[Reading]:
+    found = record.read_imported(directory)
+    assert isinstance(found, ImportedRecord)
+    return found.readings
+
+
+# ── mysqlslap, mariadb-slap, sysbench ─────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", ["mysql", "mariadb"])
+def test_mysqlslap_says_the_same_as_text_and_as_csv(name: str, require_server: RequireServer, tmp_path: Path) -> None:
+    installation = require_server(name)
+    bin_ = Path(installation.location)
+    places = [place / program for place in (bin_, bin_.parent / "bin") for program in ("mariadb-slap", "mysqlslap")]
+    program = next(each for each in places if each.exists())
+    with mysql_servers.house(installation, tmp_path) as house, house.started(version="1.3") as server:
+        fields = server.connection()
+        words = [
+            str(program),
+            "--no-defaults",
+            "--host=127.0.0.1",
+            f"--port={fields['port']}",
+            "--protocol=TCP",
+            f"--user={fields['user']}",
+        ]
+        words += [f"--create-schema={fields['database']}", "--no-drop", "--query=SELECT 1", *house.clear()]
+        words += ["--concurrency=1,4", "--number-of-queries=4000", "--iterations=2"]
+        done = [
+            subprocess.run(
+                [*words, *more], capture_output=True, text=True, check=True, env={"MYSQL_PWD": str(fields["password"])}
+            ).stdout
+            for more in ((), ("--csv",))
+        ]
+    for text, averages in (
+        (done[0], re.findall(r"Average number of seconds to run all queries: ([\d.]+)", done[0])),
+        (done[1], [line.split(",")[2] for line in done[1].splitlines()]),
+    ):
+        found = all_of(text, tmp_path, "plain")
+        assert [each.clients for each in found] == [1, 4]
+        assert [each.operations for each in found] == [4000, 4000]
+        assert [each.figures["throughput"] for each in found] == [4000 / float(each) for each in averages]
+
+
+def test_sysbench_with_intervals_and_histogram(tools: Path, require_server: RequireServer, tmp_path: Path) -> None:
+    root = tools.parent
+    share = root / "usr/share/sysbench"
+    env = {"LUA_PATH": f"{share}/?.lua", "MARIADB_PLUGIN_DIR": str(next(root.glob("usr/lib/*/libmariadb3/plugin")))}
+    with mysql_servers.house(require_server("mariadb"), tmp_path) as house, house.started() as server:
+        fields = server.connection()
+        words: list[object] = [tools / "sysbench", share / "oltp_point_select.lua", "--tables=1", "--table-size=1000"]
+        words += [
+            f"--mysql-{name}={fields[field]}" for name, field in (("host", "host"), ("port", "port"), ("user", "user"))
+        ]
+        words += [f"--mysql-password={fields['password']}", f"--mysql-db={fields['database']}"]
+        prepared = run(*words, "prepare", env=env)
+        text = run(*words, "--threads=2", "--time=2", "--report-interval=1", "--histogram", "run", env=env)
+        short = run(*words, "--threads=2", "--time=1", "run", env=env)
+    found = only(text, tmp_path)
+    assert (found.tool, found.clients, found.version) == ("sysbench", 2, "1.0.20")
+    assert found.figures["throughput"] == one(r"transactions:\s+\d+\s+\(([\d.]+) per sec", text)
+    assert found.operations == one(r"total number of events:\s+(\d+)", text)
+    assert found.figures["latency_mean"] == pytest.approx(one(r"sum:\s+([\d.]+)", text) / found.operations)
+    assert found.figures["latency_p50"] <= found.figures["latency_p99"]
+    assert [note for note in found.notes if note.code == "contradiction"] == []
+    assert "latency_p99" not in only(short, tmp_path).figures  # it prints the 95th percentile alone
+    (tmp_path / "prepare.txt").write_text(prepared)
+    with pytest.raises(UsageError, match=r"prepare\.txt, line \d+: there is no result in it"):
+        importing.gather([tmp_path / "prepare.txt"], Wanted(only="plain"))
+
+
+# ── wrk, h2load, hyperfine ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def site(require_server: RequireServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """Addresses of one file, by arm."""
+    with (
+        web_servers.site(require_server("nginx"), tmp_path_factory.mktemp("logs"), {"/1KB": 1000}) as made,
+        made.started({"version": "1.3"}) as server,
+    ):
+        ways = {**server.connection(), **server.ways.get("tls", {})}
+        clear, tls = server.connection()["port"], ways["port"]
+        yield {"plain": f"http://127.0.0.1:{clear}/1KB", "encrypted": f"https://127.0.0.1:{tls}/1KB"}
+
+
+@pytest.fixture(scope="module")
+def wrk_says(tools: Path, site: dict[str, str]) -> dict[str, str]:
+    return {arm: run(tools / "wrk", "-t1", "-c4", "-d1s", "--latency", url) for arm, url in site.items()}
+
+
+@pytest.fixture(scope="module")
+def h2load_says(tools: Path, site: dict[str, str]) -> dict[str, str]:
+    return {arm: run(tools / "h2load", "--h1", "-t1", "-c4", "-D1", url) for arm, url in site.items()}
+
+
+def test_wrk_is_of_the_arm_that_its_address_says(wrk_says: dict[str, str], tmp_path: Path) -> None:
+    for number, text in enumerate(wrk_says.values()):
+        (tmp_path / f"run{number}.txt").write_text(text)
+    (cell,) = imported(sorted(tmp_path.glob("run*")), tmp_path / "made").cells
+    for arm, text in wrk_says.items():
+        assert cell.arms[arm]["throughput"] == pytest.approx(one(r"Requests/sec:\s+([\d.]+)", text))
+        assert cell.arms[arm]["operations"] == one(r"(\d+) requests in", text)
+        for name, label in (("mean", "Latency "), ("p50", "50%"), ("p99", "99%")):
+            match = re.search(rf"{label}\s+([\d.]+)(us|ms|s)\b", text)
+            assert match is not None
+            scale = {"us": 1e-3, "ms": 1.0, "s": 1e3}[match[2]]
+            assert cell.arms[arm]["latency_ms"][name] == pytest.approx(float(match[1]) * scale)
+
+
+def test_a_name_that_its_address_contradicts_is_refused(wrk_says: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "plain.txt").write_text(wrk_says["encrypted"])
+    (tmp_path / "tls.txt").write_text(wrk_says["plain"])
+    with pytest.raises(
+        UsageError, match=r"plain\.txt, line 1: given as the plain arm, but it tells of https: the files are swapped"
+    ):
+        importing.gather([tmp_path], Wanted())
+
+
+def test_h2load_names_its_tls_and_still_proves_nothing(h2load_says: dict[str, str], tmp_path: Path) -> None:
+    for number, text in enumerate(h2load_says.values()):
+        (tmp_path / f"run{number}.txt").write_text(text)
+    (cell,) = imported(sorted(tmp_path.glob("run*")), tmp_path / "made").cells
+    for arm, text in h2load_says.items():
+        assert cell.arms[arm]["throughput"] == pytest.approx(one(r"finished in [\d.]+m?s, ([\d.]+) req/s", text))
+    assert cell.encryption["protocol (as h2load says)"] == "TLSv1.3"
+    assert "NOT PROVEN" in terminal.render(result_of(tmp_path / "made"))
+    assert cell.status == "unproven"
+
+
+def result_of(directory: Path) -> Result:
+    return conclude.conclude(directory)
+
+
+def test_h2load_that_failed_altogether_is_refused(tools: Path, site: dict[str, str], tmp_path: Path) -> None:
+    text = run(tools / "h2load", "-c1", "-n10", site["plain"])  # HTTP/2 in clear, which this server does not speak
+    with pytest.raises(UsageError, match=r"plain\.txt, line 1: no request succeeded"):
+        only(text, tmp_path)
+
+
+def test_two_tools_in_one_file_are_named_with_their_lines(
+    wrk_says: dict[str, str], h2load_says: dict[str, str], tmp_path: Path
+) -> None:
+    text = wrk_says["plain"] + h2load_says["plain"]
+    with pytest.raises(UsageError, match=r"plain\.txt holds results of wrk \(line 1\) and h2load \(line \d+\)"):
+        only(text, tmp_path)
+
+
+SUMMARIES = {"wrk": "wrk_says", "h2load": "h2load_says"}
+
+
+@pytest.mark.parametrize("tool", SUMMARIES)
+def test_cut_off_anywhere_it_is_refused_or_the_figures_are_the_same(
+    tool: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    text = request.getfixturevalue(SUMMARIES[tool])["encrypted"]
+    whole = only(text, tmp_path).figures
+    assert cut_off(text, whole, tmp_path) > 100
+
+
+def cut_off(text: str, whole: dict[str, float], directory: Path) -> int:
+    """At how many places a text was cut and then refused; where it wasn't refused, its figures are those of the whole."""
+    refused = 0
+    for end in range(0, len(text), 3):
+        try:
+            assert only(text[:end], directory).figures == whole, text[:end]
+        except UsageError:
+            refused += 1
+    return refused
+
+
+def test_hyperfine_has_a_run_for_each_time(tools: Path, tmp_path: Path) -> None:
+    path = tmp_path / "out.json"
+    words = ["-N", "--runs", "5", "--export-json", path, "--export-csv", tmp_path / "out.csv"]
+    screen = run(tools / "hyperfine", *words, "env TLS=off sleep 0.002", "env TLS=on sleep 0.003")
+    (cell,) = imported([path], tmp_path / "made").cells
+    kept = msgspec.json.decode(path.read_bytes())["results"]
+    assert cell.imported is not None
+    cost = cell.imported.costs["latency_mean"]
+    logs = [np.log(each["times"]) for each in kept]
+    assert cost.ratio == pytest.approx(np.exp(logs[1].mean() - logs[0].mean()))
+    assert (cost.plain_runs, cost.encrypted_runs) == (5, 5)
+    assert cost.low is not None
+    assert cost.low < cost.ratio
+    assert cell.imported.costs["client_cpu_per_op"].low is None  # its mean alone is exported
+    for text, name in ((screen, "screen.txt"), ((tmp_path / "out.csv").read_text(), "out.csv")):
+        (tmp_path / name).write_text(text)
+        with pytest.raises(UsageError, match="--export-json"):
+            importing.gather([tmp_path / name], Wanted(only="plain"))
+
+
+# ── sar, sadf, atop ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+LANGUAGES = {"C": "C", "de_DE": "de_DE.UTF-8", "en_US": "en_US.UTF-8", "pt_BR": "pt_BR.UTF-8"}
+Sar = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def sar(tools: Path, require: Require, tmp_path_factory: pytest.TempPathFactory) -> Sar:
+    """sar itself in any of these languages, in a mount namespace of its own in which its collector and messages are where it looks for them."""
+    root = tools.parent
+    locales = tmp_path_factory.mktemp("locales")
+    require(os.geteuid() == 0 and shutil.which("unshare"), "sar from a private root needs root and unshare")
+    for language in LANGUAGES:
+        if language != "C":
+            env = {"I18NPATH": str(root / "usr/share/i18n")}
+            subprocess.run(
+                ["localedef", "-c", "-i", language, "-f", "UTF-8", locales / f"{language}.UTF-8"],
+                check=False,
+                env={**os.environ, **env},
+            )
+    mounts = " && ".join(
+        f"mount -t overlay overlay -o lowerdir={place}:{root}{place} {place}"
+        for place in ("/usr/lib", "/usr/share/locale")
+    )
+
+    def made(language: str, *words: str) -> str:
+        command = f'{mounts} && exec "$@"'
+        env = {"LOCPATH": str(locales), "LC_ALL": LANGUAGES[language]}
+        return run("unshare", "-m", "sh", "-c", command, "sh", tools / "sar.sysstat", *words, env=env)
+
+    return made
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_sar_in_every_language_has_the_mean_of_its_rows_and_not_its_average_row(
+    sar: Sar, language: str, tmp_path: Path
+) -> None:
+    text = sar(language, "-u", "-r", "-P", "ALL", "1", "2")
+    assert {"de_DE": "Durchschn.:", "pt_BR": "Média:", "en_US": "M ", "C": "Average:"}[language] in text
+    if language in ("de_DE", "pt_BR"):
+        assert re.search(r"\d,\d\d\s", text)
+    found = only(text, tmp_path)
+    names = [f"host_{name}" for name in ("user", "nice", "system", "iowait", "steal", "idle")]
+    rows = [line for line in text.splitlines() if re.match(r"\d\d:\d\d:\d\d(?: [AP]M)?\s+all\s", line)]
+    values = np.array([[float(each.replace(",", ".")) for each in line.split()[-6:]] for line in rows])
+    assert len(values) == 2
+    assert [found.figures[name] for name in names] == pytest.approx(list(values.mean(axis=0)))
+    # sar's own average weighs its rows by clock ticks, of which another machine may have taken some.
+    average = next(line for line in text.splitlines() if re.match(r"\S+:\s+all\s", line))
+    printed = [float(each.replace(",", ".")) for each in average.split()[2:]]
+    assert [found.figures[name] for name in names] == pytest.approx(printed, abs=3)
+    assert found.cpus == os.cpu_count()
+    assert found.figures["memory_free_bytes"] > 0
+    assert {note.code for note in found.notes} == {"average-row"}
+    if language != "pt_BR":  # its date could have day and month in either order
+        assert found.started is not None
+        assert abs(found.started - time.time()) < 2 * 86400
+        assert found.ended is not None
+        assert found.ended - found.started == pytest.approx(2, abs=1)
+
+
+def test_sar_of_everything_still_is_the_cpus_shares(sar: Sar, tmp_path: Path) -> None:
+    found = only(sar("C", "-A", "1", "1"), tmp_path)
+    assert found.figures["host_idle"] + found.figures["host_busy"] + found.figures["host_iowait"] + found.figures[
+        "host_steal"
+    ] == pytest.approx(100, abs=0.1)
+
+
+@pytest.fixture(scope="module")
+def collected(tools: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """sysstat's own binary file of three samples."""
+    path = tmp_path_factory.mktemp("sa") / "sa21"
+    run(tools / "sadc", "1", "4", path)
+    return path
+
+
+def test_sadf_has_the_mean_of_the_same_samples_as_sar(collected: Path, tools: Path, tmp_path: Path) -> None:
+    env = {"LC_ALL": "C"}
+    found = only(run(tools / "sadf", "-d", collected, "--", "-u", "-r", env=env), tmp_path)
+    average = run(tools / "sar.sysstat", "-f", collected, "-u", env=env).splitlines()[-1]
+    assert average.startswith("Average:")
+    assert found.figures["host_idle"] == pytest.approx(float(average.split()[-1]), abs=3)
+    assert found.clock == "utc"
+    assert found.started is not None
+    assert abs(found.started - time.time()) < 3600
+    single = run(tools / "sadf", "-d", collected, "--", "-u", "-P", "0", env=env)
+    with pytest.raises(UsageError, match="single CPUs only"):
+        only(single, tmp_path)
+
+
+def test_binary_files_of_sysstat_and_atop_are_told_how_to_print_them(
+    collected: Path, tools: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match=r"sa21 is sysstat's own binary file: print it with `sadf -d FILE"):
+        importing.gather([collected], Wanted(only="plain"))
+    run(tools / "atop", "-w", tmp_path / "raw", "1", "1")
+    with pytest.raises(UsageError, match=r"raw is atop's own binary file: print it with `atop -r FILE"):
+        importing.gather([tmp_path / "raw"], Wanted(only="plain"))
+    text = run(tools / "sadf", "-j", collected, "--", "-u")
+    with pytest.raises(UsageError, match=r"line 1|sysstat's JSON"):
+        only(text, tmp_path)
+
+
+def test_atop_leaves_the_sample_since_the_machines_start_out(tools: Path, tmp_path: Path) -> None:
+    text = run(tools / "atop", "-P", "CPU,MEM", "1", "3")
+    found = only(text, tmp_path)
+    lines = [line.split() for line in text.splitlines() if line.startswith("CPU ")]
+    assert len(lines) == 3
+    shares = []
+    for words in lines[1:]:
+        system, user, nice, idle, wait, irq, soft, steal = map(int, words[8:16])
+        shares.append(100 * idle / (system + user + nice + idle + wait + irq + soft + steal))
+    assert found.figures["host_idle"] == pytest.approx(np.mean(shares))
+    assert found.cpus == os.cpu_count()
+    with pytest.raises(UsageError, match="no sample behind the first"):
+        only(run(tools / "atop", "-P", "CPU,MEM", "1", "1").split("SEP")[0], tmp_path)
+
+
+def test_a_table_of_real_runs_gives_what_the_tools_own_files_give(wrk_says: dict[str, str], tmp_path: Path) -> None:
+    rates = {arm: one(r"Requests/sec:\s+([\d.]+)", text) for arm, text in wrk_says.items()}
+    (tmp_path / "t.csv").write_text("arm,rate\n" + "".join(f"{arm},{rate}\n" for arm, rate in rates.items()))
+    found = importing.gather([tmp_path / "t.csv"], Wanted(columns=csv.columns("throughput=rate,arm=arm")))[0].readings
+    assert {str(each.arm): each.figures["throughput"] for each in found} == rates
