@@ -144,8 +144,8 @@ FORMAT = 1
 PAIRS_ONLY = "these server pairs only"
 QUICK_ALPHA = 0.01
 """Level at which quick runs differ. The scatter between one start of a server and the next, and between one moment of a busy machine and
-another, is in no interval of a single session: of 91 pairs of quick runs of one thing, on two cores with a load of 7, eleven in a hundred
-differed at 5 %."""
+another, is in no interval of a single session: of 211 pairs of 30 quick runs of one thing, on two cores with a load of 7, 8 % differed
+at 5 %."""
 MIND = ("steal", "foreign-cpu", "client-bound", "few-blocks", "few-sessions", "one-session", "carry-over")
 """Warnings of a cell that bear on a comparison with another run."""
 DONE, FAILED, OVER, UNRESOLVED = 0, 1, 3, 4
