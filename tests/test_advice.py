@@ -173,6 +173,10 @@ def test_the_command_prints_it_at_80_columns_and_ends_with_its_status(tmp_path: 
     ):
         done = CliRunner().invoke(cli.cli, ["report", run, *arguments])
         assert done.exit_code == status, done.output
+    done = CliRunner().invoke(
+        cli.cli, ["report", run, "--need", "tls1.3", "--format", "parquet", "-o", str(tmp_path / "x")]
+    )
+    assert isinstance(done.exception, UsageError)
     with pytest.raises(UsageError, match="terminal, md or json"):
         reports.with_advice("csv", mixed(), advice.advise(mixed()))
     for need in ([], ["tls1.3"], ["at-rest", "nothing-in-clear"]):

@@ -23,7 +23,7 @@ from ciphercost import cli, compare, simulate, statistics
 from ciphercost.compare import Comparison, Run, against, match
 from ciphercost.errors import UsageError
 from ciphercost.estimate import CellEstimator
-from ciphercost.model import Cell, Estimate, Result
+from ciphercost.model import Cell, Estimate, Result, Warning_
 from ciphercost.reports import _compare, md
 from ciphercost.statistics import Error, Interval
 from results import MACHINE, cell, estimate, failed, real, result
@@ -77,7 +77,10 @@ def test_of_several_standard_errors_the_most_cautious_pair_counts() -> None:
 @pytest.mark.parametrize("name", simulate.SCENARIOS)
 @pytest.mark.parametrize("mode", ["quick", "full"])
 def test_two_runs_of_one_thing_seldom_differ(name: str, mode: str) -> None:
-    """Of 400 pairs: 5 % and what chance adds (99.9 %: 8.9 %). Quick pairs have one server pair, as their words say: no twins of their own."""
+    """Of 400 pairs in full mode: 5 % and what chance adds (99.9 %: 8.9 %). Of quick ones, which have no twins of their own, at most 5 %.
+
+    Their level is 1 %; under checkpoints, which come and go more slowly than a quick run has blocks to see, it is 3.5 %.
+    """
     random = np.random.default_rng(8)
     pairs, noise = 400, simulate.SCENARIOS[name]
     claims = 0
@@ -89,8 +92,8 @@ def test_two_runs_of_one_thing_seldom_differ(name: str, mode: str) -> None:
         found = [statistics.block_interval(each) for each in simulate.experiment(random, noise, 2 * pairs, 24).values]
     for one, other in zip(found[::2], found[1::2], strict=True):
         difference = against(one, other)
-        claims += compare.judged(difference, 0.01, difference.p_value()) == "differs"
-    assert claims / pairs <= 0.089, claims
+        claims += compare.judged(difference, 0.01, difference.p_value(), quick=mode == "quick") == "differs"
+    assert claims / pairs <= (0.089 if mode == "full" else 0.05), claims
 
 
 def test_a_cost_that_differs_is_found_and_one_within_the_margin_is_equivalent() -> None:
@@ -103,6 +106,18 @@ def test_a_cost_that_differs_is_found_and_one_within_the_margin_is_equivalent() 
     assert change.ratio == pytest.approx(0.7 / 0.8)
     assert change.low < 0.7 / 0.8 < change.high < 1
     assert found.exit_status == 0
+
+
+def test_quick_runs_must_show_more_and_what_disturbed_them_is_said() -> None:
+    noisy = [Warning_("foreign-cpu", "other processes used the CPU"), Warning_("jit", "of no matter here")]
+    verdicts = []
+    for mode in ("full", "quick"):
+        one, other = costing(1.0, 0.01, mode=mode), costing(1.017, 0.01, mode=mode, warnings=noisy)
+        (pair,) = compare.compare([run(one, name="a"), run(other, name="b")], margin=0.0001).pairs
+        assert 0.01 < (pair.change["throughput"].p_value or 0) < 0.05
+        assert pair.mind == ["b: other processes used the CPU"]
+        verdicts.append((pair.verdict, "must be below 0.01" in _compare.verdict(pair, 0.01)))
+    assert verdicts == [("differs", False), ("unresolved", True)]
 
 
 def test_the_verdict_is_corrected_for_the_number_of_cells() -> None:
@@ -393,17 +408,24 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return real(place / "small", seconds=5, effect="2%"), real(place / "large", seconds=5, effect="99%")
 
 
-def test_real_runs_that_differ_are_told_apart(runs: tuple[Path, Path], tmp_path: Path) -> None:
+def test_real_runs_through_the_command(runs: tuple[Path, Path], tmp_path: Path) -> None:
+    """On a busy machine a busy wait may stay unresolved: every status is held against the interval that was measured."""
     status, text = asked(*runs)
     assert status == 0
     assert "compared: effect 2% → 99%" in text
-    assert "differs between these two server pairs" in " ".join(text.split())
-    assert asked(runs[1], "--fail-over", "5%")[0] == 3
-    assert asked(*runs, "--fail-over", "5%")[0] == 3
-    assert asked(*runs[::-1], "--fail-over", "90%")[0] == 0
+    (pair,) = msgspec.json.decode(asked(*runs, "--format", "json")[1], type=Comparison).pairs
+    assert pair.change["throughput"].ratio < 1
+    assert pair.verdict in ("differs", "unresolved")
+    assert ("differs between these two server pairs" in " ".join(text.split())) == (pair.verdict == "differs")
+    for limit in (0.05, 0.2, 0.45, 0.7, 5.0):
+        wanted = {"pass": 0, "unresolved": 0, "fail": 3}[
+            compare.passed("throughput", pair.costs["throughput"][1], limit)
+        ]
+        assert (
+            asked(*runs, "--fail-over", f"{limit:.0%}")[0] == asked(runs[1], "--fail-over", f"{limit:.0%}")[0] == wanted
+        )
     assert asked(*runs, "--format", "md", "-o", tmp_path / "c.md") == (0, "")
-    assert (tmp_path / "c.md").read_text().startswith("### of 1 cost compared, 1 differs")
-    assert len(json.loads(asked(*runs, "--format", "json")[1])["pairs"]) == 1
+    assert (tmp_path / "c.md").read_text().startswith("### of 1 cost compared, 1 ")
 
 
 @pytest.mark.parametrize(

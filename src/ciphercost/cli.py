@@ -584,7 +584,10 @@ def report(run_: str, format_: str, output: Path | None, need: str | None, max_c
 
     wanted = advice.needs(need) if need is not None else []
     limit = specs.budget(max_cost, "--max-cost") if max_cost is not None else None
-    if to_file := reports.writer(format_):
+    to_file = reports.writer(format_)
+    if to_file and need is not None:
+        raise UsageError(f"--need has no format {format_}: use terminal, md or json")
+    if to_file:
         if output is None:
             raise UsageError(
                 f"--format {format_} is for looking at, not for a terminal: give it -o FILE, or -o DIR for svg and png"

@@ -7,9 +7,10 @@ import pkgutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ciphercost import words
-from ciphercost.compare import Change, Comparison, Gate, Pair, cost
+from ciphercost.compare import QUICK_ALPHA, Change, Comparison, Gate, Pair, cost, is_quick
 from ciphercost.errors import UsageError, nearest
 from ciphercost.model import Estimate
+from ciphercost.statistics import ALPHA
 
 
 def names() -> list[str]:
@@ -93,15 +94,18 @@ def verdict(pair: Pair, margin: float) -> str:
     p = change.p_value or 0.0
     surely = "p < 0.001" if p < 0.001 else f"p = {p:.2g}"
     what = "cost in operations per second" if pair.metric == "throughput" else "cost in latency"
-    quick = "server pairs only" in change.method
+    quick = is_quick(pair)
+    must = f", and of quick runs it must be below {QUICK_ALPHA}" if quick and p < ALPHA else ""
     direction = "higher" if (change.ratio < 1) == (pair.metric == "throughput") else "lower"
     said = {
         "differs": f"the {what} differs{' between these two server pairs' * quick}: it is {direction} here ({surely})",
         "equivalent": f"the {what} differs by less than {percent(margin)}, if at all",
-        "unresolved": f"unresolved: whether the {what} differs can't be told ({surely}); a longer --time would tell",
+        "unresolved": f"unresolved: whether the {what} differs can't be told ({surely}{must}); a longer --time would tell",
     }[pair.verdict or "unresolved"]
     if quick and pair.verdict == "differs":
-        return f"{said}; what a restart does is not in this interval: --sessions 8 in both runs has it"
+        return (
+            f"{said}; what a restart or another moment does is not in this interval: --sessions 8 in both runs has it"
+        )
     return said + ("; of these two server pairs only" * quick)
 
 

@@ -111,5 +111,7 @@ def _pair(pair: Pair, of: Comparison) -> Iterator[str]:
             yield row(label, change, interval, both)
         yield ""
     yield item(f"verdict: {verdict(pair, of.margin)}")
+    for text in pair.mind:
+        yield item(f"mind: {text}")
     if pair.also:
         yield item(f"also differs: {listed(pair.also)}")

@@ -56,3 +56,5 @@ def _pair(pair: Pair, of: Comparison) -> Iterator[str]:
     for _, label, change, interval, both in shown(pair):
         yield f"  {label:<25}{change:>14}  {interval:<17} {both}"
     yield from wrap(f"verdict: {verdict(pair, of.margin)}", "  ", "           ")
+    for text in pair.mind:
+        yield from wrap(f"! {text}", "  ", "    ")
