@@ -25,15 +25,15 @@ def screen() -> io.StringIO:
 
 
 @pytest.fixture
-def bar(screen: io.StringIO) -> watch.Bar:
-    return watch.Bar(Console(file=screen, force_terminal=True, width=80, height=20))
+def bar(screen: io.StringIO) -> watch.Screen:
+    return watch.Screen(Console(file=screen, force_terminal=True, width=80, height=20))
 
 
 def cursor(shown: str) -> str:
     return SHOWN if shown.rindex(SHOWN) > shown.rindex(HIDDEN) else HIDDEN
 
 
-def test_a_bar_that_is_paused_draws_nothing_and_then_goes_on_below(bar: watch.Bar, screen: io.StringIO) -> None:
+def test_a_bar_that_is_paused_draws_nothing_and_then_goes_on_below(bar: watch.Screen, screen: io.StringIO) -> None:
     with bar:
         bar.start(["one"], [10.0], 12.0)
         bar.phase(0, 1, "before")
@@ -53,7 +53,7 @@ def test_a_bar_that_is_paused_draws_nothing_and_then_goes_on_below(bar: watch.Ba
     assert cursor(screen.getvalue()) == SHOWN
 
 
-def test_it_goes_on_after_a_question_that_was_broken_off(bar: watch.Bar, screen: io.StringIO) -> None:
+def test_it_goes_on_after_a_question_that_was_broken_off(bar: watch.Screen, screen: io.StringIO) -> None:
     with bar:
         with pytest.raises(KeyboardInterrupt), bar.paused():
             raise KeyboardInterrupt
@@ -62,7 +62,7 @@ def test_it_goes_on_after_a_question_that_was_broken_off(bar: watch.Bar, screen:
 
 
 def test_what_does_not_draw_has_nothing_to_pause(
-    bar: watch.Bar, screen: io.StringIO, capsys: pytest.CaptureFixture[str]
+    bar: watch.Screen, screen: io.StringIO, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for watcher in (bar, watch.Lines(), watch.Watcher()):
         with watcher.paused():

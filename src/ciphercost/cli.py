@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import click
 
 import ciphercost
-from ciphercost.errors import CiphercostError, UsageError, nearest
+from ciphercost.errors import CiphercostError, Interrupted, UsageError, nearest
 
 COST_OF_FAILURE = 1
 """A cell failed or a proof failed."""
@@ -50,8 +50,9 @@ def main() -> NoReturn:
     except CiphercostError as error:
         print(f"ciphercost: {error}", file=sys.stderr)
         status = error.exit_status
-    except (KeyboardInterrupt, click.exceptions.Abort):
-        print("ciphercost: interrupted; what was measured until then is in the run's directory", file=sys.stderr)
+    except (KeyboardInterrupt, click.exceptions.Abort) as error:
+        where = error.__cause__ if isinstance(error.__cause__, Interrupted) else error
+        print(f"ciphercost: {where if isinstance(where, Interrupted) else 'interrupted'}", file=sys.stderr)
         status = 130
     except BrokenPipeError:
         sys.stderr.close()
@@ -453,6 +454,30 @@ def replicate(study: str, engine: str | None, **given: Any) -> None:
         if _measure(given, partial(replicate_.run_in, each, made), replicate_.failed):
             status = COST_OF_FAILURE
     raise click.exceptions.Exit(status)
+
+
+@cli.command()
+@click.argument("run_", metavar="RUN")
+@options(*OUTPUT[3:])
+def resume(run_: str, **given: Any) -> None:
+    """Go on with a run that was cut off, or whose cells failed.
+
+    Whole sessions are kept, the unfinished one is thrown away. Passwords are in no record: they are found or asked for again.
+    """
+    from ciphercost import record
+    from ciphercost import replicate as replicate_
+    from ciphercost import resume as resume_
+
+    directory = record.find(run_)
+    if resume_.finished(directory):
+        click.echo(f"{directory} is finished; `ciphercost report {directory}` shows it")
+        return
+
+    def go_on(_: Path | None, watcher: Any, __: str) -> Any:
+        return resume_.run_in(directory, watcher)
+
+    failed = _measure({**given, "output": None}, go_on, lambda result: _failed(result) or replicate_.failed(result))
+    raise click.exceptions.Exit(COST_OF_FAILURE if failed else 0)
 
 
 @cli.command()

@@ -605,6 +605,8 @@ class CellFacts(msgspec.Struct, omit_defaults=True):
     arrivals: Arrivals = "even"
     think_s: float = 0.0
     """Seconds that an operation of the open loop thinks, on average."""
+    whole_sessions: list[int] = []
+    """Sessions that went to their end, those that are run again among them."""
     void_sessions: list[int] = []
     """Sessions that were run again: their slices stay in the record and out of the estimate."""
     config_diff: list[str] = []
@@ -638,6 +640,11 @@ class RunFacts(msgspec.Struct, omit_defaults=True):
     cells: list[CellFacts]
     command: str = ""
     ended: str = ""
+    resumed: list[str] = []
+    """When the run was gone on with, after it had been cut off."""
+    study: str = ""
+    """Of `replicate`: which study, and what it was given."""
+    study_options: dict[str, Any] = {}
     load_seconds: float = 0.0
     idle_seconds: float = 0.0
     """Between slices of one session: the controller's own time."""
