@@ -51,8 +51,8 @@ def main() -> NoReturn:
         print(f"ciphercost: {error}", file=sys.stderr)
         status = error.exit_status
     except (KeyboardInterrupt, click.exceptions.Abort) as error:
-        where = error.__cause__ if isinstance(error.__cause__, Interrupted) else error
-        print(f"ciphercost: {where if isinstance(where, Interrupted) else 'interrupted'}", file=sys.stderr)
+        told = next((each for each in (error, error.__cause__) if isinstance(each, Interrupted)), "interrupted")
+        print(f"ciphercost: {told}", file=sys.stderr)
         status = 130
     except BrokenPipeError:
         sys.stderr.close()

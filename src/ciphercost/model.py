@@ -607,6 +607,10 @@ class CellFacts(msgspec.Struct, omit_defaults=True):
     """Seconds that an operation of the open loop thinks, on average."""
     whole_sessions: list[int] = []
     """Sessions that went to their end, those that are run again among them."""
+    resumed: int = 0
+    """How often it was cut off and gone on with."""
+    thrown_away: int = 0
+    """Slices of sessions that were cut off, over all that."""
     void_sessions: list[int] = []
     """Sessions that were run again: their slices stay in the record and out of the estimate."""
     config_diff: list[str] = []

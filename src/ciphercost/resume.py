@@ -56,7 +56,8 @@ def run_in(directory: Path, watcher: Watcher | None = None) -> tuple[Result, Pat
     dropped = thrown_away(directory, facts)
     for number, cell in enumerate(facts.cells):
         if cell.status != "ok" and (cell.whole_sessions or dropped[number]):
-            cell.warnings = [*cell.warnings, told(cell, dropped[number], pipeline.now())]
+            cell.resumed, cell.thrown_away = cell.resumed + 1, cell.thrown_away + dropped[number]
+            cell.warnings = [*(each for each in cell.warnings if each.code != "resumed"), told(cell, pipeline.now())]
     facts.resumed, facts.ended = [*facts.resumed, pipeline.now()], ""
     record = Record(directory, facts, partial(stays, facts))
     # A run's own id may still stand on something that a killed controller has left.
@@ -82,13 +83,14 @@ def thrown_away(directory: Path, facts: RunFacts) -> Counter[int]:
     return Counter(each.cell for each in read_slices(directory) if not stays(facts, each.cell, each.session))
 
 
-def told(cell: CellFacts, slices: int, when: str) -> Warning_:
+def told(cell: CellFacts, when: str) -> Warning_:
     """What the result says of it. Pure."""
-    kept = len(cell.whole_sessions)
+    kept, slices = len(cell.whole_sessions), cell.thrown_away
+    often = "" if cell.resumed == 1 else f" {cell.resumed} times"
     return Warning_(
         "resumed",
-        f"the run was cut off and resumed at {when}: {kept} whole session{'s' * (kept != 1)} of this cell "
-        f"{'was' if kept == 1 else 'were'} kept, {slices} slice{'s' * (slices != 1)} of the unfinished one thrown away",
+        f"the run was cut off and resumed{often}, {'last ' * bool(often)}at {when}: {kept} whole session{'s' * (kept != 1)} of "
+        f"this cell {'was' if kept == 1 else 'were'} kept, {slices} slice{'s' * (slices != 1)} of unfinished ones thrown away",
     )
 
 
