@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ciphercost import engines, mechanisms, record, studies, workloads
 from ciphercost.errors import UsageError, nearest
-from ciphercost.reports.terminal import wrap
+from ciphercost.layout import wrap
 
 
 def show(what: str | None) -> str:

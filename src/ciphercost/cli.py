@@ -48,20 +48,33 @@ def main() -> NoReturn:
         error.show()
         status = 2
     except CiphercostError as error:
-        print(f"ciphercost: {error}", file=sys.stderr)
+        complain(str(error))
         status = error.exit_status
     except (KeyboardInterrupt, click.exceptions.Abort) as error:
         told = next((each for each in (error, error.__cause__) if isinstance(each, Interrupted)), "interrupted")
-        print(f"ciphercost: {told}", file=sys.stderr)
+        complain(str(told))
         status = 130
     except BrokenPipeError:
         sys.stderr.close()
         status = 1
     except OSError as error:
         where = f": {error.filename}" if error.filename else ""
-        print(f"ciphercost: {error.strerror or error}{where}; what was written until then is kept", file=sys.stderr)
+        complain(f"{error.strerror or error}{where}; what was written until then is kept")
         status = 1
     raise SystemExit(status if isinstance(status, int) else 0)
+
+
+def complain(text: str) -> None:
+    """On a terminal in its width; a program that reads it gets it in one piece."""
+    said = f"ciphercost: {text}"
+    if sys.stderr.isatty():
+        import shutil
+
+        from ciphercost.layout import wrap
+
+        width = max(20, min(shutil.get_terminal_size().columns - 1, 100))
+        said = "\n".join(line for each in said.splitlines() for line in wrap(each, further="  ", width=width))
+    print(said, file=sys.stderr)
 
 
 # ── options that several commands share ───────────────────────────────────────────────────────────────────────────────
@@ -302,7 +315,7 @@ def _measure(given: dict[str, Any], run_in: Callable[..., Any], failed: Callable
     to_stdout = str(given["json_"]) == "-"
     click.echo(reports.get("json" if to_stdout else "terminal")(result))
     if not to_stdout:
-        click.echo(f"kept in {directory}; again: ciphercost report {directory}")
+        click.echo(f"kept in {directory}; again:\n  ciphercost report {directory}")
     if given["json_"] and not to_stdout:
         write(given["json_"], reports.get("json")(result) + "\n")
     return failed(result)
@@ -337,7 +350,10 @@ def banner(spec: Any) -> None:
     else:
         done = "Everything is made in a schema of its own, ciphercost_<run>, and dropped at the end."
     first = "This server is not ours. ciphercost does not control it: other load on it is in the figures."
-    click.echo(f"=== {first} ===\n=== {done:<{len(first)}} ===", err=True)
+    from ciphercost.layout import wrap
+
+    for line in [*wrap(first, "=== ", "=== "), *wrap(done, "=== ", "=== ")]:
+        click.echo(line, err=True)
 
 
 def write(path: Path, text: str) -> None:

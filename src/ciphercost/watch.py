@@ -18,11 +18,14 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
+from ciphercost.layout import wrap
 from ciphercost.model import ARMS, Estimate
 from ciphercost.words import interval, worded
 
 EVERY = 1.0
 """Seconds between two drawings."""
+ZOOM = 0.1
+"""Width of an interval ÷ that of its scale below which the scale is drawn anew."""
 SETUP_SECONDS = 3.0
 """Of a session, before any was seen: its start, load and proof."""
 
@@ -139,7 +142,7 @@ class Shown(msgspec.Struct):
     """How it ended; empty: it has not."""
     estimate: Estimate | None = None
     first: Estimate | None = None
-    """The first interval that was seen of it: the scale on which later ones are drawn."""
+    """The interval on whose scale later ones are drawn: the first, or the first that was much narrower."""
     asked: Asked | None = None
     rates: dict[str, float] = {}
     slices: int = 0
@@ -159,7 +162,9 @@ class Shown(msgspec.Struct):
         """The estimate, worked out now."""
         if self.asked is not None:
             self.estimate, self.asked = self.asked() or self.estimate, None
-            self.first = self.first or self.estimate
+            now = self.estimate
+            if now and (not self.first or now.high - now.low < ZOOM * (self.first.high - self.first.low)):
+                self.first = now
 
 
 class Clock(msgspec.Struct):
@@ -266,10 +271,11 @@ def detail(cell: Shown, width: int) -> list[tuple[str, str]]:
 
 
 def scale(first: Estimate, now: Estimate, width: int) -> str:
-    """`[          ├──●──┤                 ]`: the interval now, on a scale as wide as the first one was. Pure."""
+    """`-40 % [          ├──●──┤                 ] -10 %`: the interval now, on a scale as wide as the first one was. Pure."""
     low, high = min(first.low, now.low), max(first.high, now.high)
     span = (high - low) or 1.0
-    inner = width - 2
+    before, after = f"{(low - 1) * 100:+.3g} % [", f"] {(high - 1) * 100:+.3g} %"
+    inner = max(5, width - len(before) - len(after))
 
     def place(value: float) -> int:
         return min(inner - 1, max(0, round((value - low) / span * (inner - 1))))
@@ -278,7 +284,7 @@ def scale(first: Estimate, now: Estimate, width: int) -> str:
     left, middle, right = place(now.low), place(now.ratio), place(now.high)
     letters[left : right + 1] = "─" * (right - left + 1)
     letters[left], letters[right], letters[middle] = "├", "┤", "●"
-    return f"[{''.join(letters)}]"
+    return f"{before}{''.join(letters)}{after}"
 
 
 def cost(estimate: Estimate) -> str:
@@ -369,7 +375,8 @@ class Screen(Watcher):
             self.say(f"{own.title}: {counted(sessions)} there already")
 
     def say(self, text: str) -> None:
-        self._console.print(text, highlight=False, soft_wrap=True, markup=False)
+        for line in wrap(text, width=max(20, self._console.width - 1)):
+            self._console.print(line, highlight=False, soft_wrap=True, markup=False)
 
     def phase(self, cell: int, session: int, name: str) -> None:
         own = self._cells[cell]
