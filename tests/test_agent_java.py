@@ -332,6 +332,21 @@ def test_failed_operations_are_counted_as_the_other_agent_counts_them(agent: Age
     assert found[0][1] > 0
 
 
+def test_an_operation_that_fails_after_the_slices_end_is_an_error(agent: Agent, mariadb: House) -> None:
+    """One that was in flight at the end is no operation, unless it fails: a timeout comes long after."""
+    told = mariadb.told(find("3.5", "mariadb"), setup="SET max_statement_time = 0.7")
+    agent.connect("late", **told)
+    program(agent, ("SELECT SLEEP(3)", ""))
+    answer = agent.slice("late", 0.3, discard=0.0)
+    assert (answer.operations, answer.errors, answer.work) == (0, 1, 0.0)
+    assert answer.error_kinds.startswith("1969")
+    program(agent, ("SELECT SLEEP(0.5)", ""))
+    answer = agent.slice("late", 0.3, discard=0.0)
+    assert (answer.operations, answer.errors) == (0, 0)
+    assert 0 < answer.work < 1
+    agent.disconnect("late")
+
+
 def test_a_lost_connection_ends_the_slice_and_the_arm(agent: Agent, mariadb: House) -> None:
     for version in ("5.1.49", "9.7.0", "3.5.11"):
         agent.connect("killer", **mariadb.told(find("2.7.15", "mariadb")))

@@ -60,6 +60,26 @@ def test_an_mtu_out_of_bounds_is_refused() -> None:
             spec.check(Spec(cells=[cell(mtu=mtu)]))
 
 
+@pytest.mark.parametrize(
+    ("engine", "mechanism", "settings", "said"),
+    [
+        ("sqlite", "sqlcipher", {"a": "b"}, "which sqlite is not"),
+        ("nginx", "tls", {"a": "b"}, "which nginx is not"),
+        ("postgresql", "tls", {"env:LD_PRELOAD": "x"}, "as the server calls it"),
+        ("postgresql", "tls", {"work_mem": ""}, "as the server calls it"),
+        ("mysql", "tls", {"ssl_key": "x"}, "can be read by every user"),
+        ("postgresql", "tls", {"password_encryption": "md5"}, "can be read by every user"),
+    ],
+)
+def test_settings_that_can_not_be_given_are_refused(
+    engine: str, mechanism: str, settings: dict[str, str], said: str
+) -> None:
+    with pytest.raises(UsageError, match=said):
+        spec.check(Spec(cells=[CellSpec(engine=engine, mechanism=mechanism, settings=settings)]))
+    with pytest.raises(UsageError, match="does not fit a server of yours"):
+        spec.check(Spec(cells=[cell(url="postgresql://127.0.0.1:5432/db", settings={"work_mem": "8MB"})]))
+
+
 def test_conditions_are_named_only_where_they_differ_from_the_machine_as_it_is() -> None:
     assert conditions.named(cell()) == {}
     chosen = cell(cpu_crypto="off", bandwidth="100mbit", delay="10ms", mtu=1500)

@@ -74,6 +74,27 @@ def test_a_server_of_the_users_can_be_delayed(tmp_path: Path, own_server: Start)
     assert cell["encryption"]["verified"] == "yes"  # against the server's own name, though the address is the relay's
 
 
+@pytest.mark.usefixtures("require_postgresql")
+def test_a_servers_setting_is_in_force_and_said(tmp_path: Path) -> None:
+    """A statement that fails under any other."""
+    sql = tmp_path / "shown.sql"
+    sql.write_text("SELECT 1 / (CASE WHEN current_setting('work_mem') = '12345kB' THEN 1 ELSE 0 END);\n")
+    argv = ("run", "postgresql:tls", "--sql", str(sql), "--setting", "work_mem=12345kB", *SHORT, "--json", "out.json")
+    done = ciphercost(*argv, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    cell = result_of(tmp_path)["cells"][0]
+    assert cell["conditions"] == {"settings": "work_mem=12345kB"}
+    assert "work_mem=12345kB" in done.stdout
+    assert all(arm["throughput"] > 0 and not arm.get("errors") for arm in cell["arms"].values())
+
+
+@pytest.mark.usefixtures("require_postgresql")
+def test_a_setting_that_the_server_does_not_know_fails_its_cell_in_the_servers_words(tmp_path: Path) -> None:
+    done = ciphercost("run", "postgresql:tls", "--setting", "no_such_setting=1", *SHORT, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "no_such_setting" in done.stdout
+
+
 @pytest.mark.usefixtures("require_postgresql", "rights")
 def test_a_run_that_is_killed_leaves_no_link_and_no_relay(tmp_path: Path) -> None:
     directory = tmp_path / "run"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
@@ -162,6 +162,13 @@ MEASURE = (
     click.option(
         "--driver", metavar="FILE.jar", help="A JDBC driver of yours; what it needs behind it, separated by ':'."
     ),
+    click.option(
+        "--setting",
+        "settings",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="Of the server that is started, in both arms.",
+    ),
     click.option("--csv", metavar="FILE", help="Your own rows: mixed-crud on a table made from this file."),
     click.option(
         "--cpu-crypto",
@@ -183,12 +190,7 @@ def _cell(target: str, given: dict[str, Any]) -> Any:
     from ciphercost import engines, model, owndata, spec
 
     engine, version, mechanism = spec.target(target)
-    factors = {}
-    for each in given["factors"]:
-        name, equals, value = each.partition("=")
-        if not equals or not name:
-            raise UsageError(f"--set {each}: write NAME=VALUE, e.g. --set version=1.2")
-        factors[name] = value
+    factors = _pairs("--set", given["factors"], "version=1.2")
     if given.get("iv"):
         factors |= _iv(mechanism, given["iv"], factors)
     if given["pooled"] and given["workload"] == "connect":
@@ -226,7 +228,19 @@ def _cell(target: str, given: dict[str, Any]) -> Any:
         cache=given["cache"] or "warm",
         client="" if given["client"] in (None, "rust") else given["client"],
         driver=given["driver"] or "",
+        settings=_pairs("--setting", given.get("settings", ()), "shared_buffers=1GB"),
     )
+
+
+def _pairs(option: str, texts: Iterable[str], example: str) -> dict[str, str]:
+    """`NAME=VALUE` of an option that may be given again. Raises UsageError."""
+    found = {}
+    for each in texts:
+        name, equals, value = each.partition("=")
+        if not equals or not name:
+            raise UsageError(f"{option} {each}: write NAME=VALUE, e.g. {option} {example}")
+        found[name] = value
+    return found
 
 
 def _iv(mechanism: str, value: str, factors: dict[str, str]) -> dict[str, str]:
@@ -443,7 +457,11 @@ STUDY_OPTIONS = ("scale", "duration", "clients", "bindir", "loads", "runs", "csv
         metavar="N,N…",
         help="column-functions: records of each load; the study's: 1000,2000,4000,8000. [default: 1000,2000]",
     ),
-    click.option("--runs", type=int, help="column-functions: of each load as published; the study's: 10. [default: 3]"),
+    click.option(
+        "--runs",
+        type=int,
+        help="column-functions: of each load as published; jdbc-tls: starts of Java. [default: 3; 6]",
+    ),
     click.option("--csv", metavar="FILE", help="column-functions: the register's own file. [default: made-up records]"),
     *OUTPUT[1:],
 )

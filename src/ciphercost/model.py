@@ -73,6 +73,8 @@ class CellSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_def
     """Who makes the load: empty, the Rust agent; `jdbc`, `jdbc:9.7.0`, `jdbc:mariadb-3.5`: the Java agent by that driver."""
     driver: str = ""
     """Jars of a JDBC driver of the user's, separated by `:`, the driver's own first."""
+    settings: dict[str, str] = {}
+    """Of the server that we start, by its own names; in force in both arms."""
 
 
 class Spec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True):

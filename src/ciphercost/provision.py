@@ -340,7 +340,7 @@ class Bench(msgspec.Struct):
         return server
 
     def settings(self, place: str) -> dict[str, str]:
-        """What the mechanism asks of a server of ours."""
+        """What the user and the mechanism ask of a server of ours."""
         if isinstance(self.mechanism, AtRest):
             wanted = self.mechanism.settings(arm_at(place), self.rest)
         else:
@@ -348,7 +348,8 @@ class Bench(msgspec.Struct):
         masks = {f"env:{name}": value for name, value in self.mask.items()}
         if isinstance(self.mechanism, AtRest) or cache.empties(self.cell):
             wanted = wanted | cache.settings(self.engine, self.cell, self.loaded_bytes, self.direct_io)
-        return wanted | self.engine.settings_for(self.shared.clients) | masks
+        # What proves or makes the arms is not the user's to undo.
+        return self.cell.settings | wanted | self.engine.settings_for(self.shared.clients) | masks
 
     @property
     def rows_to_compare(self) -> workloads.Program:

@@ -62,6 +62,7 @@ def named(cell: CellSpec) -> dict[str, str]:
     found: dict[str, str] = {"cpu_crypto": cell.cpu_crypto if cell.cpu_crypto != "on" else ""}
     found |= {"bandwidth": cell.bandwidth, "delay": cell.delay, "mtu": str(cell.mtu) if cell.mtu else ""}
     found["cache"] = cell.cache if cell.cache != "warm" else ""
+    found["settings"] = " ".join(f"{name}={value}" for name, value in cell.settings.items())
     return {name: value for name, value in found.items() if value}
 
 
@@ -69,6 +70,7 @@ def worded(conditions: dict[str, str]) -> str:
     """`CPU crypto off, 100mbit, 10ms round trip, MTU 1500, cache small (a tenth of the data)`. Pure."""
     words = {"cpu_crypto": "CPU crypto {}", "bandwidth": "{}", "delay": "{} round trip added", "mtu": "MTU {}"}
     words["cache"] = "cache {}" + CACHE.get(conditions.get("cache", ""), "")
+    words["settings"] = "{}"
     return ", ".join(words[name].format(value) for name, value in conditions.items() if name in words)
 
 
@@ -89,7 +91,9 @@ def check(cell: CellSpec, engine: Engine) -> None:
         raise UsageError(f"--mtu {cell.mtu}: must lie between {LEAST_MTU} and {MOST_MTU}")
     if cell.cache != "warm":
         _check_cache(cell, engine)
-    wants = [f"--{name.replace('_', '-')}" for name in named(cell)]
+    wants = [f"--{name.replace('_', '-').replace('settings', 'setting')}" for name in named(cell)]
+    if cell.settings:
+        _check_settings(cell, engine)
     if engine.embedded and (wrong := [name for name in wants if name not in ("--cpu-crypto", "--cache")]):
         raise UsageError(
             f"{cell.engine} is embedded: there is no link between it and the agent, so {wrong[0]} does not fit"
@@ -99,6 +103,21 @@ def check(cell: CellSpec, engine: Engine) -> None:
             f"{wrong[0]} does not fit a server of yours: it would have to be started anew, or moved onto another link. "
             "Of the conditions --delay alone fits --url"
         )
+
+
+def _check_settings(cell: CellSpec, engine: Engine) -> None:
+    """Raises UsageError for a server that takes none, or for what is no name of a setting."""
+    if engine.embedded or not engine.stores or engine.language != "sql":
+        raise UsageError(f"--setting is for a database server that is started here, which {cell.engine} is not")
+    for name, value in cell.settings.items():
+        if not re.fullmatch(r"[A-Za-z][\w.-]*", name) or not value or "\n" in value:
+            raise UsageError(
+                f"--setting {name}={value}: write NAME=VALUE, as the server calls it, e.g. shared_buffers=1GB"
+            )
+        if re.search(r"(?i)password|secret|(^|_|-)key", name):
+            raise UsageError(
+                f"--setting {name}: command lines can be read by every user of this machine, and records are kept"
+            )
 
 
 def _check_cache(cell: CellSpec, engine: Engine) -> None:

@@ -40,8 +40,8 @@ def render(result: Result) -> str:
     blocks = []
     for _, cells in itertools.groupby(result.cells, key=lambda cell: cell.group or id(cell)):
         together = list(cells)
-        controls = [cell for cell in together if is_control(cell)] if len(together) > 1 else []
-        # A control that was measured beside others stands in their lines.
+        # A control that was measured beside others stands in their lines; one that they are compared with is a row of its own.
+        controls = [cell for cell in together[1:] if is_control(cell)]
         shown = [cell for cell in together if cell not in controls] or together
         made = block(shown[0], result.cells) if len(shown) == 1 else table(shown, result.cells)
         blocks.append("\n".join([made, *lost(controls, shown)]))

@@ -297,7 +297,8 @@ final class Load {
                 if (inside > 0 && outcome.error == null) {
                     tally.work += inside == now - from[at] ? 1.0 : inside / (double) (now - from[at]);
                 }
-                if (!counting) {
+                // What was in flight at the end is no operation any more; but if it failed, that is an error of this slice.
+                if (!counting && (boundary == countFrom || outcome.error == null)) {
                     continue;
                 }
                 if (outcome.error == null) {

@@ -1,0 +1,111 @@
+"""jdbc-tls: a loop of single-row inserts before and after an upgrade of MySQL's JDBC driver that turned TLS on (a post of 2019)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ciphercost import jdbc
+from ciphercost.errors import UsageError
+from ciphercost.model import ARMS, FORMAT, Cell, CellSpec, Mode, Spec, StudyRecord, StudyResult
+from ciphercost.spec import check
+from ciphercost.studies import Stage, Study
+from ciphercost.studies.jdbc_tls import compare, procedure, report, setups
+from ciphercost.studies.jdbc_tls.setups import CALLS, EXECUTE, LOCAL, NEW, OLD, SERVER_VERSION
+
+VERSION = "10.11"
+"""Of MariaDB: it lets both drivers in."""
+SETTINGS = {"version": SERVER_VERSION, "innodb-flush-log-at-trx-commit": "2"}
+"""The log is flushed each second and not at each commit: waiting for a disk would hide what drivers and TLS cost."""
+LEAST_RUNS, MOST_RUNS = 2, 100
+ROUND_SECONDS = 30.0
+"""That every setup takes, cold and warm."""
+
+
+class JdbcTls(Study):
+    """Its sizes are arguments so that a test can have it small."""
+
+    name = "jdbc-tls"
+    title = "A loop of single-row inserts by JDBC, before and after a driver that turned TLS on (a post of 2019)"
+    published_server = "MySQL, version not said"
+    engine = "mariadb"
+    engines = ("mariadb",)
+    operations = CALLS
+    options = ("runs",)
+    seconds = 20.0
+    one_core = True
+
+    def __init__(self, rows: int = 5000, runs: int = 6, sessions: int = 6, warm_slice: float = 0.25) -> None:
+        self.loop_rows, self.runs, self.sessions, self.warm_slice = rows, runs, sessions, warm_slice
+
+    def configured(self, given: Mapping[str, Any]) -> Study:
+        super().configured(given)
+        runs = given.get("runs", self.runs)
+        if not LEAST_RUNS <= runs <= MOST_RUNS:
+            raise UsageError(
+                f"--runs {runs}: of jdbc-tls the starts of Java, by which its intervals are told: {LEAST_RUNS} to {MOST_RUNS}"
+            )
+        return JdbcTls(self.loop_rows, runs, self.sessions, self.warm_slice)
+
+    @property
+    def offered(self) -> tuple[str, ...]:
+        """Its loop is `insert-loop`, which any run can have."""
+        return ()
+
+    def spec(self, engine: str, time: float, seed: int) -> Spec:
+        """An experiment for each call, in virtual machines that are warm: the old driver, the new one and, where that asks the server, one that doesn't."""
+        self.check_engine(engine)
+        cells = []
+        for call in CALLS:
+            cells.append(cell(engine, "none", OLD, call))
+            cells.append(cell(engine, "tls", NEW, call))
+            if call == EXECUTE:
+                cells.append(cell(engine, "tls", NEW, call, {LOCAL: "true"}))
+        mode: Mode = "full" if self.sessions > 1 else "quick"
+        return check(Spec(cells=cells, seed=seed, time=time, mode=mode, sessions=self.sessions, latency=False))
+
+    def procedure_cells(self, engine: str) -> list[CellSpec]:
+        return [
+            CellSpec(engine, "tls", VERSION, "insert-loop", TLS, clients=1, regime="one-core", settings=dict(SETTINGS))
+        ]
+
+    def procedure_seconds(self, time: float) -> float:  # noqa: ARG002 - as long as its runs are
+        return self.runs * ROUND_SECONDS
+
+    def begin(self, engine: str) -> StudyRecord:
+        settings: dict[str, float] = {"rows": self.loop_rows, "runs": self.runs, "warm_slice_s": self.warm_slice}
+        return StudyRecord(FORMAT, self.name, engine, "tls", arms=list(ARMS), settings=settings)
+
+    def procedure(self, stage: Stage) -> None:
+        procedure.run(stage)
+
+    def compare(self, record: StudyRecord, cells: list[Cell]) -> StudyResult:
+        return compare.compare(self, record, cells)
+
+    def table(self, result: StudyResult) -> str:
+        return report.render(result)
+
+
+TLS = {"version": "1.2", "verify": "require"}
+"""The newest that the new driver knows; and like it by default, it looks at no certificate."""
+
+
+def cell(engine: str, mechanism: str, driver: str, call: str, more: Mapping[str, str] | None = None) -> CellSpec:
+    """One driver by one call, on one core."""
+    factors = {"how": call, **(TLS if mechanism == "tls" else {}), **(more or {})}
+    return CellSpec(
+        engine,
+        mechanism,
+        VERSION,
+        "insert-loop",
+        factors,
+        clients=1,
+        regime="one-core",
+        group=f"{setups.LOOP} by {call}",
+        variant=" ".join([driver, *(more or {})]),
+        client=f"{jdbc.WORD}:{driver}",
+        settings=dict(SETTINGS),
+    )
+
+
+STUDY = JdbcTls()

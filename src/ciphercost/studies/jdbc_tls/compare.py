@@ -1,0 +1,165 @@
+"""compare: the published milliseconds, the procedure's record here and our cells -> figures, and the split. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ciphercost import mechanisms, prove
+from ciphercost.model import Cell, Estimate, StudyFigure, StudyRecord, StudyResult
+from ciphercost.studies.jdbc_tls import findings, measured, published, setups
+from ciphercost.studies.jdbc_tls.measured import Known, Once, Round, Warm
+from ciphercost.studies.jdbc_tls.procedure import COLD, WARM
+from ciphercost.studies.jdbc_tls.setups import CALLS, EVERY, SERVER_VERSION, UPDATE, Setup
+
+if TYPE_CHECKING:
+    from ciphercost.studies import Study
+
+LOOP = "the loop"
+UPGRADE, DRIVER, ENCRYPTION = "driver and TLS", "driver alone", "TLS alone"
+SPLIT = "split"
+"""Prefix of the figures of a split."""
+SUM, LEFT = "the sum", "left"
+WARM_LONG = "warm, by turns"
+
+
+def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult:
+    """Of arms that were not proven nothing is said."""
+    unproven = prove.unproven(record.proofs, mechanisms.get(record.mechanism))
+    once = {} if unproven else measured.once(record)
+    rounds = [] if unproven else measured.rounds(record)
+    warm = {call: measured.warm(cells, call) for call in CALLS}
+    splits = {call: measured.split(rounds, warm[call], call) for call in CALLS}
+    figures = [
+        *loop(study, once),
+        *(each for call in CALLS for each in levels(rounds, warm[call], call)),
+        *(each for call in CALLS for each in ratios(study, once, rounds, warm[call], call)),
+        *(each for call, own in splits.items() if own for each in split(own, call)),
+    ]
+    version = record.version or next((cell.version for cell in cells if cell.version), "")
+    return StudyResult(
+        study=study.name,
+        title=study.title,
+        published_server=study.published_server,
+        server=f"MariaDB {version}".strip(),
+        complete=record.complete and not unproven,
+        procedure=words(record, once, rounds, unproven),
+        figures=figures,
+        findings=findings.findings(study, once, rounds, warm, splits, cells),
+    )
+
+
+def words(record: StudyRecord, once: Once, rounds: list[Round], unproven: str) -> str:
+    """The procedure as it was run here, or why it wasn't."""
+    if record.reason or (unproven and record.proofs):
+        return record.reason or f"not proven: {unproven}"
+    if not once:
+        return "the run was cut off before the published procedure began"
+    said = " ".join(record.encryption.get(each, "") for each in ("protocol", "cipher")).strip()
+    cut_off = "" if record.complete else "; it was cut off"
+    return (
+        f"a loop of {record.settings['rows']:,.0f} inserts on one connection, each committed, in a Java that has just begun; one run each in the published "
+        f"order, by {UPDATE}; then {len(rounds)} rounds of every setup in a drawn order, cold and warm. Java and server on one core. MariaDB "
+        f"{record.version} says that it is {SERVER_VERSION}, so that both drivers take it for MySQL: of a server that says it is MariaDB the newer one leaves "
+        f"out what it asks MySQL, and MySQL itself no longer lets the older one in. Its log is written at each commit and flushed each second. TLS is {said}, "
+        f"the newest that the newer driver knows, and like the driver by default no certificate is checked{cut_off}"
+    )
+
+
+def loop(study: Study, once: Once) -> list[StudyFigure]:
+    """Milliseconds of the published runs and of the same here, of as many rows as were taken."""
+    return [
+        StudyFigure(
+            UPDATE,
+            LOOP,
+            "ms",
+            setup.arm,
+            published=printed,
+            here=measured.us(once[setup], COLD) * once[setup].load["rows"] / 1e3 if setup in once else None,
+            workload=setup.name,
+        )
+        for setup, printed in published.times(study).items()
+    ]
+
+
+def levels(rounds: list[Round], warm: Warm | None, call: str) -> list[StudyFigure]:
+    """µs an insert: cold and warm of the rounds, and long warm of our cells."""
+    found = []
+    for setup in (each for each in EVERY if each.call == call):
+        for state in (COLD, WARM):
+            known = measured.over(rounds, lambda each, s=setup, t=state: measured.us(each[s], t))  # type: ignore[misc]
+            if known:
+                found.append(_figure(setup, state, known))
+        if warm:
+            value = warm.old + (0.0 if setup == setups.before(call) else warm.in_clear.value)
+            value += warm.tls.value if setup == setups.after(call) else 0.0
+            found.append(StudyFigure(call, WARM_LONG, "µs", setup.arm, ours=value, workload=setup.name))
+    return found
+
+
+def _figure(setup: Setup, name: str, known: Known) -> StudyFigure:
+    return StudyFigure(
+        setup.call,
+        name,
+        "µs",
+        setup.arm,
+        ours=known.value,
+        low=known.low,
+        high=known.high,
+        n=known.n,
+        workload=setup.name,
+    )
+
+
+def ratios(study: Study, once: Once, rounds: list[Round], warm: Warm | None, call: str) -> list[StudyFigure]:
+    """What the upgrade, the driver alone and TLS alone multiply the time by: cold, warm, and long warm."""
+    old, new, clear = setups.before(call), setups.after(call), setups.after_in_clear(call)
+    printed = published.times(study)
+    found = []
+    for name, above, below in ((UPGRADE, new, old), (DRIVER, clear, old), (ENCRYPTION, new, clear)):
+        for state in (COLD, WARM):
+            said = printed[above] / printed[below] if state == COLD and above in printed and below in printed else None
+            both = state == COLD and above in once and below in once
+            here = measured.us(once[above], COLD) / measured.us(once[below], COLD) if both else None
+            found.append(_cost(call, f"{name}, {state}", measured.ratio(rounds, above, below, state), said, here))
+    if warm:
+        found.append(_cost(call, f"{UPGRADE}, {WARM_LONG}", warm.whole))
+        found.append(_cost(call, f"{DRIVER}, {WARM_LONG}", warm.driver))
+        in_all = warm.old + warm.in_clear.value
+        tls = Estimate(1 + warm.tls.value / in_all, 1 + warm.tls.low / in_all, 1 + warm.tls.high / in_all, n=warm.tls.n)
+        found.append(_cost(call, f"{ENCRYPTION}, {WARM_LONG}", tls))
+    return found
+
+
+def _cost(
+    call: str, name: str, ours: Estimate | None, printed: float | None = None, here: float | None = None
+) -> StudyFigure:
+    return StudyFigure(
+        call,
+        name,
+        "ratio",
+        "cost",
+        published=printed,
+        here=here,
+        ours=ours.ratio if ours else None,
+        low=ours.low if ours else None,
+        high=ours.high if ours else None,
+        n=ours.n if ours else 0,
+    )
+
+
+def split(of: measured.Split, call: str) -> list[StudyFigure]:
+    """µs an insert that the upgrade adds in a cold Java: the whole, the parts, their sum, and what is left."""
+    every = {measured.WHOLE: of.whole, **of.parts, SUM: of.sum, LEFT: of.left}
+    return [
+        StudyFigure(
+            call,
+            f"{SPLIT}: {name}",
+            "µs",
+            "cost",
+            ours=each.value,
+            low=each.low,
+            high=each.high,
+            n=each.n,
+        )
+        for name, each in every.items()
+    ]

@@ -1,0 +1,131 @@
+"""procedure: the loop of single-row inserts in a Java that has just begun: once each in the published order, then again and again by turns. I/O.
+
+A virtual machine of Java starts by interpreting, and compiles what runs often while it runs. So the first rows of a process cost more
+than later ones, by any driver. Each run is a process of its own: its first rows are timed (cold), then it goes on until hardly
+anything is compiled any more, and more rows are timed (warm).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import time
+
+from ciphercost import jdbc, plan, sample
+from ciphercost.errors import AgentError, Unproven
+from ciphercost.jdbc import JdbcAgent
+from ciphercost.model import AgentSlice, CellSpec, StudyRun
+from ciphercost.prove import single
+from ciphercost.studies import Stage
+from ciphercost.studies.jdbc_tls.setups import EVERY, PUBLISHED, Setup
+
+TABLE = "loop_row"
+INTERLEAVED = "interleaved"
+COLD, WARM = "cold", "warm"
+"""Prefixes of a run's series."""
+ANSWER_SECONDS = 600.0
+WARM_SLICES = 4
+SETTLED, SETTLED_SLICES = 0.10, 4
+"""Compiling may take this share of a slice, in so many slices one after the other."""
+MOST_WARMING = 24
+"""Slices, after which a run is called warm all the same; how much was compiled is in the record."""
+
+
+def run(stage: Stage) -> None:
+    """The published three, one run each; then every setup in a drawn order, as often as is asked for. Raises RunError, Unproven."""
+    settings = stage.record.settings
+    rows, began = int(settings["rows"]), time.monotonic()
+    for setup in PUBLISHED:
+        one_run(stage, setup, rows, began, {}, warm=False)
+    for number in range(1, int(settings["runs"]) + 1):
+        started = time.monotonic()
+        order = list(EVERY)
+        random.Random(plan.slice_seed(stage.seed, 0, number, 0, 0)).shuffle(order)  # noqa: S311 - an order, no secret
+        for position, setup in enumerate(order):
+            where = {"session": float(number), "position": float(position)}
+            one_run(stage, setup, rows, began, where, warm=True)
+        stage.say(
+            f"cold and warm, round {number} of {settings['runs']:.0f}: {len(order)} starts of Java in {time.monotonic() - started:.0f} s"
+        )
+
+
+def one_run(stage: Stage, setup: Setup, rows: int, began: float, where: dict[str, float], *, warm: bool) -> None:
+    """One process of Java, with one connection. Raises Unproven where it is not encrypted as the arm says."""
+    started = time.monotonic() - began
+    empty(stage)
+    cell, twins = stage.bench.cell, stage.twins
+    driver = jdbc.driver_of(CellSpec(cell.engine, cell.mechanism, client=f"{jdbc.WORD}:{setup.driver}"))
+    like, log = twins.connect["encrypted"], stage.bench.logs / "agent.log"
+    cpus = twins.agent_cpus or None
+    server = twins.server
+    sampler = sample.Sampler(server.pid, server.cgroups) if server else sample.Sampler()
+    with (
+        contextlib.closing(sampler),
+        JdbcAgent(driver, stage.bench.engine, setup.options, like, cpus=cpus, log=log) as agent,
+    ):
+        agent.program(stage.bench.program)
+        answer = agent.connect(setup.arm, **single(twins.connect[setup.arm]))
+        if bool(answer["encrypted"]) != (setup.arm == "encrypted"):
+            raise Unproven(f"client witness, {setup.words}: the loop's connection is not what was proven")
+        series = timed(agent, sampler, setup, COLD, operations=rows)
+        if warm:
+            length = stage.record.settings["warm_slice_s"]
+            series["warming_slices"] = [float(warm_up(agent, setup, length))]
+            series |= timed(agent, sampler, setup, WARM, seconds=length * WARM_SLICES)
+        series["start_s"] = [round(time.monotonic() - began - started, 3)]
+    design = INTERLEAVED if where else ""
+    stage.keep(
+        StudyRun(
+            setup.call,
+            setup.arm,
+            round(started, 3),
+            {"rows": float(rows), **where},
+            series,
+            workload=setup.name,
+            design=design,
+        )
+    )
+
+
+def timed(
+    agent: JdbcAgent, sampler: sample.Sampler, setup: Setup, name: str, *, operations: int = 0, seconds: float = 0.0
+) -> dict[str, list[float]]:
+    """So many inserts, or for so long: time, and CPU time of the server, of Java and of its load's own thread, µs an insert."""
+    sampler.refresh()
+    sampler.begin()
+    answer = agent.slice(setup.arm, seconds or ANSWER_SECONDS, discard=0.0, operations=operations)
+    counters = sampler.end()
+    checked(answer)
+    return {
+        f"{name}_us": [answer.seconds * 1e6 / answer.operations],
+        f"{name}_server_us": [counters.server_cpu_ns / 1e3 / answer.operations],
+        f"{name}_java_us": [answer.process_cpu_ns / 1e3 / answer.operations],
+        f"{name}_load_us": [(answer.cpu_user_ns + answer.cpu_system_ns) / 1e3 / answer.operations],
+        f"{name}_compiling_ms": [float(answer.jit_ms)],
+        f"{name}_collecting_ms": [float(answer.gc_ms)],
+    }
+
+
+def warm_up(agent: JdbcAgent, setup: Setup, seconds: float) -> int:
+    """Slices of so many seconds until hardly anything is compiled any more."""
+    calm = 0
+    for number in range(1, MOST_WARMING + 1):
+        answer = agent.slice(setup.arm, seconds, discard=0.0)
+        checked(answer)
+        calm = calm + 1 if answer.jit_ms / 1e3 <= SETTLED * answer.seconds else 0
+        if calm == SETTLED_SLICES:
+            return number
+    return MOST_WARMING
+
+
+def checked(answer: AgentSlice) -> None:
+    """Raises AgentError where an insert failed or none was done."""
+    if answer.errors or not answer.operations:
+        raise AgentError(f"the loop: {answer.first_error or 'no insert was done'}", "statement")
+
+
+def empty(stage: Stage) -> None:
+    """Every run begins with an empty table: rows of the one before are not its own."""
+    stage.agent.connect("loader", **single(stage.twins.direct["plain"]))
+    stage.agent.query("loader", f"TRUNCATE TABLE {TABLE}")
+    stage.agent.disconnect("loader")
