@@ -86,7 +86,7 @@ def runs_table() -> str:
             f"{cell.spec.engine}:{cell.spec.mechanism} {cell.workload or cell.spec.workload} {cell.status or 'cut off'}"
             for cell in facts.cells
         )
-        rows.append((facts.id, cells))
+        rows.append((str(path.relative_to("runs")), cells))
     return table(rows) if rows else "  none in ./runs"
 
 

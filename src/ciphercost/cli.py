@@ -322,10 +322,8 @@ def _measure(given: dict[str, Any], run_in: Callable[..., Any], failed: Callable
     """Run it, print it, keep it; whether anything of it failed."""
     from ciphercost import reports, watch
 
-    # The command as typed goes into the record: passwords are never arguments, so there is none in it.
-    command = shlex.join(["ciphercost", *sys.argv[1:]])
     watcher = watch.pick(not given["no_progress"])
-    result, directory = run_in(given["output"], watcher, command)
+    result, directory = run_in(given["output"], watcher, command_line())
     to_stdout = str(given["json_"]) == "-"
     click.echo(reports.get("json" if to_stdout else "terminal")(result))
     if not to_stdout:
@@ -333,6 +331,11 @@ def _measure(given: dict[str, Any], run_in: Callable[..., Any], failed: Callable
     if given["json_"] and not to_stdout:
         write(given["json_"], reports.get("json")(result) + "\n")
     return failed(result)
+
+
+def command_line() -> str:
+    """The command as typed, for the record: passwords are never arguments, so there is none in it."""
+    return shlex.join(["ciphercost", *sys.argv[1:]])
 
 
 LONG_BYTES, READ_BYTES_A_SECOND = 100e6, 15e6
@@ -469,25 +472,40 @@ def replicate(study: str, engine: str | None, **given: Any) -> None:
     """Run a published study again.
 
     As it was published, and by our method; three columns side by side. The published procedure takes --duration for each of its
-    runs; where it is not timed, two thirds of --time beside it.
+    runs; where it is not timed, two thirds of --time beside it. `all`: every study, each in a run of its own below one
+    directory, and one page at the end.
     """
     from ciphercost import replicate as replicate_
     from ciphercost import spec
 
     if given["duration"]:
         given["duration"] = spec.duration(given["duration"], "--duration")
-    chosen = replicate_.chosen(study, {name: given[name] for name in STUDY_OPTIONS if given[name] is not None})
-    if study == "all" and (given["output"] or given["json_"]):
-        raise UsageError(
-            "replicate all makes a run for each study: -o and --json name one; replicate one study at a time"
-        )
+    options_ = {name: given[name] for name in STUDY_OPTIONS if given[name] is not None}
     seconds = spec.duration(given["time_"]) if given["time_"] else 0.0
-    specs = [(each, each.spec(engine or each.engine, seconds or each.seconds, given["seed"])) for each in chosen]
-    status = 0
-    for each, made in specs:
-        if _measure(given, partial(replicate_.run_in, each, made), replicate_.failed):
-            status = COST_OF_FAILURE
-    raise click.exceptions.Exit(status)
+    if study == "all":
+        from ciphercost import replicate_all
+
+        asked = replicate_all.ask(seconds, given["seed"], engine or "", options_, command_line())
+        _all(replicate_all.begin(given["output"], asked), given)
+    (chosen,) = replicate_.chosen(study, options_)
+    made = chosen.spec(engine or chosen.engine, seconds or chosen.seconds, given["seed"])
+    failed = _measure(given, partial(replicate_.run_in, chosen, made, options=options_), replicate_.failed)
+    raise click.exceptions.Exit(COST_OF_FAILURE if failed else 0)
+
+
+def _all(directory: Path, given: dict[str, Any]) -> NoReturn:
+    """Run what is left of all studies, and print their page."""
+    from ciphercost import replicate_all, watch
+    from ciphercost.studies import together
+
+    progress = not given["no_progress"]
+    say = partial(click.echo, err=True) if progress else lambda _: None
+    found = replicate_all.go_on(directory, lambda: watch.pick(progress), say)
+    text = replicate_all.as_json(directory, found)
+    click.echo(text if str(given["json_"]) == "-" else together.page(found))
+    if given["json_"] and str(given["json_"]) != "-":
+        write(given["json_"], text + "\n")
+    raise click.exceptions.Exit(COST_OF_FAILURE if replicate_all.failed(found) else 0)
 
 
 @cli.command()
@@ -498,10 +516,12 @@ def resume(run_: str, **given: Any) -> None:
 
     Whole sessions are kept, the unfinished one is thrown away. Passwords are in no record: they are found or asked for again.
     """
-    from ciphercost import record
+    from ciphercost import record, replicate_all
     from ciphercost import replicate as replicate_
     from ciphercost import resume as resume_
 
+    if (several := replicate_all.find(run_)) is not None:
+        _all(several, given)
     directory = record.find(run_)
     if resume_.finished(directory):
         click.echo(f"{directory} is finished; `ciphercost report {directory}` shows it")
@@ -605,8 +625,12 @@ def prove(
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write to a file.")
 def report(run_: str, format_: str, output: Path | None) -> None:
     """Estimate a run again from its slices."""
-    from ciphercost import conclude, record, reports
+    from ciphercost import conclude, record, replicate_all, reports
+    from ciphercost.studies import together
 
+    if (several := replicate_all.find(run_)) is not None:
+        click.echo(together.page(replicate_all.outcomes(several)))
+        return
     render = reports.get(format_)
     text = render(conclude.conclude(record.find(run_)))
     if output:

@@ -153,8 +153,10 @@ def find(name: str) -> Path:
 
 
 def runs(base: Path = Path("runs")) -> list[Path]:
-    """Run directories, oldest first."""
-    return sorted(path.parent for path in base.glob("*/plan.json")) if base.is_dir() else []
+    """Run directories, those of `replicate all` among them, oldest first."""
+    if not base.is_dir():
+        return []
+    return sorted(path.parent for depth in ("*/plan.json", "*/*/plan.json") for path in base.glob(depth))
 
 
 def open_alone(directory: Path, name: str = "slices.jsonl") -> IO[bytes]:
