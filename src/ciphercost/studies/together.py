@@ -47,15 +47,18 @@ def rows(outcomes: Sequence[Outcome]) -> list[Row]:
 
 def rows_of(result: StudyResult) -> list[Row]:
     """Of one study: its headline figure, for each operation."""
+    shown = studies.get(result.study).headline(result)
+    several = len({each.operation for each in shown}) > 1
     return [
-        Row(result.study, what(each), each.figure, each.published, each.here, each.ours, each.low, each.high)
-        for each in studies.get(result.study).headline(result)
+        Row(result.study, what(each, several), each.figure, each.published, each.here, each.ours, each.low, each.high)
+        for each in shown
     ]
 
 
-def what(figure: StudyFigure) -> str:
-    """`insert`, or of a study of several servers `firebird aes-ofb-128, all operations`."""
-    return ", ".join(filter(None, (f"{figure.engine} {figure.mechanism}".strip(), figure.operation)))
+def what(figure: StudyFigure, several: bool) -> str:
+    """`insert`, or of a study of several servers `firebird aes-ofb-128`; with the operation where there are several."""
+    server = f"{figure.engine} {figure.mechanism}".strip()
+    return ", ".join(filter(None, (server, figure.operation if several or not server else "")))
 
 
 def page(outcomes: Sequence[Outcome]) -> str:

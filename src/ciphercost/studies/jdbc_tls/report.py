@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ciphercost.layout import wrap
 from ciphercost.model import StudyFigure, StudyResult
-from ciphercost.reports.terminal import wrap
 from ciphercost.studies import table
 from ciphercost.studies.jdbc_tls import measured
 from ciphercost.studies.jdbc_tls.compare import DRIVER, ENCRYPTION, LEFT, LOOP, SPLIT, SUM, UPGRADE, WARM_LONG
