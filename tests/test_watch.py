@@ -355,3 +355,16 @@ def test_a_terminal_that_is_closed_ends_the_run_without_a_word_too_many(tmp_path
     os.close(terminal)
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     assert status in (-signal.SIGHUP, 1)
+
+
+def test_of_a_resumed_run_only_what_is_left_is_waited_for(live: watch.Screen, screen: io.StringIO) -> None:
+    with live:
+        live.start(["a", "b"], [0.0, 30.0], 40.0, [0, 3])
+        live.kept(0, 8, done=True)
+        live.kept(1, 5, done=False)
+        live.phase(1, 6, "capacity")
+    shown = plain(screen.getvalue())
+    assert "2 cells: about 40 s, 30 s of it load" in shown
+    assert "b: 5 sessions there already" in shown
+    assert "about 33 s left · 1 of 2 cells done" in shown
+    assert "session 6 of 8, capacity" in shown

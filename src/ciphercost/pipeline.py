@@ -68,11 +68,7 @@ def carry_out(record: Record, mark: str, watcher: Watcher, before: Before | None
     try:
         with record, guard.Guard(mark) as run_guard, watcher:
             scratch = guard.scratch(mark, run_guard)
-            budgets = [plan.budget(spec, cell) for cell in spec.cells]
-            titles, loads = [title(cell) for cell in facts.cells], [each.total_s for each in budgets]
-            watcher.start(titles, loads, plan.time_estimate(spec), [each.sessions for each in budgets])
-            for number, cell in enumerate(facts.cells):
-                watcher.kept(number, len(cell.whole_sessions) - len(cell.void_sessions), done=cell.status == "ok")
+            announce(record.facts, watcher)
             if before:
                 before(record, run_guard, scratch, watcher)
             for numbers in plan.groups(spec):
@@ -86,6 +82,21 @@ def carry_out(record: Record, mark: str, watcher: Watcher, before: Before | None
     for problem in run_guard.problems:
         watcher.say(f"not undone: {problem}; `ciphercost clean` tries again")
     return result, record.directory
+
+
+def announce(facts: RunFacts, watcher: Watcher) -> None:
+    """Tell what is to be done, and what an earlier part of the run has done already."""
+    budgets = [plan.budget(facts.spec, cell) for cell in facts.spec.cells]
+    had = [len(cell.whole_sessions) - len(cell.void_sessions) for cell in facts.cells]
+    left = [
+        0 if cell.status == "ok" else max(0, budget.sessions - whole)
+        for cell, budget, whole in zip(facts.cells, budgets, had, strict=True)
+    ]
+    loads = [budget.total_s * each / budget.sessions for budget, each in zip(budgets, left, strict=True)]
+    share = sum(loads) / (sum(budget.total_s for budget in budgets) or 1.0)
+    watcher.start([title(cell) for cell in facts.cells], loads, plan.time_estimate(facts.spec) * share, left)
+    for number, cell in enumerate(facts.cells):
+        watcher.kept(number, had[number], done=cell.status == "ok")
 
 
 def now() -> str:

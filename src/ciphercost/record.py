@@ -95,6 +95,8 @@ class Record:
             self._whole[number] = msgspec.convert(msgspec.to_builtins(self.facts.cells[number]), CellFacts)
         fresh = (self._whole.get(number) or CellFacts(each.spec) for number, each in enumerate(self.facts.cells))
         kept = msgspec.structs.replace(self.facts, cells=list(fresh))
+        # A checkpoint must not outlive the slices that it speaks of, not even when the power goes.
+        os.fsync(self._slices.fileno())
         self._write("checkpoint.json", self._encoder.encode(kept) + b"\n")
 
     def _keep(self, keep: Callable[[int, int], bool]) -> None:

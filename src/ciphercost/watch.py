@@ -132,6 +132,8 @@ class Shown(msgspec.Struct):
     """Planned."""
     sessions: int
     """Planned."""
+    kept: int = 0
+    """Sessions that an earlier part of the run has."""
     spent_s: float = 0.0
     begun: int = 0
     """Sessions."""
@@ -256,7 +258,9 @@ def row(cell: Shown, width: int) -> tuple[str, str]:
 def detail(cell: Shown, width: int) -> list[tuple[str, str]]:
     """The cell that runs: what it does, how fast both arms are, the interval as it narrows, what is suspect."""
     where = (
-        f"session {cell.session} of {max(cell.sessions, cell.session)}, {cell.phase}" if cell.session else cell.phase
+        f"session {cell.session} of {max(cell.kept + cell.sessions, cell.session)}, {cell.phase}"
+        if cell.session
+        else cell.phase
     )
     lines = [(short(cell.title, width), "bold"), (f"  {where}", "")]
     if cell.rates:
@@ -366,12 +370,10 @@ class Screen(Watcher):
 
     def kept(self, cell: int, sessions: int, *, done: bool) -> None:
         own = self._cells[cell]
-        own.load_s *= 0 if done else 1 - min(1.0, sessions / max(1, own.sessions))
-        own.begun = 0
         if done:
             own.state = "ok"
         elif sessions:
-            own.sessions -= sessions
+            own.kept = sessions
             self.say(f"{own.title}: {counted(sessions)} there already")
 
     def say(self, text: str) -> None:
