@@ -62,10 +62,13 @@ def test_a_study_that_fails_stops_no_other_and_an_interrupted_one_goes_on(
     begun = record.read_study(directory / "mysql-tls")
     assert begun is not None
     assert begun.complete
+    cut = replicate_all.outcomes(directory)[1].reason
+    assert "postgresql tls select, postgresql tls update, postgresql tls delete: failed: the run was cut off" in cut
     assert not replicate_all.done(directory / "mysql-tls")
 
     found = replicate_all.go_on(directory, Watcher, told.append, small)
     assert [each.study for each in found] == ["postgres-tde", "mysql-tls"]
+    assert "cut off" not in found[1].reason
     assert found[0].reason == "no server of this kind is anywhere"
     assert record.read_study(directory / "mysql-tls") == begun, "a procedure that is done is not run again"
     assert replicate_all.failed(found)

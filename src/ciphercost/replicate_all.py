@@ -170,10 +170,18 @@ def outcomes(directory: Path) -> list[Outcome]:
 
 def lacking(result: Result) -> str:
     """Why a study's run is not whole; empty where it is. Pure."""
-    bad = {f"{cell.workload}: {cell.status}: {cell.reason}": None for cell in result.cells if cell.status != "ok"}
+    bad: dict[str, list[str]] = {}
+    for cell in result.cells:
+        if cell.status != "ok":
+            # `mysql-tls/insert` is an insert here.
+            own = bad.setdefault(f"{cell.status.replace('-', ' ')}: {cell.reason}", [])
+            own.append(
+                " ".join(filter(None, (cell.engine, cell.mechanism, cell.workload.rpartition("/")[2], cell.variant)))
+            )
+    told = [f"{', '.join(dict.fromkeys(names))}: {reason}" for reason, names in bad.items()]
     if result.study is not None and not result.study.complete:
-        bad[f"the published procedure: {result.study.procedure}"] = None
-    return "; ".join(bad)
+        told.insert(0, "the published procedure did not run to its end")
+    return "; ".join(told)
 
 
 def failed(found: list[Outcome]) -> bool:

@@ -100,10 +100,10 @@ class Study(ABC):
         """Published, repeated, and measured by our method, side by side. Pure: reads the record only."""
 
     def headline(self, result: StudyResult) -> list[StudyFigure]:
-        """What the study comes down to, for a page that has several: its first figure whose cost was published, of each operation. Pure."""
-        costs = [each for each in result.figures if each.arm == "cost"]
-        first = next((each.figure for each in costs if each.published is not None), "")
-        return [each for each in costs if each.figure == first and not each.operation.startswith("published alone")]
+        """What the study comes down to, for a page that has several: its first figure whose cost was published, wherever it was. Pure."""
+        costs = [each for each in result.figures if each.arm == "cost" and each.published is not None]
+        own = [each for each in costs if not each.operation.startswith("published alone")]
+        return [each for each in own if each.figure == own[0].figure]
 
     def workload(self, operation: str) -> workloads.Workload:
         """One operation by itself, as a workload. Raises UsageError with the nearest name."""
