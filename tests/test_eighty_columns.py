@@ -43,7 +43,7 @@ def check(text: str) -> list[str]:
     long = [line for line in lines if len(line) > WIDTH]
     assert not long, "\n".join(long)
     assert not [line for line in lines if line != line.rstrip()], "blanks at a line's end"
-    touching = [line for line in lines if re.search(r"%[-+(\d]", line)]
+    touching = [line for line in lines if re.search(r"%[-+(\d]|\)\(", line)]
     assert not touching, "\n".join(touching)
     return lines
 

@@ -41,7 +41,7 @@ def render(result: Result) -> str:
     for _, cells in itertools.groupby(result.cells, key=lambda cell: cell.group or id(cell)):
         together = list(cells)
         # A control that was measured beside others stands in their lines; one that they are compared with is a row of its own.
-        controls = [cell for cell in together[1:] if is_control(cell)]
+        controls = [] if all(map(is_control, together)) else [cell for cell in together[1:] if is_control(cell)]
         shown = [cell for cell in together if cell not in controls] or together
         made = block(shown[0], result.cells) if len(shown) == 1 else table(shown, result.cells)
         blocks.append("\n".join([made, *lost(controls, shown)]))
