@@ -1,22 +1,53 @@
-"""watch: while a person is asked on the terminal, nothing else is drawn there."""
+"""watch: what is shown while a run goes on, and that it is shown between slices only, on any terminal, and gone when it ends."""
 
 from __future__ import annotations
 
+import fcntl
 import io
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.console import Console
 
 from ciphercost import passwords, watch
 from ciphercost.agent import Agent
 from ciphercost.errors import AgentError
+from ciphercost.model import Estimate
 
+CLI = str(Path(sys.executable).parent / "ciphercost")
 UP = "\x1b[1A"
 HIDDEN, SHOWN = "\x1b[?25l", "\x1b[?25h"
 """The cursor."""
+FOUND = Estimate(0.75, 0.74, 0.76)
+
+
+class Hours:
+    """A clock that goes when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def hours() -> Hours:
+    return Hours()
 
 
 @pytest.fixture
@@ -25,46 +56,50 @@ def screen() -> io.StringIO:
 
 
 @pytest.fixture
-def bar(screen: io.StringIO) -> watch.Bar:
-    return watch.Bar(Console(file=screen, force_terminal=True, width=80, height=20))
+def live(screen: io.StringIO, hours: Hours) -> watch.Screen:
+    return watch.Screen(Console(file=screen, force_terminal=True, width=80, height=20), hours)
 
 
 def cursor(shown: str) -> str:
     return SHOWN if shown.rindex(SHOWN) > shown.rindex(HIDDEN) else HIDDEN
 
 
-def test_a_bar_that_is_paused_draws_nothing_and_then_goes_on_below(bar: watch.Bar, screen: io.StringIO) -> None:
-    with bar:
-        bar.start(["one"], [10.0], 12.0)
-        bar.phase(0, 1, "before")
-        time.sleep(0.6)
+def plain(shown: str) -> str:
+    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown)
+
+
+# ── while a person is asked ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_screen_that_is_paused_draws_nothing_and_then_goes_on_below(live: watch.Screen, screen: io.StringIO) -> None:
+    with live:
+        live.start(["one"], [10.0], 12.0)
+        live.phase(0, 1, "before")
         assert "before" in screen.getvalue()
-        with bar.paused():
+        with live.paused():
             at = len(screen.getvalue())
             assert cursor(screen.getvalue()) == SHOWN
-            bar.phase(0, 1, "asking")
-            time.sleep(0.6)
+            live.phase(0, 1, "asking")
             assert len(screen.getvalue()) == at
-        bar.phase(0, 1, "after")
-        time.sleep(0.6)
-        first, _, rest = screen.getvalue()[at:].partition("after")
-        assert rest
+        live.phase(0, 1, "after")
+        first, found, _ = screen.getvalue()[at:].partition("after")
+        assert found
         assert UP not in first, "it went back over what was asked"
     assert cursor(screen.getvalue()) == SHOWN
 
 
-def test_it_goes_on_after_a_question_that_was_broken_off(bar: watch.Bar, screen: io.StringIO) -> None:
-    with bar:
-        with pytest.raises(KeyboardInterrupt), bar.paused():
+def test_it_goes_on_after_a_question_that_was_broken_off(live: watch.Screen, screen: io.StringIO) -> None:
+    with live:
+        with pytest.raises(KeyboardInterrupt), live.paused():
             raise KeyboardInterrupt
         assert cursor(screen.getvalue()) == HIDDEN
     assert cursor(screen.getvalue()) == SHOWN
 
 
 def test_what_does_not_draw_has_nothing_to_pause(
-    bar: watch.Bar, screen: io.StringIO, capsys: pytest.CaptureFixture[str]
+    live: watch.Screen, screen: io.StringIO, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for watcher in (bar, watch.Lines(), watch.Watcher()):
+    for watcher in (live, watch.Lines(), watch.Watcher()):
         with watcher.paused():
             pass
     assert not screen.getvalue()
@@ -99,3 +134,237 @@ def test_a_password_is_asked_for_while_the_bar_is_paused(monkeypatch: pytest.Mon
     assert passwords.ask_where_wanted(Wanting(), [fields], "no password", Noting().paused)
     assert seen == ["refused", "paused", "asked", "goes on"]
     assert passwords.with_password(fields, "")["password"] == "secret"
+
+
+# ── what is shown ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def cells() -> list[watch.Shown]:
+    running = watch.Shown("postgresql:tls bulk-read", 60.0, 8, spent_s=30.0, begun=4, session=4, phase="capacity")
+    running.rates = {"plain": 46_019.0, "encrypted": 34_490.0}
+    running.first, running.estimate = Estimate(0.75, 0.6, 0.9), FOUND
+    running.slices, running.marked = 120, 2
+    running.marks.update(["steal", "steal"])
+    return [
+        watch.Shown("postgresql:tls point-select", 60.0, 8, state="ok", estimate=FOUND),
+        watch.Shown("mysql:tls connect", 60.0, 8, state="no-steady-state"),
+        running,
+        watch.Shown("sqlite:sqlcipher insert", 60.0, 8),
+    ]
+
+
+def test_the_screen_has_every_cell_the_time_left_both_arms_and_the_interval() -> None:
+    lines = [line for line, _ in watch.page(cells(), 2, 130.0, "", 79, 22)]
+    assert lines[0].endswith("62 % · about 2 min left · 2 of 4 cells done")
+    assert re.fullmatch(r"  ✓ postgresql:tls point-select +25.0 % fewer \(24.0 to 26.0 %\)", lines[1])
+    assert re.fullmatch(r"  ✗ mysql:tls connect +NO STEADY STATE", lines[2])
+    assert re.fullmatch(r"  ▸ postgresql:tls bulk-read +25.0 % fewer \(24.0 to 26.0 %\)", lines[3])
+    assert re.fullmatch(r"  · sqlite:sqlcipher insert +waits", lines[4])
+    assert lines[5:8] == [
+        "postgresql:tls bulk-read",
+        "  session 4 of 8, capacity",
+        "  plain 46,019 op/s   encrypted 34,490 op/s",
+    ]
+    assert lines[8] == "  so far 25.0 % fewer (24.0 to 26.0 %) operations/s"
+    assert lines[10] == "  2 of 120 slices marked: steal 2"
+
+
+def test_the_interval_narrows_before_ones_eyes() -> None:
+    first = Estimate(0.75, 0.6, 0.9)
+    drawn = [watch.scale(first, Estimate(0.75, 0.75 - half, 0.75 + half), 42) for half in (0.15, 0.08, 0.02)]
+    widths = [line.index("┤") - line.index("├") for line in drawn]
+    assert widths == sorted(widths, reverse=True)
+    assert drawn[0].startswith("-40 % [├")
+    assert drawn[0].endswith("┤] -10 %")
+    assert {len(line) for line in drawn} == {42}
+
+
+def test_what_is_left_is_first_as_planned_and_then_as_sessions_turn_out() -> None:
+    planned = [watch.Shown("a", 80.0, 8), watch.Shown("b", 80.0, 8)]
+    clock = watch.Clock(0.0)
+    assert clock.left(planned, 0.0) == 160 + 16 * watch.SETUP_SECONDS
+    planned[0].spent_s, planned[0].begun = 20.0, 2
+    slow = clock.left(planned, 20.0 + 2 * 30.0)
+    assert slow == pytest.approx(140 + 14 * (60 + watch.SETUP_SECONDS) / 3)
+    planned[0].state = "failed"
+    assert clock.left(planned, 80.0) == pytest.approx(80 + 8 * (60 + watch.SETUP_SECONDS) / 3)
+
+
+@given(
+    width=st.integers(1, 200),
+    height=st.integers(1, 60),
+    count=st.integers(1, 70),
+    current=st.integers(0, 69),
+    title=st.text(st.characters(categories=["L", "N", "P"], max_codepoint=0x24F), max_size=120),
+    rate=st.floats(0, 1e10),
+    ratio=st.floats(1e-3, 1e4),
+)
+def test_no_line_is_wider_than_the_terminal_and_no_page_is_longer(
+    width: int, height: int, count: int, current: int, title: str, rate: float, ratio: float
+) -> None:
+    many = [watch.Shown(f"{title} {number}", 90.0, 8) for number in range(count)]
+    own = many[current % count]
+    own.phase, own.session, own.rates = "capacity", 3, {"plain": rate, "encrypted": rate}
+    own.first = own.estimate = Estimate(ratio, ratio * 0.9, ratio * 1.1)
+    many[0].state = "failed"
+    lines = [line for line, _ in watch.page(many, current % count, 1e5, "", width, height)]
+    assert len(lines) <= height
+    assert all(len(line) <= width for line in lines)
+
+
+def test_of_many_cells_the_one_that_runs_is_shown_and_the_others_are_counted() -> None:
+    many = [watch.Shown(f"cell {number}", 90.0, 8, state="ok" * (number < 30)) for number in range(60)]
+    many[3].state, many[30].phase = "failed", "warm-up"
+    lines = [line for line, _ in watch.page(many, 30, 60.0, "", 79, 22)]
+    assert any("▸ cell 30" in line for line in lines)
+    hidden = [int(found[1]) for line in lines if (found := re.search(r"… (\d+) more", line))]
+    shown = [line for line in lines if re.match(r"  [✓✗▸·] cell", line)]
+    assert len(hidden) == 2
+    assert sum(hidden) + len(shown) == 60
+    assert any("more done, 1 of them without a number" in line for line in lines)
+
+
+# ── when it is shown ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_it_draws_and_works_out_nothing_but_between_slices_and_at_most_once_a_second(
+    live: watch.Screen, screen: io.StringIO, hours: Hours
+) -> None:
+    asked = []
+
+    def estimate() -> Estimate:
+        asked.append(hours.now)
+        return FOUND
+
+    with live:
+        live.start(["one"], [10.0], 12.0, [1])
+        threads = threading.active_count()
+        drawn = []
+        for number in range(200):
+            before = len(screen.getvalue())
+            live.phase(0, 1, "capacity")
+            live.slice(0, 0.1, 1000.0, "plain" if number % 2 else "encrypted", [])
+            live.interval(0, estimate)
+            drawn.append(len(screen.getvalue()) > before)
+            hours.now += 0.1
+        assert 18 <= sum(drawn) <= 21
+        assert len(asked) <= 21
+        assert threading.active_count() == threads == 1, "a thread would draw in the middle of a slice"
+
+
+def test_lines_say_how_it_stands_when_a_session_begins(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = watch.Lines()
+    lines.start(["a b"], [8.0], 10.0, [2])
+    lines.phase(0, 1, "preparing")
+    lines.phase(0, 1, "starting and proving")
+    lines.phase(0, 1, "capacity")
+    lines.interval(0, lambda: FOUND)
+    lines.phase(0, 2, "starting and proving")
+    lines.done(0, "ok")
+    assert capsys.readouterr().err.splitlines() == [
+        "1 cell: about 10 s, 8 s of it load",
+        "a b: session 1, starting and proving",
+        "a b: session 2, starting and proving; so far 25.0 % fewer (24.0 to 26.0 %)",
+        "a b: ok; so far 25.0 % fewer (24.0 to 26.0 %)",
+    ]
+
+
+# ── on a terminal ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+RUN = ["run", "null:busy", "--quick", "--time", "4s", "--no-latency"]
+
+
+def on_a_terminal(
+    argv: list[str], env: dict[str, str], sizes: list[tuple[int, int]], interrupt: str = ""
+) -> tuple[int, str]:
+    """Run a command on a terminal of ours, resized as it goes; Ctrl-C once it shows this. Its status and all that was shown."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execve(argv[0], argv, {**os.environ, **env})
+    turns = iter(sizes)
+    resize(terminal, next(turns))
+    shown, pressed, next_size = "", False, time.monotonic() + 2
+    while True:
+        try:
+            data = os.read(terminal, 65536)
+        except OSError:  # the terminal's other end is closed
+            break
+        if not data:
+            break
+        shown += data.decode(errors="replace")
+        if interrupt and not pressed and interrupt in shown:
+            os.write(terminal, b"\x03")
+            pressed = True
+        if time.monotonic() > next_size and (size := next(turns, None)):
+            resize(terminal, size)
+            next_size += 1
+    os.close(terminal)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), shown
+
+
+def resize(terminal: int, size: tuple[int, int]) -> None:
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
+
+
+@pytest.mark.parametrize("sizes", [[(80, 24)], [(40, 10)], [(100, 30), (50, 12), (9, 3), (80, 24)]], ids=str)
+def test_on_a_terminal_it_is_live_at_any_size_and_leaves_only_the_report(
+    tmp_path: Path, sizes: list[tuple[int, int]]
+) -> None:
+    status, shown = on_a_terminal([CLI, *RUN, "-o", str(tmp_path / "run")], {"TERM": "xterm-256color"}, sizes)
+    assert status == 0, plain(shown)
+    assert "Traceback" not in shown
+    assert " left" in plain(shown)
+    assert cursor(shown) == SHOWN
+    if sizes[0][0] == 80:
+        assert "op/s" in plain(shown)
+        assert "null:busy point-select" in plain(shown)
+
+
+def test_ctrl_c_gives_the_cursor_back_and_says_how_to_go_on(tmp_path: Path) -> None:
+    argv = [CLI, *RUN, "-o", str(tmp_path / "run")]
+    status, shown = on_a_terminal(argv, {"TERM": "xterm"}, [(80, 24)], interrupt="op/s")
+    assert status == 130
+    assert cursor(shown) == SHOWN
+    assert "ciphercost resume" in plain(shown)
+    assert "Traceback" not in shown
+
+
+@pytest.mark.parametrize("env", [{"NO_COLOR": "1", "TERM": "xterm"}, {"TERM": "dumb"}], ids=str)
+def test_who_wants_it_plain_gets_lines_without_a_single_control_code(tmp_path: Path, env: dict[str, str]) -> None:
+    status, shown = on_a_terminal([CLI, *RUN, "-o", str(tmp_path / "run")], env, [(80, 24)])
+    assert status == 0, shown
+    assert "\x1b" not in shown
+    assert "null:busy point-select: session 1, starting and proving" in shown
+
+
+def test_without_progress_nothing_is_said_and_a_pipe_gets_lines(tmp_path: Path) -> None:
+    for name, more, said in (("a", ["--no-progress"], False), ("b", [], True)):
+        argv = [CLI, *RUN, "-o", str(tmp_path / name), *more]
+        done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60)
+        assert bool(done.stderr) == said
+        assert "\x1b" not in done.stderr + done.stdout
+
+
+def test_a_terminal_that_is_closed_ends_the_run_without_a_word_too_many(tmp_path: Path) -> None:
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execve(CLI, [CLI, *RUN, "-o", str(tmp_path / "run")], {**os.environ, "TERM": "xterm"})
+    seen = ""
+    while "op/s" not in seen:
+        seen += os.read(terminal, 65536).decode(errors="replace")
+    os.close(terminal)
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    assert status in (-signal.SIGHUP, 1)
+
+
+def test_of_a_resumed_run_only_what_is_left_is_waited_for(live: watch.Screen, screen: io.StringIO) -> None:
+    with live:
+        live.start(["a", "b"], [0.0, 30.0], 40.0, [0, 3])
+        live.kept(0, 8, done=True)
+        live.kept(1, 5, done=False)
+        live.phase(1, 6, "capacity")
+    shown = plain(screen.getvalue())
+    assert "2 cells: about 40 s, 30 s of it load" in shown
+    assert "b: 5 sessions there already" in shown
+    assert "about 33 s left · 1 of 2 cells done" in shown
+    assert "session 6 of 8, capacity" in shown

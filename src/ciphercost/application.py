@@ -24,11 +24,11 @@ from ciphercost.engines._mysql.greeting import greeting
 from ciphercost.engines._mysql.running import client_options, password_found
 from ciphercost.engines.postgresql import password_for
 from ciphercost.errors import AgentError, RunError, UsageError, nearest
+from ciphercost.layout import wrap
 from ciphercost.listening import address_of
 from ciphercost.model import CellSpec
 from ciphercost.prove import judge_wire
 from ciphercost.relay import Relay
-from ciphercost.reports.terminal import wrap
 from ciphercost.scan import canary
 
 SCHEMES = {

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ciphercost import engines, mechanisms, record, studies, workloads
 from ciphercost.errors import UsageError, nearest
-from ciphercost.reports.terminal import wrap
+from ciphercost.layout import wrap
 
 
 def show(what: str | None) -> str:
@@ -86,7 +86,7 @@ def runs_table() -> str:
             f"{cell.spec.engine}:{cell.spec.mechanism} {cell.workload or cell.spec.workload} {cell.status or 'cut off'}"
             for cell in facts.cells
         )
-        rows.append((facts.id, cells))
+        rows.append((str(path.relative_to("runs")), cells))
     return table(rows) if rows else "  none in ./runs"
 
 

@@ -108,6 +108,11 @@ def _marked() -> Iterator[tuple[int, tuple[str, str, bool]]]:
             yield pid, (environment[RUN_MARK], environment.get(OWNER_MARK, ""), guards)
 
 
+def guarded(run: str) -> bool:
+    """Whether a guardian still takes down what this run had started."""
+    return any(guards for of, _, guards in dict(_marked()).values() if of == run)
+
+
 def _dead_directories() -> Iterator[Path]:
     base = scratch_base()
     if not base.is_dir() or not _ours(base):

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import click
 
 import ciphercost
-from ciphercost.errors import CiphercostError, UsageError, nearest
+from ciphercost.errors import CiphercostError, Interrupted, UsageError, nearest
 
 COST_OF_FAILURE = 1
 """A cell failed or a proof failed."""
@@ -49,19 +49,33 @@ def main() -> NoReturn:
         error.show()
         status = 2
     except CiphercostError as error:
-        print(f"ciphercost: {error}", file=sys.stderr)
+        complain(str(error))
         status = error.exit_status
-    except (KeyboardInterrupt, click.exceptions.Abort):
-        print("ciphercost: interrupted; what was measured until then is in the run's directory", file=sys.stderr)
+    except (KeyboardInterrupt, click.exceptions.Abort) as error:
+        told = next((each for each in (error, error.__cause__) if isinstance(each, Interrupted)), "interrupted")
+        complain(str(told))
         status = 130
     except BrokenPipeError:
         sys.stderr.close()
         status = 1
     except OSError as error:
         where = f": {error.filename}" if error.filename else ""
-        print(f"ciphercost: {error.strerror or error}{where}; what was written until then is kept", file=sys.stderr)
+        complain(f"{error.strerror or error}{where}; what was written until then is kept")
         status = 1
     raise SystemExit(status if isinstance(status, int) else 0)
+
+
+def complain(text: str) -> None:
+    """On a terminal in its width; a program that reads it gets it in one piece."""
+    said = f"ciphercost: {text}"
+    if sys.stderr.isatty():
+        import shutil
+
+        from ciphercost.layout import wrap
+
+        width = max(20, min(shutil.get_terminal_size().columns - 1, 100))
+        said = "\n".join(line for each in said.splitlines() for line in wrap(each, further="  ", width=width))
+    print(said, file=sys.stderr)
 
 
 # ── options that several commands share ───────────────────────────────────────────────────────────────────────────────
@@ -309,19 +323,22 @@ def _measure(given: dict[str, Any], run_in: Callable[..., Any], failed: Callable
     """Run it, print it, keep it; whether anything of it failed."""
     from ciphercost import reports, watch
 
-    # The command as typed goes into the record: passwords are never arguments, so there is none in it.
-    command = shlex.join(["ciphercost", *sys.argv[1:]])
     watcher = watch.pick(not given["no_progress"])
-    result, directory = run_in(given["output"], watcher, command)
+    result, directory = run_in(given["output"], watcher, command_line())
     to_stdout = str(given["json_"]) == "-"
     click.echo(reports.get("json" if to_stdout else "terminal")(result))
     if not to_stdout:
-        click.echo(f"kept in {directory}; again: ciphercost report {directory}")
+        click.echo(f"kept in {directory}; again:\n  ciphercost report {directory}")
         if (page := directory / "report.html").is_file():
-            click.echo(f"to look at and to show: {page}")
+            click.echo(f"to look at and to show:\n  {page}")
     if given["json_"] and not to_stdout:
         write(given["json_"], reports.get("json")(result) + "\n")
     return failed(result)
+
+
+def command_line() -> str:
+    """The command as typed, for the record: passwords are never arguments, so there is none in it."""
+    return shlex.join(["ciphercost", *sys.argv[1:]])
 
 
 LONG_BYTES, READ_BYTES_A_SECOND = 100e6, 15e6
@@ -353,7 +370,10 @@ def banner(spec: Any) -> None:
     else:
         done = "Everything is made in a schema of its own, ciphercost_<run>, and dropped at the end."
     first = "This server is not ours. ciphercost does not control it: other load on it is in the figures."
-    click.echo(f"=== {first} ===\n=== {done:<{len(first)}} ===", err=True)
+    from ciphercost.layout import wrap
+
+    for line in [*wrap(first, "=== ", "=== "), *wrap(done, "=== ", "=== ")]:
+        click.echo(line, err=True)
 
 
 def write(path: Path, text: str) -> None:
@@ -455,25 +475,66 @@ def replicate(study: str, engine: str | None, **given: Any) -> None:
     """Run a published study again.
 
     As it was published, and by our method; three columns side by side. The published procedure takes --duration for each of its
-    runs; where it is not timed, two thirds of --time beside it.
+    runs; where it is not timed, two thirds of --time beside it. `all`: every study, each in a run of its own below one
+    directory, and one page at the end.
     """
     from ciphercost import replicate as replicate_
     from ciphercost import spec
 
     if given["duration"]:
         given["duration"] = spec.duration(given["duration"], "--duration")
-    chosen = replicate_.chosen(study, {name: given[name] for name in STUDY_OPTIONS if given[name] is not None})
-    if study == "all" and (given["output"] or given["json_"]):
-        raise UsageError(
-            "replicate all makes a run for each study: -o and --json name one; replicate one study at a time"
-        )
+    options_ = {name: given[name] for name in STUDY_OPTIONS if given[name] is not None}
     seconds = spec.duration(given["time_"]) if given["time_"] else 0.0
-    specs = [(each, each.spec(engine or each.engine, seconds or each.seconds, given["seed"])) for each in chosen]
-    status = 0
-    for each, made in specs:
-        if _measure(given, partial(replicate_.run_in, each, made), replicate_.failed):
-            status = COST_OF_FAILURE
-    raise click.exceptions.Exit(status)
+    if study == "all":
+        from ciphercost import replicate_all
+
+        asked = replicate_all.ask(seconds, given["seed"], engine or "", options_, command_line())
+        _all(replicate_all.begin(given["output"], asked), given)
+    (chosen,) = replicate_.chosen(study, options_)
+    made = chosen.spec(engine or chosen.engine, seconds or chosen.seconds, given["seed"])
+    failed = _measure(given, partial(replicate_.run_in, chosen, made, options=options_), replicate_.failed)
+    raise click.exceptions.Exit(COST_OF_FAILURE if failed else 0)
+
+
+def _all(directory: Path, given: dict[str, Any]) -> NoReturn:
+    """Run what is left of all studies, and print their page."""
+    from ciphercost import replicate_all, watch
+    from ciphercost.studies import together
+
+    progress = not given["no_progress"]
+    say = partial(click.echo, err=True) if progress else lambda _: None
+    found = replicate_all.go_on(directory, lambda: watch.pick(progress), say)
+    text = replicate_all.as_json(directory, found)
+    click.echo(text if str(given["json_"]) == "-" else together.page(found))
+    if given["json_"] and str(given["json_"]) != "-":
+        write(given["json_"], text + "\n")
+    raise click.exceptions.Exit(COST_OF_FAILURE if replicate_all.failed(found) else 0)
+
+
+@cli.command()
+@click.argument("run_", metavar="RUN")
+@options(*OUTPUT[3:])
+def resume(run_: str, **given: Any) -> None:
+    """Go on with a run that was cut off, or whose cells failed.
+
+    Whole sessions are kept, the unfinished one is thrown away. Passwords are in no record: they are found or asked for again.
+    """
+    from ciphercost import record, replicate_all
+    from ciphercost import replicate as replicate_
+    from ciphercost import resume as resume_
+
+    if (several := replicate_all.find(run_)) is not None:
+        _all(several, given)
+    directory = record.find(run_)
+    if resume_.finished(directory):
+        click.echo(f"{directory} is finished; `ciphercost report {directory}` shows it")
+        return
+
+    def go_on(_: Path | None, watcher: Any, __: str) -> Any:
+        return resume_.run_in(directory, watcher)
+
+    failed = _measure({**given, "output": None}, go_on, lambda result: _failed(result) or replicate_.failed(result))
+    raise click.exceptions.Exit(COST_OF_FAILURE if failed else 0)
 
 
 @cli.command()
@@ -579,9 +640,13 @@ def report(run_: str, format_: str, output: Path | None, need: str | None, max_c
     With --need or --max-cost: advice. Words of --need: in-transit, tls1.2, tls1.3, verified, forward-secrecy, post-quantum, at-rest,
     nothing-in-clear, column, key-off-server, authenticated. Exit status: 0 one meets it · 3 none within the budget · 4 unresolved.
     """
-    from ciphercost import advice, conclude, record, reports
+    from ciphercost import advice, conclude, record, replicate_all, reports
     from ciphercost import spec as specs
+    from ciphercost.studies import together
 
+    if (several := replicate_all.find(run_)) is not None:
+        click.echo(together.page(replicate_all.outcomes(several)))
+        return
     wanted = advice.needs(need) if need is not None else []
     limit = specs.budget(max_cost, "--max-cost") if max_cost is not None else None
     to_file = reports.writer(format_)

@@ -206,6 +206,7 @@ def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[
     status, reason = known.status or "failed", known.reason
     if known.status is None:
         reason = "the run was cut off" + (" (what it measured until then is shown)" if found else "")
+        reason += "; `ciphercost resume` goes on with it"
     return Cell(
         engine=known.spec.engine,
         version=known.version,
@@ -296,6 +297,7 @@ def first_and_failed(proofs: list[Any]) -> list[Any]:
 
 def describe(facts: CellFacts, bench: Bench) -> None:
     """What is known of a cell once its server was found and its data loaded."""
+    same_server(facts, bench.installation.version)
     facts.version = bench.installation.version
     facts.source = bench.installation.source
     facts.layer = bench.mechanism.layer
@@ -335,6 +337,18 @@ def describe(facts: CellFacts, bench: Bench) -> None:
             facts.warnings.append(
                 Warning_("not-pinned", "one core is the agent's alone: where a server of yours runs is not ours to say")
             )
+    # Of a run that is gone on with, most of this was known.
+    facts.warnings = list(dict.fromkeys(facts.warnings))
+
+
+def same_server(facts: CellFacts, version: str) -> None:
+    """Of a cell that is gone on with. Raises UsageError where another server would answer than in the sessions that it has."""
+    if facts.whole_sessions and facts.version and version and version != facts.version:
+        raise UsageError(
+            f"{facts.spec.engine} {version} is here, and the {len(facts.whole_sessions)} sessions that this cell has are of "
+            f"{facts.version}: one cell is never of two servers. Bring back {facts.version} (--bindir, `ciphercost install`) and "
+            "resume again, or run it anew"
+        )
 
 
 def describe_version(facts: CellFacts, version: str) -> None:
@@ -345,6 +359,8 @@ def describe_version(facts: CellFacts, version: str) -> None:
         and version.partition(".")[0] != facts.spec.version.partition(".")[0]
     ):
         raise UsageError(f"the server behind --url is {facts.spec.engine} {version}, not {facts.spec.version}")
+    if facts.source == "running":
+        same_server(facts, version)
     facts.version = version if facts.source == "running" else facts.version or version
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 import msgspec
 import numpy as np
@@ -124,6 +125,15 @@ class Drive:
         self._sealed = dict.fromkeys(ARMS, 0)
         blocks = plan.blocks(self.seed, self.number, number)
         return self._settle(number), self._capacity(number, blocks), self._latency(number, blocks)
+
+    def recall(self, slices: Iterable[SliceRecord]) -> None:
+        """What an earlier part of a run that was cut off has of this cell."""
+        self.estimator = CellEstimator(self.facts.void_sessions, sequential=bool(self.spec.precision))
+        ended = 0.0
+        for each in slices:
+            self.estimator.add(each)
+            ended = max(ended, each.started + each.length)
+        self._began = time.monotonic() - ended
 
     def pause(self) -> None:
         """Another cell's turn: the time until the next slice is not the controller's own."""
@@ -302,7 +312,7 @@ class Drive:
             done += 1
             self._hear_log()
             if phase == "capacity":
-                self.watcher.interval(self.number, self.estimator.throughput_interval(self.spec.mode))
+                self.watcher.interval(self.number, partial(self.estimator.throughput_interval, self.spec.mode))
                 if self.spec.mode == "quick" and self.precise_enough():
                     return
             yield
@@ -385,7 +395,9 @@ class Drive:
         record = msgspec.structs.replace(draft, agent=answer, counters=counters, marks=self._marks(answer, counters))
         self.record.append(record)
         self.estimator.add(record)
-        self.watcher.slice(self.number, length, answer.done / answer.seconds if answer.seconds else 0.0, arm)
+        counted = position > 0 and phase in ("capacity", "latency")
+        speed = answer.done / answer.seconds if answer.seconds else 0.0
+        self.watcher.slice(self.number, length, speed, arm, record.marks if counted else None)
         return answer
 
     def _fail(self, draft: SliceRecord, reason: str) -> None:

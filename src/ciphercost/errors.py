@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from pathlib import Path
 
 
 class CiphercostError(Exception):
@@ -16,6 +17,17 @@ class UsageError(CiphercostError):
     """Bad usage or specification: nothing was started."""
 
     exit_status = 2
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C in the middle of a run: what was measured until then is in `directory`."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(
+            f"interrupted; what was measured until then is in {directory}: `ciphercost report {directory}` shows it, "
+            f"`ciphercost resume {directory}` goes on with it"
+        )
+        self.directory = directory
 
 
 class MissingServer(UsageError):

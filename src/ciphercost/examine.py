@@ -11,11 +11,12 @@ import msgspec
 from ciphercost import columns, engines, guard, mechanisms, ordeal, prove, provision, spec
 from ciphercost.agent import Agent
 from ciphercost.errors import UsageError, nearest
+from ciphercost.layout import wrap
 from ciphercost.mechanisms._column import Columns
 from ciphercost.mechanisms._rest import AtRest
 from ciphercost.model import ARMS, CellSpec, Finding, Proof, Spec
 from ciphercost.record import new_id
-from ciphercost.reports.terminal import findings_lines, wrap
+from ciphercost.reports.terminal import findings_lines
 
 
 def schemes() -> dict[str, str]:

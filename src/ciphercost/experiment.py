@@ -25,8 +25,8 @@ from ciphercost.mechanisms import tls
 from ciphercost.mechanisms._rest import AtRest
 from ciphercost.model import ARMS, Arm, CellFacts, Spec, Warning_
 from ciphercost.quiet import Quiet
-from ciphercost.record import Record
-from ciphercost.watch import Watcher
+from ciphercost.record import Record, read_slices
+from ciphercost.watch import PREPARING, Watcher
 
 DONE = object()
 LEAST_SECONDS_FOR_FIO, BLOCKS_OF_FIO_QUICK = 60.0, 4
@@ -46,27 +46,29 @@ class Unit(msgspec.Struct):
 
     bench: provision.Bench
     drive: Drive
-    session: int = 0
-    """The last that was begun."""
 
     @property
     def wants_more(self) -> bool:
         facts = self.drive.facts
         wanted = self.drive.budget.sessions + len(facts.void_sessions)
-        return facts.status is None and self.session < wanted and not self.drive.precise_enough()
+        return facts.status is None and len(facts.whole_sessions) < wanted and not self.drive.precise_enough()
 
 
 def experiment(numbers: list[int], run: Run) -> None:
     """Cells that share their sessions (most often one), from finding their servers to their last session.
 
-    What goes wrong with one is written into its facts; the others go on.
+    What goes wrong with one is written into its facts; the others go on. Those that are done already, and the sessions that a run
+    which was cut off has whole, are left as they are.
     """
     cells = run.record.facts.cells
     together = provision.clients_together([cells[number].spec for number in numbers]) if len(numbers) > 1 else 0
     shared = provision.Shared(run.scratch / "secrets" / f"group-{numbers[0]}", together)
     with contextlib.ExitStack() as stack:
         units: list[Unit] = []
-        for number in numbers:
+        last = max((session for number in numbers for session in cells[number].whole_sessions), default=0)
+        wanted = [number for number in numbers if cells[number].status is None]
+        for number in wanted:
+            run.watcher.phase(number, last + 1, PREPARING)
             with telling(cells[number], run, alone=len(cells) == 1):
                 bench = stack.enter_context(
                     provision.bench(
@@ -81,12 +83,14 @@ def experiment(numbers: list[int], run: Run) -> None:
                     )
                 )
                 conclude.describe(cells[number], bench)
-                if isinstance(bench.mechanism, AtRest):
+                if isinstance(bench.mechanism, AtRest) and not cells[number].whole_sessions:
                     look_closely(number, bench, cells[number], run)
                 facts = run.record.facts
                 drive = Drive(number, facts.spec, cells[number], facts.seed, run.record, run.watcher)
+                if cells[number].whole_sessions:
+                    drive.recall(each for each in read_slices(run.record.directory) if each.cell == number)
                 units.append(Unit(bench, drive))
-        session = 0
+        session = last
         while live := [unit for unit in units if unit.wants_more]:
             session += 1
             one_session(session, live, shared, run)
@@ -96,6 +100,10 @@ def experiment(numbers: list[int], run: Run) -> None:
                         f"{title(unit.drive.facts)}: one arm's debt reached the other; "
                         f"the slices are now {unit.drive.facts.slice_seconds:g} s long"
                     )
+            whole = [unit.drive for unit in live if unit.drive.facts.status is None]
+            for drive in whole:
+                drive.facts.whole_sessions = [*drive.facts.whole_sessions, session]
+            run.record.checkpoint(*(drive.number for drive in whole))
         for unit in units:
             with telling(unit.drive.facts, run, alone=len(cells) == 1):
                 facts_ = unit.drive.facts
@@ -104,10 +112,11 @@ def experiment(numbers: list[int], run: Run) -> None:
                         f"no operation ended within a slice of {facts_.slice_seconds:g} s; give it longer with --time"
                     )
                 facts_.status = facts_.status or "ok"
-    for number in numbers:
+    for number in wanted:
         status, reason = cells[number].status, cells[number].reason
         run.watcher.done(number, f"{status}{': ' + reason if reason else ''}")
     run.record.save_facts()
+    run.record.checkpoint(*(number for number in wanted if cells[number].status == "ok"))
 
 
 def look_closely(number: int, bench: provision.Bench, facts: CellFacts, run: Run) -> None:
@@ -163,7 +172,6 @@ def one_session(session: int, units: list[Unit], shared: provision.Shared, run: 
             stack.enter_context(out_of_the_way({cpu for both in cores.values() for side in both for cpu in side}))
             ready: list[tuple[Unit, tuple[Iterator[None], ...]]] = []
             for unit in units:
-                unit.session = session
                 with telling(unit.drive.facts, run, alone=alone):
                     ready.append((unit, open_unit(session, unit, cores[unit.drive.cell.regime], stack, run.record)))
             rounds = plan.turns(run.record.facts.seed, session, len(ready))

@@ -722,6 +722,12 @@ class CellFacts(msgspec.Struct, omit_defaults=True):
     arrivals: Arrivals = "even"
     think_s: float = 0.0
     """Seconds that an operation of the open loop thinks, on average."""
+    whole_sessions: list[int] = []
+    """Sessions that went to their end, those that are run again among them."""
+    resumed: int = 0
+    """How often it was cut off and gone on with."""
+    thrown_away: int = 0
+    """Slices of sessions that were cut off, over all that."""
     void_sessions: list[int] = []
     """Sessions that were run again: their slices stay in the record and out of the estimate."""
     config_diff: list[str] = []
@@ -755,6 +761,11 @@ class RunFacts(msgspec.Struct, omit_defaults=True):
     cells: list[CellFacts]
     command: str = ""
     ended: str = ""
+    resumed: list[str] = []
+    """When the run was gone on with, after it had been cut off."""
+    study: str = ""
+    """Of `replicate`: which study, and what it was given."""
+    study_options: dict[str, Any] = {}
     load_seconds: float = 0.0
     idle_seconds: float = 0.0
     """Between slices of one session: the controller's own time."""

@@ -9,14 +9,18 @@ import secrets
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from ciphercost import conclude, draw, guard, jdbc, plan, sample
 from ciphercost import spec as specs
 from ciphercost.agent import find as find_agent
+from ciphercost.errors import Interrupted
 from ciphercost.experiment import Run, experiment, title
 from ciphercost.model import FORMAT, CellFacts, Result, RunFacts, Spec
 from ciphercost.record import Record, directory_for, new_id
 from ciphercost.watch import Watcher
+
+Before = Callable[[Record, guard.Guard, Path, Watcher], None]
 
 
 def run(spec: Spec, directory: Path | None = None) -> Result:
@@ -29,13 +33,15 @@ def run_in(
     directory: Path | None = None,
     watcher: Watcher | None = None,
     command: str = "",
-    before: Callable[[Record, guard.Guard, Path, Watcher], None] | None = None,
+    before: Before | None = None,
+    study: tuple[str, dict[str, Any]] = ("", {}),
 ) -> tuple[Result, Path]:
     """Run every cell of a spec. Returns the result and the directory that keeps it (`directory`, or ./runs/<id>).
 
-    `before`: what the same run does first (a study's published procedure).
+    `before`: what the same run does first (a study's published procedure), `study`: its name and options, for `resume`.
 
-    A cell that fails or can't be proven has no number and says why; the others go on. Raises UsageError before anything is started.
+    A cell that fails or can't be proven has no number and says why; the others go on. Raises UsageError before anything is
+    started, Interrupted where a person ends it.
     """
     spec, watcher, run_id = specs.check(spec), watcher or Watcher(), new_id()
     find_agent()
@@ -43,27 +49,56 @@ def run_in(
     facts = RunFacts(
         format=FORMAT,
         id=run_id,
-        started=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        started=now(),
         tool=conclude.tool(),
         machine=sample.machine(),
         seed=spec.seed or secrets.randbits(32),
         spec=spec,
         cells=[CellFacts(spec=cell) for cell in spec.cells],
         command=command,
+        study=study[0],
+        study_options=study[1],
     )
-    with Record(directory_for(run_id, directory), facts) as record, guard.Guard(run_id) as run_guard, watcher:
-        scratch = guard.scratch(run_id, run_guard)
-        loads = [plan.budget(spec, cell).total_s for cell in spec.cells]
-        watcher.start([title(cell) for cell in facts.cells], loads, plan.time_estimate(spec))
-        if before:
-            before(record, run_guard, scratch, watcher)
-        for numbers in plan.groups(spec):
-            experiment(numbers, Run(record, run_guard, scratch, watcher))
-        facts.ended = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        record.save_facts()
-        result = conclude.conclude(record.directory)
-        record.save_result(result)
-        draw.page(record.directory, run_guard, watcher.say)
+    return carry_out(Record(directory_for(run_id, directory), facts), run_id, watcher, before)
+
+
+def carry_out(record: Record, mark: str, watcher: Watcher, before: Before | None = None) -> tuple[Result, Path]:
+    """Measure what the record lacks, and conclude. `mark`: under which what is started and made is found again."""
+    facts, spec = record.facts, record.facts.spec
+    try:
+        with record, guard.Guard(mark) as run_guard, watcher:
+            scratch = guard.scratch(mark, run_guard)
+            announce(record.facts, watcher)
+            if before:
+                before(record, run_guard, scratch, watcher)
+            for numbers in plan.groups(spec):
+                experiment(numbers, Run(record, run_guard, scratch, watcher))
+            facts.ended = now()
+            record.save_facts()
+            result = conclude.conclude(record.directory)
+            record.save_result(result)
+            draw.page(record.directory, run_guard, watcher.say)
+    except KeyboardInterrupt:
+        raise Interrupted(record.directory) from None
     for problem in run_guard.problems:
         watcher.say(f"not undone: {problem}; `ciphercost clean` tries again")
     return result, record.directory
+
+
+def announce(facts: RunFacts, watcher: Watcher) -> None:
+    """Tell what is to be done, and what an earlier part of the run has done already."""
+    budgets = [plan.budget(facts.spec, cell) for cell in facts.spec.cells]
+    had = [len(cell.whole_sessions) - len(cell.void_sessions) for cell in facts.cells]
+    left = [
+        0 if cell.status == "ok" else max(0, budget.sessions - whole)
+        for cell, budget, whole in zip(facts.cells, budgets, had, strict=True)
+    ]
+    loads = [budget.total_s * each / budget.sessions for budget, each in zip(budgets, left, strict=True)]
+    share = sum(loads) / (sum(budget.total_s for budget in budgets) or 1.0)
+    watcher.start([title(cell) for cell in facts.cells], loads, plan.time_estimate(facts.spec) * share, left)
+    for number, cell in enumerate(facts.cells):
+        watcher.kept(number, had[number], done=cell.status == "ok")
+
+
+def now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

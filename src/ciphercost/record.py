@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import secrets
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import IO, Any, Self, TypeVar
 
 import msgspec
 
 from ciphercost.errors import UsageError
-from ciphercost.model import FORMAT, ImportedRecord, Proof, Result, RunFacts, SliceRecord, StorageSlice, StudyRecord
+from ciphercost.model import (
+    FORMAT,
+    CellFacts,
+    ImportedRecord,
+    Proof,
+    Result,
+    RunFacts,
+    SliceRecord,
+    StorageSlice,
+    StudyRecord,
+)
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -45,16 +56,26 @@ def directory_for(run_id: str, wanted: Path | None) -> Path:
 
 
 class Record:
-    """An open run directory. Every slice is a line, written and flushed at once: a killed run loses at most the slice in flight."""
+    """An open run directory. Every slice is a line, written and flushed at once: a killed run loses at most the slice in flight.
 
-    def __init__(self, directory: Path, facts: RunFacts) -> None:
+    While it is open it is locked: nobody else can open it. Raises UsageError where somebody has.
+    """
+
+    def __init__(self, directory: Path, facts: RunFacts, keep: Callable[[int, int], bool] | None = None) -> None:
+        """`keep`: of a run that is gone on with, whether what is there of (cell, session) stays."""
         self.directory = directory
         self.facts = facts
         self._encoder = msgspec.json.Encoder()
-        self._slices = (directory / "slices.jsonl").open("ab", buffering=0)
+        self._slices = open_alone(directory)
         self._proofs: list[dict[str, Any]] = []
+        self._whole: dict[int, CellFacts] = {}
+        if keep is not None:
+            proofs = [(cell, proof) for cell, proof in read_proofs(directory) if keep(cell, proof.session)]
+            self._proofs = [{"cell": cell, **msgspec.to_builtins(proof)} for cell, proof in proofs]
+            self._keep(keep)
+            self.checkpoint(*range(len(facts.cells)))
         self.save_facts()
-        self._write("proofs.json", b"[]\n")
+        self._write("proofs.json", msgspec.json.format(self._encoder.encode(self._proofs)) + b"\n")
 
     def __enter__(self) -> Self:
         return self
@@ -77,6 +98,36 @@ class Record:
     def prove(self, cell: int, proofs: Iterable[Proof]) -> None:
         self._proofs += [{"cell": cell, **msgspec.to_builtins(proof)} for proof in proofs]
         self._write("proofs.json", msgspec.json.format(self._encoder.encode(self._proofs)) + b"\n")
+
+    def checkpoint(self, *cells: int) -> None:
+        """These cells are whole as they stand: from here a run that is cut off goes on. Of the others it is where they were whole."""
+        for number in cells:
+            self._whole[number] = msgspec.convert(msgspec.to_builtins(self.facts.cells[number]), CellFacts)
+        fresh = (self._whole.get(number) or CellFacts(each.spec) for number, each in enumerate(self.facts.cells))
+        kept = msgspec.structs.replace(self.facts, cells=list(fresh))
+        # A checkpoint must not outlive the slices that it speaks of, not even when the power goes.
+        os.fsync(self._slices.fileno())
+        self._write("checkpoint.json", self._encoder.encode(kept) + b"\n")
+
+    def _keep(self, keep: Callable[[int, int], bool]) -> None:
+        """Only these slices stay."""
+        read: dict[str, Callable[[Path], Iterator[Any]]] = {"slices.jsonl": read_slices, "storage.jsonl": read_storage}
+        for name in read:
+            if not (self.directory / name).is_file():
+                continue
+            temporary = self.directory / f".{name}.new"
+            with temporary.open("wb") as file:
+                for each in read[name](self.directory):
+                    if keep(each.cell, each.session):
+                        file.write(self._encoder.encode(each) + b"\n")
+            if name == "slices.jsonl":
+                # Both are locked for a moment: who comes now finds one or the other.
+                opened = open_alone(self.directory, temporary.name)
+                os.replace(temporary, self.directory / name)  # noqa: PTH105
+                self._slices.close()
+                self._slices = opened
+            else:
+                os.replace(temporary, self.directory / name)  # noqa: PTH105
 
     def save_facts(self) -> None:
         self._write("plan.json", msgspec.json.format(self._encoder.encode(self.facts)) + b"\n")
@@ -117,19 +168,39 @@ def find(name: str) -> Path:
 
 
 def runs(base: Path = Path("runs")) -> list[Path]:
-    """Run directories, oldest first."""
-    return sorted(path.parent for path in base.glob("*/plan.json")) if base.is_dir() else []
+    """Run directories, those of `replicate all` among them, oldest first."""
+    if not base.is_dir():
+        return []
+    return sorted(path.parent for depth in ("*/plan.json", "*/*/plan.json") for path in base.glob(depth))
 
 
-def read_facts(directory: Path) -> RunFacts:
+def open_alone(directory: Path, name: str = "slices.jsonl") -> IO[bytes]:
+    """A run's slices, to be added to by us alone: locked until they are closed, or we are dead. Raises UsageError where another has them."""
+    file = (directory / name).open("ab", buffering=0)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        raise UsageError(f"{directory} is of a run that is still alive: wait for it, or end it with Ctrl-C") from None
+    except OSError:
+        pass  # a file system without locks
+    return file
+
+
+def read_facts(directory: Path, name: str = "plan.json") -> RunFacts:
     """plan.json. Raises UsageError where it is damaged or of a newer format."""
     try:
-        content = (directory / "plan.json").read_bytes()
+        content = (directory / name).read_bytes()
         if msgspec.json.decode(content).get("format", 0) > FORMAT:
             raise UsageError(f"{directory} was written by a newer ciphercost; update this one to read it")
         return msgspec.json.decode(content, type=RunFacts)
     except (OSError, msgspec.DecodeError, AttributeError) as error:
-        raise UsageError(f"{directory}/plan.json can't be read: {error}") from None
+        raise UsageError(f"{directory}/{name} can't be read: {error}") from None
+
+
+def read_checkpoint(directory: Path) -> RunFacts | None:
+    """The facts as they were whenever a cell's last whole session had ended; None where there was none yet."""
+    return read_facts(directory, "checkpoint.json") if (directory / "checkpoint.json").is_file() else None
 
 
 def read_proofs(directory: Path) -> list[tuple[int, Proof]]:

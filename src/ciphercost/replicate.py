@@ -32,12 +32,25 @@ def chosen(name: str, given: Mapping[str, Any] | None = None) -> list[Study]:
     return [each.configured({key: given[key] for key in given if key in each.options}) for each in every]
 
 
+def before(study: Study, spec: Spec) -> pipeline.Before:
+    """What a run of the study does first."""
+    return partial(as_published, study, study.procedure_seconds(spec.time))
+
+
 def run_in(
-    study: Study, spec: Spec, directory: Path | None = None, watcher: Watcher | None = None, command: str = ""
+    study: Study,
+    spec: Spec,
+    directory: Path | None = None,
+    watcher: Watcher | None = None,
+    command: str = "",
+    options: Mapping[str, Any] | None = None,
 ) -> tuple[Result, Path]:
-    """Run the study as it was published and then `spec`, its own by our method. Raises UsageError before anything is started."""
-    before = partial(as_published, study, study.procedure_seconds(spec.time))
-    return pipeline.run_in(spec, directory, watcher, command, before=before)
+    """Run the study as it was published and then `spec`, its own by our method. Raises UsageError before anything is started.
+
+    `options`: with which the study was `configured`, so that the run can be resumed.
+    """
+    own = (study.name, dict(options or {}))
+    return pipeline.run_in(spec, directory, watcher, command, before=before(study, spec), study=own)
 
 
 def as_published(
@@ -46,7 +59,22 @@ def as_published(
     """The published procedure, on arms that are proven first, as the study's own were not. What went wrong is written into its record."""
     kept = study.begin(",".join(dict.fromkeys(cell.spec.engine for cell in record.facts.cells)))
     record.save_study(kept)
-    watcher.say(f"{study.name} as published: about {seconds:.0f} s; then by our own method")
+    with watcher.aside(f"{study.name} as published", seconds):
+        _pairs(study, kept, seconds, record, run_guard, scratch, watcher)
+    if kept.reason:
+        watcher.say(f"{study.name} as published: {kept.reason}")
+
+
+def _pairs(
+    study: Study,
+    kept: StudyRecord,
+    seconds: float,
+    record: Record,
+    run_guard: Guard,
+    scratch: Path,
+    watcher: Watcher,
+) -> None:
+    """Every pair of arms of the procedure, one after the other."""
     cells = study.procedure_cells(kept.engine)
     reasons = []
     began = time.monotonic()
@@ -76,8 +104,6 @@ def as_published(
             record.save_study(kept)
     kept.complete = not reasons
     record.save_study(kept)
-    if kept.reason:
-        watcher.say(f"{study.name} as published: {kept.reason}")
 
 
 class _Told(NamedTuple):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
-from ciphercost import capacity, chatter, engines, mechanisms
-from ciphercost.model import ARMS, Cell, Curve, Estimate, Finding, Imported, Result
+from ciphercost import capacity, chatter
+from ciphercost.layout import WIDTH, named, row, wrap
+from ciphercost.model import ARMS, Cell, Curve, Finding, Result
+from ciphercost.reports import _imported
 from ciphercost.words import (
-    LEVELS,
-    METRICS,
     STORAGE,
     beside,
     by_severity,
@@ -27,14 +26,12 @@ from ciphercost.words import (
     proof_line,
     protects,
     rows,
-    runs_of,
     size,
     stored,
     verdict,
     worded,
 )
 
-WIDTH = 80
 DOUBTFUL = 3.0
 """Standard errors between a cell and the fit of the parts above which the fit is doubted aloud."""
 
@@ -45,7 +42,7 @@ def render(result: Result) -> str:
     for _, cells in itertools.groupby(result.cells, key=lambda cell: cell.group or id(cell)):
         together = list(cells)
         # A control that was measured beside others stands in their lines; one that they are compared with is a row of its own.
-        controls = [cell for cell in together[1:] if is_control(cell)]
+        controls = [] if all(map(is_control, together)) else [cell for cell in together[1:] if is_control(cell)]
         shown = [cell for cell in together if cell not in controls] or together
         made = block(shown[0], result.cells) if len(shown) == 1 else table(shown, result.cells)
         blocks.append("\n".join([made, *lost(controls, shown)]))
@@ -81,7 +78,9 @@ def _rows(cells: list[Cell], everything: Sequence[Cell]) -> Iterator[str]:
     reference = cells[0]
     several = len({cell.workload for cell in cells}) > 1
     words = [heading_words(cell) for cell in cells]
-    yield heading(reference, without=tuple(name for name in words[0] if len({each[name] for each in words}) > 1))
+    yield from wrap(
+        heading(reference, without=tuple(name for name in words[0] if len({each[name] for each in words}) > 1))
+    )
     shared = max(cell.sessions for cell in cells)
     sessions = f"{shared} session{'s' * (shared != 1)}"
     yield from wrap(f"one experiment: {len(cells)} cells share {sessions}; cheapest first", "  ")
@@ -90,16 +89,14 @@ def _rows(cells: list[Cell], everything: Sequence[Cell]) -> Iterator[str]:
         yield from wrap(f"the reference: {reference.variant}", "  ")
     closed = any("throughput" in cell.overhead for cell in cells)
     metric, more, less = ("throughput", "more", "fewer") if closed else ("latency_p50", "longer", "shorter")
-    yield (
-        f"  {'':<22}{'operations/s' if closed else 'latency p50':>13}  {'95 % interval':<18}{'server CPU/op':>14}{'p (Holm)':>9}"
-    )
+    yield from _of_table("", "operations/s" if closed else "latency p50", "95 % interval", "server CPU/op", "p (Holm)")
     shown = sorted((cell for cell in cells if metric in cell.overhead), key=lambda cell: cell.overhead[metric].ratio)
     for cell in shown[::-1] if closed else shown:
         estimate = cell.overhead[metric]
         cpu = cell.overhead.get("server_cpu_per_op")
         p = "" if estimate.p_value is None else "<0.001" if estimate.p_value < 0.001 else f"{estimate.p_value:.3f}"
         server = worded(cpu) if cpu else ""
-        yield f"  {names[id(cell)]:<22.22}{worded(estimate, more, less):>13}  {interval(estimate):<18}{server:>14}{p:>9}"
+        yield from _of_table(names[id(cell)], worded(estimate, more, less), interval(estimate), server, p)
         if cell.against_reference is not None and not several:
             yield from wrap(f"against the reference {beside(cell.against_reference)}", "    ", "      ")
         yield from taken_apart(cell, everything, "    ")
@@ -120,17 +117,29 @@ def _rows(cells: list[Cell], everything: Sequence[Cell]) -> Iterator[str]:
         yield from wrap(f"! {where}{text}", "  ", "    ")
 
 
+NAMES = 22
+"""Letters of a cell's name that have room beside its figures."""
+
+
+def _of_table(name: str, cost: str, bounds: str, server: str, p: str) -> list[str]:
+    return named(name, NAMES, [(cost, -37), (bounds, 39), (server, -71), (p, -80)])
+
+
+def _of_clients(name: str, server: str, client: str, trips: str) -> list[str]:
+    return named(name, NAMES, [(server, -42), (client, -60), (trips, -73)])
+
+
 def _clients(cells: list[Cell], reference: Cell, names: dict[int, str]) -> Iterator[str]:
     """Where clients are compared: what each arm of each costs, and what they send."""
     shown = [cell for cell in cells if cell.chatter or cell.traffic]
     if not shown:
         return
-    yield f"  {'each operation':<22}{'server CPU':>18}{'client CPU':>18}{'round trips':>13}"
+    yield from _of_clients("each operation", "server CPU", "client CPU", "round trips")
     for cell in shown:
         trips = [f"{cell.traffic[arm]['round_trips']:g}" for arm in ARMS if arm in cell.traffic]
         both = trips[:1] if len(set(trips)) == 1 else trips
-        costs = [levels(cell, f"{end}_cpu_per_op") for end in ("server", "client")]
-        yield f"  {names[id(cell)]:<22.22}{costs[0]:>18}{costs[1]:>18}{' → '.join(both):>13}"
+        server, client = (levels(cell, f"{end}_cpu_per_op") for end in ("server", "client"))
+        yield from _of_clients(names[id(cell)], server, client, " → ".join(both))
     for cell in shown:
         for arm in ARMS:
             words = [
@@ -187,10 +196,11 @@ def taken_apart(cell: Cell, everything: Sequence[Cell], indent: str) -> Iterator
 def parts(result: Result) -> Iterator[str]:
     """Handshake, request and byte at both ends, and the cipher's own floor."""
     yield "where the cost comes from: CPU that encryption adds, with 95 % intervals"
-    yield f"  {'':<26}{'a connection':<18}{'an operation':<18}{'a byte':<18}"
+    yield from _of_parts("", "a connection", "an operation", "a byte")
     for each in result.parts:
         name = f"{each.engine} {each.mechanism}, {each.end}"
-        yield f"  {name:<26}{plus(each.handshake_us, 'µs'):<18}{plus(each.request_us, 'µs'):<18}{plus(each.byte_ns, 'ns'):<18}".rstrip()
+        fitted = plus(each.handshake_us, "µs"), plus(each.request_us, "µs"), plus(each.byte_ns, "ns")
+        yield from _of_parts(name, *fitted)
         if each.floor_ns is not None:
             yield f"  {'  the cipher alone, in the agent’s library':<62}{number(each.floor_ns)} ns"
         if (even := each.break_even_bytes) is not None:
@@ -207,6 +217,10 @@ def parts(result: Result) -> Iterator[str]:
         )
 
 
+def _of_parts(name: str, connection: str, operation: str, byte: str) -> list[str]:
+    return named(name, 25, [(connection, 28), (operation, 46), (byte, 64)])
+
+
 BAR = 18
 """Letters of the longest bar."""
 
@@ -214,8 +228,8 @@ BAR = 18
 def curve(of: Curve) -> Iterator[str]:
     """Cost against size or clients: a line a point, with a bar."""
     what = "the size of an answer" if of.along == "size" else "clients"
-    yield f"cost against {what}: {of.engine} {of.version} · {of.mechanism} · {of.workload}"
-    yield f"  {'':>9}{'operations/s':>14}  {'95 % interval':<18} {'server CPU/op'}"
+    yield from wrap(f"cost against {what}: {of.engine} {of.version} · {of.mechanism} · {of.workload}")
+    yield from row(("operations/s", -25), ("95 % interval", 27), ("server CPU/op", 46))
     most = max(abs(1 - point.throughput.ratio) for point in of.points) or 1.0
     for point in of.points:
         name = size(point.x) if of.along == "size" else f"{point.x:.0f}"
@@ -223,7 +237,9 @@ def curve(of: Curve) -> Iterator[str]:
         added = point.server_cpu_us
         cpu = "" if added is None else f"{'-' if added < 0 else '+'}{number(abs(added))} µs"
         cost = worded(point.throughput, "more", "fewer")
-        yield f"  {name:>9}{cost:>14}  {interval(point.throughput):<18} {cpu:<13} {bar}".rstrip()
+        (*lines, last) = row((name, -11), (cost, -25), (interval(point.throughput), 27), (cpu, 46))
+        yield from lines
+        yield f"{last:<59} {bar}".rstrip()[:WIDTH]
 
 
 def block(cell: Cell, everything: Sequence[Cell] = ()) -> str:
@@ -232,9 +248,9 @@ def block(cell: Cell, everything: Sequence[Cell] = ()) -> str:
 
 
 def _lines(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
-    yield heading(cell)
+    yield from wrap(heading(cell))
     if cell.imported is not None:
-        yield from of_another_tool(cell, cell.imported)
+        yield from _imported.lines(cell, cell.imported)
         return
     if cell.status != "ok" and not cell.overhead:
         yield from wrap(f"{cell.status.upper().replace('-', ' ')}: {cell.reason}", "  ")
@@ -245,9 +261,9 @@ def _lines(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
         return
     if cell.status != "ok":
         yield from wrap(f"{cell.status.upper()}: {cell.reason}", "  ")
-    yield f"  {'what encryption costs':<25}{'':>14}  {'95 % interval':<17} plain → encrypted"
-    for row in rows(cell):
-        yield f"  {row.label:<25}{row.cost:>14}  {row.interval:<17} {row.levels}".rstrip()
+    yield from _of_cell("what encryption costs", "", "95 % interval", "plain → encrypted")
+    for each in rows(cell):
+        yield from _of_cell(each.label, each.cost, each.interval, each.levels)
     if cell.predicted:
         yield from wrap(prediction(cell), "  ", "    ")
     yield from taken_apart(cell, everything, "  ")
@@ -259,7 +275,7 @@ def _lines(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
         yield from wrap(words, "  ", "          ")
     yield from storage(cell)
     for what, words, both in stored(cell):
-        yield f"  {f'stored bytes, {what}':<25}{words:>14}  {'':<17} {both}"
+        yield from _of_cell(f"stored bytes, {what}", words, "", both)
     if "rotation_s" in cell.key_life:
         yield f"  a new key for the encrypted data: {number(cell.key_life['rotation_s'])} s"
     yield from findings_lines(cell.findings)
@@ -267,48 +283,8 @@ def _lines(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
         yield from wrap(f"! {warning.text}", "  ", "    ")
 
 
-def of_another_tool(cell: Cell, imported: Imported) -> Iterator[str]:
-    """Figures that `import` read: loudly not ours; an interval only where runs give one."""
-    yield from wrap(
-        cell.reason.upper().partition(";")[0] + cell.reason.partition(";")[1] + cell.reason.partition(";")[2], "  "
-    )
-    yield from wrap(f"made by {imported.tool}: {runs_of(cell)}", "  ", "    ")
-    if imported.costs:
-        yield f"  {'what these runs show':<25}{'':>14}  {'95 % interval':<17} plain → encrypted"
-    for key, label, more, less in METRICS:
-        if key not in imported.costs:
-            continue
-        own = imported.costs[key]
-        known = cell.overhead.get(key)
-        shown = known or Estimate(own.ratio, own.within_low or own.ratio, own.within_high or own.ratio)
-        words = (
-            worded(shown, more, less)
-            if known or own.within_low
-            else f"{worded(Estimate(own.ratio, 0.9, 1.1), more, less)}"
-        )
-        yield f"  {label:<25}{words:>14}  {interval(known) if known else 'NO INTERVAL':<17} {levels(cell, key)}".rstrip()
-        if own.within_low and own.within_high:
-            text = f"within these two runs alone {interval(shown)}: the least that an interval would hold, as runs differ by more than their seconds do"
-            yield from wrap(text, "    ", "    ")
-    if len(cell.arms) == 1:
-        (arm, own_level) = next(iter(cell.arms.items()))
-        for key, label, *_ in METRICS:
-            read, unit = LEVELS[key]
-            if (value := read(own_level)) is not None and value:
-                yield f"  {label:<25} {arm}: {number(value)} {unit}"
-    yield from shares(cell)
-    yield from wrap(f"verdict: {verdict(cell)}", "  ", "           ")
-    yield from wrap(proof_line(cell), "  ", "          ")
-    for warning in cell.warnings[1:]:
-        yield from wrap(f"! {warning.text}", "  ", "    ")
-
-
-def shares(cell: Cell) -> Iterator[str]:
-    """Of sar's and atop's rows: where the CPU's time went, % by arm."""
-    tables = {arm: cell.arms[arm]["host"] for arm in ARMS if cell.arms.get(arm, {}).get("host")}
-    for arm, table_ in tables.items():
-        words = ", ".join(f"{name.removeprefix('host_')} {each['mean']:.1f}" for name, each in table_.items())
-        yield from wrap(f"CPU time, {arm}: {words} %", "  ", "    ")
+def _of_cell(label: str, cost: str, bounds: str, both: str) -> list[str]:
+    return row((label, 2), (cost, -41), (bounds, 43), (both, 61))
 
 
 NAME_WIDTH, COST_WIDTH, PROTECTS_WIDTH = 20, 24, 32
@@ -319,21 +295,28 @@ def protected(cells: list[Cell]) -> list[str]:
     shown = [cell for cell in cells if cell.overhead and cell.layer != "control" and cell.imported is None]
     if len({(cell.engine, cell.mechanism, cell.factors.get("iv")) for cell in shown}) < 2:
         return []
-    lines = [_row("", "what it costs", "what it protects")]
+    lines = _of_protection("", "what it costs", "what it protects")
     for cell in shown:
         iv = f"iv={cell.factors['iv']}" if cell.layer == "column" and "iv" in cell.factors else ""
-        names = [f"{cell.engine} {cell.version}", cell.mechanism, cell.workload, iv, cell.variant]
-        columns = [
-            [line for name in names if name for line in textwrap.wrap(name, NAME_WIDTH)],
-            [line for cost in costs(cell) for line in textwrap.wrap(cost, COST_WIDTH, subsequent_indent="  ")],
-            [line for text in protects(cell) for line in textwrap.wrap(text, PROTECTS_WIDTH, subsequent_indent="  ")],
+        names = [
+            each for each in (f"{cell.engine} {cell.version}", cell.mechanism, cell.workload, iv, cell.variant) if each
         ]
-        lines += [_row(*line) for line in itertools.zip_longest(*columns, fillvalue="")]
+        if any(len(word) > NAME_WIDTH for name in names for word in name.split()):
+            # There is no room for it beside the others.
+            lines += wrap(" · ".join(names), "  ")
+            names = []
+        columns = [
+            [line for name in names for line in wrap(name, "", "", NAME_WIDTH)],
+            [line for cost in costs(cell) for line in wrap(cost, "", "  ", COST_WIDTH)],
+            [line for text in dict.fromkeys(protects(cell)) for line in wrap(text, "", "  ", PROTECTS_WIDTH)],
+        ]
+        for each in itertools.zip_longest(*columns, fillvalue=""):
+            lines += _of_protection(*each)
     return lines
 
 
-def _row(name: str, cost: str, protection: str) -> str:
-    return f"  {name:<{NAME_WIDTH}} {cost:<{COST_WIDTH}} {protection}".rstrip()
+def _of_protection(name: str, cost: str, protection: str) -> list[str]:
+    return row((name, 2), (cost, 3 + NAME_WIDTH), (protection, 4 + NAME_WIDTH + COST_WIDTH))
 
 
 def storage(cell: Cell) -> Iterator[str]:
@@ -348,7 +331,7 @@ def storage(cell: Cell) -> Iterator[str]:
         words = worded(estimate, "longer", "shorter") if latency else worded(estimate, "faster", "slower")
         scale, unit = (1.0, "µs") if latency else (1e6, "MB/s")
         both = [cell.arms.get(arm, {}).get("storage", {}).get(key, 0.0) / scale for arm in ARMS]
-        yield f"  {label:<25}{words:>14}  {interval(estimate):<17} {' → '.join(map(number, both))} {unit}"
+        yield from _of_cell(label, words, interval(estimate), f"{' → '.join(map(number, both))} {unit}")
 
 
 def findings_lines(findings: list[Finding]) -> Iterator[str]:
@@ -369,38 +352,9 @@ def advice_line(text: str) -> list[str]:
 def footer(result: Result) -> str:
     """The machine, the seed, and where the run is."""
     if any(cell.imported for cell in result.cells):
-        return f"import {result.id}; for a real answer, paired and proven:\n  {real_answer(result)}"
+        return f"import {result.id}; for a real answer, paired and proven:\n  {_imported.real_answer(result)}"
     machine = result.machine
     aes = "with AES instructions" if machine.get("aes") else "WITHOUT AES instructions"
     lines = [f"{machine.get('cpu')}, {machine.get('cores')} cores, {aes}, Linux {machine.get('kernel')}"]
     lines.append(f"run {result.id}, seed {result.seed}")
     return "\n".join(line for text in lines for line in wrap(text))
-
-
-WORKLOADS = {"TPC-B (sort of)": "tpcb", "select only": "point-select"}
-"""pgbench's own, and which of ours does the same."""
-
-
-def real_answer(result: Result) -> str:
-    """The command that measures what the imported figures were to tell."""
-    known = {"web": "nginx", "mysql or mariadb": "mysql"}
-    targets = {}
-    for cell in result.cells:
-        engine = known.get(cell.engine, cell.engine)
-        mechanism = cell.mechanism if cell.mechanism in mechanisms.names() else "tls"
-        targets[f"{engine if engine in engines.names() else 'postgresql'}:{mechanism}"] = cell
-    words = ["ciphercost run", *targets]
-    if len(targets) == 1 and (workload := WORKLOADS.get(cell.workload)):
-        words += ["--workload", workload, *(["--clients", str(cell.clients)] if cell.clients else [])]
-        words += ["--set", f"scale={cell.factors['scale']}"] if workload == "tpcb" and "scale" in cell.factors else []
-    return " ".join(words)
-
-
-def wrap(text: str, indent: str = "", further: str | None = None) -> list[str]:
-    return textwrap.wrap(
-        text,
-        WIDTH,
-        initial_indent=indent,
-        subsequent_indent=further if further is not None else indent + "  ",
-        break_on_hyphens=False,
-    )

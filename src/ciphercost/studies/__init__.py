@@ -17,7 +17,7 @@ import msgspec
 
 from ciphercost import engines, mechanisms, workloads
 from ciphercost.errors import UsageError, nearest
-from ciphercost.model import Cell, CellSpec, Spec, StudyRecord, StudyResult, StudyRun
+from ciphercost.model import Cell, CellSpec, Spec, StudyFigure, StudyRecord, StudyResult, StudyRun
 
 if TYPE_CHECKING:
     from ciphercost.agent import Agent
@@ -98,6 +98,12 @@ class Study(ABC):
     @abstractmethod
     def compare(self, record: StudyRecord, cells: list[Cell]) -> StudyResult:
         """Published, repeated, and measured by our method, side by side. Pure: reads the record only."""
+
+    def headline(self, result: StudyResult) -> list[StudyFigure]:
+        """What the study comes down to, for a page that has several: its first figure whose cost was published, wherever it was. Pure."""
+        costs = [each for each in result.figures if each.arm == "cost" and each.published is not None]
+        own = [each for each in costs if not each.operation.startswith("published alone")]
+        return [each for each in own if each.figure == own[0].figure]
 
     def workload(self, operation: str) -> workloads.Workload:
         """One operation by itself, as a workload. Raises UsageError with the nearest name."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ciphercost.layout import row, wrap
 from ciphercost.model import ARMS, StudyFigure, StudyResult
-from ciphercost.reports.terminal import wrap
 from ciphercost.words import decimals_of_width
 
 LABEL, COLUMN, LAST = 20, 17, 26
@@ -62,7 +62,8 @@ def line(*parts: str) -> str:
     label, *others, ours = parts
     # Large counts would touch what stands before them.
     published, here = (each if len(each) < COLUMN else each.replace(",", "") for each in others)
-    return f"{label:<{LABEL}}{published:>{COLUMN}}{here:>{COLUMN}}{ours:>{LAST}}".rstrip()
+    ends = -LABEL - COLUMN, -LABEL - 2 * COLUMN, -LABEL - 2 * COLUMN - LAST
+    return "\n".join(row((label, 0), (published, ends[0]), (here, ends[1]), (ours, ends[2])))
 
 
 def pair(levels: list[float | None], unit: str = "") -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ciphercost.compare import Comparison, Pair
+from ciphercost.layout import wrap
 from ciphercost.reports._compare import LOUD, compared, gate_line, headline, listed, machines, shown, verdict
-from ciphercost.reports.terminal import wrap
 
 
 def render(of: Comparison) -> str:

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 
 from ciphercost import studies
+from ciphercost.layout import row, wrap
 from ciphercost.model import ARMS, StudyFigure, StudyResult
-from ciphercost.reports.terminal import wrap
 from ciphercost.studies.column_functions import names, procedure, published, servers
 from ciphercost.studies.table import NOT_PUBLISHED, findings, percent, signed, with_interval
 from ciphercost.words import number
@@ -59,7 +59,11 @@ def headlines(study: StudyResult) -> Iterator[str]:
 
 
 def _columns(label: str, said: str, here: str, ours: str) -> str:
-    return f"{label:<18}{said:>15}{here:>21}{ours:>26}".rstrip() if said else f"{label:<54}{ours:>26}".rstrip()
+    return _row((label, 0), (said, -33), (here, -54), (ours, -80))
+
+
+def _row(*columns: tuple[str, int]) -> str:
+    return "\n".join(row(*columns))
 
 
 def ours(cost: StudyFigure) -> str:
@@ -118,13 +122,13 @@ def timed(operation: str, load: float, by_arm: dict[str, StudyFigure]) -> str:
     both = [spread(each.here, each.here_sd, 1e3) if (each := by_arm.get(arm)) else "-" for arm in ARMS]
     cost = by_arm.get("cost")
     here, mine = (percent(cost.here), ours(cost)) if cost else ("-", "-")
-    return f"{_label(operation, load)}{both[0]:>15}{both[1]:>15}{here:>10}{mine:>24}"
+    return _row((_label(operation, load), 0), (both[0], -31), (both[1], -46), (here, -56), (mine, -80))
 
 
 def turns(operation: str, load: float, by_arm: dict[str, StudyFigure]) -> str:
     both = [number(each.ours * 1e3) if (each := by_arm.get(arm)) and each.ours is not None else "-" for arm in ARMS]
     cost = by_arm.get("cost")
-    return f"{_label(operation, load)}{' → '.join(both):>30}{'':>10}{ours(cost) if cost else '-':>24}"
+    return _row((_label(operation, load), 0), (" → ".join(both), -46), (ours(cost) if cost else "-", -80))
 
 
 def sampled(figures: Sequence[StudyFigure]) -> Iterator[str]:
@@ -138,7 +142,7 @@ def sampled(figures: Sequence[StudyFigure]) -> Iterator[str]:
         for figure in (names.CPU, names.MEMORY):
             by_arm = _by_arm(of, operation, load, figure)
             columns.append(" → ".join(spread(e.here, e.here_sd) if (e := by_arm.get(arm)) else "-" for arm in ARMS))
-        yield f"{_label(operation, load)}{columns[0]:>30}{columns[1]:>34}"
+        yield _row((_label(operation, load), 0), (columns[0], -46), (columns[1], -80))
 
 
 def spread(mean: float | None, sd: float | None, scale: float = 1.0) -> str:
@@ -169,14 +173,15 @@ def growth(study: StudyResult) -> Iterator[str]:
     yield f"  {'':<20}{procedure.STUDYS:>28}{procedure.TUNED:>30}"
     yield f"  {'':<20}{'plain':>14}{'encrypted':>14}{'plain':>15}{'encrypted':>15}"
     for engine, operation in dict.fromkeys((each.engine, each.operation) for each in own):
-        row = f"  {engine + ' ' + operation:<20.20}"
-        for version, width in ((procedure.STUDYS, 14), (procedure.TUNED, 15)):
+        ends = iter((-36, -50, -65, -80))
+        columns = [(f"  {engine} {operation}", 0)]
+        for version in (procedure.STUDYS, procedure.TUNED):
             for arm in ARMS:
                 found = [
                     e for e in own if (e.engine, e.operation, e.workload, e.arm) == (engine, operation, version, arm)
                 ]
-                row += f"{exponent(found[0]) if found else '-':>{width}}"
-        yield row.rstrip()
+                columns.append((exponent(found[0]) if found else "-", next(ends)))
+        yield _row(*columns)
 
 
 def exponent(figure: StudyFigure) -> str:
@@ -211,4 +216,4 @@ def _equal_row(figure: str, by_arm: dict[str, StudyFigure]) -> str:
     cost = by_arm["cost"]
     said = ours(cost)
     label = f"    {figure}" + (f", {unit}" if unit == "µs" else "")
-    return f"{label:<28}{both:>24}{said:>28}".rstrip()
+    return _row((label, 0), (both, -52), (said, -80))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ciphercost.layout import row, wrap
 from ciphercost.model import StudyFigure, StudyResult
-from ciphercost.reports.terminal import wrap
 from ciphercost.studies import table
 from ciphercost.studies.jdbc_tls import measured
 from ciphercost.studies.jdbc_tls.compare import DRIVER, ENCRYPTION, LEFT, LOOP, SPLIT, SUM, UPGRADE, WARM_LONG
@@ -47,10 +47,12 @@ def _lines(study: StudyResult) -> Iterator[str]:
 
 def loop(study: StudyResult) -> Iterator[str]:
     yield f"{'the loop, once each, ms':<{LABEL}}{'as published':>16}{'the same here':>18}"
-    yield f"{'':<{LABEL}}{'(MySQL)':>16}{'(' + study.server + ')':>18}"
+    yield from row(("(MySQL)", -LABEL - 16), (f"({study.server})", -LABEL - 34))
     for each in study.figures:
         if each.figure == LOOP:
-            yield f"  {named(each):<{LABEL - 2}}{whole(each.published):>16}{whole(each.here):>18}"
+            yield from row(
+                (f"  {named(each)}", 0), (whole(each.published), -LABEL - 16), (whole(each.here), -LABEL - 34)
+            )
 
 
 def named(each: StudyFigure) -> str:
@@ -70,9 +72,12 @@ def ratios(study: StudyResult) -> Iterator[str]:
         for name in (UPGRADE, DRIVER, ENCRYPTION):
             cold, warm, long = (find(study, call, f"{name}, {state}") for state in (COLD, WARM, WARM_LONG))
             shown = long if long and long.ours is not None else warm
-            yield (
-                f"    {name:<{LABEL - 4}}{times(cold.published if cold else None):>10}{times(cold.here if cold else None):>10}"
-                f"{interval(cold):>17}{interval(shown):>17}"
+            yield from row(
+                (f"    {name}", 0),
+                (times(cold.published if cold else None), -LABEL - 10),
+                (times(cold.here if cold else None), -LABEL - 20),
+                (interval(cold), -LABEL - 37),
+                (interval(shown), -LABEL - 54),
             )
 
 
@@ -98,7 +103,7 @@ def levels(study: StudyResult) -> Iterator[str]:
             by_state = {each.figure: each for each in own if (each.workload, each.arm) == (name, arm)}
             label = named(next(iter(by_state.values())))
             cold, warm, long = (plus_minus(by_state.get(state)) for state in (COLD, WARM, WARM_LONG))
-            yield f"    {label:<{LABEL - 4}}{cold:>18}{warm:>18}{long:>18}"
+            yield from row((f"    {label}", 0), (cold, -LABEL - 18), (warm, -LABEL - 36), (long, -LABEL - 54))
 
 
 def plus_minus(each: StudyFigure | None) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ciphercost import studies
+from ciphercost.layout import row, wrap
 from ciphercost.model import ARMS, StudyFigure, StudyResult
-from ciphercost.reports.terminal import wrap
 from ciphercost.studies.table import percent, signed
 from ciphercost.studies.web_tls import compare, measured, published
 from ciphercost.studies.web_tls.counters import SERVER
@@ -60,7 +60,8 @@ def _lines(study: StudyResult) -> Iterator[str]:
 
 
 def columns(label: str, *cells: str) -> str:
-    return (f"{label:<{LABEL}}" + "".join(f"{each:>{COLUMN}}" for each in cells)).rstrip()
+    ends = range(LABEL + COLUMN, LABEL + COLUMN * (len(cells) + 1), COLUMN)
+    return "\n".join(row((label, 0), *((each, -end) for each, end in zip(cells, ends, strict=True))))
 
 
 # ── the twelve ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -151,10 +152,13 @@ def added(figures: Sequence[StudyFigure]) -> Iterator[str]:
     for operation in operations(figures, name):
         cost, busy = (by_arm(figures, operation, each).get("cost") for each in (name, f"{name}, {compare.BUSY}"))
         server = by_arm(figures, operation, measured.SERVER_CPU)
-        yield (
-            f"  {operation:<6}{percent(cost.published if cost else None):>10}{points(cost):>9}{points(busy):>9}"
-            f"{pair([each.here if (each := server.get(arm)) else None for arm in ARMS], 1e-3):>18}"
-            f"{bounded(server['cost'], 26) if server else '-':>26}"
+        yield from row(
+            (f"  {operation}", 0),
+            (percent(cost.published if cost else None), -18),
+            (points(cost), -27),
+            (points(busy), -36),
+            (pair([each.here if (each := server.get(arm)) else None for arm in ARMS], 1e-3), -54),
+            (bounded(server["cost"], 26) if server else "-", -80),
         )
 
 
@@ -207,10 +211,12 @@ def our_method(figures: Sequence[StudyFigure]) -> Iterator[str]:
         parts = [
             by_arm(figures, operation, each).get("cost") for each in (measured.WITHOUT_SENDFILE, measured.TLS_ITSELF)
         ]
-        yield (
-            f"  {operation:<6}{pair([rate[arm].ours for arm in ARMS]):>17}{bounded(rate['cost'], 25):>25}"
-            + "".join(f"{percent(each.ours) if each else '':>15}" for each in parts)
-        ).rstrip()
+        yield from row(
+            (f"  {operation}", 0),
+            (pair([rate[arm].ours for arm in ARMS]), -25),
+            (bounded(rate["cost"], 25), -50),
+            *((percent(each.ours) if each else "", end) for each, end in zip(parts, (-65, -80), strict=True)),
+        )
 
 
 def many(figures: Sequence[StudyFigure]) -> Iterator[str]:
@@ -225,7 +231,10 @@ def many(figures: Sequence[StudyFigure]) -> Iterator[str]:
         own = [e for e in figures if (e.operation, e.figure, e.workload) == (operation, measured.RATE, measured.MANY)]
         for load in sorted({each.load for each in own if each.load is not None}):
             rate, cpu = (by_arm(figures, operation, each, load) for each in (measured.RATE, measured.SERVER_CPU))
-            yield (
-                f"  {published.bytes_in_words(int(operation)):<6}{load:>6.0f}{pair([rate[arm].ours for arm in ARMS]):>16}"
-                f"{bounded(rate['cost'], 26):>26}{bounded(cpu['cost'], 24) if 'cost' in cpu else '-':>24}"
+            yield from row(
+                (f"  {published.bytes_in_words(int(operation))}", 0),
+                (f"{load:.0f}", -14),
+                (pair([rate[arm].ours for arm in ARMS]), -30),
+                (bounded(rate["cost"], 26), -56),
+                (bounded(cpu["cost"], 24) if "cost" in cpu else "-", -80),
             )

@@ -1,0 +1,93 @@
+"""layout: words and figures -> lines of a page 80 columns wide: no word is cut, no column runs into another. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+WIDTH = 80
+DELIMITERS = re.compile(r"(?<=[;,/&|:])")
+"""After these a word that is longer than a line is broken: lists of options and paths have no spaces."""
+
+
+def wrap(text: str, indent: str = "", further: str | None = None, width: int = WIDTH) -> list[str]:
+    """The text in lines, the first behind `indent`, the others behind `further`."""
+    behind = further if further is not None else indent + "  "
+    lines, line, empty = [], indent, True
+    for space, word in re.findall(r"(\s*)(\S+)", text):
+        for number, piece in enumerate(_pieces(word, width - len(behind))):
+            glue = "" if number else re.sub(r"\s", " ", space)
+            if not empty and len(line) + len(glue) + len(piece) > width:
+                lines.append(line.rstrip())
+                line, glue = behind, ""
+            line, empty = line + ("" if empty and lines else glue) + piece, False
+    return lines if empty else [*lines, line.rstrip()]
+
+
+def _pieces(word: str, room: int) -> list[str]:
+    """A word, or where no line could hold it its parts, cut behind delimiters, and by force where there are none."""
+    if len(word) <= room:
+        return [word]
+    pieces = [""]
+    for part in DELIMITERS.split(word):
+        for at in range(0, len(part), room):
+            each = part[at : at + room]
+            if len(pieces[-1]) + len(each) <= room:
+                pieces[-1] += each
+            else:
+                pieces.append(each)
+    return [each for each in pieces if each]
+
+
+Column = tuple[str, int]
+"""A text and its place: where it begins, or as a negative number where it ends."""
+
+
+def row(*columns: Column, width: int = WIDTH) -> list[str]:
+    """One row of a table, most often one line. What is too long for its place moves what follows; what finds no room gets a line of its own."""
+    texts = [text for text, _ in columns if text]
+    if (starts := _side_by_side([each for each in columns if each[0]], width)) is not None:
+        line = ""
+        for text, at in zip(texts, starts, strict=True):
+            line = line.ljust(at) + text
+        return [line.rstrip()]
+    lines: list[str] = []
+    line = ""
+    for text, place in columns:
+        if not text:
+            continue
+        at = place if place >= 0 else -place - len(text)
+        at = max(at, len(line) + bool(line.strip()), 0)
+        if at + len(text) > width and line.strip():
+            lines.append(line)
+            line, at = "", max(4, width - len(text))
+        if at + len(text) > width:
+            more = wrap(text, " " * min(at, 4), width=width)
+            lines += more[:-1]
+            line = more[-1]
+        else:
+            line = line.ljust(at) + text
+    return [*lines, line.rstrip()]
+
+
+def _side_by_side(columns: Sequence[Column], width: int) -> list[int] | None:
+    """Where each text begins if all stand in one line, a space between two at least; None where the line is too short."""
+    starts: list[int] = []
+    free = 0
+    for text, place in columns:
+        at = max(place if place >= 0 else -place - len(text), free)
+        starts.append(at)
+        free = at + len(text) + 1
+    first = starts[:1]
+    free = width + 1
+    for number in range(len(starts) - 1, -1, -1):
+        starts[number] = min(starts[number], free - 1 - len(columns[number][0]))
+        free = starts[number]
+    return starts if starts[:1] == first else None
+
+
+def named(name: str, room: int, columns: Sequence[Column], indent: str = "  ") -> list[str]:
+    """A row with its name before it; a name that is longer than its room stands on lines of its own above it."""
+    if len(name) <= room:
+        return row((f"{indent}{name}", 0), *columns)
+    return [*wrap(name, indent), *row(*columns)]

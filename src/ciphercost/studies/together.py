@@ -1,0 +1,103 @@
+"""together: results of several studies -> rows that stand side by side, and one page of them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from ciphercost import studies
+from ciphercost.layout import row, wrap
+from ciphercost.model import StudyFigure, StudyResult
+from ciphercost.studies.table import NOT_PUBLISHED, percent, with_interval
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What became of one study."""
+
+    study: str
+    result: StudyResult | None = None
+    """None: it has none yet."""
+    reason: str = ""
+    """Why it has no result, or not a whole one."""
+    run: str = ""
+    """The directory of its run, below that of all."""
+
+
+class Row(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What encryption does to one figure of a study: ratios, encrypted ÷ plain. Absent: not published, or not measured."""
+
+    study: str
+    what: str
+    """Which operation, file or server."""
+    figure: str
+    published: float | None = None
+    here: float | None = None
+    """The same procedure on this machine."""
+    ours: float | None = None
+    low: float | None = None
+    high: float | None = None
+    """95 % interval of `ours`."""
+
+
+def rows(outcomes: Sequence[Outcome]) -> list[Row]:
+    """The headline figures of every study, in the order of the studies."""
+    return [each for outcome in outcomes if outcome.result is not None for each in rows_of(outcome.result)]
+
+
+def rows_of(result: StudyResult) -> list[Row]:
+    """Of one study: its headline figure, for each operation."""
+    shown = studies.get(result.study).headline(result)
+    several = len({each.operation for each in shown}) > 1
+    return [
+        Row(result.study, what(each, several), each.figure, each.published, each.here, each.ours, each.low, each.high)
+        for each in shown
+    ]
+
+
+def what(figure: StudyFigure, several: bool) -> str:
+    """`insert`, or of a study of several servers `firebird aes-ofb-128`; with the operation where there are several."""
+    server = f"{figure.engine} {figure.mechanism}".strip()
+    return ", ".join(filter(None, (server, figure.operation if several or not server else "")))
+
+
+def page(outcomes: Sequence[Outcome]) -> str:
+    """Every study, published and here, as plain words and figures, 80 columns wide."""
+    return "\n".join(_lines(outcomes))
+
+
+def _lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    yield "What encryption changed, as published and here"
+    yield from _columns("", "as published", "the same here", "our method here (95 %)")
+    for outcome in outcomes:
+        yield ""
+        yield from wrap(
+            f"{outcome.study}: {outcome.result.title if outcome.result else studies.get(outcome.study).title}"
+        )
+        if outcome.reason:
+            yield from wrap(f"! {outcome.reason}", "  ", "    ")
+        if outcome.result is not None:
+            yield from _study(outcome.result)
+        if outcome.run:
+            yield from wrap(f"more: ciphercost report {outcome.run}", "  ")
+
+
+def _study(result: StudyResult) -> Iterator[str]:
+    found = rows_of(result)
+    yield from wrap(f"published on {result.published_server}; here {result.server}", "  ")
+    for figure in dict.fromkeys(each.figure for each in found):
+        yield from wrap(f"{figure}, encrypted against plain", "  ")
+        for each in (one for one in found if one.figure == figure):
+            published = percent(each.published) if each.published is not None else NOT_PUBLISHED
+            ours = StudyFigure("", "", "", "cost", ours=each.ours, low=each.low, high=each.high)
+            yield from _columns(each.what, published, percent(each.here), with_interval(ours))
+
+
+NAME = 22
+
+
+def _columns(name: str, published: str, here: str, ours: str) -> list[str]:
+    columns = [(published, -38), (here, -53), (ours, -80)]
+    if len(name) <= NAME:
+        return row((f"    {name}" if name else "", 0), *columns)
+    return [*wrap(name, "    ", "      "), *row(*columns)]

@@ -1,0 +1,267 @@
+"""resume: a run that was killed goes on to be what it would have been; whole sessions stay, half ones go, and nobody is let in beside a live run."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from ciphercost import conclude, drive, pipeline, record, resume, sample
+from ciphercost.errors import UsageError
+from ciphercost.model import CellSpec, Spec
+
+FAKE = Path(__file__).parent.parent / "agents" / "fake" / "fake_agent.py"
+CLI = Path(sys.executable).parent / "ciphercost"
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+import msgspec
+from ciphercost import drive, pipeline, watch
+from ciphercost.model import Spec
+
+if "VIRTUAL_TIME" in os.environ:
+    drive._cost = lambda asked, began: asked
+
+class Killing(watch.Watcher):
+    left = int(sys.argv[3])
+    def slice(self, *_):
+        self.left -= 1
+        if not self.left:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+pipeline.run_in(msgspec.json.decode(sys.argv[1], type=Spec), Path(sys.argv[2]), Killing())
+"""
+
+Fake = Callable[[str], None]
+ONE = [CellSpec("null", "busy", regime="one-core")]
+SHARED = [
+    CellSpec("null", "busy", factors={"effect": each}, group="g", variant=f"effect={each}") for each in ("0.02", "0.2")
+]
+APART = [CellSpec("null", "busy", regime="one-core"), CellSpec("null", "none", regime="one-core")]
+
+
+@pytest.fixture
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fake:
+    """Makes the pipeline use a fake agent with these options."""
+
+    def use(options: str) -> None:
+        script = tmp_path / "fake-agent"
+        script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(FAKE))} {options} "$@"\n')
+        script.chmod(0o755)
+        monkeypatch.setenv("CIPHERCOST_AGENT", str(script))
+        # Its time is virtual: how long a slice takes on a busy machine is not what it costs.
+        monkeypatch.setenv("VIRTUAL_TIME", "1")
+        monkeypatch.setattr(drive, "_cost", lambda asked, began: asked)
+
+    return use
+
+
+def spec_of(cells: list[CellSpec], mode: str = "full", **fields: Any) -> Spec:
+    sessions = 3 if mode == "full" else 1
+    return Spec(cells=cells, seed=7, mode=mode, sessions=sessions, time=60.0, **fields)  # type: ignore[arg-type]
+
+
+def killed(spec: Spec, directory: Path, slices: int) -> None:
+    """Run it, and kill the controller by force once it has so many slices."""
+    argv = [sys.executable, "-c", KILLED, msgspec.json.encode(spec).decode(), str(directory), str(slices)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+
+
+def order(directory: Path) -> list[tuple[object, ...]]:
+    """All that was asked of the agent, and what it answered."""
+    return [
+        (each.cell, each.session, each.phase, each.block, each.order, each.position, each.arm, each.length, each.rate)
+        + ((each.agent.operations, each.agent.histogram) if each.agent else ())
+        for each in record.read_slices(directory)
+    ]
+
+
+def sessions_of(directory: Path) -> list[tuple[int, int]]:
+    return sorted({(each.cell, each.session) for each in record.read_slices(directory)})
+
+
+@pytest.mark.parametrize(
+    ("cells", "share"),
+    [(ONE, 0.01), (ONE, 0.55), (ONE, 0.99), (SHARED, 0.1), (SHARED, 0.55), (APART, 0.55), (APART, 0.99)],
+)
+def test_a_run_killed_anywhere_and_resumed_is_the_run_that_was_not_killed(
+    tmp_path: Path, fake: Fake, cells: list[CellSpec], share: float
+) -> None:
+    fake("--effect 0.02 --sd 0.01")
+    spec = spec_of(cells)
+    whole, _ = pipeline.run_in(spec, tmp_path / "whole")
+    expected = order(tmp_path / "whole")
+    killed(spec, tmp_path / "cut", round(share * len(expected)))
+    assert order(tmp_path / "cut") == expected[: round(share * len(expected))]
+    result, directory = resume.run_in(tmp_path / "cut")
+    assert order(directory) == expected
+    assert [cell.overhead["throughput"] for cell in result.cells] == [c.overhead["throughput"] for c in whole.cells]
+    assert [cell.status for cell in result.cells] == ["ok"] * len(cells)
+    plain = {"warnings": [], "resumed": 0, "thrown_away": 0}
+    facts = [msgspec.structs.replace(each, **plain) for each in record.read_facts(directory).cells]
+    assert facts == record.read_facts(tmp_path / "whole").cells
+    assert any(warning.code == "resumed" for cell in result.cells for warning in cell.warnings)
+    assert record.encode(conclude.conclude(directory)) == (directory / "result.json").read_bytes()
+
+
+def test_one_session_is_run_again_whole_and_the_result_says_how_much_was_thrown_away(
+    tmp_path: Path, fake: Fake
+) -> None:
+    fake("--sd 0.01")
+    killed(spec_of(ONE, "quick"), tmp_path / "run", 100)
+    result, _ = resume.run_in(tmp_path / "run")
+    said = [each.text for each in result.cells[0].warnings if each.code == "resumed"]
+    assert len(said) == 1
+    assert "0 whole sessions of this cell were kept, 100 slices of unfinished ones thrown away" in said[0]
+    assert sessions_of(tmp_path / "run") == [(0, 1)]
+
+
+def test_it_can_be_killed_again_and_again(tmp_path: Path, fake: Fake) -> None:
+    fake("--sd 0.01")
+    spec = spec_of(ONE)
+    pipeline.run_in(spec, tmp_path / "whole")
+    expected = order(tmp_path / "whole")
+    killed(spec, tmp_path / "run", len(expected) // 2)
+    again = KILLED.replace(
+        "pipeline.run_in(msgspec.json.decode(sys.argv[1], type=Spec), Path(sys.argv[2]), Killing())",
+        "from ciphercost import resume\nresume.run_in(Path(sys.argv[2]), Killing())",
+    )
+    for _ in range(2):
+        argv = [sys.executable, "-c", again, "", str(tmp_path / "run"), str(len(expected) // 8)]
+        assert subprocess.run(argv, check=False, timeout=120).returncode == -signal.SIGKILL
+    result, _ = resume.run_in(tmp_path / "run")
+    assert order(tmp_path / "run") == expected
+    assert len(record.read_facts(tmp_path / "run").resumed) == 3
+    (said,) = (each.text for each in result.cells[0].warnings if each.code == "resumed")
+    assert "resumed 3 times" in said
+
+
+def test_half_a_last_line_is_dropped_and_any_other_damage_is_told(tmp_path: Path, fake: Fake) -> None:
+    fake("--sd 0.01")
+    killed(spec_of(ONE), tmp_path / "run", 150)
+    path = tmp_path / "run" / "slices.jsonl"
+    path.write_bytes(path.read_bytes()[:-40])
+    resume.run_in(tmp_path / "run")
+    assert all(json.loads(line) for line in path.read_text().splitlines())
+    killed(spec_of(ONE), tmp_path / "other", 150)
+    damaged = tmp_path / "other" / "slices.jsonl"
+    lines = damaged.read_text().splitlines()
+    damaged.write_text("\n".join([lines[0], lines[1][:20], *lines[2:]]) + "\n")
+    with pytest.raises(UsageError, match="line 2"):
+        resume.run_in(tmp_path / "other")
+
+
+def test_a_cell_that_failed_goes_on_and_those_that_did_not_are_left_alone(tmp_path: Path, fake: Fake) -> None:
+    fake("--sd 0.01 --busy 50000 --die-busy 55000")
+    result, directory = pipeline.run_in(spec_of(SHARED), tmp_path / "run")
+    assert [cell.status for cell in result.cells] == ["ok", "failed"]
+    before = [each for each in order(directory) if each[0] == 0]
+    fake("--sd 0.01")
+    result, _ = resume.run_in(directory)
+    assert [cell.status for cell in result.cells] == ["ok", "ok"]
+    assert [each for each in order(directory) if each[0] == 0] == before
+    assert len({session for cell, session in sessions_of(directory) if cell == 1}) == 3
+    shared = {session for cell, session in sessions_of(directory) if cell == 0}
+    assert not shared & {session for cell, session in sessions_of(directory) if cell == 1}, (
+        "they never ran side by side"
+    )
+    assert result.cells[1].against_reference is None
+
+
+def test_proofs_of_whole_sessions_stay_and_those_of_the_unfinished_one_go(tmp_path: Path) -> None:
+    cells = [CellSpec("sqlite", "sqlcipher", regime="one-core", rows=200)]
+    spec = Spec(cells=cells, seed=3, sessions=3, time=6.0, latency=False)
+    killed(spec, tmp_path / "run", 230)
+    had = {proof.session for _, proof in record.read_proofs(tmp_path / "run")}
+    whole = record.read_checkpoint(tmp_path / "run")
+    assert whole is not None
+    assert had > set(whole.cells[0].whole_sessions) > set()
+    result, _ = resume.run_in(tmp_path / "run")
+    assert result.cells[0].status == "ok", result.cells[0].reason
+    proofs = [(proof.session, proof.arm, proof.witness) for _, proof in record.read_proofs(tmp_path / "run")]
+    assert {session for session, _, _ in proofs} == {1, 2, 3}
+    later = sorted(each[1:] for each in proofs if each[0] == 2)
+    assert sorted(each[1:] for each in proofs if each[0] == 3) == later, "each session has its proofs once"
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "words"),
+    [
+        ("checkpoint.json", '"version":"0.1.0"', '"version":"0.0.9"', "was begun by ciphercost 0.0.9"),
+        ("checkpoint.json", f'"cores":{sample.machine()["cores"]}', '"cores":96', "cores is 96"),
+        ("checkpoint.json", '"format":1', '"format":9', "newer ciphercost"),
+    ],
+    ids=["tool", "machine", "format"],
+)
+def test_another_tool_or_machine_is_refused_and_nothing_is_changed(
+    tmp_path: Path, fake: Fake, file: str, old: str, new: str, words: str
+) -> None:
+    fake("--sd 0.01")
+    killed(spec_of(ONE), tmp_path / "run", 400)
+    path = tmp_path / "run" / file
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+    before = {each.name: each.read_bytes() for each in (tmp_path / "run").iterdir() if each.is_file()}
+    with pytest.raises(UsageError, match=words):
+        resume.run_in(tmp_path / "run")
+    assert before == {each.name: each.read_bytes() for each in (tmp_path / "run").iterdir() if each.is_file()}
+
+
+def test_another_server_is_refused_and_what_there_is_stays(tmp_path: Path, fake: Fake) -> None:
+    fake("--sd 0.01")
+    killed(spec_of(ONE), tmp_path / "run", 400)
+    path = tmp_path / "run" / "checkpoint.json"
+    facts = json.loads(path.read_text())
+    assert facts["cells"][0]["whole_sessions"]
+    facts["cells"][0]["version"] = "0.0.1"
+    path.write_text(json.dumps(facts))
+    with pytest.raises(UsageError, match=r"sessions that this cell has are of 0\.0\.1"):
+        resume.run_in(tmp_path / "run")
+    assert {session for _, session in sessions_of(tmp_path / "run")} == set(facts["cells"][0]["whole_sessions"])
+
+
+def test_a_live_run_is_refused_a_finished_one_says_so_and_an_interrupted_one_says_how_to_go_on(tmp_path: Path) -> None:
+    directory = tmp_path / "run"
+    argv: list[str | Path] = [
+        CLI,
+        "run",
+        "null:busy",
+        "--sessions",
+        "2",
+        "--time",
+        "4s",
+        "--no-latency",
+        "-o",
+        directory,
+    ]
+    with subprocess.Popen(
+        [*argv, "--no-progress"], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        while not (directory / "slices.jsonl").exists() or not (directory / "slices.jsonl").stat().st_size:
+            assert process.poll() is None
+        refused = subprocess.run([CLI, "resume", directory], capture_output=True, text=True, check=False, timeout=60)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert refused.returncode == 2
+    assert "still alive" in refused.stderr
+    assert process.returncode == 130
+    assert f"`ciphercost resume {directory}` goes on with it" in said
+    resumed = subprocess.run([CLI, "resume", directory], capture_output=True, text=True, check=False, timeout=120)
+    assert resumed.returncode == 0, resumed.stderr
+    assert "the run was cut off and resumed" in " ".join(resumed.stdout.split())
+    again = subprocess.run([CLI, "resume", directory], capture_output=True, text=True, check=False, timeout=60)
+    assert again.returncode == 0
+    assert "is finished" in again.stdout
+    nothing = subprocess.run([CLI, "resume", "nothing"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert nothing.returncode == 2
+    assert "no run 'nothing'" in nothing.stderr
