@@ -19,6 +19,8 @@ from ciphercost.studies.together import Outcome
 from ciphercost.watch import Watcher, minutes
 
 Say = Callable[[str], None]
+MOST_NAMED = 4
+"""Cells that are named; of more only the number is said."""
 FILE, LOCK = "all.json", ".lock"
 
 
@@ -178,7 +180,10 @@ def lacking(result: Result) -> str:
             own.append(
                 " ".join(filter(None, (cell.engine, cell.mechanism, cell.workload.rpartition("/")[2], cell.variant)))
             )
-    told = [f"{', '.join(dict.fromkeys(names))}: {reason}" for reason, names in bad.items()]
+    told = [
+        f"{', '.join(dict.fromkeys(names)) if len(names) <= MOST_NAMED else f'{len(names)} cells'}: {reason}"
+        for reason, names in bad.items()
+    ]
     if result.study is not None and not result.study.complete:
         told.insert(0, "the published procedure did not run to its end")
     return "; ".join(told)
