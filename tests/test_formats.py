@@ -8,6 +8,7 @@ import itertools
 import json
 import re
 from collections.abc import Callable
+from html.parser import HTMLParser
 from pathlib import Path
 
 import msgspec
@@ -106,7 +107,52 @@ def from_latex(text: str) -> Said:
     return found
 
 
-READERS: dict[str, Callable[[str], Said]] = {"json": from_json, "csv": from_csv, "md": from_md, "latex": from_latex}
+class Page(HTMLParser):
+    """Of each cell's table of costs what is shown, by the place that the cell has in the page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said: Said = {}
+        self._cell, self._costs, self._open = -1, False, False
+        self._row: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        named = dict(attrs)
+        if tag == "div" and re.fullmatch(r"cell-\d+", named.get("id") or ""):
+            self._cell = int(str(named["id"]).removeprefix("cell-")) - 1
+        elif tag == "div" and named.get("role") == "region":
+            self._costs = str(named.get("aria-label")).startswith("What encryption costs, ")
+        elif tag == "tr":
+            self._row = []
+        elif tag in ("th", "td"):
+            self._row.append("")
+            self._open = True
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in ("th", "td"):
+            self._open = False
+        elif tag == "tr" and self._costs and self._row[1:2] != ["encrypted"]:
+            label, cost, interval, _ = self._row
+            self.said[self._cell, label] = (cost, interval)
+
+    def handle_data(self, data: str) -> None:
+        if self._open:
+            self._row[-1] += data
+
+
+def from_html(text: str) -> Said:
+    page = Page()
+    page.feed(text)
+    return page.said
+
+
+READERS: dict[str, Callable[[str], Said]] = {
+    "json": from_json,
+    "csv": from_csv,
+    "md": from_md,
+    "latex": from_latex,
+    "html": from_html,
+}
 
 
 @pytest.fixture(scope="module")

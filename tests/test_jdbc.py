@@ -538,3 +538,22 @@ def test_a_slice_with_heavy_compiling_or_collecting_is_marked() -> None:
     assert made._marks(one, Counters(1)) == ["jit"]
     swapped = AgentSlice(**zero | {"seconds": 0.5, "jit_ms": 49, "gc_ms": 51, "connects": 1})
     assert made._marks(swapped, Counters(1)) == ["gc"]
+
+
+def test_every_sessions_machine_is_warm_before_it_is_measured(
+    java_here: None, require_server: RequireServer, tmp_path: Path
+) -> None:
+    """Each session has a virtual machine of its own, and so begins by compiling: not in the first one alone."""
+    del java_here
+    require_server("mariadb", "10.11")
+    made = Spec(cells=[cell(version="10.11", rows=100)], sessions=2, time=6.0, latency=False, seed=5)
+    result = pipeline.run(made, tmp_path / "run")
+    assert result.cells[0].status == "ok", result.cells[0].reason
+    recorded = list(record.read_slices(tmp_path / "run"))
+    for session in (1, 2):
+        own = [each for each in recorded if each.session == session and each.agent is not None]
+        assert (own[0].phase, own[0].length) == ("warmup", drive.COMPILE_SLICE)
+        compiling = [each for each in own if each.phase == "warmup" and each.length == drive.COMPILE_SLICE]
+        spent = sum(each.length for each in compiling)
+        calm = [each.agent.jit_ms / 1e3 <= drive.JAVA * each.agent.seconds for each in compiling if each.agent]
+        assert all(calm[-drive.COMPILED_SLICES :]) or spent >= drive.COMPILE_SHARE * made.time

@@ -259,7 +259,7 @@ def _candidate(number: int, name: str, cell: Cell, need: Sequence[str], limit: f
     if limit is None:
         return said("meets", [])
     passed = compare.passed(metric, estimate, limit)
-    low, high = compare.cost(metric, estimate)
+    _, low, high = words.loss(metric, estimate)
     if passed == "pass":
         return said("meets", [])
     digits = words.decimals(estimate)

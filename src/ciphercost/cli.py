@@ -466,7 +466,7 @@ STUDY_OPTIONS = ("scale", "duration", "clients", "bindir", "loads", "runs", "csv
     click.option(
         "--runs",
         type=int,
-        help="column-functions: of each load as published; jdbc-tls: starts of Java. [default: 3; 6]",
+        help="column-functions: of each load as published; jdbc-tls: starts of Java. [default: 3; 5]",
     ),
     click.option("--csv", metavar="FILE", help="column-functions: the register's own file. [default: made-up records]"),
     *OUTPUT[1:],

@@ -483,12 +483,5 @@ def _gate(cell: Cell, run: int, number: int, limit: float) -> Gate:
 
 def passed(metric: str, estimate: Estimate, limit: float) -> Passed:
     """Whether a cost is within the budget for sure, over it for sure, or neither."""
-    low, high = cost(metric, estimate)
+    _, low, high = words.loss(metric, estimate)
     return "pass" if high <= limit else "fail" if low > limit else "unresolved"
-
-
-def cost(metric: str, estimate: Estimate) -> tuple[float, float]:
-    """The interval of the cost as a share: of throughput what is lost, of anything else what is added."""
-    if metric == "throughput":
-        return 1 - estimate.high, 1 - estimate.low
-    return estimate.low - 1, estimate.high - 1

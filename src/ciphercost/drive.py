@@ -53,7 +53,7 @@ STEAL = 0.05
 JAVA = 0.1
 """Share of a slice that Java may spend compiling, or collecting garbage."""
 COMPILE_SLICE, COMPILE_LIMIT, COMPILE_SHARE = 0.2, 8.0, 0.25
-"""Seconds of a slice before the pilot of an agent that compiles; of all of them at most, also as a share of the cell's time."""
+"""Seconds of a slice at a session's beginning, of an agent that compiles; of all of them at most, also as a share of the cell's time."""
 COMPILED_SLICES = 4
 """Slices in a row that hold no heavy compiling, by which an agent counts as warm."""
 CORES = os.cpu_count() or 1
@@ -174,8 +174,8 @@ class Drive:
 
     def _settle(self, session: int) -> Iterator[None]:
         """Pilot, if there was none yet, and warm-up."""
+        self._compile(session)
         if not self.facts.slice_seconds:
-            self._compile(session)
             self.facts.slice_seconds = self._pilot(session)
             self.record.save_facts()
             yield
@@ -184,7 +184,8 @@ class Drive:
         yield
 
     def _compile(self, session: int) -> None:
-        """Of an agent that compiles while it works: both arms, until that is over, so that the pilot sees what will be measured."""
+        """Of an agent that compiles while it works, and is a new one each session: both arms, until that is over, so that what follows
+        sees what will be measured."""
         if not self._agent.compiles:
             return
         self.watcher.phase(self.number, session, "warm-up")

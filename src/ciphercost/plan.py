@@ -186,11 +186,15 @@ def latency_slice_length(latency_s: float, rate: float, slice_seconds: float) ->
     return max(slice_seconds, min(wanted, room))
 
 
+COMPILING = 4.0
+"""Seconds in which a virtual machine starts and compiles what will be measured."""
+
+
 def time_estimate(spec: Spec, setup_s: float = 3.0) -> float:
     """Seconds that a whole run will take, for the message before its start. `setup_s`: one session's start, load and
     proof."""
-    each = [budget(spec, cell) for cell in spec.cells]
-    return sum(b.total_s + b.sessions * setup_s for b in each)
+    each = [(budget(spec, cell), COMPILING if cell.client or cell.driver else 0.0) for cell in spec.cells]
+    return sum(b.total_s + b.sessions * (setup_s + compiling) for b, compiling in each)
 
 
 # ── pilot ─────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -7,7 +7,7 @@ import pkgutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ciphercost import words
-from ciphercost.compare import QUICK_ALPHA, Change, Comparison, Gate, Pair, cost, is_quick
+from ciphercost.compare import QUICK_ALPHA, Change, Comparison, Gate, Pair, is_quick
 from ciphercost.errors import UsageError, nearest
 from ciphercost.model import Estimate
 from ciphercost.statistics import ALPHA
@@ -79,7 +79,7 @@ def gate_line(gate: Gate) -> str:
     if gate.estimate is None or gate.outcome == "failed":
         return f"{gate.outcome.upper()}: {gate.title}: {gate.reason}"
     digits = words.decimals(gate.estimate)
-    low, high = cost(gate.metric, gate.estimate)
+    _, low, high = words.loss(gate.metric, gate.estimate)
     bound = {"pass": f"at most {high * 100:.{digits}f} %", "fail": f"at least {low * 100:.{digits}f} %"}.get(
         gate.outcome, f"between {low * 100:.{digits}f} and {high * 100:.{digits}f} %"
     )

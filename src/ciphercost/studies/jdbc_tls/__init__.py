@@ -35,7 +35,7 @@ class JdbcTls(Study):
     seconds = 20.0
     one_core = True
 
-    def __init__(self, rows: int = 5000, runs: int = 6, sessions: int = 6, warm_slice: float = 0.25) -> None:
+    def __init__(self, rows: int = 5000, runs: int = 5, sessions: int = 6, warm_slice: float = 0.25) -> None:
         self.loop_rows, self.runs, self.sessions, self.warm_slice = rows, runs, sessions, warm_slice
 
     def configured(self, given: Mapping[str, Any]) -> Study:
