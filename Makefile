@@ -21,7 +21,7 @@ quick: ready
 
 test: dev servers
 	cd $(RUST) && cargo test --release --quiet
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadfile --durations 30
 
 check: dev
 	$(BIN)/ruff check .
