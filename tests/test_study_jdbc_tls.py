@@ -84,7 +84,7 @@ def cell(setup: Setup, counts: Mapping[str, float]) -> Cell:
     clear, coded = setup._replace(arm="plain"), setup._replace(arm="encrypted" if tls else "plain")
     return Cell(
         "mariadb", "10.11.18", "transit" if tls else "control", "tls" if tls else "none", "insert-loop", 1, "ok", "full",
-        factors={"how": setup.call, **({LOCAL: "true"} if setup.local else {})}, variant=setup.name,
+        factors={"how": setup.call, **({LOCAL: "true"} if setup.local else {})}, variant=setup.variant,
         overhead={"throughput": rate(warm_us(clear), warm_us(coded))},
         arms={"plain": {"throughput": 1e6 / warm_us(clear)}, "encrypted": {"throughput": 1e6 / warm_us(coded)}},
         chatter={arm: dict(counts) for arm in ARMS}, encryption={"verified": "no"} if tls else {},
@@ -232,13 +232,13 @@ def test_a_small_replication_on_a_real_server(require_server: RequireServer, tmp
     assert made.complete, made.procedure
     record = json.loads((directory / "study.json").read_text())
     assert len(record["runs"]) == len(PUBLISHED) + 2 * len(EVERY)
-    by_variant = {(cell.factors["how"], cell.variant): cell for cell in result.cells}
-    asked = by_variant[EXECUTE, NEW].chatter["encrypted"]
+    by_variant = {cell.variant: cell for cell in result.cells}
+    asked = by_variant[f"{NEW} {EXECUTE}"].chatter["encrypted"]
     assert asked[ASKED] == pytest.approx(1.0), asked  # by the server's own count, and gone where the driver remembers
-    assert ASKED not in by_variant[EXECUTE, f"{NEW} {LOCAL}"].chatter["encrypted"]
-    assert ASKED not in by_variant[UPDATE, NEW].chatter["encrypted"]
-    assert by_variant[UPDATE, OLD].mechanism == "none"
-    assert by_variant[UPDATE, NEW].encryption["protocol"] == "TLSv1.2"
+    assert ASKED not in by_variant[f"{NEW} {EXECUTE} {LOCAL}"].chatter["encrypted"]
+    assert ASKED not in by_variant[f"{NEW} {UPDATE}"].chatter["encrypted"]
+    assert by_variant[f"{OLD} {UPDATE}"].mechanism == "none"
+    assert by_variant[f"{NEW} {UPDATE}"].encryption["protocol"] == "TLSv1.2"
     whole = figure(made, UPDATE, "split: the whole")
     assert whole.ours is not None
     assert math.isfinite(whole.ours)

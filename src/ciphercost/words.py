@@ -413,10 +413,15 @@ def names(cells: Sequence[Cell]) -> list[str]:
         parts = [each[name] for name in shown if each[name] and each[name] not in cell.variant.split()]
         found.append(" · ".join([*parts, *[cell.variant] * bool(cell.variant)]) or heading(cell))
     # Cells that no experiment has named differ in their factors.
-    factors = {name for cell in cells for name in cell.factors if len({each.factors.get(name) for each in cells}) > 1}
-    alike = Counter(found)
-    for number in [number for number, name in enumerate(found) if alike[name] > 1]:
-        own = [f"{name}={value}" for name, value in cells[number].factors.items() if name in factors and value]
+    alike: dict[str, list[Cell]] = {}
+    for cell, name in zip(cells, found, strict=True):
+        alike.setdefault(name, []).append(cell)
+    for number, those in enumerate([alike[name] for name in found]):
+        own = [
+            f"{name}={value}"
+            for name, value in cells[number].factors.items()
+            if value and len({each.factors.get(name) for each in those}) > 1
+        ]
         found[number] = " · ".join([found[number], *own])
     twice = {name for name, count in Counter(found).items() if count > 1}
     return [f"{name} (cell {number})" if name in twice else name for number, name in enumerate(found, start=1)]

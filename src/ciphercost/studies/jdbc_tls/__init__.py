@@ -11,7 +11,7 @@ from ciphercost.model import ARMS, FORMAT, Cell, CellSpec, Mode, Spec, StudyReco
 from ciphercost.spec import check
 from ciphercost.studies import Stage, Study
 from ciphercost.studies.jdbc_tls import compare, procedure, report, setups
-from ciphercost.studies.jdbc_tls.setups import CALLS, EXECUTE, LOCAL, NEW, OLD, SERVER_VERSION
+from ciphercost.studies.jdbc_tls.setups import CALLS, EXECUTE, SERVER_VERSION, Setup
 
 VERSION = "10.11"
 """Of MariaDB: it lets both drivers in."""
@@ -57,10 +57,9 @@ class JdbcTls(Study):
         self.check_engine(engine)
         cells = []
         for call in CALLS:
-            cells.append(cell(engine, "none", OLD, call))
-            cells.append(cell(engine, "tls", NEW, call))
+            cells += [cell(engine, "none", setups.before(call)), cell(engine, "tls", setups.after(call))]
             if call == EXECUTE:
-                cells.append(cell(engine, "tls", NEW, call, {LOCAL: "true"}))
+                cells.append(cell(engine, "tls", setups.quiet(call)))
         mode: Mode = "full" if self.sessions > 1 else "quick"
         return check(Spec(cells=cells, seed=seed, time=time, mode=mode, sessions=self.sessions, latency=False))
 
@@ -90,9 +89,9 @@ TLS = {"version": "1.2", "verify": "require"}
 """The newest that the new driver knows; and like it by default, it looks at no certificate."""
 
 
-def cell(engine: str, mechanism: str, driver: str, call: str, more: Mapping[str, str] | None = None) -> CellSpec:
-    """One driver by one call, on one core."""
-    factors = {"how": call, **(TLS if mechanism == "tls" else {}), **(more or {})}
+def cell(engine: str, mechanism: str, setup: Setup) -> CellSpec:
+    """One driver by one call, on one core, in both arms."""
+    factors = setup.options | (TLS if mechanism == "tls" else {})
     return CellSpec(
         engine,
         mechanism,
@@ -101,9 +100,9 @@ def cell(engine: str, mechanism: str, driver: str, call: str, more: Mapping[str,
         factors,
         clients=1,
         regime="one-core",
-        group=f"{setups.LOOP} by {call}",
-        variant=" ".join([driver, *(more or {})]),
-        client=f"{jdbc.WORD}:{driver}",
+        group=f"{setups.LOOP} by {setup.call}",
+        variant=setup.variant,
+        client=f"{jdbc.WORD}:{setup.driver}",
         settings=dict(SETTINGS),
     )
 

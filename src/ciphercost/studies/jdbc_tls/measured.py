@@ -12,7 +12,7 @@ from ciphercost import statistics
 from ciphercost.model import ARMS, Cell, Estimate, StudyRecord, StudyRun
 from ciphercost.studies.jdbc_tls import setups
 from ciphercost.studies.jdbc_tls.procedure import COLD, INTERLEAVED, WARM
-from ciphercost.studies.jdbc_tls.setups import EVERY, LOCAL, NEW, OLD, Setup
+from ciphercost.studies.jdbc_tls.setups import EVERY, LOCAL, Setup
 
 Once = Mapping[Setup, StudyRun]
 Round = Mapping[Setup, StudyRun]
@@ -107,8 +107,8 @@ class Warm(NamedTuple):
 
 def warm(cells: Iterable[Cell], call: str) -> Warm | None:
     """Of a call; None where one of its cells has no figure."""
-    own = {cell.variant: cell for cell in cells if cell.factors.get("how") == call and cell.overhead}
-    old, new, local = own.get(OLD), own.get(NEW), own.get(f"{NEW} {LOCAL}")
+    own = {cell.variant: cell for cell in cells if cell.overhead}
+    old, new, local = (own.get(make(call).variant) for make in (setups.before, setups.after, setups.quiet))
     if old is None or new is None:
         return None
     level = us_of(old, "plain")

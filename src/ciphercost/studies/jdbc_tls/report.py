@@ -125,7 +125,7 @@ def split(call: str, own: list[StudyFigure]) -> Iterator[str]:
         assert each.ours is not None
         assert each.low is not None
         assert each.high is not None
-        share = f"{each.ours / total:.0%}".replace("%", " %") if total else NONE
+        share = f"{round(100 * each.ours / total) or 0} %" if total else NONE  # never -0
         if name == measured.CHATTER and each.low == each.high:
             yield f"  {words:<{LABEL - 2}}{'0':>10}  {'the same statements':<20}{share:>14}"
             continue

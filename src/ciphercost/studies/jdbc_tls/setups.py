@@ -32,6 +32,11 @@ class Setup(NamedTuple):
         return f"{self.driver} {LOCAL}" if self.local else self.driver
 
     @property
+    def variant(self) -> str:
+        """Of a cell of ours, which has both arms: `8.0.16 execute`, `8.0.16 execute useLocalSessionState`."""
+        return " ".join([self.driver, self.call, *[LOCAL] * self.local])
+
+    @property
     def options(self) -> dict[str, str]:
         """As `--set` says them to the client."""
         return {"how": self.call} | ({LOCAL: "true"} if self.local else {})
