@@ -7,7 +7,7 @@ from typing import Any
 
 from ciphercost import jdbc
 from ciphercost.errors import UsageError
-from ciphercost.model import ARMS, FORMAT, Cell, CellSpec, Mode, Spec, StudyRecord, StudyResult
+from ciphercost.model import ARMS, FORMAT, Cell, CellSpec, Mode, Spec, StudyFigure, StudyRecord, StudyResult
 from ciphercost.spec import check
 from ciphercost.studies import Stage, Study
 from ciphercost.studies.jdbc_tls import compare, procedure, report, setups
@@ -80,6 +80,10 @@ class JdbcTls(Study):
 
     def compare(self, record: StudyRecord, cells: list[Cell]) -> StudyResult:
         return compare.compare(self, record, cells)
+
+    def headline(self, result: StudyResult) -> list[StudyFigure]:
+        """Of the upgrade what encryption is."""
+        return [each for each in result.figures if each.figure == f"{compare.ENCRYPTION}, {procedure.COLD}"]
 
     def table(self, result: StudyResult) -> str:
         return report.render(result)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -105,10 +105,18 @@ class Warm(NamedTuple):
     """New driver without TLS ÷ old driver."""
 
 
-def warm(cells: Iterable[Cell], call: str) -> Warm | None:
+def ours(cells: Iterable[Cell], setup: Setup) -> Cell | None:
+    """The cell that has this driver by this call, if it has figures; both of its arms."""
+    for cell in cells:
+        local = cell.factors.get(LOCAL) == "true"
+        if cell.client.endswith(f" {setup.driver}") and cell.factors.get("how") == setup.call and local == setup.local:
+            return cell if cell.overhead else None
+    return None
+
+
+def warm(cells: Sequence[Cell], call: str) -> Warm | None:
     """Of a call; None where one of its cells has no figure."""
-    own = {cell.variant: cell for cell in cells if cell.overhead}
-    old, new, local = (own.get(make(call).variant) for make in (setups.before, setups.after, setups.quiet))
+    old, new, local = (ours(cells, make(call)) for make in (setups.before, setups.after, setups.quiet))
     if old is None or new is None:
         return None
     level = us_of(old, "plain")
@@ -170,24 +178,14 @@ LEAST_MORE = 0.01
 
 
 class Split(NamedTuple):
-    """What the upgrade adds to an insert in a cold virtual machine, µs, and its parts, each measured by itself."""
+    """What the upgrade adds to an insert in a cold virtual machine, µs, and its parts."""
 
     whole: Known
     parts: dict[str, Known]
-
-    @property
-    def sum(self) -> Known:
-        """Of the parts; their errors are independent of each other but for what two of them have in common, and that makes this too wide."""
-        return Known(
-            math.fsum(each.value for each in self.parts.values()),
-            math.sqrt(math.fsum(each.half**2 for each in self.parts.values())),
-        )
-
-    @property
-    def left(self) -> Known:
-        """The whole less the sum."""
-        total = self.sum
-        return Known(self.whole.value - total.value, math.hypot(self.whole.half, total.half))
+    sum: Known
+    """Of the parts."""
+    left: Known
+    """The whole less the sum."""
 
     @property
     def adds_up(self) -> bool:
@@ -196,19 +194,31 @@ class Split(NamedTuple):
 
 def split(of: list[Round], known: Warm | None, call: str) -> Split | None:
     """TLS, chatter and the rest are our cells' (warm, by turns); warm-up is what a start of Java has beyond its own warm end, more than the
-    old driver's start has; the whole is of the cold starts alone."""
+    old driver's start has; the whole is of the cold starts alone.
+
+    Whole and warm-up are of the same rounds, in which what is cold cancels: whole - warm-up is what the upgrade adds to the warm ends.
+    So what is left is known as well as those are, and not as badly as cold starts: settled - (TLS + chatter + rest). Chatter and rest
+    have an error in common, which their sum, `in_clear`, has not.
+    """
     old, new = setups.before(call), setups.after(call)
     whole = over(of, lambda each: us(each[new], COLD) - us(each[old], COLD))
     warming = over(of, lambda each: start_up(each[new]) - start_up(each[old]))
+    settled = over(of, lambda each: us(each[new], WARM) - us(each[old], WARM))
     # What asks, and isn't measured without, can't be told from the rest.
-    if whole is None or warming is None or known is None or (known.asks and known.quiet is None):
+    if not whole or not warming or not settled or known is None or (known.asks and known.quiet is None):
         return None
     parts = {TLS: known.tls, CHATTER: Known(0.0, 0.0), WARMING: warming, REST: known.in_clear}
     if known.quiet is not None:
         both = math.hypot(known.in_clear.half, known.quiet.half)
         parts[CHATTER] = Known(known.in_clear.value - known.quiet.value, both, known.in_clear.n)
         parts[REST] = known.quiet
-    return Split(whole, parts)
+    ours_ = Known(known.tls.value + known.in_clear.value, math.hypot(known.tls.half, known.in_clear.half))
+    return Split(
+        whole,
+        parts,
+        Known(warming.value + ours_.value, math.hypot(warming.half, ours_.half)),
+        Known(settled.value - ours_.value, math.hypot(settled.half, ours_.half)),
+    )
 
 
 def start_up(run: StudyRun) -> float:

@@ -134,9 +134,9 @@ def split(call: str, own: list[StudyFigure]) -> Iterator[str]:
     words = "the parts add up to the whole within the intervals"
     if not adds_up:
         words = "! the parts do NOT add up to the whole: the intervals leave a difference, so one of them is not what it is called"
-    elif (by_name[SUM].high or 0.0) - (by_name[SUM].low or 0.0) > 2 * abs(total):
+    elif (by_name[LEFT].high or 0.0) - (by_name[LEFT].low or 0.0) > abs(total):
         words = (
-            "! the parts add up to the whole, but within intervals so wide that it says little: more rounds (--runs)"
+            "! the parts add up to the whole, but what may be left over is half of it: more rounds (--runs) would tell"
         )
     yield from wrap(words, "  ", "    ")
 
