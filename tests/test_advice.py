@@ -231,3 +231,26 @@ def test_the_terminal_has_one_such_line_for_each_cell_and_none_for_a_control() -
     assert reports.get("terminal")(result(*grouped, control)).count("a million operations:") == 2
     assert not capacity.line(control)
     assert not capacity.line(failed())
+
+
+def by_suite(cipher: str) -> Cell:
+    made = tls(0.8, protocol="TLSv1.2")
+    return msgspec.structs.replace(made, encryption=made.encryption | {"cipher": cipher})
+
+
+def test_forward_secrecy_is_known_by_protocol_or_suite_where_no_group_is_told() -> None:
+    """Java says no group; TLS 1.3 has no other way, and of 1.2 the suite's name says it."""
+    for cell_, meets in (
+        (tls(0.8), True),
+        (by_suite("ECDHE-RSA-AES256-GCM-SHA384"), True),
+        (by_suite("AES256-GCM-SHA384"), False),
+    ):
+        bare = msgspec.structs.replace(cell_, encryption={k: v for k, v in cell_.encryption.items() if k != "group"})
+        found = only(advice.advise(result(bare), advice.needs("forward-secrecy")))
+        assert (found.chosen is not None) == meets
+
+
+@pytest.mark.parametrize("text", ["", ",", " , "])
+def test_a_need_of_nothing_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="names nothing"):
+        advice.needs(text)

@@ -452,7 +452,9 @@ def test_tls_of_2008_and_of_today_differ(require_postgresql: object, tmp_path: P
             "bulk-read",
             "--quick",
             "--time",
-            "4s",
+            "5s",
+            "--regime",
+            "one-core",
             "--no-latency",
             "--no-progress",
         ]

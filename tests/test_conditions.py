@@ -67,17 +67,52 @@ def test_an_mtu_out_of_bounds_is_refused() -> None:
         ("nginx", "tls", {"a": "b"}, "which nginx is not"),
         ("postgresql", "tls", {"env:LD_PRELOAD": "x"}, "as the server calls it"),
         ("postgresql", "tls", {"work_mem": ""}, "as the server calls it"),
-        ("mysql", "tls", {"ssl_key": "x"}, "can be read by every user"),
         ("postgresql", "tls", {"password_encryption": "md5"}, "can be read by every user"),
+        ("postgresql", "tls", {"ssl_passphrase_command": "x"}, "can be read by every user"),
+        ("postgresql", "tls", {"listen_addresses": "*"}, "not to be set"),
+        ("postgresql", "none", {"hba_file": "/x"}, "not to be set"),
+        ("postgresql", "none", {"archive_command": "x"}, "not to be set"),
+        ("mysql", "tls", {"ssl_key": "x"}, "not to be set"),
+        ("mysql", "none", {"Bind-Address": "0.0.0.0"}, "not to be set"),
+        ("mariadb", "none", {"skip-grant-tables": "1"}, "not to be set"),
+        ("mariadb", "none", {"datadir": "/var/lib/mysql"}, "not to be set"),
+        ("mysql", "none", {"port": "3306"}, "not to be set"),
+        ("firebird", "none", {"RemoteBindAddress": "0.0.0.0"}, "not to be set"),
+        ("mysql", "none", {"max-connections": "9", "max_connections": "8"}, "two spellings"),
     ],
 )
 def test_settings_that_can_not_be_given_are_refused(
     engine: str, mechanism: str, settings: dict[str, str], said: str
 ) -> None:
+    made = CellSpec(engine, mechanism, workload=engines.get(engine).usual_workload, settings=settings)
     with pytest.raises(UsageError, match=said):
-        spec.check(Spec(cells=[CellSpec(engine=engine, mechanism=mechanism, settings=settings)]))
+        spec.check(Spec(cells=[made]))
     with pytest.raises(UsageError, match="does not fit a server of yours"):
         spec.check(Spec(cells=[cell(url="postgresql://127.0.0.1:5432/db", settings={"work_mem": "8MB"})]))
+
+
+@pytest.mark.parametrize(
+    ("engine", "name"),
+    [
+        ("mysql", "key_buffer_size"),
+        ("mysql", "innodb_encryption_rotate_key_age"),
+        ("mariadb", "version"),
+        ("mysql", "innodb-flush-log-at-trx-commit"),
+        ("mysql", "log_bin"),
+        ("mysql", "innodb_buffer_pool_size"),
+        ("postgresql", "shared_buffers"),
+        ("postgresql", "synchronous_commit"),
+        ("firebird", "DefaultDbCachePages"),
+    ],
+)
+def test_other_settings_can_be_given(engine: str, name: str) -> None:
+    spec.check(Spec(cells=[CellSpec(engine=engine, mechanism="none", settings={name: "1"})]))
+
+
+def test_what_a_cell_sets_itself_is_not_silently_the_users() -> None:
+    assert conditions.joined({"a": "1"}, {"b-c": "2"}) == {"a": "1", "b-c": "2"}
+    with pytest.raises(UsageError, match="this cell sets it itself"):
+        conditions.joined({"max_connections": "300"}, {"max-connections": "420"})
 
 
 def test_conditions_are_named_only_where_they_differ_from_the_machine_as_it_is() -> None:

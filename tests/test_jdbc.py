@@ -517,10 +517,20 @@ def test_what_other_servers_count(
         ("Query", "/* mysql-connector-j-9.7.0 */ SELECT\n  1", "SELECT ?"),
         ("Prepare", "SELECT ?", "prepare: SELECT ?"),
         ("Connect", "user@host on db using SSL/TLS", "connect"),
+        ("Query", "INSERT INTO t VALUES (7, 'a secret that the log has cut o", "INSERT INTO t VALUES (?, ?"),
+        ("Query", 'INSERT INTO t VALUES ("a secret", 0xAB12, 1e5, 1.5E10)', "INSERT INTO t VALUES (?, ?, ?, ?)"),
+        ("Query", 'INSERT INTO t VALUES (7, "a sec', "INSERT INTO t VALUES (?, ?"),
     ],
 )
 def test_a_statement_is_known_without_its_values(command: str, text: str, kind: str) -> None:
-    assert chatter.kind(command, text) == kind
+    assert chatter.kind(command, text, double=True) == kind
+
+
+def test_of_many_kinds_the_most_frequent_are_kept() -> None:
+    found = chatter.frequent({f"SELECT {chr(97 + n % 26)}{n}": 0.005 for n in range(200)} | {"INSERT": 1.0})
+    assert len(found) == chatter.MOST_KINDS + 1
+    assert next(iter(found)) == "INSERT"
+    assert sum(found.values()) == pytest.approx(2.0)
 
 
 def test_a_slice_with_heavy_compiling_or_collecting_is_marked() -> None:

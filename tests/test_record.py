@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
-from ciphercost import record
+from ciphercost import conclude, record
 from ciphercost.errors import UsageError
 from ciphercost.model import FORMAT, CellFacts, CellSpec, Proof, RunFacts, SliceRecord, Spec
 
@@ -67,3 +71,57 @@ def test_a_run_that_is_not_there_is_refused_with_what_is(tmp_path: Path, monkeyp
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match=r"there is none in \./runs"):
         record.find("nothing")
+
+
+@pytest.mark.parametrize("content", ["[1]", '{"a": 1}', "5", '[{"cell": "x"}]', "[{}]"])
+def test_damaged_proofs_are_told(tmp_path: Path, content: str) -> None:
+    (tmp_path / "proofs.json").write_text(content)
+    with pytest.raises(UsageError, match=r"proofs\.json can't be read"):
+        record.read_proofs(tmp_path)
+
+
+@pytest.mark.parametrize("content", ['{"format": "x"}', "[]", "5", "{}"])
+def test_a_damaged_plan_is_told(tmp_path: Path, content: str) -> None:
+    (tmp_path / "plan.json").write_text(content)
+    with pytest.raises(UsageError, match=r"plan\.json can't be read"):
+        record.read_facts(tmp_path)
+
+
+@pytest.mark.parametrize("cell", [-1, 1, 99])
+def test_a_slice_of_a_cell_that_is_not_there_is_told(tmp_path: Path, cell: int) -> None:
+    with record.Record(record.directory_for("r", tmp_path / "run"), facts()) as made:
+        made.append(msgspec.structs.replace(slice_record(1), cell=cell))
+    with pytest.raises(UsageError, match=f"a slice of cell {cell}"):
+        conclude.conclude(tmp_path / "run")
+
+
+def test_a_cell_whose_slices_are_gone_is_not_ok(tmp_path: Path) -> None:
+    known = facts()
+    known.cells[0].status, known.ended = "ok", "2026-01-01T00:00:00Z"
+    with record.Record(record.directory_for("r", tmp_path / "run"), known):
+        pass
+    (cell,) = conclude.conclude(tmp_path / "run").cells
+    assert (cell.status, cell.overhead) == ("failed", {})
+    assert "no slices that count" in cell.reason
+
+
+def test_who_was_overtaken_while_it_waited_for_the_lock_looks_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between opening and locking another has put its own file in the place: what is locked must be what is there."""
+    path = tmp_path / "slices.jsonl"
+    path.touch()
+    locks: list[int] = []
+
+    def overtaken(file: Any, how: int) -> None:
+        if not locks:
+            (tmp_path / "new").touch()
+            (tmp_path / "new").replace(path)
+        locks.append(how)
+        real(file, how)
+
+    real = fcntl.flock
+    monkeypatch.setattr(fcntl, "flock", overtaken)
+    with record.open_alone(tmp_path) as file:
+        assert os.path.samestat(os.fstat(file.fileno()), path.stat())
+    assert len(locks) == 2

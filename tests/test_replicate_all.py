@@ -106,6 +106,35 @@ def test_by_the_command_line_every_study_has_its_reason_and_the_status_is_one(tm
     assert again.stdout == done.stdout
     assert ciphercost("report", "all", cwd=tmp_path).stdout == done.stdout
     assert ciphercost("replicate", "all", "-o", "all", cwd=tmp_path).returncode == 2, "nothing is overwritten"
+    assert ciphercost("report", "all", "-o", "page.txt", cwd=tmp_path).stdout == ""
+    assert (tmp_path / "page.txt").read_text() == done.stdout
+    shown = json.loads(ciphercost("report", "all", "--format", "json", cwd=tmp_path).stdout)
+    assert shown["studies"] == whole["studies"]
+    for wrong in (["--format", "html", "-o", "x.html"], ["--need", "verified"], ["--max-cost", "5%"]):
+        refused = ciphercost("report", "all", *wrong, cwd=tmp_path)
+        assert refused.returncode == 2
+        assert "report all/STUDY" in refused.stderr
+
+
+def test_a_damaged_study_stops_no_other_and_an_old_reason_does_not_outlive_its_study(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Studies whose runs are made up: `one` is only told of."""
+    directory = evening(tmp_path, "jdbc-tls", "mysql-tls", "web-tls")
+    (directory / "jdbc-tls").mkdir()
+    (directory / "jdbc-tls" / "plan.json").write_text('{"format": 1, "id": ')
+    begun: list[str] = []
+    monkeypatch.setattr(replicate_all, "one", lambda study, *_: begun.append(study.name))
+    monkeypatch.setattr(
+        replicate_all, "done", lambda place, real=replicate_all.done: place.name == "web-tls" or real(place)
+    )
+    asked = replicate_all.read(directory)
+    asked.reasons["web-tls"] = "no server: install it"
+    replicate_all.save(directory, asked)
+    wanted = [studies.get(name) for name in asked.studies]
+    replicate_all.go_on(directory, Watcher, begun.append, wanted)
+    assert "mysql-tls" in begun
+    assert set(replicate_all.read(directory).reasons) == {"jdbc-tls"}
 
 
 def test_two_at_once_are_refused(tmp_path: Path) -> None:

@@ -73,11 +73,11 @@ def _authenticated(cell: Cell) -> str:
 
 
 def _forward(cell: Cell) -> str:
-    return (
-        ""
-        if cell.encryption.get("group")
-        else "no key exchange of its own was seen: who gets the key later reads it all"
-    )
+    """All of TLS 1.3 has it; of TLS 1.2 the suite's name says it. Not every client says its group."""
+    said = cell.encryption
+    if said.get("group") or said.get("protocol") == "TLSv1.3" or "DHE" in said.get("cipher", ""):
+        return ""
+    return "no key exchange of its own was seen: who gets the key later reads it all"
 
 
 def _post_quantum(cell: Cell) -> str:
@@ -151,6 +151,8 @@ class Report(msgspec.Struct, frozen=True):
 def needs(text: str) -> list[str]:
     """The words of `tls1.3,verified`. Raises UsageError naming the words that there are, and where two layers are asked of one mechanism."""
     found = [each.strip().lower() for each in text.split(",") if each.strip()]
+    if not found:
+        raise UsageError(f"--need names nothing: {nearest('', NEEDS)}")
     for each in found:
         if each not in NEEDS:
             raise UsageError(f"--need knows no '{each}': {nearest(each, NEEDS)}")

@@ -44,7 +44,9 @@ DENIED = ("1045", "28P01", "28000")
 """Codes of a server that wants another password, or one at all."""
 _PLACE = re.compile(r"//(?:[^/@?]*@)?(?P<place>(?P<host>\[[0-9a-fA-F:]+\]|[\w.-]+)(?::(?P<port>\d+))?)(?=[/?;]|$)")
 _USER = re.compile(r"(?:[?&;](?:user|userName)=([^&;]*))|//([^/:@?]+)@")
-_SECRET = re.compile(r"(?i)[?&;,(](?!trust)[^=?&;]*(?:password|secret)[^=?&;]*=[^&;)]|//[^/@?]*:[^/@?]+@")
+_SECRET = re.compile(
+    r"(?i)[?&;,(](?!trust)[^=?&;]*(?:pass(?:word|wd|phrase)|pwd|secret|dbcryptconfig)[^=?&;]*=[^&;)]|//[^/@?]*:[^/@?]+@"
+)
 """A trust store's is none: there are certificates in it, which are public."""
 
 

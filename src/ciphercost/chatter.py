@@ -33,6 +33,7 @@ LONGEST = 1.5
 LEAST = 10
 LONGEST_KIND = 100
 """Letters of a statement."""
+MOST_KINDS, OTHERS = 20, "other statements"
 LOG_SECONDS = 10.0
 ARM = "chatter"
 Counts = dict[str, float]
@@ -147,9 +148,7 @@ class Log(ABC):
         finally:
             self.restore()
         rates = {kind: _round((more[kind] - less[kind]) / operations) for kind in {*less, *more}}
-        return dict(
-            sorted(((kind, rate) for kind, rate in rates.items() if rate > 0), key=lambda each: (-each[1], each[0]))
-        )
+        return frequent({kind: rate for kind, rate in rates.items() if rate > 0})
 
     def prepare(self) -> None:  # noqa: B027 - some write anyway
         """The server begins to write."""
@@ -188,7 +187,7 @@ class GeneralLog(Log):
         found: Counter[str] = Counter()
         for command, text, count in rows:
             if (text or "").strip() != witness:
-                found[kind(str(command), text or "")] += int(str(count))
+                found[kind(str(command), text or "", double=True)] += int(str(count))
         return found
 
 
@@ -252,16 +251,22 @@ LOGS: dict[str, Callable[[Agent, Path, str], Log]] = {"mysql": GeneralLog, "post
 
 # ── kinds ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-_LITERAL = re.compile(r"(?:_\w+\s*)?'(?:[^'\\]|\\.|'')*'|\b\d+(?:\.\d+)?\b|\$\d+")
+_LITERAL = re.compile(
+    # The log has the beginning of a long statement: a text that was cut has no closing quote.
+    r"(?:_\w+\s*)?'(?:[^'\\]|\\.|'')*(?:'|\\?$)|\b0x[0-9a-fA-F]+\b|\b\d+(?:\.\d+)?(?:[eE][-+]?\d+)?\b|\$\d+"
+)
+_DOUBLE = re.compile(r'"(?:[^"\\]|\\.|"")*(?:"|\\?$)')
+"""To MySQL and MariaDB a text, to others a name."""
 _ROWS = re.compile(r"(\((?:\s*\?\s*,?)+\))(?:\s*,\s*\((?:\s*\?\s*,?)+\))+")
 
 
-def kind(command: str, text: str) -> str:
+def kind(command: str, text: str, *, double: bool = False) -> str:
     """What a command is, its values left out: `INSERT INTO t (a) VALUES (?)`. Pure.
 
-    `command`: as MySQL calls it: Query, Prepare, Execute, Connect, Quit, …
+    `command`: as MySQL calls it: Query, Prepare, Execute, Connect, Quit, …; `double`: what stands in double quotes is a value too.
     """
     words = re.sub(r"^/\*.*?\*/\s*", "", " ".join(text.split()))
+    words = _DOUBLE.sub("?", words) if double else words
     # Of a long batch the log has the beginning.
     words = re.sub(r"(, …).*", r"\1", _ROWS.sub(r"\1, …", _LITERAL.sub("?", words)))
     words = words if len(words) <= LONGEST_KIND else words[: LONGEST_KIND - 1] + "…"
@@ -280,13 +285,20 @@ def statements_in(text: str, witness: str) -> Counter[str]:
     return found
 
 
+def frequent(rates: Mapping[str, float]) -> Counts:
+    """The most frequent first; of more than MOST_KINDS the rest together. Pure."""
+    ordered = sorted(rates.items(), key=lambda each: (-each[1], each[0]))
+    rest = math.fsum(rate for _, rate in ordered[MOST_KINDS:])
+    return dict(ordered[:MOST_KINDS]) | ({OTHERS: _round(rest)} if rest else {})
+
+
 def unlike(one: Mapping[str, float], other: Mapping[str, float]) -> list[str]:
     """Kinds of statement of which two clients send different numbers. Pure."""
     return [name for name in sorted({*one, *other}) if abs(one.get(name, 0.0) - other.get(name, 0.0)) > 0.01]
 
 
 def differences(reference: Mapping[str, float], other: Mapping[str, float]) -> str:
-    """`1 × SELECT @@session.transaction_read_only (reference 0)`: what `unlike` names, in words. Pure."""
+    """`1 × SELECT @@session.transaction_read_only (there 0)`: what `unlike` names, in words. Pure."""
     return "; ".join(
         f"{other.get(name, 0.0):g} × {name} (there {reference.get(name, 0.0):g})" for name in unlike(reference, other)
     )

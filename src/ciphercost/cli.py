@@ -645,7 +645,17 @@ def report(run_: str, format_: str, output: Path | None, need: str | None, max_c
     from ciphercost.studies import together
 
     if (several := replicate_all.find(run_)) is not None:
-        click.echo(together.page(replicate_all.outcomes(several)))
+        if format_ not in ("terminal", "json") or need is not None or max_cost is not None:
+            raise UsageError(
+                f"{several} holds several studies, which have one page in the formats terminal and json. Of one of them: "
+                f"ciphercost report {several}/STUDY"
+            )
+        outcomes = replicate_all.outcomes(several)
+        page = replicate_all.as_json(several, outcomes) if format_ == "json" else together.page(outcomes)
+        if output:
+            write(output, page + "\n")
+        else:
+            click.echo(page)
         return
     wanted = advice.needs(need) if need is not None else []
     limit = specs.budget(max_cost, "--max-cost") if max_cost is not None else None
@@ -657,8 +667,6 @@ def report(run_: str, format_: str, output: Path | None, need: str | None, max_c
             raise UsageError(
                 f"--format {format_} is for looking at, not for a terminal: give it -o FILE, or -o DIR for svg and png"
             )
-        if need is not None:
-            raise UsageError(f"--need has no format {format_}: use terminal, md or json")
         directory = record.find(run_)
         result = conclude.conclude(directory)
         to_file(result, directory, output, limit)
@@ -759,8 +767,7 @@ def import_(files: tuple[Path, ...], **given: Any) -> None:
     """
     from ciphercost import import_run, reports
 
-    command = shlex.join(["ciphercost", *sys.argv[1:]])
-    result, directory, said = import_run.run(files, given, command)
+    result, directory, said = import_run.run(files, given, command_line())
     to_stdout = str(given["json_"]) == "-"
     click.echo("\n".join(said) + "\n", err=True)
     click.echo(reports.get("json" if to_stdout else "terminal")(result))

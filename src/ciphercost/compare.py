@@ -20,6 +20,7 @@ import msgspec
 from ciphercost import statistics, words
 from ciphercost.errors import UsageError
 from ciphercost.model import Cell, Estimate, Result, Verdict
+from ciphercost.sample import alike
 from ciphercost.statistics import ALPHA, Error, Interval
 
 Passed = Literal["pass", "fail", "unresolved", "failed"]
@@ -453,7 +454,12 @@ def _differences(reference: Result, other: Result, run: int) -> Differences:
         {"time of a cell, s": f"{spec.time:g}", "sessions": str(spec.sessions)} if spec else {}
         for spec in (reference.spec, other.spec)
     ]
-    return Differences(run, changes(reference.machine, other.machine, names), changes(*tools) + changes(*specs))
+    machine = [
+        each
+        for each in changes(reference.machine, other.machine, names)
+        if not alike(each.name, reference.machine.get(each.name), other.machine.get(each.name))
+    ]
+    return Differences(run, machine, changes(*tools) + changes(*specs))
 
 
 # ── the gate ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -87,6 +87,11 @@ def _concluded(directory: Path) -> tuple[Result, list[estimate.CellEstimator]]:
     ]
     counted: set[tuple[int, int]] = set()
     for slice_record in read_slices(directory):
+        if not 0 <= slice_record.cell < len(estimators):
+            raise UsageError(
+                f"{directory}/slices.jsonl has a slice of cell {slice_record.cell}, and plan.json has {len(estimators)} "
+                "cells: they are not of one run"
+            )
         estimators[slice_record.cell].add(slice_record)
         if slice_record.phase in ("capacity", "latency"):
             counted.add((slice_record.cell, slice_record.session))
@@ -204,6 +209,8 @@ def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[
         )
     own = [proof for cell, proof in proofs if cell == number]
     status, reason = known.status or "failed", known.reason
+    if known.status == "ok" and found is None:
+        status, reason = "failed", "its record has no slices that count: slices.jsonl is not whole"
     if known.status is None:
         reason = "the run was cut off" + (" (what it measured until then is shown)" if found else "")
         reason += "; `ciphercost resume` goes on with it"

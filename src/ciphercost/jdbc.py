@@ -24,6 +24,7 @@ from ciphercost.errors import AgentError, RunError, Unproven, UsageError, neares
 from ciphercost.impostor import Impostor, Speech
 from ciphercost.listening import address_of
 from ciphercost.model import AgentSlice, Arm, CellSpec
+from ciphercost.passwords import SECRET
 from ciphercost.relay import Relay
 from ciphercost.workloads import Program
 
@@ -239,7 +240,7 @@ def _properties(text: str) -> dict[str, str]:
         name, equals, value = each.partition("=")
         if not equals or not name.strip():
             raise UsageError(f"properties={text}: write NAME=VALUE;NAME=VALUE")
-        if re.search("(?i)password|secret", name):
+        if SECRET.search(name):
             raise UsageError(
                 f"properties: {name} is a secret, and command lines can be read by every user of this machine"
             )
@@ -478,7 +479,11 @@ def config_diff(connect: Mapping[Arm, Mapping[str, object]]) -> list[str]:
     }
     plain, encrypted = told["plain"], told["encrypted"]
     names = [name for name in sorted({*plain, *encrypted}) if plain.get(name) != encrypted.get(name)]
-    shown = [name for name in names if not re.search("(?i)password|StoreUrl|rootcert|SslCert", name)]
+    shown = [
+        name
+        for name in names
+        if not SECRET.search(name) and not re.search("StoreUrl|rootcert|SslCert", name, re.IGNORECASE)
+    ]
     return [f"{name}: {plain.get(name, 'not set')} | {encrypted.get(name, 'not set')}" for name in shown]
 
 

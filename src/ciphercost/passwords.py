@@ -6,6 +6,7 @@ They are kept in this process alone: never on disk, never in an argument.
 from __future__ import annotations
 
 import getpass
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 Key = tuple[str, int, str]
 """Address, port, user."""
 _known: dict[Key, str] = {}
+
+
+SECRET = re.compile(r"(?i)pass(?:word|wd|phrase)|pwd|secret|credential|dbcryptconfig")
+"""In the name of a setting or a property whose value nobody else may see."""
 
 
 def key_of(fields: Mapping[str, object]) -> Key:

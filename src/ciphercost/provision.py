@@ -348,8 +348,8 @@ class Bench(msgspec.Struct):
         masks = {f"env:{name}": value for name, value in self.mask.items()}
         if isinstance(self.mechanism, AtRest) or cache.empties(self.cell):
             wanted = wanted | cache.settings(self.engine, self.cell, self.loaded_bytes, self.direct_io)
-        # What proves or makes the arms is not the user's to undo.
-        return self.cell.settings | wanted | self.engine.settings_for(self.shared.clients) | masks
+        ours = wanted | self.engine.settings_for(self.shared.clients) | masks
+        return conditions.joined(self.cell.settings, ours)
 
     @property
     def rows_to_compare(self) -> workloads.Program:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import re
@@ -158,7 +159,7 @@ def find(name: str) -> Path:
     for path in (Path(name), Path("runs") / name):
         if (path / "plan.json").is_file():
             return path
-    known = [path.name for path in runs()][-5:]
+    known = [str(path.relative_to("runs")) for path in runs()][-5:]
     hint = (
         f"the latest in ./runs: {', '.join(known)}"
         if known
@@ -176,25 +177,32 @@ def runs(base: Path = Path("runs")) -> list[Path]:
 
 def open_alone(directory: Path, name: str = "slices.jsonl") -> IO[bytes]:
     """A run's slices, to be added to by us alone: locked until they are closed, or we are dead. Raises UsageError where another has them."""
-    file = (directory / name).open("ab", buffering=0)
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    while True:
+        file = (directory / name).open("ab", buffering=0)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            raise UsageError(
+                f"{directory} is of a run that is still alive: wait for it, or end it with Ctrl-C"
+            ) from None
+        except OSError:
+            return file  # a file system without locks
+        # Between the two another may have put a file of its own in this one's place.
+        with contextlib.suppress(OSError):
+            if os.path.samestat(os.fstat(file.fileno()), (directory / name).stat()):
+                return file
         file.close()
-        raise UsageError(f"{directory} is of a run that is still alive: wait for it, or end it with Ctrl-C") from None
-    except OSError:
-        pass  # a file system without locks
-    return file
 
 
 def read_facts(directory: Path, name: str = "plan.json") -> RunFacts:
     """plan.json. Raises UsageError where it is damaged or of a newer format."""
     try:
         content = (directory / name).read_bytes()
-        if msgspec.json.decode(content).get("format", 0) > FORMAT:
+        if int(msgspec.json.decode(content, type=dict[str, Any]).get("format", 0)) > FORMAT:
             raise UsageError(f"{directory} was written by a newer ciphercost; update this one to read it")
         return msgspec.json.decode(content, type=RunFacts)
-    except (OSError, msgspec.DecodeError, AttributeError) as error:
+    except (OSError, msgspec.DecodeError, TypeError, ValueError) as error:
         raise UsageError(f"{directory}/{name} can't be read: {error}") from None
 
 
@@ -207,9 +215,9 @@ def read_proofs(directory: Path) -> list[tuple[int, Proof]]:
     """(cell, proof) of every witness heard. Raises UsageError where the file is damaged."""
     path = directory / "proofs.json"
     try:
-        entries = msgspec.json.decode(path.read_bytes()) if path.is_file() else []
-        return [(entry.pop("cell"), msgspec.convert(entry, Proof)) for entry in entries]
-    except (OSError, msgspec.DecodeError, msgspec.ValidationError, KeyError) as error:
+        entries = msgspec.json.decode(path.read_bytes(), type=list[dict[str, Any]]) if path.is_file() else []
+        return [(int(entry.pop("cell")), msgspec.convert(entry, Proof)) for entry in entries]
+    except (OSError, msgspec.DecodeError, KeyError, TypeError, ValueError) as error:
         raise UsageError(f"{path} can't be read: {error}") from None
 
 

@@ -112,13 +112,13 @@ def go_on(
         asked = read(directory)
         for number, study in enumerate(wanted or chosen(asked), start=1):
             place = directory / study.name
-            if done(place):
-                say(f"{study.name}: done already")
-                continue
             asked.reasons.pop(study.name, None)
-            say(f"{study.name}: study {number} of {len(asked.studies)}")
             try:
-                one(study, place, asked, watcher(), say)
+                if done(place):
+                    say(f"{study.name}: done already")
+                else:
+                    say(f"{study.name}: study {number} of {len(asked.studies)}")
+                    one(study, place, asked, watcher(), say)
             except KeyboardInterrupt:
                 raise Interrupted(directory) from None
             except OSError as error:
@@ -164,7 +164,8 @@ def outcomes(directory: Path) -> list[Outcome]:
             continue
         try:
             result = conclude.conclude(place)
-            found.append(Outcome(name, result.study, reason or lacking(result), str(place)))
+            # A study may have been finished by itself, after the evening that it failed in.
+            found.append(Outcome(name, result.study, "" if done(place) else reason or lacking(result), str(place)))
         except CiphercostError as error:
             found.append(Outcome(name, None, reason or str(error), str(place)))
     return found

@@ -24,6 +24,7 @@ from ciphercost.record import (
     open_alone,
     read_checkpoint,
     read_facts,
+    read_imported,
     read_slices,
     read_study,
 )
@@ -31,8 +32,6 @@ from ciphercost.watch import Watcher
 
 PATIENCE_SECONDS = 60.0
 """For the guardian of a run that was killed."""
-MEMORY = 0.01
-"""Share by which the memory that a kernel leaves differs from one start of the same machine to the next."""
 
 
 def finished(directory: Path) -> bool:
@@ -43,6 +42,11 @@ def finished(directory: Path) -> bool:
 
 def run_in(directory: Path, watcher: Watcher | None = None) -> tuple[Result, Path]:
     """Go on with the run. Raises UsageError, before anything is changed, where it lives, is finished, or could not be the same run."""
+    if read_imported(directory) is not None:
+        raise UsageError(
+            f"{directory} holds what was imported: there is nothing to resume. `ciphercost report {directory}` shows it, and "
+            "`ciphercost import` reads files anew"
+        )
     open_alone(directory).close()
     if finished(directory):
         raise UsageError(f"{directory} is finished; `ciphercost report {directory}` shows it")
@@ -104,18 +108,11 @@ def refuse_elsewhere(directory: Path, facts: RunFacts) -> None:
         )
     here = sample.machine()
     for name, was in facts.machine.items():
-        if name in here and not alike(name, was, here[name]):
+        if name in here and not sample.alike(name, was, here[name]):
             raise UsageError(
                 f"{directory} was begun where {name} is {was}, and here it is {here[name]}: one run is never of two "
                 f"machines. Resume it there, or {anew}"
             )
-
-
-def alike(name: str, was: object, now: object) -> bool:
-    """Whether a machine's property is as it was. Pure."""
-    if name == "memory" and isinstance(was, int) and isinstance(now, int):
-        return abs(was - now) <= MEMORY * was
-    return was == now
 
 
 def published(directory: Path, facts: RunFacts) -> pipeline.Before | None:

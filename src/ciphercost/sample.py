@@ -343,6 +343,17 @@ def whole_disks() -> frozenset[bytes]:
     return frozenset(os.fsencode(path.parent.name) for path in Path("/sys/block").glob("*/device"))
 
 
+MEMORY = 0.01
+"""Share by which the memory that a kernel leaves differs from one start of the same machine to the next."""
+
+
+def alike(name: str, was: object, now: object) -> bool:
+    """Whether a machine's property is as it was. Pure."""
+    if name == "memory" and isinstance(was, int) and isinstance(now, int):
+        return abs(was - now) <= MEMORY * was
+    return was == now
+
+
 def machine() -> dict[str, object]:
     """The machine as the result prints it: cpu, cores, aes, kernel, governor, memory, clock source, virtualisation."""
     cpuinfo = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""

@@ -8,12 +8,14 @@ from __future__ import annotations
 import contextlib
 import platform
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciphercost import mechanisms
 from ciphercost.errors import UsageError
 from ciphercost.model import CellSpec
+from ciphercost.passwords import SECRET
 
 if TYPE_CHECKING:
     from ciphercost.engines import Engine
@@ -114,10 +116,32 @@ def _check_settings(cell: CellSpec, engine: Engine) -> None:
             raise UsageError(
                 f"--setting {name}={value}: write NAME=VALUE, as the server calls it, e.g. shared_buffers=1GB"
             )
-        if re.search(r"(?i)password|secret|(^|_|-)key", name):
+        if SECRET.search(name):
             raise UsageError(
                 f"--setting {name}: command lines can be read by every user of this machine, and records are kept"
             )
+        if re.fullmatch(engine.kept_settings, settled(name)):
+            raise UsageError(
+                f"--setting {name}: where the server listens, keeps its files and whom it lets in is not to be set: leave it out"
+            )
+    if len({settled(name) for name in cell.settings}) < len(cell.settings):
+        raise UsageError("--setting: a setting is given twice, in two spellings")
+
+
+def settled(name: str) -> str:
+    """One spelling of a setting's name: `bind_address` of `Bind-Address`. Pure."""
+    return name.lower().replace("-", "_")
+
+
+def joined(own: Mapping[str, str], ours: Mapping[str, str]) -> dict[str, str]:
+    """The user's settings and those that the run itself needs. Raises UsageError where both say one. Pure."""
+    needed = {settled(name): name for name in ours}
+    for name in own:
+        if (known := needed.get(settled(name))) is not None:
+            raise UsageError(
+                f"--setting {name}: this cell sets it itself ({known}={ours[known]}), and both can't be: leave it out"
+            )
+    return {**own, **ours}
 
 
 def _check_cache(cell: CellSpec, engine: Engine) -> None:

@@ -95,6 +95,8 @@ class Engine(ABC):
     """What an operation is written in: statements of SQL, or requests of HTTP."""
     usual_workload: str = "point-select"
     """What is run where nobody says."""
+    kept_settings: str = "(?!)"
+    """Names of its settings, lower case and `_` for `-`, that `--setting` can't have: where it listens, where its files are, who is let in."""
     foreign: bool = False
     """True: always a server of the user's, named by a URL; never ours."""
     urls: int = 1

@@ -71,6 +71,12 @@ SETTINGS = {
 `Enabled`: each connection says itself whether it is encrypted. 16384 pages are 128 MB.
 """
 
+KEPT = (
+    r"remote.*|ipcname|wire.*|auth.*|usermanager|providers|servermode|securitydatabase|databaseaccess|udfaccess|externalfileaccess|"
+    r".*plugin|rootdirectory|outputredirectionfile|trace.*|audit.*"
+)
+"""`Engine.kept_settings`."""
+
 DATABASE_SETTINGS = (
     "MON$PAGE_SIZE",
     "MON$PAGE_BUFFERS",
@@ -226,6 +232,7 @@ def answers(port: int) -> bool:
 
 
 class Firebird(Found):
+    kept_settings = KEPT
     absent = "no 'firebird' and 'isql' (or 'isql-fb') there that run on this machine, with plugins beside them"
     oldest = OLDEST
     name = "firebird"

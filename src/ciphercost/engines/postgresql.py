@@ -54,6 +54,13 @@ hostgssenc all all 127.0.0.0/8 reject
 host       all all 127.0.0.0/8 scram-sha-256
 """
 
+KEPT = (
+    r"listen_addresses|port|unix_socket_.*|bonjour.*|data_directory|config_file|hba_file|ident_file|external_pid_file|include.*|"
+    r"ssl|ssl_.*|password_encryption|krb_.*|gss_.*|log_destination|logging_collector|log_directory|log_filename|log_line_prefix|"
+    r"event_source|.*_command|local_preload_libraries|session_preload_libraries|dynamic_library_path"
+)
+"""`Engine.kept_settings`. What a command of the server's own would run is not the user's either."""
+
 PROGRAMS = ("postgres", "edb-postgres")
 """Names of the server's own binary, EDB's second."""
 PAGE = 8192
@@ -237,6 +244,7 @@ def options(version: str, settings: Mapping[str, str]) -> dict[str, str]:
 
 
 class Postgresql(Found):
+    kept_settings = KEPT
     absent = "no 'postgres' and 'initdb' there that run on this machine"
     name = "postgresql"
     title = "PostgreSQL"

@@ -42,6 +42,15 @@ SETTINGS = {"bind-address": "127.0.0.1", "socket": "", "skip-name-resolve": "ON"
 the doublewrite buffer and MySQL's binary log stay on."""
 
 
+KEPT = (
+    r"bind_address|port|socket|(report|admin|mysqlx|extra)_.*|skip_.*|require_secure_transport|datadir|tmpdir|slave_load_tmpdir|replica_load_tmpdir|"
+    r"pid_file|basedir|plugin_.*|lc_messages_dir|character_sets_dir|defaults_.*|user|chroot|init_file|init_connect|secure_file_priv|"
+    r"(general_|slow_query_)?log_?(error|file|output|bin_index)?.*_file|log_error.*|ssl|ssl_.*|tls_.*|auto_generate_certs|default_authentication_plugin|"
+    r"authentication_.*|.*_private_key_path|.*_public_key_path|early_plugin_load|innodb_(data|log_group|undo|tmp|temp_data).*(dir|directory|home_dir|file_path)"
+)
+"""`Engine.kept_settings`."""
+
+
 def accounts(identified: str) -> str:
     """SQL, one statement a line, that makes our own user, good from loopback alone (all of it: `conditions.link`), and its database. Pure."""
     return (
@@ -98,6 +107,7 @@ def answers(port: int) -> bool:
 class Family(Packaged):
     """An engine of this family. A subclass says what its programs, packages and words are."""
 
+    kept_settings = KEPT
     driver = "mysql"
     dialect = "mysql"
     # require_secure_transport, in the words of MySQL and of MariaDB 11; MariaDB 10, and an account with REQUIRE SSL, deny as
