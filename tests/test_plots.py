@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 import results
-from ciphercost import plots, trace, words
+from ciphercost import compare, plots, trace, words
 from ciphercost.model import AgentSlice, Arm, Cell, Curve, Part, Parts, Point, Result, SliceRecord
 from ciphercost.plots import Plot, Subject, curve, forest, latency, slices, where
+from ciphercost.reports import _compare, html, terminal
 from ciphercost.simulate import records
 from ciphercost.trace import Quantiles, Tick, Trace
 
@@ -251,3 +252,36 @@ def test_a_file_is_whole_and_a_page_has_variables(tmp_path: Path) -> None:
     (path,) = plots.write(of, tmp_path, "png")
     assert path.read_bytes().startswith(b"\x89PNG")
     assert words.answer(of.result) in plot.finding
+
+
+ILL = "a\x00b\x01c\x1b[31md\x07e\u202ef\x85g\ufffeh\ud800i"
+WELL = "a\ufffdb\ufffdc\ufffd[31md\ufffde\ufffdf\ufffdg\ufffdh\ufffdi"
+
+
+def test_letters_that_steer_are_shown_and_steer_nothing() -> None:
+    assert words.printable(ILL) == WELL
+    assert words.printable("two\nlines\tand ✓ 日本 é") == "two\nlines\tand ✓ 日本 é"
+
+
+def test_no_letter_of_a_name_ends_the_process_that_draws_it() -> None:
+    """vl-convert aborts on what XML forbids: this test would take all others with it."""
+    cells = [priced("mysql", 0.5, variant=ILL), priced("mysql", 0.6, variant="other", reason=ILL)]
+    made = result_of(*cells, curves=[Curve(ILL, ILL, "tls", ILL, "size", [Point(1e3, results.estimate(0.8), 5.0, 0)])])
+    shares = [0.0, 0.5, 0.9]
+    arms: dict[Any, Quantiles] = {arm: Quantiles(shares, [1.0, 2.0, 3.0], 100) for arm in ("plain", "encrypted")}
+    traces = [Trace(ticks(10, marks=(ILL,)), arms, False, 20, 0, 0, {ILL: 20}, 0)] * 2
+    drawn = [each.drawn(page=page) for each in plots.every(Subject(made, traces, 0.1)) for page in (True, False)]
+    assert any(WELL in text for text in drawn)
+    assert not [text for text in drawn if words.printable(text) != text]
+    assert plots._draw.png(drawn[1]).startswith(b"\x89PNG")
+
+
+def test_no_letter_of_a_name_reaches_a_terminal_or_a_page_raw() -> None:
+    made = results.result(results.cell(variant=ILL, version=ILL), results.failed(ILL, workload=ILL))
+    compared = compare.compare(
+        [compare.Run(name, msgspec.structs.replace(made, id=name), [{}, {}]) for name in (ILL, "b")], limit=0.1
+    )
+    for text in (html.render(made), terminal.render(made), _compare.get("terminal")(compared)):
+        assert "c\ufffd[31m" in text
+        assert words.printable(text) == text
+    assert not set("\x1b\u202e") & set("".join(terminal.advice_line(f"  {ILL}")))

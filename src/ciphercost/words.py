@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -31,6 +32,21 @@ METRICS: tuple[tuple[str, str, str, str], ...] = (
     ("memory", "memory", "more", "less"),
     ("start_time", "time to start", "longer", "shorter"),
 )
+
+
+UNPRINTABLE = frozenset({"Cc", "Cf", "Cs"})
+"""Unicode's categories of control and format characters (text's direction among these) and of lone surrogates."""
+
+
+def printable(text: str) -> str:
+    """The text with U+FFFD for each letter that steers what shows it, line ends and tabs left, or that XML forbids."""
+    if text.isprintable():
+        return text
+    return "".join("\ufffd" if _steers(letter) else letter for letter in text)
+
+
+def _steers(letter: str) -> bool:
+    return letter not in "\n\t" and (unicodedata.category(letter) in UNPRINTABLE or letter in "\ufffe\uffff")
 
 
 MORE_LESS = {key: (more, less) for key, _, more, less in METRICS}

@@ -143,6 +143,7 @@ def item(text: str, most: int = LONGEST) -> str:
 
 def code(text: str) -> str:
     """As it is, in a fence longer than any that is in it."""
+    text = words.printable(text)
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}text\n{text}\n{fence}"

@@ -11,7 +11,7 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup
 
-from ciphercost import trace
+from ciphercost import trace, words
 from ciphercost.errors import UsageError
 from ciphercost.model import Result
 from ciphercost.plots import Subject
@@ -33,7 +33,7 @@ def render(result: Result, traces: Sequence[Trace] = (), budget: float | None = 
     )
     style = Markup((Path(__file__).parent / "page.css").read_text())  # noqa: S704 - our own file
     page = _content.page(Subject(result, traces, budget))
-    return environment.get_template("page.html").render(page=page, style=style)
+    return words.printable(environment.get_template("page.html").render(page=page, style=style))
 
 
 def write(result: Result, directory: Path, output: Path, budget: float | None = None) -> None:
