@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import resource
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ import pytest
 
 import results
 from ciphercost import compare, plots, trace, words
+from ciphercost.errors import UsageError
 from ciphercost.model import AgentSlice, Arm, Cell, Curve, Part, Parts, Point, Result, SliceRecord
 from ciphercost.plots import Plot, Subject, curve, forest, latency, slices, where
 from ciphercost.reports import _compare, html, terminal
@@ -285,3 +289,56 @@ def test_no_letter_of_a_name_reaches_a_terminal_or_a_page_raw() -> None:
         assert "c\ufffd[31m" in text
         assert words.printable(text) == text
     assert not set("\x1b\u202e") & set("".join(terminal.advice_line(f"  {ILL}")))
+
+
+# ── where a page is written
+
+
+def nothing_measured(directory: Path) -> Path:
+    directory.mkdir()
+    return written(directory, [])
+
+
+@pytest.mark.parametrize("output", [".", "/", "", "there", "no/such/page.html", "plan/page.html"])
+def test_where_no_page_can_be_written_it_is_said_and_nothing_is_left(
+    output: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = nothing_measured(tmp_path / "run")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "there").mkdir()
+    (tmp_path / "plan").write_text("a file")
+    with pytest.raises(UsageError, match="can't write"):
+        html.write(results.result(results.failed()), run, Path(output))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["plan", "run", "there"]
+
+
+def test_an_error_leaves_no_half_of_a_page(tmp_path: Path) -> None:
+    run, limits = nothing_measured(tmp_path / "run"), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        with pytest.raises(UsageError, match="File too large"):
+            html.write(results.result(results.failed()), run, tmp_path / "page.html")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert list(tmp_path.iterdir()) == [run]
+
+
+def test_a_pipe_and_a_link_are_written_through_and_stay_what_they_are(tmp_path: Path) -> None:
+    run = nothing_measured(tmp_path / "run")
+    made = results.result(results.failed())
+    html.write(made, run, tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    (tmp_path / "own.html").write_text("old")
+    for name, target in (("link", "own.html"), ("dangling", "new.html")):
+        (tmp_path / name).symlink_to(target)
+        html.write(made, run, tmp_path / name)
+        assert (tmp_path / name).is_symlink()
+        assert (tmp_path / target).read_text() == page
+    os.mkfifo(tmp_path / "pipe")
+    with subprocess.Popen(["cat", tmp_path / "pipe"], stdout=subprocess.PIPE) as reader:
+        html.write(made, run, tmp_path / "pipe")
+        assert reader.communicate(timeout=60)[0].decode() == page
+    assert (tmp_path / "pipe").is_fifo()
+    html.write(made, run, Path(os.devnull))
+    assert Path(os.devnull).is_char_device()
+    assert not list(tmp_path.glob(".*"))

@@ -5,6 +5,7 @@ Latencies and slices are in no result: `traces` (`trace.read`) are drawn where t
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -38,11 +39,24 @@ def render(result: Result, traces: Sequence[Trace] = (), budget: float | None = 
 
 def write(result: Result, directory: Path, output: Path, budget: float | None = None) -> None:
     """The page of a run's directory into a file. Raises UsageError where it can't be written, or where the record is damaged."""
+    if output.is_dir():
+        raise UsageError(f"can't write {output}: it is a directory; give -o the name of a file")
     text = render(result, trace.read(directory), budget)
     try:
-        # Beside it and moved over: nobody sees half a page.
-        beside = output.with_name(f".{output.name}.new")
-        beside.write_text(text)
-        beside.replace(output)
+        _put(text, output)
     except OSError as error:
         raise UsageError(f"can't write {output}: {error.strerror}") from None
+
+
+def _put(text: str, output: Path) -> None:
+    """Beside it and moved over, so that nobody sees half a page; a pipe, a device or a link stays what it is, and is written through."""
+    if output.is_symlink() or (output.exists() and not output.is_file()):
+        output.write_text(text, encoding="utf-8")
+        return
+    beside = output.with_name(f".{output.name}.new")
+    try:
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(output)
+    finally:
+        with contextlib.suppress(OSError):
+            beside.unlink()
