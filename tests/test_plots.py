@@ -16,7 +16,7 @@ import pytest
 import results
 from ciphercost import compare, plots, trace, words
 from ciphercost.errors import UsageError
-from ciphercost.model import AgentSlice, Arm, Cell, Curve, Part, Parts, Point, Result, SliceRecord
+from ciphercost.model import ARMS, AgentSlice, Arm, Cell, Curve, Part, Parts, Point, Result, SliceRecord
 from ciphercost.plots import Plot, Subject, curve, forest, latency, slices, where
 from ciphercost.reports import _compare, html, terminal
 from ciphercost.simulate import records
@@ -186,6 +186,54 @@ def test_latencies_are_of_whole_blocks_and_as_the_histograms_have_them(tmp_path:
     assert [row[0] for row in plot.table.rows] == ["50 %", "90 %", "99 %"]
     plain, encrypted = (float(text.split()[0]) for text in plot.table.rows[0][1:])
     assert [plain, encrypted] == pytest.approx([0.5, 1.5], rel=0.01)
+
+
+def closed(blocks: int, requests: int = 100, without: Arm | None = None) -> list[SliceRecord]:
+    """Slices of a closed loop, each with the same latencies; of `without` one slice in two has none."""
+    from hdrh.histogram import HdrHistogram
+
+    histogram = HdrHistogram(1, 3_600_000_000_000, 3)
+    for value in range(1, requests + 1):
+        histogram.record_value(value * 1000)
+    text, found = histogram.encode().decode(), []
+    for number, each in enumerate(simulated(blocks)):
+        assert each.agent is not None
+        mine = "" if each.arm == without and number % 2 else text
+        agent = msgspec.structs.replace(each.agent, histogram=mine, operations=requests)
+        found.append(msgspec.structs.replace(each, agent=agent))
+    return found
+
+
+def test_a_damaged_histogram_of_a_closed_loop_is_named_by_its_place(tmp_path: Path) -> None:
+    lines = closed(3)
+    agent = msgspec.structs.replace(lines[-1].agent, histogram="HISTF")  # type: ignore[type-var]
+    written(tmp_path, [*lines[:-1], msgspec.structs.replace(lines[-1], agent=agent)])
+    place = rf"slices\.jsonl, cell 0, session 1, block {lines[-1].block}: "
+    with pytest.raises(UsageError, match=place):
+        html.write(results.result(results.cell()), tmp_path, tmp_path / "page.html")
+    assert not list(tmp_path.glob("*.html"))
+
+
+@pytest.mark.parametrize("without", [None, "encrypted"])
+def test_all_requests_are_counted_where_slices_are_thinned_and_both_arms_alike(
+    without: Arm | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trace, "MOST_HISTOGRAMS", 16)
+    lines = closed(20, without=without)
+    (found,) = trace.read(written(tmp_path, lines))
+    for arm in ARMS:
+        timed = [each for each in lines if each.arm == arm and each.position and each.agent and each.agent.histogram]
+        assert found.latency[arm].requests == 100 * len(timed)
+    assert found.stride == 4
+    # 40 slices, of which ten are read, are a thousand requests: the last that is drawn is the 99th of a hundred.
+    assert found.latency["plain"].shares[-1] == pytest.approx(0.99)
+    (plot,) = latency.plots(Subject(result_of(results.cell()), [found]))
+    assert "4,000 plain" in plot.note
+    assert "one slice in 4" in plot.note
+    monkeypatch.undo()
+    (whole,) = trace.read(tmp_path)
+    assert whole.stride == 1
+    assert [whole.latency[arm].requests for arm in ARMS] == [found.latency[arm].requests for arm in ARMS]
 
 
 def test_a_quantile_is_drawn_only_where_enough_lies_beyond_it() -> None:
