@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 
 import results
-from ciphercost import compare, plots, trace, words
+from ciphercost import compare, plan, plots, trace, words
 from ciphercost.errors import UsageError
 from ciphercost.model import ARMS, AgentSlice, Arm, Cell, Curve, Part, Parts, Point, Result, SliceRecord
 from ciphercost.plots import Plot, Subject, curve, forest, latency, slices, where
 from ciphercost.reports import _compare, html, terminal
+from ciphercost.reports.html import _method
 from ciphercost.simulate import records
 from ciphercost.trace import Quantiles, Tick, Trace
 
@@ -390,3 +391,9 @@ def test_a_pipe_and_a_link_are_written_through_and_stay_what_they_are(tmp_path: 
     html.write(made, run, Path(os.devnull))
     assert Path(os.devnull).is_char_device()
     assert not list(tmp_path.glob(".*"))
+
+
+def test_a_page_says_how_much_of_a_slice_is_not_counted() -> None:
+    share = f"{plan.DISCARD:.0%}".replace("%", " %")
+    said = " ".join(_method.sentences(Subject(results.result(results.cell()))))
+    assert f"of each slice the first {share} is not counted" in said
