@@ -16,7 +16,7 @@ import pytest
 import results
 from ciphercost import compare, plan, plots, trace, words
 from ciphercost.errors import UsageError
-from ciphercost.model import ARMS, AgentSlice, Arm, Cell, Curve, Part, Parts, Point, Result, SliceRecord
+from ciphercost.model import ARMS, AgentSlice, Arm, Cell, Curve, Part, Parts, Point, Result, SliceRecord, Verdict
 from ciphercost.plots import Plot, Subject, curve, forest, latency, slices, where
 from ciphercost.reports import _compare, html, terminal
 from ciphercost.reports.html import _method
@@ -89,6 +89,50 @@ def test_cells_with_latency_alone_have_a_plot_of_their_own() -> None:
     assert len(rows(throughput)) == 1
     assert rows(late)[0]["cost"] == pytest.approx(8.0)
     assert "times as long" in texts(late.drawn())
+
+
+def test_of_mixed_cells_each_plot_says_what_it_shows_and_a_failed_one_stands_once() -> None:
+    late = [
+        results.cell("mariadb", workload=f"w{ratio}", overhead={"latency_p50": results.estimate(ratio)})
+        for ratio in (1.3, 1.6)
+    ]
+    cells = [priced("mysql", 0.5), priced("mysql", 0.7, workload="w"), *late, results.failed(workload="lost")]
+    result = result_of(*cells)
+    first, second = forest.plots(Subject(result))
+    assert [[row["kind"] for row in rows(plot)].count("missing") for plot in (first, second)] == [1, 0]
+    assert "fewer operations" in first.finding
+    assert "longer" not in first.finding
+    assert "fewer operations" not in second.finding
+    assert "longer" in second.finding
+    assert "1 of 5 cells has no number" in first.finding
+    assert "no number" not in second.finding
+    answer = words.answer(result)
+    assert all(words.priced(cell).split(" (")[0].removeprefix("latency p50 ") in answer for cell in cells[:4])
+    assert "where latency alone was measured: encrypted, the cheapest of 2 cells" in answer
+    assert answer.count("no number") == 1
+    control = results.cell("mariadb", layer="control", overhead={"latency_p50": results.estimate(1.3)})
+    first, second = forest.plots(Subject(result_of(cells[0], control)))
+    assert "longer" in second.finding
+    assert "mariadb" not in words.answer(result_of(cells[0], control)), "a control is no cost of encryption"
+
+
+@pytest.mark.parametrize("verdicts", [("unresolved", "differs"), ("differs", "unresolved"), ("unresolved",) * 2])
+def test_no_cell_of_either_metric_is_left_out_of_the_answer(verdicts: tuple[Verdict, Verdict]) -> None:
+    made = [priced("mysql", 0.5), results.cell("mariadb", overhead={"latency_p50": results.estimate(1.3)})]
+    cells = [msgspec.structs.replace(cell, verdict=each) for cell, each in zip(made, verdicts, strict=True)]
+    answer = words.answer(result_of(*cells))
+    assert all(words.interval(cell.overhead[words.main_metric(cell)]) in answer for cell in cells)
+
+
+def test_what_the_correction_alone_left_unresolved_says_so() -> None:
+    weak = priced("mysql", 0.937, 0.05, verdict="unresolved", smallest_effect=0.058)
+    vague = priced("mysql", 0.99, 0.05, verdict="unresolved", smallest_effect=0.058)
+    for said in (words.verdict(weak), words.answer(result_of(weak))):
+        assert "by itself it differs, but not after the correction for the number of cells" in said
+        assert "could have seen" not in said
+    for said in (words.verdict(vague), words.answer(result_of(vague))):
+        assert "by itself" not in said
+        assert "could have seen 5.8" in said
 
 
 def test_a_control_among_others_is_a_diamond() -> None:
