@@ -371,6 +371,29 @@ def test_every_format_says_the_same_change() -> None:
                 assert all(said in text for said in (change, interval, both)), (name, change, interval, both)
 
 
+def test_csv_has_the_gates_figures_of_every_cell_with_a_partner_or_without() -> None:
+    slow = cell(workload="slow", overhead={"latency_p50": estimate(1.2)})
+    both = {"throughput": estimate(0.8), "latency_p50": estimate(1.2)}
+    reference = run(costing(0.8), slow, costing(0.8, workload="old"), name="a")
+    other = run(
+        costing(0.8), costing(0.6, workload="new"), failed("no space left", workload="lost"),
+        cell(workload="slow", overhead=both), costing(0.9, workload="old", verdict="differs"), name="b",
+    )  # fmt: skip
+    found = compare.compare([reference, other], limit=0.25)
+    rows = list(csv.DictReader(io.StringIO(_compare.get("csv")(found))))
+    gated = {int(row["cell"]): row for row in rows if row["gate"]}
+    assert len(gated) == sum(bool(row["gate"]) for row in rows) == len(found.gates) == 5
+    for gate in found.gates:
+        row = gated[gate.cell]
+        assert (row["gate"], row["metric"], float(row["limit"])) == (gate.outcome, gate.metric, 0.25)
+        assert gate.reason in row["reason"]
+        if gate.estimate:
+            own = gate.estimate
+            assert [float(row[name]) for name in ("ratio", "low", "high")] == [own.ratio, own.low, own.high]
+    assert gated[2]["reason"].startswith("no space left")
+    assert {gated[cell]["verdict"] for cell in (1, 2)} == {"no-partner"}
+
+
 def test_of_several_runs_each_is_compared_with_the_first_and_gated() -> None:
     found = compare.compare(
         [run(costing(ratio), name=name) for name, ratio in (("a", 0.8), ("b", 0.8), ("c", 0.5))], limit=0.3

@@ -214,6 +214,10 @@ def test_among_several_cells_a_weak_difference_becomes_unresolved() -> None:
     corrected = holm([cell(0.001, "differs"), cell(0.03, "differs"), cell(0.9, "equivalent"), cell(0.04, "differs")])
     assert [each.verdict for each in corrected] == ["differs", "unresolved", "equivalent", "unresolved"]
     assert corrected[0].overhead["throughput"].p_value == pytest.approx(0.004)
+    able = msgspec.structs.replace(cell(0.03, "differs"), smallest_effect=0.058)
+    weak, strong = holm([able, able, msgspec.structs.replace(able, overhead=cell(1e-4, "differs").overhead)])[1:]
+    assert (weak.verdict, weak.smallest_effect) == ("unresolved", None), "it saw less than that, and it was not enough"
+    assert (strong.verdict, strong.smallest_effect) == ("differs", 0.058)
     assert holm([]) == []
     alone = cell(0.04, "differs")
     assert holm([alone]) == [alone]

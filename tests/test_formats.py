@@ -76,7 +76,8 @@ def tables(tokens: list[Token]) -> list[list[list[str]]]:
 
 
 def plain(token: Token) -> str:
-    return "".join(each.content for each in token.children or [])
+    """As it is seen: spaces of no width are not."""
+    return "".join(each.content for each in token.children or []).replace(md.BREAK, "")
 
 
 def from_md(text: str) -> Said:
@@ -230,6 +231,27 @@ def test_markdown_shows_a_text_as_it_is(text: str) -> None:
     shown = plain(paragraph) if paragraph else ""
     assert shown == one_line(text)
     assert paragraph is None or {each.type for each in paragraph.children or []} <= {"text", "text_special"}
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("by @name", "by @&#8203;name"),
+        ("me@example.com", "me@&#8203;example.com"),
+        ("see #12", "see #&#8203;12"),
+        ("#12", "&#35;&#8203;12"),
+        ("# x #", "&#35;&#8203; x #&#8203;"),
+        ("owner/name#12", "owner/name#&#8203;12"),
+        ("GH-12, gh-1", "GH-&#8203;12, gh-&#8203;1"),
+        (":tada: :+1:", ":&#8203;tada: :&#8203;+1:"),
+        ("a: b, c:d", "a: b, c:d"),
+        ("http://x", "http&#58;//x"),
+    ],
+)
+def test_nobody_is_mentioned_and_nothing_linked(text: str, written: str) -> None:
+    """GitHub looks for mentions where character references are decoded: none but a letter between helps."""
+    assert md.escaped(text) == written
+    assert plain(next(each for each in MARKDOWN.parse(f"### {written}") if each.type == "inline")) == text
 
 
 @given(HOSTILE)

@@ -51,6 +51,7 @@ def test_the_comment_is_written_whatever_the_gate_says_and_the_gate_is_the_last_
     assert compared["continue-on-error"] is True
     assert "-o comment.md" in compared["run"]
     assert "--body-file comment.md" in said["run"]
+    assert said["continue-on-error"] is True, "of a fork the token can say nothing"
     assert "--strict" in held["run"]
     assert "continue-on-error" not in held
     assert len(COMMANDS) == 4

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import resource
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +14,12 @@ import numpy as np
 import pytest
 
 import results
-from ciphercost import plots, trace, words
-from ciphercost.model import AgentSlice, Arm, Cell, Curve, Part, Parts, Point, Result, SliceRecord
+from ciphercost import compare, plan, plots, trace, words
+from ciphercost.errors import UsageError
+from ciphercost.model import ARMS, AgentSlice, Arm, Cell, Curve, Part, Parts, Point, Result, SliceRecord, Verdict
 from ciphercost.plots import Plot, Subject, curve, forest, latency, slices, where
+from ciphercost.reports import _compare, html, terminal
+from ciphercost.reports.html import _method
 from ciphercost.simulate import records
 from ciphercost.trace import Quantiles, Tick, Trace
 
@@ -83,6 +89,50 @@ def test_cells_with_latency_alone_have_a_plot_of_their_own() -> None:
     assert len(rows(throughput)) == 1
     assert rows(late)[0]["cost"] == pytest.approx(8.0)
     assert "times as long" in texts(late.drawn())
+
+
+def test_of_mixed_cells_each_plot_says_what_it_shows_and_a_failed_one_stands_once() -> None:
+    late = [
+        results.cell("mariadb", workload=f"w{ratio}", overhead={"latency_p50": results.estimate(ratio)})
+        for ratio in (1.3, 1.6)
+    ]
+    cells = [priced("mysql", 0.5), priced("mysql", 0.7, workload="w"), *late, results.failed(workload="lost")]
+    result = result_of(*cells)
+    first, second = forest.plots(Subject(result))
+    assert [[row["kind"] for row in rows(plot)].count("missing") for plot in (first, second)] == [1, 0]
+    assert "fewer operations" in first.finding
+    assert "longer" not in first.finding
+    assert "fewer operations" not in second.finding
+    assert "longer" in second.finding
+    assert "1 of 5 cells has no number" in first.finding
+    assert "no number" not in second.finding
+    answer = words.answer(result)
+    assert all(words.priced(cell).split(" (")[0].removeprefix("latency p50 ") in answer for cell in cells[:4])
+    assert "where latency alone was measured: encrypted, the cheapest of 2 cells" in answer
+    assert answer.count("no number") == 1
+    control = results.cell("mariadb", layer="control", overhead={"latency_p50": results.estimate(1.3)})
+    first, second = forest.plots(Subject(result_of(cells[0], control)))
+    assert "longer" in second.finding
+    assert "mariadb" not in words.answer(result_of(cells[0], control)), "a control is no cost of encryption"
+
+
+@pytest.mark.parametrize("verdicts", [("unresolved", "differs"), ("differs", "unresolved"), ("unresolved",) * 2])
+def test_no_cell_of_either_metric_is_left_out_of_the_answer(verdicts: tuple[Verdict, Verdict]) -> None:
+    made = [priced("mysql", 0.5), results.cell("mariadb", overhead={"latency_p50": results.estimate(1.3)})]
+    cells = [msgspec.structs.replace(cell, verdict=each) for cell, each in zip(made, verdicts, strict=True)]
+    answer = words.answer(result_of(*cells))
+    assert all(words.interval(cell.overhead[words.main_metric(cell)]) in answer for cell in cells)
+
+
+def test_what_the_correction_alone_left_unresolved_says_so() -> None:
+    weak = priced("mysql", 0.937, 0.05, verdict="unresolved", smallest_effect=0.058)
+    vague = priced("mysql", 0.99, 0.05, verdict="unresolved", smallest_effect=0.058)
+    for said in (words.verdict(weak), words.answer(result_of(weak))):
+        assert "by itself it differs, but not after the correction for the number of cells" in said
+        assert "could have seen" not in said
+    for said in (words.verdict(vague), words.answer(result_of(vague))):
+        assert "by itself" not in said
+        assert "could have seen 5.8" in said
 
 
 def test_a_control_among_others_is_a_diamond() -> None:
@@ -183,6 +233,54 @@ def test_latencies_are_of_whole_blocks_and_as_the_histograms_have_them(tmp_path:
     assert [plain, encrypted] == pytest.approx([0.5, 1.5], rel=0.01)
 
 
+def closed(blocks: int, requests: int = 100, without: Arm | None = None) -> list[SliceRecord]:
+    """Slices of a closed loop, each with the same latencies; of `without` one slice in two has none."""
+    from hdrh.histogram import HdrHistogram
+
+    histogram = HdrHistogram(1, 3_600_000_000_000, 3)
+    for value in range(1, requests + 1):
+        histogram.record_value(value * 1000)
+    text, found = histogram.encode().decode(), []
+    for number, each in enumerate(simulated(blocks)):
+        assert each.agent is not None
+        mine = "" if each.arm == without and number % 2 else text
+        agent = msgspec.structs.replace(each.agent, histogram=mine, operations=requests)
+        found.append(msgspec.structs.replace(each, agent=agent))
+    return found
+
+
+def test_a_damaged_histogram_of_a_closed_loop_is_named_by_its_place(tmp_path: Path) -> None:
+    lines = closed(3)
+    agent = msgspec.structs.replace(lines[-1].agent, histogram="HISTF")  # type: ignore[type-var]
+    written(tmp_path, [*lines[:-1], msgspec.structs.replace(lines[-1], agent=agent)])
+    place = rf"slices\.jsonl, cell 0, session 1, block {lines[-1].block}: "
+    with pytest.raises(UsageError, match=place):
+        html.write(results.result(results.cell()), tmp_path, tmp_path / "page.html")
+    assert not list(tmp_path.glob("*.html"))
+
+
+@pytest.mark.parametrize("without", [None, "encrypted"])
+def test_all_requests_are_counted_where_slices_are_thinned_and_both_arms_alike(
+    without: Arm | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trace, "MOST_HISTOGRAMS", 16)
+    lines = closed(20, without=without)
+    (found,) = trace.read(written(tmp_path, lines))
+    for arm in ARMS:
+        timed = [each for each in lines if each.arm == arm and each.position and each.agent and each.agent.histogram]
+        assert found.latency[arm].requests == 100 * len(timed)
+    assert found.stride == 4
+    # 40 slices, of which ten are read, are a thousand requests: the last that is drawn is the 99th of a hundred.
+    assert found.latency["plain"].shares[-1] == pytest.approx(0.99)
+    (plot,) = latency.plots(Subject(result_of(results.cell()), [found]))
+    assert "4,000 plain" in plot.note
+    assert "one slice in 4" in plot.note
+    monkeypatch.undo()
+    (whole,) = trace.read(tmp_path)
+    assert whole.stride == 1
+    assert [whole.latency[arm].requests for arm in ARMS] == [found.latency[arm].requests for arm in ARMS]
+
+
 def test_a_quantile_is_drawn_only_where_enough_lies_beyond_it() -> None:
     shares = [0.0, 0.5, 0.9]
     arms: dict[Any, Quantiles] = {arm: Quantiles(shares, [1.0, 2.0, 3.0], 100) for arm in ("plain", "encrypted")}
@@ -251,3 +349,95 @@ def test_a_file_is_whole_and_a_page_has_variables(tmp_path: Path) -> None:
     (path,) = plots.write(of, tmp_path, "png")
     assert path.read_bytes().startswith(b"\x89PNG")
     assert words.answer(of.result) in plot.finding
+
+
+ILL = "a\x00b\x01c\x1b[31md\x07e\u202ef\x85g\ufffeh\ud800i"
+WELL = "a\ufffdb\ufffdc\ufffd[31md\ufffde\ufffdf\ufffdg\ufffdh\ufffdi"
+
+
+def test_letters_that_steer_are_shown_and_steer_nothing() -> None:
+    assert words.printable(ILL) == WELL
+    assert words.printable("two\nlines\tand ✓ 日本 é") == "two\nlines\tand ✓ 日本 é"
+
+
+def test_no_letter_of_a_name_ends_the_process_that_draws_it() -> None:
+    """vl-convert aborts on what XML forbids: this test would take all others with it."""
+    cells = [priced("mysql", 0.5, variant=ILL), priced("mysql", 0.6, variant="other", reason=ILL)]
+    made = result_of(*cells, curves=[Curve(ILL, ILL, "tls", ILL, "size", [Point(1e3, results.estimate(0.8), 5.0, 0)])])
+    shares = [0.0, 0.5, 0.9]
+    arms: dict[Any, Quantiles] = {arm: Quantiles(shares, [1.0, 2.0, 3.0], 100) for arm in ("plain", "encrypted")}
+    traces = [Trace(ticks(10, marks=(ILL,)), arms, False, 20, 0, 0, {ILL: 20}, 0)] * 2
+    drawn = [each.drawn(page=page) for each in plots.every(Subject(made, traces, 0.1)) for page in (True, False)]
+    assert any(WELL in text for text in drawn)
+    assert not [text for text in drawn if words.printable(text) != text]
+    assert plots._draw.png(drawn[1]).startswith(b"\x89PNG")
+
+
+def test_no_letter_of_a_name_reaches_a_terminal_or_a_page_raw() -> None:
+    made = results.result(results.cell(variant=ILL, version=ILL), results.failed(ILL, workload=ILL))
+    compared = compare.compare(
+        [compare.Run(name, msgspec.structs.replace(made, id=name), [{}, {}]) for name in (ILL, "b")], limit=0.1
+    )
+    for text in (html.render(made), terminal.render(made), _compare.get("terminal")(compared)):
+        assert "c\ufffd[31m" in text
+        assert words.printable(text) == text
+    assert not set("\x1b\u202e") & set("".join(terminal.advice_line(f"  {ILL}")))
+
+
+# ── where a page is written
+
+
+def nothing_measured(directory: Path) -> Path:
+    directory.mkdir()
+    return written(directory, [])
+
+
+@pytest.mark.parametrize("output", [".", "/", "", "there", "no/such/page.html", "plan/page.html"])
+def test_where_no_page_can_be_written_it_is_said_and_nothing_is_left(
+    output: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = nothing_measured(tmp_path / "run")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "there").mkdir()
+    (tmp_path / "plan").write_text("a file")
+    with pytest.raises(UsageError, match="can't write"):
+        html.write(results.result(results.failed()), run, Path(output))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["plan", "run", "there"]
+
+
+def test_an_error_leaves_no_half_of_a_page(tmp_path: Path) -> None:
+    run, limits = nothing_measured(tmp_path / "run"), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        with pytest.raises(UsageError, match="File too large"):
+            html.write(results.result(results.failed()), run, tmp_path / "page.html")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert list(tmp_path.iterdir()) == [run]
+
+
+def test_a_pipe_and_a_link_are_written_through_and_stay_what_they_are(tmp_path: Path) -> None:
+    run = nothing_measured(tmp_path / "run")
+    made = results.result(results.failed())
+    html.write(made, run, tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    (tmp_path / "own.html").write_text("old")
+    for name, target in (("link", "own.html"), ("dangling", "new.html")):
+        (tmp_path / name).symlink_to(target)
+        html.write(made, run, tmp_path / name)
+        assert (tmp_path / name).is_symlink()
+        assert (tmp_path / target).read_text() == page
+    os.mkfifo(tmp_path / "pipe")
+    with subprocess.Popen(["cat", tmp_path / "pipe"], stdout=subprocess.PIPE) as reader:
+        html.write(made, run, tmp_path / "pipe")
+        assert reader.communicate(timeout=60)[0].decode() == page
+    assert (tmp_path / "pipe").is_fifo()
+    html.write(made, run, Path(os.devnull))
+    assert Path(os.devnull).is_char_device()
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_a_page_says_how_much_of_a_slice_is_not_counted() -> None:
+    share = f"{plan.DISCARD:.0%}".replace("%", " %")
+    said = " ".join(_method.sentences(Subject(results.result(results.cell()))))
+    assert f"of each slice the first {share} is not counted" in said

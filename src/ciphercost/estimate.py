@@ -379,8 +379,8 @@ def _by_session(
 def holm(cells: Sequence[CellEstimate]) -> list[CellEstimate]:
     """The same cells with the p-values of their verdicts corrected for their number (Holm).
 
-    A cell that `differs` by itself and no longer among the others becomes `unresolved`; equivalence is left as it is,
-    as each claim of equivalence is a claim about one cell.
+    A cell that `differs` by itself and no longer among the others becomes `unresolved`, and what it could have seen by itself is
+    no longer said; equivalence is left as it is, as each claim of equivalence is a claim about one cell.
     """
     keys = ["throughput" if "throughput" in cell.overhead else "latency_p50" for cell in cells]
     raw = [cell.overhead[key].p_value if key in cell.overhead else None for cell, key in zip(cells, keys, strict=True)]
@@ -392,8 +392,10 @@ def holm(cells: Sequence[CellEstimate]) -> list[CellEstimate]:
             continue
         p_value = next(adjusted)
         overhead = {**cell.overhead, key: msgspec.structs.replace(cell.overhead[key], p_value=p_value)}
-        verdict: Verdict = "unresolved" if cell.verdict == "differs" and p_value >= ALPHA else cell.verdict
-        result.append(msgspec.structs.replace(cell, overhead=overhead, verdict=verdict))
+        cell = msgspec.structs.replace(cell, overhead=overhead)
+        if cell.verdict == "differs" and p_value >= ALPHA:
+            cell = msgspec.structs.replace(cell, verdict="unresolved", smallest_effect=None, sessions_needed=None)
+        result.append(cell)
     return result
 
 

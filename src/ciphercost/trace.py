@@ -17,7 +17,8 @@ from ciphercost.model import ARMS, Arm, Phase, SliceRecord
 from ciphercost.record import read_facts, read_slices
 
 MOST_HISTOGRAMS = 256
-"""Of a closed loop's slices, so many an arm are read at most, evenly spread: the shape needs no more, and each costs time."""
+"""Of a closed loop's slices, the histograms of so many an arm are read at most, evenly spread: the shape needs no more, and each
+costs time."""
 BEYOND = 10
 """A quantile is drawn only where so many requests are slower."""
 POINTS = 48
@@ -43,6 +44,7 @@ class Quantiles(NamedTuple):
     shares: list[float]
     milliseconds: list[float]
     requests: int
+    """All that were timed, those of slices that were not read too."""
 
 
 class Trace(NamedTuple):
@@ -58,6 +60,8 @@ class Trace(NamedTuple):
     failed: int
     marked: dict[str, int]
     void_sessions: int
+    stride: int = 1
+    """Of how many slices one's latencies were read, the same in both arms."""
 
 
 class _Cell:
@@ -70,9 +74,11 @@ class _Cell:
         self.counts: Counter[str] = Counter()
         self.marks: Counter[str] = Counter()
         self.open: dict[Arm, Total] = {arm: Total() for arm in ARMS}
-        self.closed: dict[Arm, list[str]] = {arm: [] for arm in ARMS}
-        self.stride: dict[Arm, int] = dict.fromkeys(ARMS, 1)
+        self.closed: dict[Arm, list[tuple[str, str]]] = {arm: [] for arm in ARMS}
+        """(place in the record, histogram)."""
+        self.stride = 1
         self.seen: Counter[Arm] = Counter()
+        self.requests: Counter[Arm] = Counter()
         self.block: tuple[int, int] | None = None
         self.pending: list[SliceRecord] = []
 
@@ -97,7 +103,8 @@ class _Cell:
         marks = tuple(record.marks) if good else ("failed",)
         self.ticks.append(Tick(record.started - self.began, record.session, record.phase, record.arm, rate, marks))
         if record.phase == "capacity" and agent is not None and good and agent.histogram:
-            self._thin(record.arm, agent.histogram)
+            self.requests[record.arm] += agent.operations
+            self._thin(record.arm, (_place(record), agent.histogram))
 
     def _latency(self, record: SliceRecord, *, good: bool) -> None:
         """As the estimate has it: of whole blocks only."""
@@ -111,22 +118,30 @@ class _Cell:
                 if each.agent is not None and each.agent.histogram:
                     self.open[each.arm].add(decode(each.agent.histogram))
 
-    def _thin(self, arm: Arm, histogram: str) -> None:
-        """Every slice until there are too many; then every second of those, and so on."""
-        if self.seen[arm] % self.stride[arm] == 0:
+    def _thin(self, arm: Arm, histogram: tuple[str, str]) -> None:
+        """Every slice until there are too many of an arm; then every second of both, and so on."""
+        if self.seen[arm] % self.stride == 0:
             self.closed[arm].append(histogram)
         self.seen[arm] += 1
         if len(self.closed[arm]) > MOST_HISTOGRAMS:
-            self.closed[arm] = self.closed[arm][::2]
-            self.stride[arm] *= 2
+            self.closed = {each: self.closed[each][::2] for each in ARMS}
+            self.stride *= 2
 
     def finish(self) -> Trace:
+        """Raises ValueError, with its place, where a histogram is damaged."""
         open_loop = all(self.open[arm].layout is not None for arm in ARMS)
         if not open_loop:
+            # Half an open loop is none: nothing of it goes among these.
+            self.open = {arm: Total() for arm in ARMS}
             for arm in ARMS:
-                for text in self.closed[arm]:
-                    self.open[arm].add(decode(text))
+                for place, text in self.closed[arm]:
+                    try:
+                        self.open[arm].add(decode(text))
+                    except ValueError as error:
+                        raise ValueError(f"{place}: {error}") from None
         latency = {arm: found for arm in ARMS if (found := _quantiles(self.open[arm])) is not None}
+        if not open_loop and self.stride > 1:
+            latency = {arm: found._replace(requests=self.requests[arm]) for arm, found in latency.items()}
         return Trace(
             ticks=self.ticks,
             latency=latency if len(latency) == len(ARMS) else {},
@@ -136,11 +151,12 @@ class _Cell:
             failed=self.counts["failed"],
             marked=dict(self.marks),
             void_sessions=len(self.void),
+            stride=1 if open_loop else self.stride,
         )
 
 
 def _quantiles(total: Total) -> Quantiles | None:
-    """From the median's half down to where too few requests lie beyond; None where there are too few for any."""
+    """From the fastest request, share 0, to where too few lie beyond; None where there are too few for any."""
     histogram = total.histogram()
     requests = histogram.total
     if requests < 4 * BEYOND:
@@ -157,6 +173,16 @@ def read(directory: Path) -> list[Trace]:
         try:
             cells[record.cell].add(record)
         except (IndexError, ValueError) as error:
-            where = f"cell {record.cell}, session {record.session}, block {record.block}"
-            raise UsageError(f"{directory}/slices.jsonl, {where}: {error}") from None
-    return [cell.finish() for cell in cells]
+            raise _damaged(directory, f"{_place(record)}: {error}") from None
+    try:
+        return [cell.finish() for cell in cells]
+    except ValueError as error:
+        raise _damaged(directory, str(error)) from None
+
+
+def _place(record: SliceRecord) -> str:
+    return f"cell {record.cell}, session {record.session}, block {record.block}"
+
+
+def _damaged(directory: Path, said: str) -> UsageError:
+    return UsageError(f"{directory}/slices.jsonl, {said}")

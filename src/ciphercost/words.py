@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -31,6 +32,21 @@ METRICS: tuple[tuple[str, str, str, str], ...] = (
     ("memory", "memory", "more", "less"),
     ("start_time", "time to start", "longer", "shorter"),
 )
+
+
+UNPRINTABLE = frozenset({"Cc", "Cf", "Cs"})
+"""Unicode's categories of control and format characters (text's direction among these) and of lone surrogates."""
+
+
+def printable(text: str) -> str:
+    """The text with U+FFFD for each letter that steers what shows it, line ends and tabs left, or that XML forbids."""
+    if text.isprintable():
+        return text
+    return "".join("\ufffd" if _steers(letter) else letter for letter in text)
+
+
+def _steers(letter: str) -> bool:
+    return letter not in "\n\t" and (unicodedata.category(letter) in UNPRINTABLE or letter in "\ufffe\uffff")
 
 
 MORE_LESS = {key: (more, less) for key, _, more, less in METRICS}
@@ -265,11 +281,23 @@ def verdict(cell: Cell) -> str:
         "equivalent": f"no difference in {what} larger than the margin (1 % unless told otherwise)",
         "unresolved": "unresolved",
     }.get(cell.verdict or "", "none")
-    if cell.verdict == "unresolved" and cell.smallest_effect:
+    if by_itself(cell):
+        words += f": {BY_ITSELF}"
+    elif cell.verdict == "unresolved" and cell.smallest_effect:
         words += f": this run could have seen {cell.smallest_effect:.1%} or more"
         if cell.sessions_needed:
             words += f", {cell.sessions_needed} sessions would resolve it"
     return f"{words} ({rests})"
+
+
+BY_ITSELF = "by itself it differs, but not after the correction for the number of cells"
+
+
+def by_itself(cell: Cell) -> bool:
+    """Whether a cell was called unresolved for the sake of the other cells alone: its own interval leaves out no cost at all."""
+    if cell.verdict != "unresolved" or not (key := main_metric(cell)):
+        return False
+    return cell.overhead[key].low > 1 or cell.overhead[key].high < 1
 
 
 def imported_verdict(cell: Cell, imported: Imported) -> str:
@@ -427,11 +455,18 @@ def names(cells: Sequence[Cell]) -> list[str]:
     return [f"{name} (cell {number})" if name in twice else name for number, name in enumerate(found, start=1)]
 
 
-def answer(result: Result) -> str:
-    """What encryption costs, of the whole run, in one sentence with its interval; what is not known is said."""
+def answer(result: Result, only: str = "") -> str:
+    """What encryption costs, of the whole run, in one sentence with its intervals; what is not known is said.
+
+    `only`: of the cells whose main metric that is, where cells of the other have a place of their own.
+    """
     cells = [cell for cell in result.cells if not is_control(cell)] or list(result.cells)
-    known = [cell for cell in cells if main_metric(cell)]
-    lost = len(cells) - len(known)
+    if only and not any(main_metric(cell) == only for cell in cells):
+        cells = list(result.cells)
+    of = {key: [cell for cell in cells if main_metric(cell) == key] for key in ("throughput", "latency_p50")}
+    told = [key for key, those in of.items() if those and only in ("", key)]
+    known = [cell for cell in cells if main_metric(cell) in told]
+    lost = sum(not main_metric(cell) for cell in cells)
     if not cells:
         return "This run measured nothing."
     if any(cell.imported for cell in cells):
@@ -440,28 +475,34 @@ def answer(result: Result) -> str:
         if len(cells) == 1:
             return f"No cost was measured: {heading(cells[0])} {without_number(cells[0])}."
         return f"No cost was measured: none of the {len(cells)} cells has a number, for the reasons given with each."
-    tail = f"; {lost} of {len(cells)} cells {'has' if lost == 1 else 'have'} no number" if lost else ""
+    labels = dict(zip(map(id, cells), names(cells) if len(cells) > 1 else [""], strict=True))
+    first, *further = (_of_one_metric(of[key], labels) for key in told)
+    said = "; ".join([first, *(f"where latency alone was measured: {each[0].lower()}{each[1:]}" for each in further)])
+    # What has no number is said once, with what comes first.
+    if lost and not (only and only != next(key for key, those in of.items() if those)):
+        said += f"; {lost} of {len(cells)} cells {'has' if lost == 1 else 'have'} no number"
+    return f"{said}."
+
+
+def _of_one_metric(known: Sequence[Cell], labels: dict[int, str]) -> str:
+    """The same of cells whose costs can be set in one order."""
     if len(known) == 1:
-        return f"{_one(known[0], names(cells)[cells.index(known[0])] if len(cells) > 1 else '')}{tail}."
+        return _one(known[0], labels[id(known[0])])
+    key = main_metric(known[0])
     # Of what was not resolved it can't be said that it is cheap, or dear.
     resolved = [cell for cell in known if cell.verdict != "unresolved"] or known
-    key = "throughput" if any(main_metric(cell) == "throughput" for cell in resolved) else "latency_p50"
-    alike = sorted(
-        (cell for cell in resolved if main_metric(cell) == key), key=lambda cell: loss(key, cell.overhead[key])[0]
-    )
-    labels = dict(zip(map(id, cells), names(cells), strict=True))
+    alike = sorted(resolved, key=lambda cell: loss(key, cell.overhead[key])[0])
     cheapest, dearest = (labels[id(cell)] for cell in (alike[0], alike[-1]))
     unresolved = sum(cell.verdict == "unresolved" for cell in known)
     if unresolved == len(known):
         spans = f"{priced(alike[0])} with {cheapest} to {priced(alike[-1])} with {dearest}"
-        return f"What encryption costs was resolved in none of {len(known)} cells: from {spans}{tail}."
-    if unresolved:
-        tail = f"; of {unresolved} more the cost was not resolved{tail}"
+        return f"What encryption costs was resolved in none of {len(known)} cells: from {spans}"
+    tail = f"; of {unresolved} more the cost was not resolved" if unresolved else ""
     if len(alike) == 1:
-        return f"{_one(alike[0], cheapest)}{tail}."
+        return f"{_one(alike[0], cheapest)}{tail}"
     return (
         f"Encrypted, the cheapest of {len(alike)} cells ({cheapest}) {_does(alike[0])}, "
-        f"the dearest ({dearest}) {_does(alike[-1])}{tail}."
+        f"the dearest ({dearest}) {_does(alike[-1])}{tail}"
     )
 
 
@@ -473,7 +514,7 @@ def _one(cell: Cell, name: str = "") -> str:
     )
     if cell.verdict == "unresolved":
         least = f"{cell.smallest_effect:.1%}".replace("%", " %") if cell.smallest_effect else ""
-        could = f"; this run could have seen {least} or more" if least else ""
+        could = f"; {BY_ITSELF}" if by_itself(cell) else f"; this run could have seen {least} or more" if least else ""
         return f"What {what} costs {who} was not resolved here: {priced(cell)}{could}"
     if cell.verdict == "equivalent":
         return f"With {what}, {who} does as well as without it, but for differences too small to matter: {priced(cell)}"

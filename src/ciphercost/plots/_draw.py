@@ -13,6 +13,8 @@ from collections.abc import Callable
 from html import escape
 from typing import Any, NamedTuple
 
+from ciphercost.words import printable
+
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', 'DejaVu Sans', sans-serif"
 INK, MUTED, GRID = "#1b1b1a", "#5c5c58", "#dededa"
 PLAIN, ENCRYPTED = "#0072b2", "#d55e00"
@@ -78,7 +80,8 @@ def svg(chart: Chart, label: str, *, page: bool) -> str:
     """The chart as SVG. `page`: for a page that has the variables and patterns; else whole in itself, on white."""
     import vl_convert
 
-    spec = {"config": CONFIG, **chart.spec}
+    # A letter that XML forbids ends the whole process: vl-convert aborts.
+    spec, data = _printable({"config": CONFIG, **chart.spec}), _printable(chart.data)
     if page and chart.one_of_many:
         spec = _bare(spec) | {"title": None}
     key = json.dumps(spec, sort_keys=True)
@@ -87,9 +90,18 @@ def svg(chart: Chart, label: str, *, page: bool) -> str:
         _compiled[key] = vl_convert.vegalite_to_vega(spec, vl_version="v5_20")
     vega = copy.deepcopy(_compiled[key])
     for each in vega["data"]:
-        if each["name"] in chart.data:
-            each["values"] = chart.data[each["name"]]
-    return _finish(vl_convert.vega_to_svg(vega), label, page=page)
+        if each["name"] in data:
+            each["values"] = data[each["name"]]
+    return _finish(vl_convert.vega_to_svg(vega), printable(label), page=page)
+
+
+def _printable(spec: Any) -> Any:
+    """A spec, or rows, with every text fit to be drawn; names of fields are our own."""
+    if isinstance(spec, str):
+        return printable(spec)
+    if isinstance(spec, dict):
+        return {name: _printable(each) for name, each in spec.items()}
+    return [_printable(each) for each in spec] if isinstance(spec, list | tuple) else spec
 
 
 def _bare(spec: Any) -> Any:

@@ -31,13 +31,16 @@ def plots(of: Subject) -> Iterator[Plot]:
     """One for each measure: operations a second, and the latency of cells that have no other."""
     cells = of.result.cells
     labels = words.names(cells)
+    told = False
     for key in TITLES:
         shown = [(cell, label) for cell, label in zip(cells, labels, strict=True) if words.main_metric(cell) == key]
         if not shown:
             continue
         shown.sort(key=lambda each: words.loss(key, each[0].overhead[key])[0])
-        missing = [(cell, label) for cell, label in zip(cells, labels, strict=True) if not words.main_metric(cell)]
-        yield _plot(of, key, shown, missing if key == words.main_metric(shown[0][0]) else [])
+        # What has no number stands in the first plot alone.
+        missing = [each for each in zip(cells, labels, strict=True) if not told and not words.main_metric(each[0])]
+        yield _plot(of, key, shown, missing)
+        told = True
 
 
 def _plot(of: Subject, key: str, shown: list[tuple[Cell, str]], missing: list[tuple[Cell, str]]) -> Plot:
@@ -83,7 +86,7 @@ def _plot(of: Subject, key: str, shown: list[tuple[Cell, str]], missing: list[tu
     return Plot(
         name="forest" if key == "throughput" else "forest-latency",
         title=TITLES[key],
-        finding=words.answer(of.result),
+        finding=words.answer(of.result, key),
         charts=charts,
         table=_table(of, key, shown, missing),
         note=_note(of, rows, cut),

@@ -42,6 +42,7 @@ def _plot(number: int, label: str, trace: Trace) -> Plot:
     spoken = "; ".join(f"{_name(share)} {' → '.join(map(words.number, each))} ms" for share, each in both.items())
     what = "from when each request was due" if trace.open_loop else "as busy clients saw it: they wait for each answer"
     requests = " and ".join(f"{trace.latency[arm].requests:,} {arm}" for arm in ARMS)
+    read = f"; the lines are of one slice in {trace.stride}, evenly spread" if trace.stride > 1 else ""
     return Plot(
         name=f"latency-cell-{number + 1}",
         title=f"Latency, {label}",
@@ -55,7 +56,7 @@ def _plot(number: int, label: str, trace: Trace) -> Plot:
         ),
         cell=number,
         caption="Latency, ms",
-        note=f"Timed {what}. {requests} requests.",
+        note=f"Timed {what}. {requests} requests{read}.",
     )
 
 

@@ -20,8 +20,13 @@ LONGEST = 300
 SHORT = 120
 """… in a table, where there may be many."""
 
-_SPECIAL = re.compile(r"[\\`*|<>\[\]&~#@$^!{}]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|:(?=//)|(?<=www)\.")
-_LEADING = re.compile(r"^(?:[-+=]|\d+[.)])")
+BREAK = "\u200b"
+"""A space of no width."""
+
+_SPECIAL = re.compile(r"[\\`*|<>\[\]&~$^!{}]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|:(?=//)|(?<=www)\.")
+_MENTIONS = re.compile(r"[@#]|(?i:gh)-(?=\d)|:(?=[\w+-]+:)")
+"""GitHub mentions, links and draws emoji where it has decoded character references: a space of no width stays between."""
+_LEADING = re.compile(r"^(?:[-+=#]|\d+[.)])")
 
 
 def render(result: Result) -> str:
@@ -143,6 +148,7 @@ def item(text: str, most: int = LONGEST) -> str:
 
 def code(text: str) -> str:
     """As it is, in a fence longer than any that is in it."""
+    text = words.printable(text)
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}text\n{text}\n{fence}"
@@ -159,13 +165,16 @@ def footer(result: Result) -> str:
 
 
 def escaped(text: str, most: int = 0) -> str:
-    """One line that Markdown shows as it is: what would format, link or mention is written as a character reference. Pure.
+    """One line that Markdown shows as it is: what would format is written as a character reference, and behind what would mention
+    or link on GitHub (`@name`, `#12`, `GH-12`, `:tada:`) stands a space of no width. Pure.
 
     `most`: so many letters of the text at most, an ellipsis in the place of the rest.
     """
     line = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
     if most and len(line) > most:
         line = line[: most - 1].rstrip() + "…"
-    line = _SPECIAL.sub(lambda match: f"&#{ord(match[0])};", line)
+    # Texts have no such spaces of their own: they are not printable. The sign goes in before the references, which have a #.
+    line = _MENTIONS.sub(lambda match: f"{match[0]}{BREAK}", line)
+    line = _SPECIAL.sub(lambda match: f"&#{ord(match[0])};", line).replace(BREAK, "&#8203;")
     # What would begin a list or underline a heading, at the start of a line alone.
     return _LEADING.sub(lambda match: "".join(f"&#{ord(letter)};" for letter in match[0]), line)

@@ -23,6 +23,7 @@ from ciphercost.words import (
     number,
     plus,
     prediction,
+    printable,
     proof_line,
     protects,
     rows,
@@ -55,7 +56,7 @@ def render(result: Result) -> str:
         from ciphercost import studies
 
         blocks = [studies.get(result.study.study).table(result.study), "By our method:", *blocks]
-    return "\n\n".join([*blocks, footer(result)])
+    return printable("\n\n".join([*blocks, footer(result)]))
 
 
 def lost(controls: Iterable[Cell], shown: Iterable[Cell]) -> Iterator[str]:
@@ -345,6 +346,7 @@ def findings_lines(findings: list[Finding]) -> Iterator[str]:
 
 def advice_line(text: str) -> list[str]:
     """One line of advice, wrapped; its indent is kept."""
+    text = printable(text)
     indent = " " * (len(text) - len(text.lstrip()))
     return wrap(text.lstrip(), indent, f"{indent}  ") or [""]
 

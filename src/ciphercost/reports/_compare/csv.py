@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ciphercost.compare import Comparison
+from ciphercost.compare import Comparison, Gate
 from ciphercost.model import Estimate
 from ciphercost.reports._compare import listed
 from ciphercost.reports.csv import table
@@ -47,9 +47,12 @@ def _rows(of: Comparison) -> Iterator[dict[str, Any]]:
             "also_differs": listed(pair.also),
         }
         gate = gates.pop((pair.run, pair.cells[1]), None)
-        judged = {"limit": of.limit, "gate": gate.outcome} if gate else {}
+        beside = gate is not None and gate.metric in ("", pair.metric) and bool(pair.metric)
+        judged = {"limit": of.limit, "gate": gate.outcome} if gate and beside else {}
         if not pair.metric:
-            yield known | judged | {"reason": pair.reason}
+            yield known | _gated(gate, of, pair.reason)
+        elif gate and not beside:
+            yield known | _gated(gate, of)
         for metric, change in pair.change.items():
             there, here = pair.costs[metric]
             yield (
@@ -62,26 +65,30 @@ def _rows(of: Comparison) -> Iterator[dict[str, Any]]:
             )
     for alone in of.alone:
         side = "reference_cell" if alone.run == 0 else "cell"
-        gate = gates.pop((alone.run, alone.cell), None)
+        nearest = f"nearest: {alone.nearest}: {listed(alone.differs)}" if alone.nearest else ""
         yield {
             "run": alone.run,
             "id": of.runs[alone.run].id,
             side: alone.cell,
             "title": alone.title,
             "verdict": "no-partner",
-            "reason": f"nearest: {alone.nearest}: {listed(alone.differs)}" if alone.nearest else "",
-        } | ({"limit": of.limit, "gate": gate.outcome} if gate else {})
+        } | _gated(gates.pop((alone.run, alone.cell), None), of, nearest)
     for gate in gates.values():
-        yield {
-            "run": gate.run,
-            "id": of.runs[gate.run].id,
-            "cell": gate.cell,
-            "title": gate.title,
-            "metric": gate.metric,
-            "limit": of.limit,
-            "gate": gate.outcome,
-            "reason": gate.reason,
-        } | (_figures("ratio", gate.estimate, "") if gate.estimate else {})
+        yield {"run": gate.run, "id": of.runs[gate.run].id, "cell": gate.cell, "title": gate.title} | _gated(gate, of)
+
+
+def _gated(gate: Gate | None, of: Comparison, reason: str = "") -> dict[str, Any]:
+    """What the gate says of a cell whose row has no other figures, behind another reason where there is one."""
+    if gate is None:
+        return {"reason": reason}
+    known = {
+        "metric": gate.metric,
+        "limit": of.limit,
+        "gate": gate.outcome,
+        # Of a pair without a number the reason is that cell's.
+        "reason": reason if gate.reason in reason else "; ".join(filter(None, (gate.reason, reason))),
+    }
+    return known | (_figures("ratio", gate.estimate, "") if gate.estimate else {})
 
 
 def _figures(name: str, estimate: Estimate, prefix: str) -> dict[str, float]:

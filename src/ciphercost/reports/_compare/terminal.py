@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from ciphercost.compare import Comparison, Pair
 from ciphercost.layout import wrap
 from ciphercost.reports._compare import LOUD, compared, gate_line, headline, listed, machines, shown, verdict
+from ciphercost.words import printable
 
 
 def render(of: Comparison) -> str:
-    return "\n".join(_lines(of))
+    return printable("\n".join(_lines(of)))
 
 
 def _lines(of: Comparison) -> Iterator[str]:

@@ -5,13 +5,14 @@ Latencies and slices are in no result: `traces` (`trace.read`) are drawn where t
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 
 import jinja2
 from markupsafe import Markup
 
-from ciphercost import trace
+from ciphercost import trace, words
 from ciphercost.errors import UsageError
 from ciphercost.model import Result
 from ciphercost.plots import Subject
@@ -33,16 +34,29 @@ def render(result: Result, traces: Sequence[Trace] = (), budget: float | None = 
     )
     style = Markup((Path(__file__).parent / "page.css").read_text())  # noqa: S704 - our own file
     page = _content.page(Subject(result, traces, budget))
-    return environment.get_template("page.html").render(page=page, style=style)
+    return words.printable(environment.get_template("page.html").render(page=page, style=style))
 
 
 def write(result: Result, directory: Path, output: Path, budget: float | None = None) -> None:
     """The page of a run's directory into a file. Raises UsageError where it can't be written, or where the record is damaged."""
+    if output.is_dir():
+        raise UsageError(f"can't write {output}: it is a directory; give -o the name of a file")
     text = render(result, trace.read(directory), budget)
     try:
-        # Beside it and moved over: nobody sees half a page.
-        beside = output.with_name(f".{output.name}.new")
-        beside.write_text(text)
-        beside.replace(output)
+        _put(text, output)
     except OSError as error:
         raise UsageError(f"can't write {output}: {error.strerror}") from None
+
+
+def _put(text: str, output: Path) -> None:
+    """Beside it and moved over, so that nobody sees half a page; a pipe, a device or a link stays what it is, and is written through."""
+    if output.is_symlink() or (output.exists() and not output.is_file()):
+        output.write_text(text, encoding="utf-8")
+        return
+    beside = output.with_name(f".{output.name}.new")
+    try:
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(output)
+    finally:
+        with contextlib.suppress(OSError):
+            beside.unlink()

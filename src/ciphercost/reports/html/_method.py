@@ -85,7 +85,7 @@ def _blocks(known: list[Cell]) -> str:
         f"Load alternates between the arms in slices{f' of {span}' if span else ''}, four to a block, in mirrored order "
         "(plain, encrypted, encrypted, plain, or the other way round, by a coin), so that a machine that gets slower or faster favours "
         f"neither. There are {blocks:,} whole blocks here. Before each block runs a lead-in of {plan.LEAD_IN:g} slices that is thrown "
-        f"away, and of each slice the first and last {plan.DISCARD / 2:.0%} are not counted.".replace("%", " %")
+        f"away, and of each slice the first {plan.DISCARD:.0%} is not counted.".replace("%", " %")
     )
 
 
