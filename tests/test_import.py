@@ -601,6 +601,36 @@ def test_an_old_pgbench_is_read_by_its_rate_without_connecting(tmp_path: Path) -
     assert (found.figures["throughput"], found.version) == (1441.437456, "")
 
 
+def test_a_connection_for_each_transaction_is_in_the_rate_and_not_mixed_with_kept_ones(tmp_path: Path) -> None:
+    old = PGBENCH_13.replace("1433.590000", "200.0").replace("1441.437456", "990.0").replace("4301", "600")
+    (found,) = read(old, tmp_path)
+    assert (found.figures["throughput"], found.seconds, found.factors["connect"]) == (200.0, 3.0, "each")
+    assert [note.code for note in found.notes] == ["connect-each"]
+    assert "200.0 transactions a second with it, 990.0 without" in found.notes[0].text
+    new = PGBENCH.replace("initial connection time = 18.307", "average connection time = 4.125")
+    new = new.replace("without initial connection time", "including reconnection times")
+    (found,) = read(new, tmp_path)
+    assert (found.figures["throughput"], found.factors["connect"]) == (1441.437456, "each")
+    assert "4.125 ms on average" in found.notes[0].text
+    (kept,) = read(PGBENCH, tmp_path)
+    assert "connect" not in kept.factors
+    assert kept.seconds == 3.0
+    assert imported.key(kept) != imported.key(found)
+    for end in range(new.index("tps = 1441"), len(new) - 2):
+        with pytest.raises(UsageError, match="cut off|no line"):
+            read(new[:end], tmp_path)
+
+
+def test_prepared_and_simple_and_other_threads_are_not_one_cell(tmp_path: Path) -> None:
+    prepared, threads = PGBENCH.replace("mode: simple", "mode: prepared"), PGBENCH.replace("threads: 1", "threads: 2")
+    result = made(tmp_path, {"plain-1.txt": PGBENCH, "plain-2.txt": prepared, "plain-3.txt": threads})
+    assert [cell.factors for cell in result.cells] == [
+        {"scale": "1", "query_mode": "simple", "threads": "1"},
+        {"scale": "1", "query_mode": "prepared", "threads": "1"},
+        {"scale": "1", "query_mode": "simple", "threads": "2"},
+    ]
+
+
 @pytest.mark.parametrize(
     ("date", "expected"),
     [("11/21/26", "2026-11-21"), ("11/21/2026", "2026-11-21"), ("21.11.2026", "2026-11-21"), ("2026-11-21", "2026-11-21"),
