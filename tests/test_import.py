@@ -708,6 +708,30 @@ def test_a_table_that_can_not_be_used_is_refused_with_file_and_line(
     assert "plain.txt" in str(refused.value)
 
 
+def test_commas_between_thousands_are_not_read_as_decimals(tmp_path: Path) -> None:
+    for text in ("t\tn\n1,012\t1\n9,118\t1\n", "t;n\n1,012;1\n998;1\n", "t\tn\n1,012,345\t1\n"):
+        with pytest.raises(UsageError, match=r"plain\.txt, line 2: '1,012.*' can be read in two ways"):
+            read(text, tmp_path, columns="time=t:ms")
+    for text, first in (
+        ("t;n\n0,125;1\n1,012;1\n", 0.125),
+        ("t;n\n1,012;1\n1,5;1\n", 1.012),
+        ("t;n\n1012,345;1\n", 1012.345),
+        ("t;n\n1.012,345;1\n", 1012.345),
+    ):
+        assert read(text, tmp_path, columns="time=t:s")[0].seconds == pytest.approx(first)
+
+
+def test_a_row_is_an_average_by_its_figures_and_not_by_a_workloads_name(tmp_path: Path) -> None:
+    text = "arm;query;ms\noff;sum of a column;10.5\noff;point;2.5\noff;total rows;30.5\n"
+    found = read(text, tmp_path, columns="time=ms,arm=arm,workload=query")
+    assert [each.workload for each in found] == ["sum of a column", "point", "total rows"]
+    labelled = read("q;ms\na;10.5\nsum of a column;12.0\nb;11.1\nsum;33.6\n", tmp_path, columns="time=ms")
+    assert [each.seconds for each in labelled] == pytest.approx([0.0105, 0.012, 0.0111])
+    assert [note.code for note in labelled[0].notes] == ["average-row", "no-average-row"]
+    of_arms = "arm;q;ms\noff;a;10\noff;b;12\noff;mean;11\non;a;20\non;b;22\non;mean;21\n"
+    assert len(read(of_arms, tmp_path, columns="time=ms,arm=arm")) == 4
+
+
 @pytest.mark.parametrize(
     "text", ["time", "time=", "speed=x", "time=a,time=b", "arm=x", "time=x:parsec", "operations=n:ms"]
 )
