@@ -166,9 +166,7 @@ def reading(
         line=line,
         engine="postgresql",
         workload=told.get("workload", "pgbench").strip("<> ").removeprefix("builtin: "),
-        factors={
-            name.replace(" ", "_"): told[name] for name in ("scale", "query mode", "threads") if name in told
-        }
+        factors={name.replace(" ", "_"): told[name] for name in ("scale", "query mode", "threads") if name in told}
         | ({"connect": "each"} if "each" in told else {}),
         clients=clients,
         operations=operations,
