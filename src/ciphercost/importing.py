@@ -41,7 +41,7 @@ PLAIN = words_of(
     "plain plaintext clear cleartext unencrypted notls nossl notde noenc noencryption nocrypt http insecure baseline"
 )
 ENCRYPTED = words_of(
-    "encrypted encryption enc encrypt tls ssl mtls tde https cipher sqlcipher luks fscrypt gocryptfs secure sslmode usessl"
+    "encrypted encryption enc encrypt tls ssl mtls tde https cipher sqlcipher luks fscrypt gocryptfs secure sslmode pgsslmode usessl tlsv sslv"
 )
 NOT = words_of("no not non without skip")
 WITH = words_of("with")

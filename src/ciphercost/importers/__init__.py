@@ -23,6 +23,7 @@ UNSEEN = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
 SECRET = re.compile(
     r"""(?P<url>\b[a-z][a-z0-9+.-]*://)(?:[^\s/@'"]+@)?(?P<address>[^\s?#'"]*)(?:[?#][^\s'"]*)?
     |(?P<option>(?<!\S)(?-i:-p))(?!\d+(?:\s|$))[^\s-]\S*
+    |(?P<user>(?<!\S)(?-i:-u)\s*[^\s:]+:)\S+
     |(?P<name>(?<![a-z0-9])[\w-]*(?:password|passwd|passphrase|pwd|secret|token|api_?key|credential)[\w-]*["']?\s*[=:]\s*
      |(?<!\S)--[\w-]*(?:password|passwd|passphrase|pwd|secret|token|api-?key|credential)[\w-]*\s+(?!-))
      (?:"[^"]*"?|'[^']*'?|[^\s&;,]+)""",
@@ -112,7 +113,7 @@ def discreet(text: str) -> str:
 def _without(match: re.Match[str]) -> str:
     if match["url"]:
         return match["url"] + match["address"]
-    return (match["name"] or match["option"]) + "[hidden]"
+    return (match["name"] or match["option"] or match["user"]) + "[hidden]"
 
 
 def differ(one: float, other: float, share: float) -> bool:
