@@ -634,7 +634,12 @@ def test_names_that_are_no_text_are_written_down_without_what_is_none(tmp_path: 
     folder.mkdir()
     for name in (b"plain-\xff\x1b[2J.csv", "tls-\u202e.csv".encode()):
         (folder / os.fsdecode(name)).write_text(f"w;rate\na\x1b]0;x\x07\u202e\x01;{len(name)}\n".replace("]0;", "]0,"))
-    given = {"output": tmp_path / "made", "columns": "throughput=rate,workload=w"}
+    given = {
+        "output": tmp_path / "made",
+        "columns": "throughput=rate,workload=w",
+        "engine": "\udcff",
+        "mechanism": "\x1b",
+    }
     result, directory, said = import_run.run([folder], given, f"ciphercost import {os.fsdecode(b'plain-')}\udcff")
     assert [cell.workload for cell in result.cells] == ["a\ufffd]0,x\ufffd\ufffd\ufffd"]
     assert {Path(each.name).name for each in result.cells[0].imported.files} == {  # type: ignore[union-attr]

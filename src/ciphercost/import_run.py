@@ -19,11 +19,11 @@ UNNAMED = "encryption"
 def run(files: Sequence[Path], given: Mapping[str, Any], command: str = "") -> tuple[Result, Path, list[str]]:
     """(result, directory, what was read as what). `given`: the options of the command. Raises UsageError; then nothing was written."""
     wanted = asked(given)
-    mechanism = given.get("mechanism") or UNNAMED
+    mechanism = clean(given.get("mechanism") or UNNAMED)
     if mechanism in mechanisms.names() and mechanisms.get(mechanism).layer == "control":
         raise UsageError(f"--mechanism {mechanism}: it encrypts nothing; import compares plain with encrypted")
     found, said = importing.gather(files, wanted)
-    cells = imported.specs(found, given.get("engine") or "", mechanism)
+    cells = imported.specs(found, clean(given.get("engine") or ""), mechanism)
     started = pipeline.now()
     facts = RunFacts(
         format=FORMAT,
