@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv as stdlib_csv
 import math
+import os
 import sys
 from pathlib import Path
 
@@ -279,13 +280,34 @@ def test_copies_of_one_run_have_no_interval(tmp_path: Path) -> None:
 
 
 def test_the_same_file_twice_counts_once_and_in_both_arms_is_refused(tmp_path: Path) -> None:
-    for name in ("plain-1", "plain-2", "tls"):
-        (tmp_path / name).write_text(PGBENCH if name != "tls" else PGBENCH + "\n")
-    found, said = importing.gather([tmp_path], Wanted())
-    assert [each.arm for each in found.readings] == ["plain", "encrypted"]
-    assert any("same content" in each for each in said)
+    (tmp_path / "given").mkdir()
+    (tmp_path / "given/plain-1").write_text(PGBENCH)
+    (tmp_path / "given/plain-2").hardlink_to(tmp_path / "given/plain-1")
+    (tmp_path / "given/plain-3").symlink_to(tmp_path / "given/plain-1")
+    found, said = importing.gather([tmp_path / "given", tmp_path / "given/plain-1"], Wanted())
+    assert len(found.readings) == 1
+    assert sum("is the same file as" in each for each in said) == 3
     with pytest.raises(UsageError, match="one file, and were given as both arms"):
-        importing.gather([], Wanted(plain=[tmp_path / "plain-1"], encrypted=[tmp_path / "plain-2"]))
+        importing.gather([], Wanted(plain=[tmp_path / "given/plain-1"], encrypted=[tmp_path / "given/plain-2"]))
+
+
+def test_runs_that_print_the_same_are_kept_with_a_note(tmp_path: Path) -> None:
+    """mysqlslap prints thousandths of a second: two runs may well print the same."""
+    slower = SLAP.replace("0.104", "0.106")
+    result = made(tmp_path, {"plain-1.txt": SLAP, "plain-2.txt": SLAP, "tls-1.txt": slower, "tls-2.txt": SLAP})
+    (cell,) = result.cells
+    assert {arm: cell.arms[arm]["runs"] for arm in cell.arms} == {"plain": 2, "encrypted": 2}
+    (said,) = [each.text for each in cell.warnings if each.code == "same-content"]
+    assert "tls-2.txt" in said or "plain-2.txt" in said
+
+
+def test_figures_of_0_are_left_out_aloud(tmp_path: Path) -> None:
+    texts = runs({"plain": PLAIN, "tls": TLS})
+    texts["tls-0.txt"] = texts["tls-0.txt"].replace("latency average = 1.562", "latency average = 0.000")
+    assert "0.000 ms" in texts["tls-0.txt"]
+    (cell,) = made(tmp_path, texts).cells
+    (said,) = [each.text for each in cell.warnings if each.code == "zero-figures"]
+    assert said.startswith("latency_mean is 0 in 1 of 9 runs")
 
 
 def test_one_arm_alone_has_levels_and_no_cost(tmp_path: Path) -> None:
@@ -443,6 +465,13 @@ def test_mysqlslaps_thousandths_are_told_where_they_are_coarse(tmp_path: Path) -
         ("no-tls.txt", "plain"), ("PlainRun2.csv", "plain"), ("without_tde.out", "plain"), ("http.txt", "plain"),
         ("tls13.txt", "encrypted"), ("tde-on", "encrypted"), ("ssl_required_1", "encrypted"), ("https.txt", "encrypted"),
         ("EncryptedRun", "encrypted"), ("on.txt", "encrypted"), ("required", "encrypted"), ("sslmode=verify-full", "encrypted"),
+        ("no-cache-tls.txt", "encrypted"), ("without-cache-tls.txt", "encrypted"), ("disable-cache_ssl", "encrypted"),
+        ("off-1.txt", "plain"), ("run3-off.txt", "plain"), ("tls-run1-off.txt", "plain"), ("mysql --skip-ssl", "plain"),
+        ("psql sslmode=disable", "plain"), ("mysql --ssl=0", "plain"), ("disable-ssl", "plain"), ("pg-disable-ssl", "plain"),
+        ("tls-no-cache", "encrypted"), ("NoTLS", "plain"), ("TLSOff", "plain"), ("pg-on-ssl", "encrypted"), ("tls1.3_off", "plain"),
+        ("PGSSLMODE=disable pgbench", "plain"), ("PGSSLMODE=require pgbench", "encrypted"), ("tlsv1.2", "encrypted"),
+        ("on-premise.txt", None), ("with_load.txt", None), ("pg-on-ssd", None), ("verify.txt", None), ("http2.txt", None),
+        ("sslmode-prefer", None), ("ssl-mode=PREFERRED", None), ("sslmode=allow", None), ("cache-off-tls", None),
         ("run1.txt", None), ("plain-vs-tls.csv", None), ("results-no-3.txt", None), ("monday.txt", None), ("sysbench.out", None),
     ],
 )  # fmt: skip
@@ -478,6 +507,63 @@ def test_what_was_said_goes_before_names(tmp_path: Path) -> None:
         importing.gather([tmp_path], Wanted(words=[("plain", "earlier"), ("encrypted", "after")]))
     with pytest.raises(UsageError, match="has the words of both arms"):
         importing.gather([tmp_path], Wanted(words=[("plain", "before"), ("encrypted", "e")]))
+
+
+def test_passwords_of_a_command_and_tokens_of_an_address_stay_out_of_everything(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    commands = [
+        ("mysql -phunter2 --ssl-mode=DISABLED", [0.19, 0.21, 0.2], 0),
+        ("mysql --password=hunter2 --ssl-mode=REQUIRED", [0.31, 0.29, 0.3], 1),
+    ]
+    export = {
+        "results": [
+            {"command": words, "mean": times[0], "times": times, "exit_codes": [code] * 3}
+            for words, times, code in commands
+        ]
+    }
+    files = {"times.json": msgspec.json.encode(export).decode()}
+    token = WRK.replace(
+        "https://127.0.0.1:40479/1000", "https://joe:hunter2@127.0.0.1:40479/1000?token=hunter2#hunter2"
+    )
+    result = made(tmp_path, {**files, "wrk-tls.txt": token})
+    assert [cell.workload for cell in result.cells] == ["a command", "GET /1000?…"]
+    assert result.cells[0].imported is not None
+    assert result.cells[0].imported.files[0].how == "its own words 'ssl disabled', its own words 'ssl required'"
+    pages = [reports.get(name)(result) for name in ("terminal", "md", "json")]
+    pages += [path.read_text() for path in (tmp_path / "made").iterdir() if path.is_file()]
+    assert any("runs of command 2 ended with an error" in page for page in pages)
+    unsaid = tmp_path / "unsaid.json"
+    unsaid.write_text(files["times.json"].replace("--ssl-mode=REQUIRED", "").replace("0.31", "1e-320"))
+    assert command(monkeypatch, "import", unsaid) == 2
+    pages.append(capsys.readouterr().err)
+    unsaid.write_text(files["times.json"].replace("--ssl-mode=REQUIRED", ""))
+    assert command(monkeypatch, "import", unsaid) == 2
+    pages.append(capsys.readouterr().err)
+    assert "is command 2 plain or encrypted?" in pages[-1]
+    unsaid.write_text("PGPASSWORD=hunter2 psql -h db\n")
+    assert command(monkeypatch, "import", unsaid) == 2
+    pages.append(capsys.readouterr().err)
+    assert "PGPASSWORD=[hidden] psql" in pages[-1]
+    for page in pages:
+        assert "hunter2" not in page
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("mysql -psecret -P 3306", "mysql -p[hidden] -P 3306"),
+        ("mysql --password='a b' x", "mysql --password=[hidden] x"),
+        ("curl https://me:pw@host/a?key=1 -v", "curl https://host/a -v"),
+        ("MYSQL_PWD=x API_KEY: y z", "MYSQL_PWD=[hidden] API_KEY: [hidden] z"),
+        ("pgbench -p 5432 -c 2 postgresql://u:p@h/db", "pgbench -p 5432 -c 2 postgresql://h/db"),
+        ("curl -u joe:pw x", "curl -u joe:[hidden] x"),
+        ("tool --auth-token abc --x", "tool --auth-token [hidden] --x"),
+        ("no secrets here, 10:00", "no secrets here, 10:00"),
+    ],
+)
+def test_what_of_a_command_is_shown(text: str, shown: str) -> None:
+    assert importers.discreet(text) == shown
 
 
 @pytest.mark.parametrize("words", [["plain="], ["clear=x"], ["plain", "encrypted"], ["plain", "encrypted=x"]])
@@ -518,6 +604,63 @@ def test_what_can_not_be_used_is_refused_with_file_and_line(content: bytes, word
     with pytest.raises(UsageError, match=words) as refused:
         read(content, tmp_path)
     assert "plain.txt" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (PGBENCH.replace("1441.437456", "inf"), "line 1: throughput is inf"),
+        (HYPERFINE.replace("0.19", "1e-320"), "line 1: throughput is inf"),
+        (SYSBENCH.replace("events:              122980", "events: 0"), "a figure can't be read"),
+    ],
+)
+def test_figures_that_can_not_be_reckoned_with_are_refused(text: str, words: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=words) as refused:
+        read(text, tmp_path)
+    assert "plain.txt" in str(refused.value)
+
+
+def test_ratios_without_end_are_refused_and_leave_nothing(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("arm;rate\nplain;1e-300\ntls;1e300\n")
+    given = {"output": tmp_path / "made", "columns": "throughput=rate,arm=arm"}
+    with pytest.raises(UsageError, match="can't be reckoned with"):
+        import_run.run([tmp_path / "t.csv"], given)
+    assert not (tmp_path / "made").exists()
+
+
+def test_names_that_are_no_text_are_written_down_without_what_is_none(tmp_path: Path) -> None:
+    """Not UTF-8; and letters that steer a terminal, or turn the line round."""
+    folder = tmp_path / "given"
+    folder.mkdir()
+    for name in (b"plain-\xff\x1b[2J.csv", "tls-\u202e.csv".encode()):
+        (folder / os.fsdecode(name)).write_text(f"w;rate\na\x1b]0;x\x07\u202e\x01;{len(name)}\n".replace("]0;", "]0,"))
+    given = {
+        "output": tmp_path / "made",
+        "columns": "throughput=rate,workload=w",
+        "engine": "\udcff",
+        "mechanism": "\x1b",
+    }
+    result, directory, said = import_run.run([folder], given, f"ciphercost import {os.fsdecode(b'plain-')}\udcff")
+    assert [cell.workload for cell in result.cells] == ["a\ufffd]0,x\ufffd\ufffd\ufffd"]
+    assert {Path(each.name).name for each in result.cells[0].imported.files} == {  # type: ignore[union-attr]
+        "plain-\ufffd\ufffd[2J.csv", "tls-\ufffd.csv",
+    }  # fmt: skip
+    pages = [*said, terminal.render(result), *(each.read_text() for each in directory.iterdir() if each.is_file())]
+    assert not any(mark in page for page in pages for mark in ("\x1b", "\x07", "\x01", "\u202e", "\udcff"))
+    (folder / os.fsdecode(b"x\xfe\x1b.txt")).write_text("what\n")
+    with pytest.raises(UsageError) as refused:
+        importing.gather([folder / os.fsdecode(b"x\xfe\x1b.txt")], Wanted())
+    assert str(refused.value).isprintable()
+
+
+def test_a_record_without_readings_is_refused(tmp_path: Path) -> None:
+    made(tmp_path, runs({"plain": PLAIN, "tls": TLS}))
+    path = tmp_path / "made/imported.json"
+    kept = msgspec.json.decode(path.read_bytes(), type=ImportedRecord)
+    kept.readings = []
+    path.write_bytes(msgspec.json.encode(kept))
+    with pytest.raises(UsageError, match="holds no readings"):
+        conclude.conclude(tmp_path / "made")
 
 
 def test_paths_that_are_no_files_are_refused(tmp_path: Path) -> None:
@@ -601,6 +744,36 @@ def test_an_old_pgbench_is_read_by_its_rate_without_connecting(tmp_path: Path) -
     assert (found.figures["throughput"], found.version) == (1441.437456, "")
 
 
+def test_a_connection_for_each_transaction_is_in_the_rate_and_not_mixed_with_kept_ones(tmp_path: Path) -> None:
+    old = PGBENCH_13.replace("1433.590000", "200.0").replace("1441.437456", "990.0").replace("4301", "600")
+    (found,) = read(old, tmp_path)
+    assert (found.figures["throughput"], found.seconds, found.factors["connect"]) == (200.0, 3.0, "each")
+    assert [note.code for note in found.notes] == ["connect-each"]
+    assert "200.0 transactions a second with it, 990.0 without" in found.notes[0].text
+    new = PGBENCH.replace("initial connection time = 18.307", "average connection time = 4.125")
+    new = new.replace("without initial connection time", "including reconnection times")
+    (found,) = read(new, tmp_path)
+    assert (found.figures["throughput"], found.factors["connect"]) == (1441.437456, "each")
+    assert "4.125 ms on average" in found.notes[0].text
+    (kept,) = read(PGBENCH, tmp_path)
+    assert "connect" not in kept.factors
+    assert kept.seconds == 3.0
+    assert imported.key(kept) != imported.key(found)
+    for end in range(new.index("tps = 1441"), len(new) - 2):
+        with pytest.raises(UsageError, match=r"cut off|no line"):
+            read(new[:end], tmp_path)
+
+
+def test_prepared_and_simple_and_other_threads_are_not_one_cell(tmp_path: Path) -> None:
+    prepared, threads = PGBENCH.replace("mode: simple", "mode: prepared"), PGBENCH.replace("threads: 1", "threads: 2")
+    result = made(tmp_path, {"plain-1.txt": PGBENCH, "plain-2.txt": prepared, "plain-3.txt": threads})
+    assert [cell.factors for cell in result.cells] == [
+        {"scale": "1", "query_mode": "simple", "threads": "1"},
+        {"scale": "1", "query_mode": "prepared", "threads": "1"},
+        {"scale": "1", "query_mode": "simple", "threads": "2"},
+    ]
+
+
 @pytest.mark.parametrize(
     ("date", "expected"),
     [("11/21/26", "2026-11-21"), ("11/21/2026", "2026-11-21"), ("21.11.2026", "2026-11-21"), ("2026-11-21", "2026-11-21"),
@@ -676,6 +849,30 @@ def test_a_table_that_can_not_be_used_is_refused_with_file_and_line(
     with pytest.raises(UsageError, match=words) as refused:
         read(text, tmp_path, columns=columns)
     assert "plain.txt" in str(refused.value)
+
+
+def test_commas_between_thousands_are_not_read_as_decimals(tmp_path: Path) -> None:
+    for text in ("t\tn\n1,012\t1\n9,118\t1\n", "t;n\n1,012;1\n998;1\n", "t\tn\n1,012,345\t1\n"):
+        with pytest.raises(UsageError, match=r"plain\.txt, line 2: '1,012.*' can be read in two ways"):
+            read(text, tmp_path, columns="time=t:ms")
+    for text, first in (
+        ("t;n\n0,125;1\n1,012;1\n", 0.125),
+        ("t;n\n1,012;1\n1,5;1\n", 1.012),
+        ("t;n\n1012,345;1\n", 1012.345),
+        ("t;n\n1.012,345;1\n", 1012.345),
+    ):
+        assert read(text, tmp_path, columns="time=t:s")[0].seconds == pytest.approx(first)
+
+
+def test_a_row_is_an_average_by_its_figures_and_not_by_a_workloads_name(tmp_path: Path) -> None:
+    text = "arm;query;ms\noff;sum of a column;10.5\noff;point;2.5\noff;total rows;30.5\n"
+    found = read(text, tmp_path, columns="time=ms,arm=arm,workload=query")
+    assert [each.workload for each in found] == ["sum of a column", "point", "total rows"]
+    labelled = read("q;ms\na;10.5\nsum of a column;12.0\nb;11.1\nsum;33.6\n", tmp_path, columns="time=ms")
+    assert [each.seconds for each in labelled] == pytest.approx([0.0105, 0.012, 0.0111])
+    assert [note.code for note in labelled[0].notes] == ["average-row", "no-average-row"]
+    of_arms = "arm;q;ms\noff;a;10\noff;b;12\noff;mean;11\non;a;20\non;b;22\non;mean;21\n"
+    assert len(read(of_arms, tmp_path, columns="time=ms,arm=arm")) == 4
 
 
 @pytest.mark.parametrize(

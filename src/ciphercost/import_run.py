@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ciphercost import conclude, imported, importing, mechanisms, record
+from ciphercost import conclude, imported, importing, mechanisms, pipeline, record
 from ciphercost.errors import UsageError
-from ciphercost.importers import csv
+from ciphercost.importers import clean, csv
 from ciphercost.importing import Wanted
 from ciphercost.model import ARMS, FORMAT, Arm, Result, RunFacts, Spec
 
@@ -20,12 +19,12 @@ UNNAMED = "encryption"
 def run(files: Sequence[Path], given: Mapping[str, Any], command: str = "") -> tuple[Result, Path, list[str]]:
     """(result, directory, what was read as what). `given`: the options of the command. Raises UsageError; then nothing was written."""
     wanted = asked(given)
-    mechanism = given.get("mechanism") or UNNAMED
+    mechanism = clean(given.get("mechanism") or UNNAMED)
     if mechanism in mechanisms.names() and mechanisms.get(mechanism).layer == "control":
         raise UsageError(f"--mechanism {mechanism}: it encrypts nothing; import compares plain with encrypted")
     found, said = importing.gather(files, wanted)
-    cells = imported.specs(found, given.get("engine") or "", mechanism)
-    started = now()
+    cells = imported.specs(found, clean(given.get("engine") or ""), mechanism)
+    started = pipeline.now()
     facts = RunFacts(
         format=FORMAT,
         id=record.new_id(),
@@ -36,8 +35,12 @@ def run(files: Sequence[Path], given: Mapping[str, Any], command: str = "") -> t
         seed=0,
         spec=Spec(cells=[each.spec for each in cells]),
         cells=cells,
-        command=command,
+        command=clean(command),
     )
+    try:
+        imported.cells(facts, found)
+    except ArithmeticError as error:
+        raise UsageError(f"these figures can't be reckoned with ({error}): are all of them of one unit?") from None
     directory = record.directory_for(facts.id, given.get("output"))
     with record.Record(directory, facts) as kept:
         kept.save_imported(found)
@@ -69,7 +72,3 @@ def asked(given: Mapping[str, Any]) -> Wanted:
         raise UsageError(f"--arm {only} says that all files are of it: leave the other words of arms out")
     columns = csv.columns(given["columns"]) if given.get("columns") else []
     return Wanted(given.get("plain") or (), given.get("encrypted") or (), words, only, columns)
-
-
-def now() -> str:
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

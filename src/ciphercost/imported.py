@@ -20,6 +20,7 @@ import msgspec
 import numpy as np
 
 from ciphercost import mechanisms, statistics
+from ciphercost.errors import UsageError
 from ciphercost.model import (
     ARMS,
     Arm,
@@ -101,6 +102,8 @@ def cells(facts: RunFacts, record: ImportedRecord) -> list[Cell]:
     made = []
     for number, known in enumerate(facts.cells):
         own = [reading for reading in record.readings if reading.cell == number]
+        if not own:
+            raise UsageError(f"imported.json holds no readings of cell {number + 1}: import the files again")
         files = {name for reading in own for name in reading.file.split(", ")}
         made.append(cell(known, own, [each for each in record.files if each.name in files]))
     tested = [(number, name) for number, each in enumerate(made) if (name := _main(each.overhead))]
@@ -308,6 +311,7 @@ def warnings(
         made += ordered(order)
         made += few(by_arm, costs)
         made += unequal(by_arm)
+    made += zeros(readings)
     if len(tools) > 1:
         made.append(
             Warning_(
@@ -364,6 +368,17 @@ def few(by_arm: dict[Arm, list[Reading]], costs: dict[str, ImportedCost]) -> lis
                     f"{name}: no run differs from another to the last printed digit: are they copies of one?",
                 )
             )
+    return made
+
+
+def zeros(readings: list[Reading]) -> list[Warning_]:
+    """Figures of 0, of which there is no ratio."""
+    made = []
+    for name in dict.fromkeys(name for run in readings for name in run.figures if compared(name)):
+        own = [run.figures[name] for run in readings if name in run.figures]
+        if out := sum(1 for value in own if not value > 0):
+            text = f"{name} is 0 in {out} of {len(own)} runs, which are left out of it (no ratio has a 0): it is of the others alone"
+            made.append(Warning_("zero-figures", text))
     return made
 
 

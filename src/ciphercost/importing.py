@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import codecs
 import hashlib
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatch
@@ -17,7 +18,7 @@ import msgspec
 
 from ciphercost import importers
 from ciphercost.errors import UsageError
-from ciphercost.importers import Bad, Lines, pgbench_log
+from ciphercost.importers import Bad, Lines, clean, discreet, pgbench_log
 from ciphercost.importers import csv as table
 from ciphercost.model import ARMS, FORMAT, Arm, ImportedFile, ImportedRecord, Reading, Warning_
 
@@ -40,11 +41,21 @@ PLAIN = words_of(
     "plain plaintext clear cleartext unencrypted notls nossl notde noenc noencryption nocrypt http insecure baseline"
 )
 ENCRYPTED = words_of(
-    "encrypted encryption enc encrypt tls ssl mtls tde https cipher sqlcipher luks fscrypt gocryptfs secure sslmode usessl"
+    "encrypted encryption enc encrypt tls ssl mtls tde https cipher sqlcipher luks fscrypt gocryptfs secure sslmode pgsslmode usessl tlsv sslv"
 )
-OFF = words_of("off disabled disable without none")
-NOT = words_of("no not non")
-ON = words_of("on enabled enable required require with verify")
+NOT = words_of("no not non without skip")
+WITH = words_of("with")
+"""Of the word behind them."""
+OFF = words_of("off disabled disable none false")
+ON = words_of("on enabled enable required require true")
+"""Of the word before them; without one, of that behind."""
+VERBS = words_of("disable enable require")
+UNSURE = words_of("prefer preferred allow")
+"""Modes in which the server decides."""
+WHOLE = (OFF | ON | words_of("with without")) - words_of("true false")
+"""What tells of an arm where a name has nothing else."""
+NEUTRAL = words_of("run runs test tests bench benchmark result results mode is was turned set txt log out csv json")
+"""Words between which others are neighbours."""
 SAYABLE = "plain, clear, off, notls, disabled … or tls, ssl, tde, enc, on, required …"
 
 KNOWN_BINARY: tuple[tuple[bytes, str], ...] = (
@@ -96,7 +107,12 @@ class Source(NamedTuple):
 
     @property
     def names(self) -> tuple[str, ...]:
-        return (self.path.name, *(folder.name for folder in self.folders))
+        return (clean(self.path.name), *(clean(folder.name) for folder in self.folders))
+
+    @property
+    def label(self) -> str:
+        """Its path as it can be written down."""
+        return clean(str(self.path))
 
 
 def gather(files: Sequence[Path], wanted: Wanted) -> tuple[ImportedRecord, list[str]]:
@@ -117,8 +133,14 @@ def gather(files: Sequence[Path], wanted: Wanted) -> tuple[ImportedRecord, list[
         raise UsageError("nothing to import: name files or a folder of them, e.g. `ciphercost import plain/ tls/`")
     said: list[str] = []
     kept: list[tuple[Source, ImportedFile, list[Reading]]] = []
-    seen: dict[str, Path] = {}
+    seen: dict[tuple[int, int], Source] = {}
+    alike: dict[str, Source] = {}
     for source in sources:
+        if other := seen.get(identity(source.path)):
+            if other.arm != source.arm:
+                raise UsageError(f"{source.label} and {other.label} are one file, and were given as both arms")
+            said.append(f"left out: {source.label} is the same file as {other.label}")
+            continue
         try:
             name, readings, digest = read(source.path, list(wanted.columns))
         except Unknown as error:
@@ -126,13 +148,15 @@ def gather(files: Sequence[Path], wanted: Wanted) -> tuple[ImportedRecord, list[
                 raise UsageError(str(error)) from None
             said.append(f"left out: {error}")
             continue
-        if digest in seen:
-            if any(other.path == seen[digest] and other.arm != source.arm for other, *_ in kept):
-                raise UsageError(f"{source.path} and {seen[digest]} are one file, and were given as both arms")
-            said.append(f"left out: {source.path} has the same content as {seen[digest]}")
-            continue
-        seen[digest] = source.path
-        kept.append((source, ImportedFile(str(source.path), name, digest, [], ""), readings))
+        seen[identity(source.path)] = source
+        if other := alike.get(digest):
+            text = f"it has the same content as {other.label}: a copy would count one run twice"
+            readings[0].notes.append(Warning_("same-content", text))
+            said.append(
+                f"{source.label} has the same content as {other.label}, and was kept: leave one out if it is a copy"
+            )
+        alike.setdefault(digest, source)
+        kept.append((source, ImportedFile(source.label, name, digest, [], ""), readings))
     if not kept:
         raise UsageError("nothing in what was given could be read as another tool's result:\n" + "\n".join(said))
     told = arms(kept, wanted)
@@ -150,7 +174,7 @@ def found(path: Path, arm: Arm | None) -> Iterator[Source]:
         if path.is_dir():
             inside = sorted(each for each in path.rglob("*") if each.is_file() and not hidden(each.relative_to(path)))
             if not inside:
-                raise UsageError(f"{path}: the folder has no files")
+                raise UsageError(f"{clean(str(path))}: the folder has no files")
             for each in inside:
                 yield Source(
                     each, tuple(folder for folder in each.parents if folder.is_relative_to(path)), arm, named=False
@@ -158,11 +182,20 @@ def found(path: Path, arm: Arm | None) -> Iterator[Source]:
         elif path.is_file():
             yield Source(path, tuple(path.parents), arm, named=True)
         elif path.exists():
-            raise UsageError(f"{path} is no file: save the tool's output in one, and import that")
+            raise UsageError(f"{clean(str(path))} is no file: save the tool's output in one, and import that")
         else:
-            raise UsageError(f"{path}: there is no such file")
+            raise UsageError(f"{clean(str(path))}: there is no such file")
     except (OSError, ValueError) as error:
-        raise UsageError(f"{path} can't be read: {getattr(error, 'strerror', None) or error}") from None
+        raise UsageError(f"{clean(str(path))} can't be read: {getattr(error, 'strerror', None) or error}") from None
+
+
+def identity(path: Path) -> tuple[int, int]:
+    """The same for one file, by whatever path. Raises UsageError."""
+    try:
+        known = path.stat()
+    except OSError as error:
+        raise UsageError(f"{clean(str(path))} can't be read: {error.strerror}") from None
+    return known.st_dev, known.st_ino
 
 
 def hidden(path: Path) -> bool:
@@ -176,38 +209,61 @@ class Unknown(UsageError):
 def read(path: Path, columns: list[table.Column]) -> tuple[str, list[Reading], str]:
     """(format, what it says, SHA-256) of a file. Raises UsageError naming file and line; Unknown where it is something else."""
     digest = hashlib.sha256()
+    label = clean(str(path))
     try:
         with path.open("rb") as file:
             head = file.read(HEAD)
             if not head.strip(b"\0 \t\r\n"):
-                raise Unknown(f"{path}: the file is empty: was the tool's output sent elsewhere (2>&1)?")
-            encoding = encoding_of(head, path)
+                raise Unknown(f"{label}: the file is empty: was the tool's output sent elsewhere (2>&1)?")
+            encoding = encoding_of(head, label)
             beginning = codecs.getincrementaldecoder(encoding)("replace").decode(head)
-            importer = format_of(beginning.replace("\r\n", "\n"), columns, path)
+            importer = format_of(beginning.replace("\r\n", "\n"), columns, label)
             file.seek(0)
             lines = Lines(texts(file, encoding, digest, "" if importer in STRICT else importer))
             readings = table.read(lines, columns) if importer == "csv" else importers.get(importer).read(lines)
             for _ in lines:  # what the reader left, for the checksum
                 pass
     except OSError as error:
-        raise UsageError(f"{path} can't be read: {error.strerror}") from None
+        raise UsageError(f"{label} can't be read: {error.strerror}") from None
     except Bad as error:
-        where = f"{path}, line {error.line}" if error.line else str(path)
-        raise UsageError(f"{where}: {error.what}") from None
-    except (ValueError, OverflowError) as error:
-        raise UsageError(f"{path}, line {lines.number}: a figure can't be read ({error})") from None
+        where = f"{label}, line {error.line}" if error.line else label
+        raise UsageError(f"{where}: {clean(error.what)}") from None
+    except (ValueError, ArithmeticError) as error:
+        raise UsageError(f"{label}, line {lines.number}: a figure can't be read ({clean(str(error))})") from None
     if not readings:
-        raise UsageError(f"{path}, line {lines.number}: {importer}'s output ends before its result: import all of it")
+        raise UsageError(f"{label}, line {lines.number}: {importer}'s output ends before its result: import all of it")
     for each in readings:
-        each.file = str(path)
+        each.file = label
+        cleaned(each)
+        finite(each)
     return importer, readings, digest.hexdigest()
 
 
-def encoding_of(head: bytes, path: Path) -> str:
+def cleaned(reading: Reading) -> None:
+    """Its names with letters alone. Changes it."""
+    reading.tool, reading.version = clean(reading.tool), clean(reading.version)
+    reading.engine, reading.workload = clean(reading.engine), clean(reading.workload)
+    reading.names = [clean(each) for each in reading.names]
+    reading.factors = {clean(name): clean(value) for name, value in reading.factors.items()}
+    reading.encryption = {clean(name): clean(value) for name, value in reading.encryption.items()}
+    reading.notes = [Warning_(each.code, clean(each.text)) for each in reading.notes]
+
+
+def finite(reading: Reading) -> None:
+    """Raises UsageError where a figure is none that can be reckoned with."""
+    figures = [("seconds", [reading.seconds]), *((name, [value]) for name, value in reading.figures.items())]
+    for name, values in [*figures, *reading.series.items()]:
+        if wrong := [value for value in values if not math.isfinite(value)]:
+            raise UsageError(
+                f"{reading.file}, line {reading.line}: {name} is {wrong[0]}: no figure that can be compared; is the output whole?"
+            )
+
+
+def encoding_of(head: bytes, label: str) -> str:
     """UTF-8, UTF-16 as Windows' shell writes it, or, where bytes don't fit either, cp1252. Raises Unknown for what is no text."""
     for mark, what in KNOWN_BINARY:
         if head.startswith(mark):
-            raise Unknown(f"{path} is {what}")
+            raise Unknown(f"{label} is {what}")
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
     if head.startswith(codecs.BOM_UTF8):
@@ -217,7 +273,7 @@ def encoding_of(head: bytes, path: Path) -> str:
         odd = head[1::2].count(0)
         if zeros > 0.3 * len(head) and (odd > 0.9 * zeros or odd < 0.1 * zeros):
             return "utf-16-le" if odd > 0.5 * zeros else "utf-16-be"
-        raise Unknown(f"{path} is no text: import what a tool printed")
+        raise Unknown(f"{label} is no text: import what a tool printed")
     try:
         # The head may end in the middle of a letter.
         codecs.getincrementaldecoder("utf-8")().decode(head)
@@ -254,28 +310,30 @@ def texts(file: Iterable[bytes], encoding: str, digest: object, of: str) -> Iter
         yield rest
 
 
-def format_of(head: str, columns: list[table.Column], path: Path) -> str:
+def format_of(head: str, columns: list[table.Column], label: str) -> str:
     """The importer whose mark the text bears. Raises UsageError where two do, Unknown where none does."""
     fits = importers.recognised(head)
     if "hyperfine" in fits:
         return "hyperfine"
     if len(fits) > 1:
         where = " and ".join(f"{name} (line {line})" for name, line in sorted(fits.items(), key=lambda item: item[1]))
-        raise UsageError(f"{path} holds results of {where}: give each tool's output a file of its own")
+        raise UsageError(f"{label} holds results of {where}: give each tool's output a file of its own")
     if fits:
         return next(iter(fits))
     for pattern, what in KNOWN_TEXT:
         if pattern.search(head):
-            raise Unknown(f"{path} is {what}")
+            raise Unknown(f"{label} is {what}")
     if columns:
         return "csv"
     known = ", ".join(name for name in importers.names() if name != "csv")
     first = next((line for line in head.splitlines() if line.strip()), "")
     if any(first.count(each) >= 1 for each in (";", ",", "\t")):
         raise Unknown(
-            f"{path}, line 1: if this is a table ('{first[:60]}'), say which column is what: {table.EXAMPLE}. Known without: {known}"
+            f"{label}, line 1: if this is a table ('{discreet(first[:300])[:60]}'), say which column is what: {table.EXAMPLE}. Known without: {known}"
         )
-    raise Unknown(f"{path}, line 1: '{first[:60]}' is the beginning of no output that is known: {known}")
+    raise Unknown(
+        f"{label}, line 1: '{discreet(first[:300])[:60]}' is the beginning of no output that is known: {known}"
+    )
 
 
 # ── arms ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -283,19 +341,44 @@ def format_of(head: str, columns: list[table.Column], path: Path) -> str:
 
 def arm_in(text: str) -> Arm | None:
     """The arm that a name tells of: `tls-off` is plain, `notls` too, `tls` encrypted; None where it tells of none or of both. Pure."""
-    split = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text).lower()
-    words = set(re.findall(r"[a-z]+", split))
-    plain, encrypted = words & PLAIN, words & ENCRYPTED
-    off, on = words & OFF or (words & NOT if encrypted else set()), words & ON
-    if plain and encrypted:
-        return None
-    if plain:
-        return "plain"
-    if off and on:
-        return None
-    if off:
-        return "plain"
-    return "encrypted" if encrypted or on else None
+    told = told_by(text)
+    return told[0] if told else None
+
+
+def told_by(text: str) -> tuple[Arm, str] | None:
+    """(arm, the words that tell of it). Pure. Words like `off`, `no`, `on` tell only of an encrypting word that they stand beside."""
+    split = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", text).lower()
+    split = re.sub(r"=\s*0(?![\d.])", "=off ", split)
+    # `http2` says nothing of TLS; in `tls13` and `plain2` the digits are a version, or count.
+    words = [word for word in re.findall(r"http\d|[a-z]+", split) if word not in NEUTRAL]
+    if len(words) == 1 and words[0] in WHOLE:
+        return ("encrypted" if words[0] in ON | WITH else "plain"), words[0]
+    found: dict[Arm, list[str]] = {"plain": [], "encrypted": []}
+    for at, word in enumerate(words):
+        before, behind = (words[at - 1] if at else ""), (words[at + 1] if at + 1 < len(words) else "")
+        if word in PLAIN:
+            if before in NOT:
+                return None
+            found["plain"].append(word)
+        elif word in ENCRYPTED:
+            off = _said_of(words, at, NOT, OFF)
+            on = _said_of(words, at, WITH, ON)
+            if (off and on) or before in UNSURE or behind in UNSURE:
+                return None
+            found["plain" if off else "encrypted"].append(off or on or word)
+        elif word in OFF - VERBS and before not in ENCRYPTED and behind in ENCRYPTED and at:
+            return None  # of what, in `cache-off-tls`?
+    told = [arm for arm in ARMS if found[arm]]
+    return (told[0], found[told[0]][0]) if len(told) == 1 and not set(words) & {"prefer", "preferred"} else None
+
+
+def _said_of(words: list[str], at: int, ahead: frozenset[str], either: frozenset[str]) -> str:
+    """The encrypting word with what is said of it by a word before or behind it; empty: nothing is."""
+    word, before, behind = words[at], words[at - 1] if at else "", words[at + 1] if at + 1 < len(words) else ""
+    if before in ahead or (before in either and (at == 1 or before in VERBS)):
+        return f"{before} {word}"
+    last = at + 2 == len(words)
+    return f"{word} {behind}" if behind in either or (last and behind in ahead) else ""
 
 
 def arms(
@@ -306,9 +389,13 @@ def arms(
     told = []
     for source, file, readings in kept:
         how: list[str] = []
+        commands: dict[tuple[str, ...], int] = {}
         for each in readings:
-            each.arm, by = arm_of(source, each, wanted, both_schemes=len(schemes) == 2)
+            number = commands.setdefault(tuple(each.names), len(commands) + 1)
+            each.arm, by = arm_of(source, each, wanted, both_schemes=len(schemes) == 2, number=number)
             how.append(by)
+            # What else stands in a command stays out of the record: passwords may.
+            each.names = []
         contradicted(source, readings, schemes)
         own = [arm for arm in ARMS if any(each.arm == arm for each in readings)]
         words = ", ".join(dict.fromkeys(how))
@@ -323,16 +410,16 @@ def read_as(told: list[tuple[Source, ImportedFile, list[Reading]]]) -> Iterator[
         alike.setdefault(f"{' and '.join(file.arms)} by {file.how} ({file.format})", []).append((source, len(readings)))
     for what, files in alike.items():
         if len(told) <= MOST_SAID:
-            yield from (f"{source.path}: {count(runs, 'run')}, {what}" for source, runs in files)
+            yield from (f"{source.label}: {count(runs, 'run')}, {what}" for source, runs in files)
         else:
-            yield f"{count(len(files), 'file')}, {count(sum(runs for _, runs in files), 'run')}, {what}: {files[0][0].path} …"
+            yield f"{count(len(files), 'file')}, {count(sum(runs for _, runs in files), 'run')}, {what}: {files[0][0].label} …"
 
 
 def count(number: int, what: str) -> str:
     return f"{number} {what}{'s' * (number != 1)}"
 
 
-def arm_of(source: Source, reading: Reading, wanted: Wanted, *, both_schemes: bool) -> tuple[Arm, str]:
+def arm_of(source: Source, reading: Reading, wanted: Wanted, *, both_schemes: bool, number: int = 0) -> tuple[Arm, str]:
     """(arm, by what it is told): what was said, the file's own words, its name, its folders' names, http or https."""
     if source.arm:
         return source.arm, "what you said"
@@ -344,25 +431,33 @@ def arm_of(source: Source, reading: Reading, wanted: Wanted, *, both_schemes: bo
             return arm, f"your word '{word}'"
         if fits:
             raise UsageError(
-                f"{source.path}: '{text[:80]}' has the words of both arms: choose others, or say --plain FILE --encrypted FILE"
+                f"{source.label}: {called(reading, text, number)} has the words of both arms: choose others, or say --plain FILE --encrypted FILE"
             )
     if len({arm for arm, _ in wanted.words}) == 2:
         words = ", ".join(f"'{word}' ({arm})" for arm, word in wanted.words)
         raise UsageError(
-            f"{source.path}: its name has none of your words {words}: choose others, or say --plain FILE --encrypted FILE"
+            f"{source.label}: its name has none of your words {words}: choose others, or say --plain FILE --encrypted FILE"
         )
     for text in reading.names or source.names:
-        if told := arm_in(text):
+        if told := told_by(text):
+            arm, word = told
             if reading.names:
-                return told, f"its own words '{text[:40]}'"
-            return told, "its name" if text == source.path.name else f"its folder '{text}'"
+                return arm, f"its own words '{word}'"
+            return arm, "its name" if text == source.names[0] else f"its folder '{text}'"
     if both_schemes and reading.scheme:
         return ("encrypted" if reading.scheme == "https" else "plain"), f"its address ({reading.scheme})"
     name = reading.names[0] if reading.names else source.names[0]
     raise UsageError(
-        f"{source.path}: is '{name[:80]}' plain or encrypted? It has none of the words {SAYABLE} (or some of both). "
+        f"{source.label}: is {called(reading, name, number)} plain or encrypted? It has none of the words {SAYABLE} (or some of both). "
         "Say --plain FILE --encrypted FILE, or --arm plain=WORD --arm encrypted=WORD, or --arm encrypted if all are of one arm"
     )
+
+
+def called(reading: Reading, text: str, number: int) -> str:
+    """A name as an error may say it: a command by its number, as passwords may stand in it. Pure."""
+    if reading.tool == "hyperfine" and text in reading.names:
+        return f"command {number}"
+    return f"'{discreet(text[:300])[:80]}'"
 
 
 def matches(text: str, word: str) -> bool:
@@ -378,7 +473,7 @@ def contradicted(source: Source, readings: list[Reading], schemes: set[str]) -> 
         own = {"http": "plain", "https": "encrypted"}.get(each.scheme)
         if own and len(schemes) == 2 and each.arm != own:
             raise UsageError(
-                f"{source.path}, line {each.line}: given as the {each.arm} arm, but it tells of {each.scheme}: the files are swapped, or named wrongly"
+                f"{source.label}, line {each.line}: given as the {each.arm} arm, but it tells of {each.scheme}: the files are swapped, or named wrongly"
             )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
@@ -17,6 +18,18 @@ from ciphercost.model import Reading
 
 NUMBER = r"(-?(?:nan|inf|\d+(?:[.,]\d+)?(?:[eE][-+]?\d+)?))"
 """As tools print it, with a point or, in some languages, a comma."""
+UNSEEN = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
+"""Kinds of letters that steer a terminal, turn a line round, or can't be written."""
+SECRET = re.compile(
+    r"""(?P<url>\b[a-z][a-z0-9+.-]*://)(?:[^\s/@'"]+@)?(?P<address>[^\s?#'"]*)(?:[?#][^\s'"]*)?
+    |(?P<option>(?<!\S)(?-i:-p))(?!\d+(?:\s|$))[^\s-]\S*
+    |(?P<user>(?<!\S)(?-i:-u)\s*[^\s:]+:)\S+
+    |(?P<name>(?<![a-z0-9])[\w-]*(?:password|passwd|passphrase|pwd|secret|token|api_?key|credential)[\w-]*["']?\s*[=:]\s*
+     |(?<!\S)--[\w-]*(?:password|passwd|passphrase|pwd|secret|token|api-?key|credential)[\w-]*\s+(?!-))
+     (?:"[^"]*"?|'[^']*'?|[^\s&;,]+)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""Of command lines and addresses: user and query of a URL, what stands behind a word for a password, and `-pX`, as MySQL has it."""
 SECONDS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 """Units of time in seconds."""
 
@@ -85,6 +98,22 @@ def duration(text: str) -> float:
     if match is None:
         raise ValueError(f"'{text}' is no time")
     return number(match[1]) * SECONDS[match[2]]
+
+
+def clean(text: str) -> str:
+    """The text, with `�` for each letter that isn't one: names are printed, drawn, and written as UTF-8."""
+    return "".join("\ufffd" if unicodedata.category(letter) in UNSEEN else letter for letter in text)
+
+
+def discreet(text: str) -> str:
+    """The text without passwords, as far as they can be told; and clean."""
+    return clean(SECRET.sub(_without, text))
+
+
+def _without(match: re.Match[str]) -> str:
+    if match["url"]:
+        return match["url"] + match["address"]
+    return (match["name"] or match["option"] or match["user"]) + "[hidden]"
 
 
 def differ(one: float, other: float, share: float) -> bool:

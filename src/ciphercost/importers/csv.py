@@ -37,6 +37,8 @@ AVERAGE = re.compile(
     r"\s*(?:average|avg|mean|total|sum|moyenne|média|media|durchschn(?:itt)?|mittel(?:wert)?)\b.*", re.IGNORECASE
 )
 DELIMITERS = (";", "\t", "|", ",")
+THOUSANDS = re.compile(r"-?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?%?")
+"""What commas between thousands look like, and some figures with a decimal comma too; `0,125` and `1234,500` are no thousands."""
 MANY_ROWS = 30
 """Of one arm, above which rows that are taken for runs are doubted aloud."""
 
@@ -98,26 +100,38 @@ def read(lines: Lines, asked: list[Column] | None = None) -> list[Reading]:
     units = {each.role: unit_of(each) for each in asked if each.role in ("time", "latency", "cpu")}
     place = _places(asked, header, at)
     table: list[tuple[int, dict[str, str]]] = []
-    averages = 0
+    labels: dict[int, str] = {}
+    texts = [index for index in range(len(header)) if index not in (place.get("arm"), place.get("workload"))]
     for words in _rows(lines, delimiter):
         if not any(word.strip() for word in words):
             continue
         if len(words) != len(header):
             raise Bad(lines.number, f"{len(words)} values under {len(header)} columns")
-        if any(AVERAGE.fullmatch(word) for word in words):
-            averages += 1
-            continue
+        if label := next((words[index] for index in texts if AVERAGE.fullmatch(words[index])), ""):
+            labels[lines.number] = label.strip()
         table.append((lines.number, {role: words[index].strip() for role, index in place.items()}))
     if not table:
         raise Bad(lines.number, "there is no row below the columns' names")
-    comma = delimiter != "," and any("," in row[role] for _, row in table for role in row if role in NUMBERS)
-    rows = [(line, row, _numbers(line, row, comma)) for line, row in table]
+    comma = delimiter != "," and _decimal_comma(table)
+    rows: list[Row] = []
+    averages, doubted = 0, []
+    for line, row in table:
+        if line not in labels:
+            rows.append((line, row, _numbers(line, row, comma)))
+        elif _of_others(line, row, comma, rows):
+            averages += 1
+        else:
+            rows.append((line, row, _numbers(line, row, comma)))
+            text = f"line {line}, '{labels[line][:40]}', was taken for a row like others: its figures are neither the mean nor the sum of rows above it"
+            doubted.append(Warning_("no-average-row", text))
+    if not rows:
+        raise Bad(lines.number, "there is no row below the columns' names but averages")
     made = _runs(rows, units, "run" in place)
     notes = (
         [Warning_("average-row", f"{averages} average or total rows were left out: they repeat the others")]
         if averages
         else []
-    )
+    ) + doubted
     if "run" not in place and len(made) > MANY_ROWS:
         text = f"each of {len(made)} rows was taken for a run of its own; rows of one run need a column that says so (run=…), else the interval is too narrow"
         notes.append(Warning_("rows-as-runs", text))
@@ -157,6 +171,19 @@ def _places(asked: list[Column], header: list[str], line: int) -> dict[str, int]
 
 def _numbers(line: int, row: dict[str, str], comma: bool) -> dict[str, float]:
     return {role: _number(line, text, comma) for role, text in row.items() if role in NUMBERS}
+
+
+def _decimal_comma(table: list[tuple[int, dict[str, str]]]) -> bool:
+    """Whether the figures have one. Raises Bad where commas may as well be between thousands."""
+    with_comma = [(line, text) for line, row in table for role, text in row.items() if role in NUMBERS and "," in text]
+    if with_comma and all(THOUSANDS.fullmatch(re.sub(r"\s", "", text)) for _, text in with_comma):
+        line, text = with_comma[0]
+        raise Bad(
+            line,
+            f"'{text}' can be read in two ways: every comma here has three digits behind it, as between thousands: write figures "
+            "with a point, and without commas",
+        )
+    return bool(with_comma)
 
 
 def _number(line: int, text: str, comma: bool) -> float:
@@ -206,13 +233,37 @@ def _runs(rows: list[Row], units: dict[str, str], grouped: bool) -> list[Reading
     return made
 
 
+def _of_others(line: int, row: dict[str, str], comma: bool, above: list[Row]) -> bool:
+    """Whether a row that names itself an average or a sum is one: of all rows above it, of its arm's, or without figures of its own."""
+    try:
+        own: Row = (line, row, _numbers(line, row, comma))
+    except Bad:
+        return True
+    names = [name for name in own[2] if name in FIGURES]
+    alike = [each for each in above if each[1].get("arm") == row.get("arm")]
+    arms = [[each for each in above if each[1].get("arm") == arm] for arm in {each[1].get("arm") for each in above}]
+    for rows in (above, alike, *arms):
+        means = [sum(each[2][name] for each in rows) / max(1, len(rows)) for name in names]
+        for times in (1, len(rows)):
+            if rows and all(
+                abs(own[2][name] - mean * times) <= 0.51 * 10.0 ** -_digits(row[name])
+                for name, mean in zip(names, means, strict=True)
+            ):
+                return True
+    return False
+
+
+def _digits(text: str) -> int:
+    """Behind the point or the comma."""
+    return len(re.split("[.,]", text.rstrip("% "))[-1]) if re.search("[.,]", text) else 0
+
+
 def _average_of_others(rows: list[Row]) -> bool:
     if len(rows) < 4:
         return False
     names = [name for name in rows[0][2] if name not in ("clients", "at", "operations")]
     for name in names:
-        text = rows[-1][1][name]
-        digits = len(re.split("[.,]", text)[-1]) if re.search("[.,]", text) else 0
+        digits = _digits(rows[-1][1][name])
         above = [row[2][name] for row in rows[:-1]]
         if max(above) == min(above) or abs(rows[-1][2][name] - sum(above) / len(above)) > 0.51 * 10.0**-digits:
             return False

@@ -1,4 +1,7 @@
-"""hyperfine: `--export-json`. Pure. Each time of a command is a run of its own: a process of its own, from its start to its end."""
+"""hyperfine: `--export-json`. Pure. Each time of a command is a run of its own: a process of its own, from its start to its end.
+
+A command is told by its number: passwords may stand in it.
+"""
 
 from __future__ import annotations
 
@@ -49,20 +52,18 @@ def read(lines: Lines) -> list[Reading]:
         ) from None
     if not export.results:
         raise Bad(1, "the export holds no command")
-    return [each for command in export.results for each in of_command(command)]
+    return [each for count, command in enumerate(export.results, 1) for each in of_command(command, count)]
 
 
-def of_command(command: Command) -> list[Reading]:
+def of_command(command: Command, count: int) -> list[Reading]:
     times = command.times or [command.mean]
     if not all(math.isfinite(each) and each > 0 for each in times):
-        raise Bad(1, f"'{command.command[:60]}' has a time that is none")
+        raise Bad(1, f"command {count} has a time that is none")
     notes = []
     if command.times is None:
         notes.append(Warning_("iterations-hidden", "the export has a mean only, and not the times behind it"))
     if wrong := sum(1 for code in command.exit_codes if code):
-        notes.append(
-            Warning_("errors", f"{wrong} of {len(times)} runs of '{command.command[:60]}' ended with an error")
-        )
+        notes.append(Warning_("errors", f"{wrong} of {len(times)} runs of command {count} ended with an error"))
     made = [
         Reading(
             tool="hyperfine",

@@ -17,19 +17,26 @@ VERSION = re.compile(r"pgbench \((?:PostgreSQL\) )?(\d+[\w.]*)")
 PROGRESS = re.compile(
     rf"progress: {NUMBER} s, {NUMBER} tps, lat {NUMBER} ms stddev {NUMBER}(?:, (\d+) failed)?(?:, lag .*)?\s*"
 )
-TPS = re.compile(rf"tps = {NUMBER} \((without initial|excluding|including) connections?\s*(?:time|establishing)\)\s*")
+TPS = re.compile(
+    rf"tps = {NUMBER} \((without initial|excluding|including) (re)?connections?\s*(?:times?|establishing)\)\s*"
+)
 FIELDS = {
     "workload": re.compile(r"transaction type: (.+)"),
     "scale": re.compile(rf"scaling factor: {NUMBER}\s*"),
+    "query mode": re.compile(r"query mode: (\w+)\s*"),
     "clients": re.compile(r"number of clients: (\d+)\s*"),
+    "threads": re.compile(r"number of threads: (\d+)\s*"),
     "duration": re.compile(rf"duration: {NUMBER} s\s*"),
     "operations": re.compile(r"number of transactions actually processed: (\d+)(?:/\d+)?\s*"),
     "failed": re.compile(r"number of failed transactions: (\d+) .*"),
     "skipped": re.compile(r"number of transactions skipped: (\d+) .*"),
     "latency_mean": re.compile(rf"latency average[ =:]+{NUMBER} ms.*"),
     "connecting": re.compile(rf"initial connection time = {NUMBER} ms\s*"),
+    "each connecting": re.compile(rf"average connection time = {NUMBER} ms\s*"),
     "lag": re.compile(rf"rate limit schedule lag: avg {NUMBER} .*"),
 }
+CONNECTING = 0.05
+"""Of the rate, which connecting takes in pgbench before 14; above it, connections are made all along (-C), and it says so nowhere."""
 EPOCH = 1e9
 """`--progress-timestamp` prints seconds since 1970 instead of since the start."""
 COUNT_TOLERANCE, LITTLE_TOLERANCE = 0.10, 0.15
@@ -62,14 +69,16 @@ def read(lines: Lines) -> list[Reading]:
                 latency = 0.0 if "nan" in match[3] else number(match[3])
                 progress.append((number(match[1]), number(match[2]), latency))
         elif match := TPS.fullmatch(line):
-            if match[2] == "including":
-                old_rate = True
+            if match[2] == "including" and not match[3]:
+                told["including"], old_rate = match[1], True
                 continue
             if "operations" not in told:
                 raise Bad(
                     lines.number,
                     "a rate without 'number of transactions actually processed': import pgbench's whole output",
                 )
+            if match[3]:
+                told["each"] = "-C"
             made.append(reading(told, number(match[1]), progress, version, began or lines.number))
             told, progress, began, summary, old_rate = {}, [], 0, False, False
         else:
@@ -94,13 +103,30 @@ def reading(
     operations, clients = int(told["operations"]), int(told.get("clients", 0))
     if not operations or not rate > 0:
         raise Bad(line, "pgbench did no transaction: there is nothing to compare")
-    figures = {"throughput": rate}
     notes = []
+    excluding = rate
+    if "including" in told and differ(number(told["including"]), rate, CONNECTING):
+        rate = number(told["including"])
+        told = told | {"each": "-C"}
+        if not rate > 0:
+            raise Bad(line, "pgbench did no transaction: there is nothing to compare")
+    if "each" in told:
+        if rate != excluding:
+            text = (
+                f"connecting takes much of the time: {rate:,.1f} transactions a second with it, {excluding:,.1f} without: taken for "
+                "connections made for each transaction (-C), and counted with it"
+            )
+        else:
+            text = "each transaction made a connection of its own (-C): its handshake is in the figures"
+            if "each connecting" in told:
+                text += f", {number(told['each connecting']):g} ms on average"
+        notes.append(Warning_("connect-each", text))
+    figures = {"throughput": rate}
     if "latency_mean" in told:
         figures["latency_mean"] = number(told["latency_mean"])
     connecting = number(told.get("connecting", "0")) / 1e3
     length = number(told["duration"]) if "duration" in told else 0.0
-    seconds = operations / rate
+    seconds = length if length > 0 else operations / rate
     if length - connecting >= SHORTEST and differ(rate * (length - connecting), operations, COUNT_TOLERANCE):
         notes.append(
             Warning_(
@@ -113,7 +139,7 @@ def reading(
     if (
         clients
         and in_flight
-        and "lag" not in told
+        and not {"lag", "each"} & told.keys()
         and seconds >= SHORTEST
         and differ(in_flight, clients, LITTLE_TOLERANCE)
     ):
@@ -140,7 +166,8 @@ def reading(
         line=line,
         engine="postgresql",
         workload=told.get("workload", "pgbench").strip("<> ").removeprefix("builtin: "),
-        factors={"scale": told["scale"]} if "scale" in told else {},
+        factors={name.replace(" ", "_"): told[name] for name in ("scale", "query mode", "threads") if name in told}
+        | ({"connect": "each"} if "each" in told else {}),
         clients=clients,
         operations=operations,
         errors=int(told.get("failed", 0)) + int(told.get("skipped", 0)),

@@ -79,7 +79,7 @@ def reading(told: dict[str, float], url: str, wrong: int, line: int) -> Reading:
         tool="wrk",
         line=line,
         engine="web",
-        workload="GET /" + rest.partition("/")[2] if rest else "requests",
+        workload=path(rest) if rest else "requests",
         scheme=scheme if rest else "",
         clients=int(told.get("connections", 0)),
         operations=int(told["requests"]),
@@ -91,3 +91,9 @@ def reading(told: dict[str, float], url: str, wrong: int, line: int) -> Reading:
         },
         notes=notes,
     )
+
+
+def path(address: str) -> str:
+    """`GET /index.html?…`: without user, and without query, in which tokens stand."""
+    before, query, _ = address.partition("#")[0].partition("?")
+    return "GET /" + before.partition("/")[2] + ("?…" if query else "")
