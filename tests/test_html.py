@@ -286,7 +286,7 @@ def test_a_run_leaves_its_page_and_says_where(quick: Path, tmp_path: Path, monke
         "--no-progress",
     ]
     done = CliRunner().invoke(cli.cli, command)
-    assert f"to look at and to show: {tmp_path / 'run' / draw.NAME}" in done.output
+    assert f"to look at and to show:\n  {tmp_path / 'run' / draw.NAME}\n" in done.output
     assert "<h1>" in (tmp_path / "run" / draw.NAME).read_text()
 
 

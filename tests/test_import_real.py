@@ -108,7 +108,8 @@ def postgres(installation: Installation, logs: Path) -> Iterator[Postgres]:
     assert run_guard.problems == []
 
 
-VERSIONS = ("15", "17", "18")
+VERSIONS = ("15", "18")
+"""Those that `servers.sh` brings with pgbench."""
 
 
 def of_version(version: str, require: Require) -> Installation:
@@ -165,6 +166,9 @@ def test_pgbench_with_progress_and_a_log_is_one_run_with_all_that_both_say(pgben
         ]
         assert len(latencies) == own["operations"]
         middle, last = np.quantile(latencies, [0.5, 0.99], method="inverted_cdf") / 1e3
+        if own["operations"] < 100:  # a slow disk: of so few there are no quantiles
+            assert "p50" not in own["latency_ms"]
+            continue
         assert own["latency_ms"]["p50"] == pytest.approx(middle, rel=0.006)  # of three digits
         assert own["latency_ms"]["p99"] == pytest.approx(last, rel=0.006)
     # One run each: a ratio that is no cost, as it has no interval. The logs have the time, so the order is known.
