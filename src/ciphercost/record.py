@@ -10,7 +10,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any, Self, TypeVar
+from typing import IO, Any, Protocol, Self, TypeVar
 
 import msgspec
 
@@ -28,6 +28,15 @@ from ciphercost.model import (
 )
 
 T = TypeVar("T", bound=msgspec.Struct)
+
+
+class Whole(Protocol):
+    """A record that says which format it is of."""
+
+    format: int
+
+
+W = TypeVar("W", bound=Whole)
 
 
 def new_id() -> str:
@@ -143,10 +152,7 @@ class Record:
         self._write("imported.json", msgspec.json.format(self._encoder.encode(imported)) + b"\n")
 
     def _write(self, name: str, content: bytes) -> None:
-        # Written beside and moved over: a reader, or a kill, never sees half a file.
-        temporary = self.directory / f".{name}.new"
-        temporary.write_bytes(content)
-        os.replace(temporary, self.directory / name)  # noqa: PTH105
+        write_whole(self.directory / name, content)
 
 
 def encode(result: Result) -> bytes:
@@ -222,31 +228,33 @@ def read_proofs(directory: Path) -> list[tuple[int, Proof]]:
 
 
 def read_study(directory: Path) -> StudyRecord | None:
-    """study.json, in a run of `replicate`. Raises UsageError where it is damaged or of a newer format."""
+    """study.json, in a run of `replicate`; None in others. Raises UsageError as `read_whole` does."""
     path = directory / "study.json"
-    if not path.is_file():
-        return None
-    try:
-        found = msgspec.json.decode(path.read_bytes(), type=StudyRecord)
-    except (OSError, msgspec.DecodeError) as error:
-        raise UsageError(f"{path} can't be read: {error}") from None
-    if found.format > FORMAT:
-        raise UsageError(f"{path} was written by a newer ciphercost; update this one to read it")
-    return found
+    return read_whole(path, StudyRecord) if path.is_file() else None
 
 
 def read_imported(directory: Path) -> ImportedRecord | None:
-    """imported.json, in a run of `import`. Raises UsageError where it is damaged or of a newer format."""
+    """imported.json, in a run of `import`; None in others. Raises UsageError as `read_whole` does."""
     path = directory / "imported.json"
-    if not path.is_file():
-        return None
+    return read_whole(path, ImportedRecord) if path.is_file() else None
+
+
+def read_whole(path: Path, kind: type[W]) -> W:
+    """A file that is one record with its format. Raises UsageError where it is damaged or of a newer format."""
     try:
-        found = msgspec.json.decode(path.read_bytes(), type=ImportedRecord)
+        found = msgspec.json.decode(path.read_bytes(), type=kind)
     except (OSError, msgspec.DecodeError) as error:
         raise UsageError(f"{path} can't be read: {error}") from None
     if found.format > FORMAT:
         raise UsageError(f"{path} was written by a newer ciphercost; update this one to read it")
     return found
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Written beside and moved over: a reader, or a kill, never sees half a file."""
+    temporary = path.with_name(f".{path.name}.new")
+    temporary.write_bytes(content)
+    temporary.replace(path)
 
 
 def read_slices(directory: Path) -> Iterator[SliceRecord]:

@@ -13,7 +13,7 @@ import msgspec
 from ciphercost import conclude, pipeline, plan, replicate, resume, studies
 from ciphercost.errors import CiphercostError, Interrupted, UsageError
 from ciphercost.model import FORMAT, Result
-from ciphercost.record import directory_for, new_id, open_alone
+from ciphercost.record import directory_for, new_id, open_alone, read_whole, write_whole
 from ciphercost.studies import Study, together
 from ciphercost.studies.together import Outcome
 from ciphercost.watch import Watcher, minutes
@@ -72,19 +72,11 @@ def ask(seconds: float, seed: int, engine: str, options: dict[str, Any], command
 
 def read(directory: Path) -> Evening:
     """Raises UsageError where the file is damaged, or of a newer format."""
-    try:
-        found = msgspec.json.decode((directory / FILE).read_bytes(), type=Evening)
-    except (OSError, msgspec.DecodeError) as error:
-        raise UsageError(f"{directory / FILE} can't be read: {error}") from None
-    if found.format > FORMAT:
-        raise UsageError(f"{directory} was written by a newer ciphercost; update this one to read it")
-    return found
+    return read_whole(directory / FILE, Evening)
 
 
 def save(directory: Path, asked: Evening) -> None:
-    temporary = directory / f".{FILE}.new"
-    temporary.write_bytes(msgspec.json.format(msgspec.json.encode(asked), indent=2) + b"\n")
-    temporary.replace(directory / FILE)
+    write_whole(directory / FILE, msgspec.json.format(msgspec.json.encode(asked), indent=2) + b"\n")
 
 
 def chosen(asked: Evening) -> list[Study]:
