@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import statistics as st
@@ -89,8 +90,6 @@ def helping() -> Row:
 
 
 def python(code: str, *argv: str, **environment: str) -> str:
-    import os
-
     done = subprocess.run(
         [sys.executable, "-c", code, *argv],
         capture_output=True,

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from controller import FAKE, row
+from controller import FAKE, python, row
 from run import Row
 
 CELLS = 60
@@ -57,14 +55,3 @@ def rows() -> list[Row]:
         {**row(f"drawing the page of {CELLS} cells, bar 5 s", 5, seconds, "s"), "bench": "report"},
         {**row(f"the page of {CELLS} cells, bar 3 MB", 3, [size / 1e6 for size in sizes], "MB"), "bench": "report"},
     ]
-
-
-def python(code: str, *argv: str, **environment: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", code, *argv],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, **environment},
-    )
-    return done.stdout

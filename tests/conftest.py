@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+import fake as fake_agent
 from ciphercost import engines, sources
 from ciphercost.engines import Installation
 
@@ -48,3 +50,13 @@ def require_server() -> RequireServer:
 def require_postgresql() -> Installation:
     """A PostgreSQL of any version."""
     return _require_server("postgresql")
+
+
+@pytest.fixture
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> fake_agent.Fake:
+    """Makes the pipeline use a fake agent with these options."""
+
+    def use(options: str) -> None:
+        monkeypatch.setenv("CIPHERCOST_AGENT", str(fake_agent.write(tmp_path / "fake-agent", options)))
+
+    return use

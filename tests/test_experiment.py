@@ -11,9 +11,7 @@ import pytest
 from ciphercost import pipeline, plan, record, reports, spec
 from ciphercost.errors import UsageError
 from ciphercost.model import CellSpec, Result, Spec
-from test_pipeline import Fake, fake
-
-__all__ = ["fake"]
+from fake import Fake
 
 REFERENCE = CellSpec("null", "busy", regime="one-core")
 

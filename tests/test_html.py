@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import html as html_module
 import re
-import shlex
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 import browser
+import fake
 import results
 from ciphercost import advice, cli, conclude, draw, guard, pipeline, trace, words
 from ciphercost.engines import Installation
@@ -22,7 +21,6 @@ from ciphercost.model import CellSpec, Finding, Result, Spec, Warning_
 from ciphercost.reports import html
 from conftest import Require
 
-FAKE = Path(__file__).parent.parent / "agents" / "fake" / "fake_agent.py"
 LARGEST = 3_000_000
 SMALLEST_TEXT = 12.0
 GRID = 60
@@ -51,11 +49,7 @@ def quick(require_postgresql: Installation, tmp_path_factory: pytest.TempPathFac
 def grid(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Sixty cells of one experiment, by the fake agent, whose time is virtual."""
     place = tmp_path_factory.mktemp("grid")
-    agent = place / "fake-agent"
-    agent.write_text(
-        f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(FAKE))} --effect 0.2 --sd 0.05 "$@"\n'
-    )
-    agent.chmod(0o755)
+    agent = fake.write(place / "fake-agent", "--effect 0.2 --sd 0.05")
     cells = [
         CellSpec(
             "null", "busy", regime="one-core", group="1", variant=f"effect={number}%", factors={"effect": f"{number}%"}

@@ -214,9 +214,12 @@ def test_a_run_at_a_given_rate_has_no_throughput_to_compare(newest: Postgres, tm
 
 def test_cpu_samples_join_the_run_in_whose_time_they_lie(newest: Postgres, tools: Path, tmp_path: Path) -> None:
     with subprocess.Popen([tools / "atop", "-P", "CPU,MEM", "1", "4"], stdout=subprocess.PIPE, text=True) as atop:
-        time.sleep(1.1)
+        assert atop.stdout is not None
+        samples = ""
+        while not samples.endswith("SEP\n"):  # its first sample, since the machine's start
+            samples += atop.stdout.readline() or pytest.fail(f"atop ended: {samples}")
         text = newest("-n", "-S", "-c2", "-T2", "-P1", "--progress-timestamp", mode="disable", cwd=tmp_path)
-        samples, _ = atop.communicate(timeout=30)
+        samples += atop.stdout.read()
     for name, content in (("plain.txt", text), ("plain-atop.txt", samples)):
         (tmp_path / name).write_text(content)
     (cell,) = imported([tmp_path], tmp_path / "made").cells

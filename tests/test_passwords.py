@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pty
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from ciphercost import engines, guard, record
 from ciphercost.engines import Server
 from conftest import RequireServer
 from mysql_servers import OFF
+from terminals import on_a_terminal
 
 CLI = str(Path(sys.executable).parent / "ciphercost")
 
@@ -45,33 +45,14 @@ def environment(tmp_path: Path) -> dict[str, str]:
     return {**ours, "HOME": str(tmp_path)}
 
 
-def on_a_terminal(argv: list[str], typed: str, env: dict[str, str]) -> tuple[int, str]:
-    """Run a command whose terminal is ours; type the line when it asks. Returns its status and all that the terminal showed."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.execve(argv[0], argv, env)
-    shown, answered = "", False
-    while True:
-        try:
-            data = os.read(terminal, 4096)
-        except OSError:  # the terminal's other end is closed
-            break
-        if not data:
-            break
-        shown += data.decode(errors="replace")
-        if not answered and "Password of" in shown:
-            os.write(terminal, typed.encode() + b"\n")
-            answered = True
-    os.close(terminal)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), shown
-
-
 def test_on_a_terminal_the_password_is_asked_for_once_and_never_shown(
     server: tuple[Server, str], tmp_path: Path
 ) -> None:
     started, url = server
     password = str(started.connection()["password"])
-    status, shown = on_a_terminal([CLI, "prove", url], password, environment(tmp_path))
+    status, shown = on_a_terminal(
+        [CLI, "prove", url], environment(tmp_path), asked="Password of", typed=password + "\n"
+    )
     assert shown.count("Password of ciphercost at 127.0.0.1:") == 1
     assert password not in shown
     # This server has no encryption: it is the log-in in clear that shows that the password served.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import jsonschema
@@ -13,25 +11,9 @@ import pytest
 
 from ciphercost import conclude, pipeline, record, schema, workloads
 from ciphercost.model import CellSpec, Result, Spec
+from fake import Fake
 
-FAKE = Path(__file__).parent.parent / "agents" / "fake" / "fake_agent.py"
 DOCS = Path(__file__).parent.parent / "docs"
-
-
-Fake = Callable[[str], None]
-
-
-@pytest.fixture
-def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fake:
-    """Makes the pipeline use a fake agent with these options."""
-
-    def use(options: str) -> None:
-        script = tmp_path / "fake-agent"
-        script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(FAKE))} {options} "$@"\n')
-        script.chmod(0o755)
-        monkeypatch.setenv("CIPHERCOST_AGENT", str(script))
-
-    return use
 
 
 def measure(tmp_path: Path, mode: str = "full", time: float = 120.0, **fields: object) -> Result:

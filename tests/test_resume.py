@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +15,8 @@ import pytest
 from ciphercost import conclude, drive, pipeline, record, resume, sample
 from ciphercost.errors import UsageError
 from ciphercost.model import CellSpec, Spec
+from fake import Fake
 
-FAKE = Path(__file__).parent.parent / "agents" / "fake" / "fake_agent.py"
 CLI = Path(sys.executable).parent / "ciphercost"
 
 KILLED = """
@@ -41,7 +39,6 @@ class Killing(watch.Watcher):
 pipeline.run_in(msgspec.json.decode(sys.argv[1], type=Spec), Path(sys.argv[2]), Killing())
 """
 
-Fake = Callable[[str], None]
 ONE = [CellSpec("null", "busy", regime="one-core")]
 SHARED = [
     CellSpec("null", "busy", factors={"effect": each}, group="g", variant=f"effect={each}") for each in ("0.02", "0.2")
@@ -50,19 +47,11 @@ APART = [CellSpec("null", "busy", regime="one-core"), CellSpec("null", "none", r
 
 
 @pytest.fixture
-def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fake:
-    """Makes the pipeline use a fake agent with these options."""
-
-    def use(options: str) -> None:
-        script = tmp_path / "fake-agent"
-        script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(FAKE))} {options} "$@"\n')
-        script.chmod(0o755)
-        monkeypatch.setenv("CIPHERCOST_AGENT", str(script))
-        # Its time is virtual: how long a slice takes on a busy machine is not what it costs.
-        monkeypatch.setenv("VIRTUAL_TIME", "1")
-        monkeypatch.setattr(drive, "_cost", lambda asked, began: asked)
-
-    return use
+def fake(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> Fake:
+    """Its time is virtual: how long a slice takes on a busy machine is not what it costs."""
+    monkeypatch.setenv("VIRTUAL_TIME", "1")
+    monkeypatch.setattr(drive, "_cost", lambda asked, began: asked)
+    return fake
 
 
 def spec_of(cells: list[CellSpec], mode: str = "full", **fields: Any) -> Spec:

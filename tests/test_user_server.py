@@ -19,7 +19,8 @@ from ciphercost.errors import AgentError
 from ciphercost.relay import Relay
 from ciphercost.sample import tree
 from conftest import Require
-from test_passwords import environment, on_a_terminal
+from terminals import on_a_terminal
+from test_passwords import environment
 from test_real import CLI, SHORT, ciphercost, result_of
 from userservers import ENGINES, LIMITED, UNMARKED, UserServer, user_server
 
@@ -263,10 +264,10 @@ def test_clean_asks_on_a_terminal_for_the_password_that_the_run_was_given_there(
     argv = [str(CLI), "clean", "--url", server.url, "--schema", name, *(server.by_ca if by == "with TLS" else ())]
     server.make(name, str(mark))
     try:
-        status, shown = on_a_terminal(argv, "wrong", environment(tmp_path))
+        status, shown = on_a_terminal(argv, environment(tmp_path), asked="Password of", typed="wrong\n")
         assert (status, shown.count("Password of")) == (1, 1), shown
         assert server.mark(name) == str(mark)
-        status, shown = on_a_terminal(argv, password, environment(tmp_path))
+        status, shown = on_a_terminal(argv, environment(tmp_path), asked="Password of", typed=password + "\n")
         assert (status, shown.count("Password of")) == (0, 1), shown
         assert password not in shown
         assert f"removed schema {name}" in shown

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+import fake
 from ciphercost import agent
 
 VECTORS = Path(__file__).parent.parent / "agents" / "vectors"
-FAKE = Path(__file__).parent.parent / "agents" / "fake" / "fake_agent.py"
 
 
 KINDS: dict[str, tuple[type, ...]] = {"number": (int, float), "integer": (int,), "string": (str,), "boolean": (bool,)}
@@ -64,7 +64,7 @@ def files_for(which: str) -> list[Path]:
     ids=lambda value: value.stem if isinstance(value, Path) else value,
 )
 def test_every_agent_passes_the_vectors(tmp_path: Path, path: Path, which: str) -> None:
-    argv = [agent.find()] if which == "rust" else [sys.executable, str(FAKE)]
+    argv = [agent.find()] if which == "rust" else [sys.executable, str(fake.AGENT)]
     run(path, argv, tmp_path)
 
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import fcntl
 import io
 import os
 import pty
 import re
 import signal
-import struct
 import subprocess
 import sys
-import termios
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,6 +23,7 @@ from ciphercost import passwords, watch
 from ciphercost.agent import Agent
 from ciphercost.errors import AgentError
 from ciphercost.model import Estimate
+from terminals import on_a_terminal
 
 CLI = str(Path(sys.executable).parent / "ciphercost")
 UP = "\x1b[1A"
@@ -274,43 +271,13 @@ def test_lines_say_how_it_stands_when_a_session_begins(capsys: pytest.CaptureFix
 RUN = ["run", "null:busy", "--quick", "--time", "4s", "--no-latency"]
 
 
-def on_a_terminal(
-    argv: list[str], env: dict[str, str], sizes: list[tuple[int, int]], interrupt: str = ""
-) -> tuple[int, str]:
-    """Run a command on a terminal of ours, resized as it goes; Ctrl-C once it shows this. Its status and all that was shown."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.execve(argv[0], argv, {**os.environ, **env})
-    turns = iter(sizes)
-    resize(terminal, next(turns))
-    shown, pressed, next_size = "", False, time.monotonic() + 2
-    while True:
-        try:
-            data = os.read(terminal, 65536)
-        except OSError:  # the terminal's other end is closed
-            break
-        if not data:
-            break
-        shown += data.decode(errors="replace")
-        if interrupt and not pressed and interrupt in shown:
-            os.write(terminal, b"\x03")
-            pressed = True
-        if time.monotonic() > next_size and (size := next(turns, None)):
-            resize(terminal, size)
-            next_size += 1
-    os.close(terminal)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), shown
-
-
-def resize(terminal: int, size: tuple[int, int]) -> None:
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
-
-
 @pytest.mark.parametrize("sizes", [[(80, 24)], [(40, 10)], [(100, 30), (50, 12), (9, 3), (80, 24)]], ids=str)
 def test_on_a_terminal_it_is_live_at_any_size_and_leaves_only_the_report(
     tmp_path: Path, sizes: list[tuple[int, int]]
 ) -> None:
-    status, shown = on_a_terminal([CLI, *RUN, "-o", str(tmp_path / "run")], {"TERM": "xterm-256color"}, sizes)
+    status, shown = on_a_terminal(
+        [CLI, *RUN, "-o", str(tmp_path / "run")], {**os.environ, "TERM": "xterm-256color"}, sizes=sizes
+    )
     assert status == 0, plain(shown)
     assert "Traceback" not in shown
     assert " left" in plain(shown)
@@ -322,7 +289,7 @@ def test_on_a_terminal_it_is_live_at_any_size_and_leaves_only_the_report(
 
 def test_ctrl_c_gives_the_cursor_back_and_says_how_to_go_on(tmp_path: Path) -> None:
     argv = [CLI, *RUN, "-o", str(tmp_path / "run")]
-    status, shown = on_a_terminal(argv, {"TERM": "xterm"}, [(80, 24)], interrupt="op/s")
+    status, shown = on_a_terminal(argv, {**os.environ, "TERM": "xterm"}, sizes=[(80, 24)], asked="op/s", typed="\x03")
     assert status == 130
     assert cursor(shown) == SHOWN
     assert "ciphercost resume" in plain(shown)
@@ -331,7 +298,7 @@ def test_ctrl_c_gives_the_cursor_back_and_says_how_to_go_on(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("env", [{"NO_COLOR": "1", "TERM": "xterm"}, {"TERM": "dumb"}], ids=str)
 def test_who_wants_it_plain_gets_lines_without_a_single_control_code(tmp_path: Path, env: dict[str, str]) -> None:
-    status, shown = on_a_terminal([CLI, *RUN, "-o", str(tmp_path / "run")], env, [(80, 24)])
+    status, shown = on_a_terminal([CLI, *RUN, "-o", str(tmp_path / "run")], {**os.environ, **env}, sizes=[(80, 24)])
     assert status == 0, shown
     assert "\x1b" not in shown
     assert "null:busy point-select: session 1, starting and proving" in shown

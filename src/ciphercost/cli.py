@@ -7,12 +7,15 @@ import sys
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 import ciphercost
 from ciphercost.errors import CiphercostError, Interrupted, UsageError, nearest
+
+if TYPE_CHECKING:
+    from ciphercost.model import Result
 
 COST_OF_FAILURE = 1
 """A cell failed or a proof failed."""
@@ -320,20 +323,28 @@ def _run(spec: Any, given: dict[str, Any]) -> None:
 
 
 def _measure(given: dict[str, Any], run_in: Callable[..., Any], failed: Callable[[Any], bool]) -> bool:
-    """Run it, print it, keep it; whether anything of it failed."""
-    from ciphercost import reports, watch
+    """Run it, print it; whether anything of it failed."""
+    from ciphercost import watch
 
     watcher = watch.pick(not given["no_progress"])
     result, directory = run_in(given["output"], watcher, command_line())
-    to_stdout = str(given["json_"]) == "-"
-    click.echo(reports.get("json" if to_stdout else "terminal")(result))
-    if not to_stdout:
-        click.echo(f"kept in {directory}; again:\n  ciphercost report {directory}")
-        if (page := directory / "report.html").is_file():
-            click.echo(f"to look at and to show:\n  {page}")
-    if given["json_"] and not to_stdout:
-        write(given["json_"], reports.get("json")(result) + "\n")
+    _show(result, directory, given["json_"])
     return failed(result)
+
+
+def _show(result: Result, directory: Path, json_: Path | None) -> None:
+    """What a command that made a run's directory prints at its end; `json_`: where JSON is to go besides, `-` in the place of words."""
+    from ciphercost import draw, reports
+
+    if str(json_) == "-":
+        click.echo(reports.get("json")(result))
+        return
+    click.echo(reports.get("terminal")(result))
+    click.echo(f"kept in {directory}; again:\n  ciphercost report {directory}")
+    if (page := directory / draw.NAME).is_file():
+        click.echo(f"to look at and to show:\n  {page}")
+    if json_:
+        write(json_, reports.get("json")(result) + "\n")
 
 
 def command_line() -> str:
@@ -765,16 +776,11 @@ def import_(files: tuple[Path, ...], **given: Any) -> None:
     pgbench, mysqlslap, sysbench, sar, sadf, atop, wrk, h2load, hyperfine, or any table; files or folders of them. Each is known by its
     content, its arm by its name (plain, off, notls, … or tls, ssl, on, …).
     """
-    from ciphercost import import_run, reports
+    from ciphercost import import_run
 
     result, directory, said = import_run.run(files, given, command_line())
-    to_stdout = str(given["json_"]) == "-"
     click.echo("\n".join(said) + "\n", err=True)
-    click.echo(reports.get("json" if to_stdout else "terminal")(result))
-    if not to_stdout:
-        click.echo(f"kept in {directory}; again: ciphercost report {directory}")
-    if given["json_"] and not to_stdout:
-        write(given["json_"], reports.get("json")(result) + "\n")
+    _show(result, directory, given["json_"])
 
 
 @cli.command("list")

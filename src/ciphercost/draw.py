@@ -20,9 +20,14 @@ SWITCH = "CIPHERCOST_PAGE"
 SECONDS = 120.0
 
 
+def wanted() -> bool:
+    """Whether runs leave a page."""
+    return os.environ.get(SWITCH) != "off"
+
+
 def page(directory: Path, guard: Guard, say: Callable[[str], None]) -> None:
-    """Draw the page of a run whose result is written. Never raises for what goes wrong with it."""
-    if os.environ.get(SWITCH) == "off":
+    """Draw the page of a run whose result is written, where one is wanted. Never raises for what goes wrong with it."""
+    if not wanted():
         return
     command = [sys.executable, "-m", __name__, str(directory.absolute())]
     try:

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ciphercost import conclude, imported, importing, mechanisms, pipeline, record
+from ciphercost import conclude, draw, imported, importing, mechanisms, pipeline, record
 from ciphercost.errors import UsageError
+from ciphercost.guard import Guard
 from ciphercost.importers import clean, csv
 from ciphercost.importing import Wanted
 from ciphercost.model import ARMS, FORMAT, Arm, Result, RunFacts, Spec
@@ -46,6 +47,9 @@ def run(files: Sequence[Path], given: Mapping[str, Any], command: str = "") -> t
         kept.save_imported(found)
         result = conclude.conclude(directory)
         kept.save_result(result)
+    if draw.wanted():
+        with Guard(facts.id) as run_guard:
+            draw.page(directory, run_guard, said.append)
     return result, directory, said
 
 

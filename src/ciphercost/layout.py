@@ -91,3 +91,8 @@ def named(name: str, room: int, columns: Sequence[Column], indent: str = "  ") -
     if len(name) <= room:
         return row((f"{indent}{name}", 0), *columns)
     return [*wrap(name, indent), *row(*columns)]
+
+
+def figure_row(label: str, cost: str, bounds: str, both: str) -> list[str]:
+    """One figure of a cell: what it is, what encryption costs of it, the interval, both arms' levels."""
+    return row((label, 2), (cost, -41), (bounds, 43), (both, 61))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from ciphercost.importers import NUMBER, Bad, Lines, differ, duration, line_of, number
+from ciphercost.importers import NUMBER, Bad, Lines, duration, line_of, number
+from ciphercost.importers._http import contradictions
 from ciphercost.model import Reading, Warning_
 
 TIME = rf"{NUMBER}(?:us|ms|s|m|h)"
@@ -17,7 +18,6 @@ FINISHED = re.compile(rf"finished in ({TIME}), {NUMBER} req/s, \S+\s*")
 REQUESTS = re.compile(r"requests: (\d+) total, (\d+) started, (\d+) done, (\d+) succeeded, (\d+) failed, .*timeout\s*")
 REQUEST_TIME = re.compile(rf"time for request:\s+({TIME})\s+({TIME})\s+({TIME})\s+({TIME})\s+{NUMBER}%\s*")
 END = re.compile(rf"req/s\s*:\s+{NUMBER}\s+{NUMBER}\s+{NUMBER}\s+{NUMBER}\s+{NUMBER}%\s*")
-TOLERANCE = 0.02
 
 
 def recognise(head: str) -> int:
@@ -71,10 +71,7 @@ def reading(told: dict[str, float], said: dict[str, str], line: int) -> Reading:
         raise Bad(
             line, "no request succeeded: there is nothing to compare (against HTTP/1.1 in clear h2load needs --h1)"
         )
-    notes = []
-    if told["seconds"] > 0.5 and differ(told["done"] / told["seconds"], told["rate"], TOLERANCE):
-        text = f"{told['done']:,.0f} requests in {told['seconds']:g} s are not the {told['rate']:,.1f} a second that are printed"
-        notes.append(Warning_("contradiction", f"{text}: a figure is wrong, or of another run"))
+    notes = contradictions(told["done"], told["seconds"], told["rate"])
     if told["failed"]:
         notes.append(
             Warning_("errors", f"{told['failed']:,.0f} requests failed beside {told['succeeded']:,.0f} that succeeded")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from ciphercost.importers import NUMBER, Bad, Lines, differ, duration, line_of, number
+from ciphercost.importers import NUMBER, Bad, Lines, duration, line_of, number
+from ciphercost.importers._http import contradictions
 from ciphercost.model import Reading, Warning_
 
 MARK = re.compile(r"^(?:Running \S+ test @ |Requests/sec: )", re.MULTILINE)
@@ -17,8 +18,6 @@ NON_2XX = re.compile(r"\s*Non-2xx or 3xx responses: (\d+)\s*")
 SOCKET = re.compile(r"\s*Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)\s*")
 RATE = re.compile(rf"Requests/sec:\s+{NUMBER}\s*")
 END = re.compile(r"Transfer/sec:\s+\S+B\s*")
-TOLERANCE = 0.02
-"""The time is printed to hundredths of a second."""
 
 
 def recognise(head: str) -> int:
@@ -66,10 +65,7 @@ def read(lines: Lines) -> list[Reading]:
 def reading(told: dict[str, float], url: str, wrong: int, line: int) -> Reading:
     if not told["requests"] or not told["rate"]:
         raise Bad(line, "no request was answered: there is nothing to compare")
-    notes = []
-    if told["seconds"] > 0.5 and differ(told["requests"] / told["seconds"], told["rate"], TOLERANCE):
-        text = f"{told['requests']:,.0f} requests in {told['seconds']:g} s are not the {told['rate']:,.1f} a second that are printed"
-        notes.append(Warning_("contradiction", f"{text}: a figure is wrong, or of another run"))
+    notes = contradictions(told["requests"], told["seconds"], told["rate"])
     if wrong:
         notes.append(
             Warning_("errors", f"{wrong:,} answers were errors or never came, beside {told['requests']:,.0f} in all")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ciphercost import engines, mechanisms
-from ciphercost.layout import row, wrap
+from ciphercost.layout import figure_row, wrap
 from ciphercost.model import ARMS, Cell, Estimate, Imported, Result
 from ciphercost.words import LEVELS, METRICS, interval, levels, number, proof_line, runs_of, verdict, worded
 
@@ -16,7 +16,7 @@ def lines(cell: Cell, imported: Imported) -> Iterator[str]:
     yield from wrap(loud.upper() + semicolon + further, "  ")
     yield from wrap(f"made by {imported.tool}: {runs_of(cell)}", "  ", "    ")
     if imported.costs:
-        yield from _row("what these runs show", "", "95 % interval", "plain → encrypted")
+        yield from figure_row("what these runs show", "", "95 % interval", "plain → encrypted")
     for key, label, more, less in METRICS:
         if key not in imported.costs:
             continue
@@ -25,7 +25,7 @@ def lines(cell: Cell, imported: Imported) -> Iterator[str]:
         shown = known or Estimate(own.ratio, own.within_low or own.ratio, own.within_high or own.ratio)
         # Without an interval nothing tells how many digits may be trusted: one behind the point is many.
         rough = shown if known or own.within_low else Estimate(own.ratio, 0.9, 1.1)
-        yield from _row(
+        yield from figure_row(
             label, worded(rough, more, less), interval(known) if known else "NO INTERVAL", levels(cell, key)
         )
         if own.within_low and own.within_high:
@@ -42,10 +42,6 @@ def lines(cell: Cell, imported: Imported) -> Iterator[str]:
     yield from wrap(proof_line(cell), "  ", "          ")
     for warning in cell.warnings[1:]:
         yield from wrap(f"! {warning.text}", "  ", "    ")
-
-
-def _row(label: str, cost: str, bounds: str, both: str) -> list[str]:
-    return row((label, 2), (cost, -41), (bounds, 43), (both, 61))
 
 
 def _shares(cell: Cell) -> Iterator[str]:

@@ -106,7 +106,7 @@ def _details(cell: Cell) -> Iterator[str]:
     for said in words.logged(cell):
         yield item(said)
     for each in words.by_severity(cell.findings):
-        yield item(f"open, {each.severity}: {each.text}" + (f". Closed by: {each.closes}" if each.closes else ""))
+        yield item(f"open, {each.severity}: {words.left_open(each)}")
     for warning in cell.warnings:
         yield item(f"mind: {warning.text}")
 

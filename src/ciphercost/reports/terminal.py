@@ -6,11 +6,10 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
 from ciphercost import capacity, chatter
-from ciphercost.layout import WIDTH, named, row, wrap
+from ciphercost.layout import WIDTH, figure_row, named, row, wrap
 from ciphercost.model import ARMS, Cell, Curve, Finding, Result
 from ciphercost.reports import _imported
 from ciphercost.words import (
-    STORAGE,
     beside,
     by_severity,
     costs,
@@ -18,6 +17,7 @@ from ciphercost.words import (
     heading_words,
     interval,
     is_control,
+    left_open,
     levels,
     logged,
     number,
@@ -28,7 +28,10 @@ from ciphercost.words import (
     protects,
     rows,
     size,
+    standing,
+    storage,
     stored,
+    taken_apart,
     verdict,
     worded,
 )
@@ -65,9 +68,7 @@ def lost(controls: Iterable[Cell], shown: Iterable[Cell]) -> Iterator[str]:
     for cell in controls:
         if cell.status != "ok" and cell.reason not in said:
             name = cell.variant or cell.mechanism
-            yield from wrap(
-                f"! the control {name}: {cell.status.upper().replace('-', ' ')}: {cell.reason}", "  ", "    "
-            )
+            yield from wrap(f"! the control {name}: {standing(cell)}: {cell.reason}", "  ", "    ")
 
 
 def table(cells: list[Cell], everything: Sequence[Cell] = ()) -> str:
@@ -100,7 +101,8 @@ def _rows(cells: list[Cell], everything: Sequence[Cell]) -> Iterator[str]:
         yield from _of_table(names[id(cell)], worded(estimate, more, less), interval(estimate), server, p)
         if cell.against_reference is not None and not several:
             yield from wrap(f"against the reference {beside(cell.against_reference)}", "    ", "      ")
-        yield from taken_apart(cell, everything, "    ")
+        for words_ in taken_apart(cell, everything):
+            yield from wrap(words_, "    ", "      ")
         if cell.predicted:
             yield from wrap(prediction(cell), "    ", "      ")
     for cell in cells:
@@ -172,28 +174,6 @@ def _told(cells: list[Cell], said: Iterable[tuple[str, str]]) -> Iterator[tuple[
         yield text, "" if len(those) == len(cells) else f"{', '.join(those)}: "
 
 
-def taken_apart(cell: Cell, everything: Sequence[Cell], indent: str) -> Iterator[str]:
-    """`of it no sendfile 12.0 % fewer (10.1 to 14.0 %), TLS itself 30 % …`: the cost beside that of its control."""
-    for name, left in cell.beside.items():
-        if cell.control is None or cell.control >= len(everything):
-            continue
-        control = everything[cell.control]
-        if "throughput" not in control.overhead:
-            continue
-        without = control.overhead["throughput"]
-        words = (
-            f"of it {name.replace('-', ' ')}: {worded(without, 'more', 'fewer')} ({interval(without)}); "
-            f"{cell.mechanism.upper()} itself: {worded(left, 'more', 'fewer')} ({interval(left)})"
-        )
-        own, theirs = cell.arms, control.arms
-        cpu = [
-            float(arm.get("server_cpu_us_per_op", 0)) for arm in (own["plain"], theirs["encrypted"], own["encrypted"])
-        ]
-        if all(cpu):
-            words += f"; server CPU/op {' → '.join(map(number, cpu))} µs"
-        yield from wrap(words, indent, f"{indent}  ")
-
-
 def parts(result: Result) -> Iterator[str]:
     """Handshake, request and byte at both ends, and the cipher's own floor."""
     yield "where the cost comes from: CPU that encryption adds, with 95 % intervals"
@@ -254,7 +234,7 @@ def _lines(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
         yield from _imported.lines(cell, cell.imported)
         return
     if cell.status != "ok" and not cell.overhead:
-        yield from wrap(f"{cell.status.upper().replace('-', ' ')}: {cell.reason}", "  ")
+        yield from wrap(f"{standing(cell)}: {cell.reason}", "  ")
         yield from wrap("no number is printed for this cell", "  ")
         for proof in cell.proofs:
             if not proof.passed:
@@ -262,30 +242,30 @@ def _lines(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
         return
     if cell.status != "ok":
         yield from wrap(f"{cell.status.upper()}: {cell.reason}", "  ")
-    yield from _of_cell("what encryption costs", "", "95 % interval", "plain → encrypted")
+    yield from figure_row("what encryption costs", "", "95 % interval", "plain → encrypted")
     for each in rows(cell):
-        yield from _of_cell(each.label, each.cost, each.interval, each.levels)
+        yield from figure_row(each.label, each.cost, each.interval, each.levels)
     if cell.predicted:
         yield from wrap(prediction(cell), "  ", "    ")
-    yield from taken_apart(cell, everything, "  ")
+    for words in taken_apart(cell, everything):
+        yield from wrap(words, "  ", "    ")
     if planned := capacity.line(cell):
         yield from wrap(f"to plan with: {planned}", "  ", "                ")
     yield from wrap(f"verdict: {verdict(cell)}", "  ", "           ")
     yield from wrap(proof_line(cell), "  ", "          ")
     for words in (*logged(cell), *chatter.lines(cell.chatter, cell.traffic)):
         yield from wrap(words, "  ", "          ")
-    yield from storage(cell)
+    if cell.storage:
+        yield "  the same directories without a server (fio)"
+    for figures in storage(cell):
+        yield from figure_row(*figures)
     for what, words, both in stored(cell):
-        yield from _of_cell(f"stored bytes, {what}", words, "", both)
+        yield from figure_row(f"stored bytes, {what}", words, "", both)
     if "rotation_s" in cell.key_life:
         yield f"  a new key for the encrypted data: {number(cell.key_life['rotation_s'])} s"
     yield from findings_lines(cell.findings)
     for warning in cell.warnings:
         yield from wrap(f"! {warning.text}", "  ", "    ")
-
-
-def _of_cell(label: str, cost: str, bounds: str, both: str) -> list[str]:
-    return row((label, 2), (cost, -41), (bounds, 43), (both, 61))
 
 
 NAME_WIDTH, COST_WIDTH, PROTECTS_WIDTH = 20, 24, 32
@@ -320,28 +300,12 @@ def _of_protection(name: str, cost: str, protection: str) -> list[str]:
     return row((name, 2), (cost, 3 + NAME_WIDTH), (protection, 4 + NAME_WIDTH + COST_WIDTH))
 
 
-def storage(cell: Cell) -> Iterator[str]:
-    """What fio says of both directories, without a server."""
-    if cell.storage:
-        yield "  the same directories without a server (fio)"
-    for key, label in STORAGE:
-        if key not in cell.storage:
-            continue
-        estimate = cell.storage[key]
-        latency = key == "fsync_latency"
-        words = worded(estimate, "longer", "shorter") if latency else worded(estimate, "faster", "slower")
-        scale, unit = (1.0, "µs") if latency else (1e6, "MB/s")
-        both = [cell.arms.get(arm, {}).get("storage", {}).get(key, 0.0) / scale for arm in ARMS]
-        yield from _of_cell(label, words, interval(estimate), f"{' → '.join(map(number, both))} {unit}")
-
-
 def findings_lines(findings: list[Finding]) -> Iterator[str]:
     """What the encryption leaves open, the worst first, each with what closes it."""
     if findings:
         yield "  what it leaves open"
     for each in by_severity(findings):
-        closes = f" Closed by: {each.closes}." if each.closes else ""
-        yield from wrap(f"{each.severity}: {each.text}.{closes}", "    ", "      ")
+        yield from wrap(f"{each.severity}: {left_open(each)}.", "    ", "      ")
 
 
 def advice_line(text: str) -> list[str]:

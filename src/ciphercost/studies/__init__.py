@@ -99,6 +99,21 @@ class Study(ABC):
     def compare(self, record: StudyRecord, cells: list[Cell]) -> StudyResult:
         """Published, repeated, and measured by our method, side by side. Pure: reads the record only."""
 
+    def result(
+        self, server: str, procedure: str, figures: list[StudyFigure], findings: list[str], *, complete: bool
+    ) -> StudyResult:
+        """What `compare` gives, of this study. `server`: what it ran on here."""
+        return StudyResult(
+            study=self.name,
+            title=self.title,
+            published_server=self.published_server,
+            server=server,
+            complete=complete,
+            procedure=procedure,
+            figures=figures,
+            findings=findings,
+        )
+
     def headline(self, result: StudyResult) -> list[StudyFigure]:
         """What the study comes down to, for a page that has several: its first figure whose cost was published, wherever it was. Pure."""
         costs = [each for each in result.figures if each.arm == "cost" and each.published is not None]
@@ -131,6 +146,11 @@ class Study(ABC):
         """Raises UsageError for a server that the study can't be run on."""
         if engine not in self.engines:
             raise UsageError(f"study {self.name} does not run on '{engine}': {nearest(engine, self.engines)}")
+
+
+def ran_on(name: str, record: StudyRecord, cells: list[Cell]) -> str:
+    """`PostgreSQL 18.1`, of the procedure, or of our own cells where it never began. Pure."""
+    return f"{name} {record.version or next((cell.version for cell in cells if cell.version), '')}".strip()
 
 
 def transit(engine: str) -> str:

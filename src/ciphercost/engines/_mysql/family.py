@@ -45,7 +45,7 @@ the doublewrite buffer and MySQL's binary log stay on."""
 KEPT = (
     r"bind_address|port|socket|(report|admin|mysqlx|extra)_.*|skip_.*|require_secure_transport|datadir|tmpdir|slave_load_tmpdir|replica_load_tmpdir|"
     r"pid_file|basedir|plugin_.*|lc_messages_dir|character_sets_dir|defaults_.*|user|chroot|init_file|init_connect|secure_file_priv|"
-    r"(general_|slow_query_)?log_?(error|file|output|bin_index)?.*_file|log_error.*|ssl|ssl_.*|tls_.*|auto_generate_certs|default_authentication_plugin|"
+    r"(general_|slow_query_)?log.*_file|log_error.*|ssl|ssl_.*|tls_.*|auto_generate_certs|default_authentication_plugin|"
     r"authentication_.*|.*_private_key_path|.*_public_key_path|early_plugin_load|innodb_(data|log_group|undo|tmp|temp_data).*(dir|directory|home_dir|file_path)"
 )
 """`Engine.kept_settings`."""

@@ -19,9 +19,6 @@ from ciphercost.plots import Subject
 from ciphercost.reports.html import _content
 from ciphercost.trace import Trace
 
-NAME = "report.html"
-"""In a run's directory."""
-
 
 def render(result: Result, traces: Sequence[Trace] = (), budget: float | None = None) -> str:
     """The page. `budget`: the most that encryption may cost, as a share, which is drawn beside each cost."""

@@ -219,12 +219,7 @@ def _protection(result: Result, labels: Sequence[str]) -> Iterator[Protection]:
 
 def _spans(cells: Sequence[Cell]) -> Iterator[str]:
     """`operations/s: 15.8 % fewer to 75.4 % fewer`, of the figures that stand for a cost."""
-    for key, what in (
-        ("throughput", "operations/s"),
-        ("server_cpu_per_op", "server CPU/op"),
-        ("client_cpu_per_op", "client CPU/op"),
-        ("latency_p50", "latency p50"),
-    ):
+    for key, what in words.COSTS:
         known = sorted((cell.overhead[key] for cell in cells if key in cell.overhead), key=lambda each: each.ratio)
         if known and not (key == "latency_p50" and any("throughput" in cell.overhead for cell in cells)):
             ends = (known[-1], known[0]) if key == "throughput" else (known[0], known[-1])
@@ -274,7 +269,7 @@ def _cell(result: Result, number: int, label: str, drawn: Sequence[Plot]) -> Sho
         findings=[
             Item(
                 each.severity,
-                each.text + (f". Closed by: {each.closes}" if each.closes else ""),
+                words.left_open(each),
                 "bad" * (each.severity == "high"),
             )
             for each in words.by_severity(cell.findings)
@@ -289,13 +284,11 @@ def _cell(result: Result, number: int, label: str, drawn: Sequence[Plot]) -> Sho
 
 def _notes(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
     """What else is said of a cell's figures."""
-    from ciphercost.reports import terminal
-
     if cell.predicted:
         yield words.prediction(cell)
     if planned := capacity.line(cell):
         yield planned
-    yield from (" ".join(line.split()) for line in [" ".join(terminal.taken_apart(cell, everything, ""))] if line)
+    yield from words.taken_apart(cell, everything)
     for what, growth, both in words.stored(cell):
         yield f"stored bytes, {what}: {growth} ({both})"
     if "rotation_s" in cell.key_life:
@@ -346,14 +339,7 @@ def _facts(cell: Cell) -> Iterator[tuple[str, str]]:
 
 def _storage(cell: Cell) -> Table | None:
     """What fio says of both directories, without a server."""
-    rows = []
-    for key, label in words.STORAGE:
-        if estimate := cell.storage.get(key):
-            late = key == "fsync_latency"
-            scale, unit = (1.0, "µs") if late else (1e6, "MB/s")
-            both = [cell.arms.get(arm, {}).get("storage", {}).get(key, 0.0) / scale for arm in ARMS]
-            cost = words.worded(estimate, "longer", "shorter") if late else words.worded(estimate, "faster", "slower")
-            rows.append((label, cost, words.interval(estimate), f"{' → '.join(map(words.number, both))} {unit}"))
+    rows = list(words.storage(cell))
     return Table(("without a server (fio)", "encrypted", "95 % interval", "plain → encrypted"), rows) if rows else None
 
 

@@ -35,15 +35,12 @@ def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult
         *(each for name in proven for each in growth_figures(record, name)),
         *(each for cell in cells for each in equal_figures(cell)),
     ]
-    return StudyResult(
-        study=study.name,
-        title=study.title,
-        published_server=study.published_server,
-        server=", ".join(f"{name} {record.versions.get(name, '')}".strip() for name in record.engines),
+    return study.result(
+        ", ".join(f"{name} {record.versions.get(name, '')}".strip() for name in record.engines),
+        words(record, unproven),
+        figures,
+        findings.findings(study, record, figures, cells),
         complete=record.complete and not unproven,
-        procedure=words(record, unproven),
-        figures=figures,
-        findings=findings.findings(study, record, figures, cells),
     )
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ciphercost import mechanisms, prove
 from ciphercost.model import Cell, Estimate, StudyFigure, StudyRecord, StudyResult
+from ciphercost.studies import ran_on
 from ciphercost.studies.jdbc_tls import findings, measured, published, setups
 from ciphercost.studies.jdbc_tls.measured import Known, Once, Round, Warm
 from ciphercost.studies.jdbc_tls.procedure import COLD, WARM
@@ -35,16 +36,12 @@ def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult
         *(each for call in CALLS for each in ratios(study, once, rounds, warm[call], call)),
         *(each for call, own in splits.items() if own for each in split(own, call)),
     ]
-    version = record.version or next((cell.version for cell in cells if cell.version), "")
-    return StudyResult(
-        study=study.name,
-        title=study.title,
-        published_server=study.published_server,
-        server=f"MariaDB {version}".strip(),
+    return study.result(
+        ran_on("MariaDB", record, cells),
+        words(record, once, rounds, unproven),
+        figures,
+        findings.findings(study, once, rounds, warm, splits, cells),
         complete=record.complete and not unproven,
-        procedure=words(record, once, rounds, unproven),
-        figures=figures,
-        findings=findings.findings(study, once, rounds, warm, splits, cells),
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ciphercost import mechanisms, prove
 from ciphercost.model import ARMS, Cell, HostSample, StudyFigure, StudyRecord, StudyResult, StudyRun
+from ciphercost.studies import ran_on
 from ciphercost.studies.mysql_tls import findings, published
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult
     unproven = prove.unproven(record.proofs, mechanisms.get(record.mechanism))
     here: Here = {} if unproven else {(run.operation, run.arm): run for run in record.runs}
     ours = {cell.workload.rpartition("/")[2]: cell for cell in cells}
-    version = record.version or next((cell.version for cell in cells if cell.version), "")
     figures = [
         figure
         for name in study.operations
@@ -38,15 +38,12 @@ def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult
             *memory_figures(name, here, ours.get(name)),
         )
     ]
-    return StudyResult(
-        study=study.name,
-        title=study.title,
-        published_server=study.published_server,
-        server=f"{record.engine} {version}".strip(),
+    return study.result(
+        ran_on(record.engine, record, cells),
+        words(record, here, unproven),
+        figures,
+        findings.findings(study, here, ours, record.mechanism),
         complete=record.complete and not unproven,
-        procedure=words(record, here, unproven),
-        figures=figures,
-        findings=findings.findings(study, here, ours, record.mechanism),
     )
 
 

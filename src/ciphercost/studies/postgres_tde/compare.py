@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ciphercost.model import ARMS, Cell, StudyFigure, StudyRecord, StudyResult, StudyRun
-from ciphercost.studies import pairs
+from ciphercost.studies import pairs, ran_on
 from ciphercost.studies.postgres_tde import findings, published, servers
 
 if TYPE_CHECKING:
@@ -36,17 +36,13 @@ def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult
     unproven = pairs.unproven(record, record.mechanisms)
     here: Here = {(run.mechanism, run.arm): run for run in record.runs if run.mechanism not in unproven}
     ours = {cell.mechanism: cell for cell in cells}
-    version = record.version or next((cell.version for cell in cells if cell.version), "")
     figures = [each for name in record.mechanisms for each in pair_figures(study, record, name, here, ours.get(name))]
-    return StudyResult(
-        study=study.name,
-        title=study.title,
-        published_server=study.published_server,
-        server=f"{record.engine} {version}".strip(),
+    return study.result(
+        ran_on(record.engine, record, cells),
+        words(record, here, unproven),
+        [*figures, *other_server(study)],
+        findings.findings(study, record, here, ours),
         complete=record.complete and not unproven,
-        procedure=words(record, here, unproven),
-        figures=[*figures, *other_server(study)],
-        findings=findings.findings(study, record, here, ours),
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ciphercost import mechanisms, prove
 from ciphercost.model import ARMS, Cell, Estimate, StudyFigure, StudyRecord, StudyResult
+from ciphercost.studies import ran_on
 from ciphercost.studies.web_tls import findings, measured, procedure, published
 from ciphercost.studies.web_tls.counters import SERVER
 from ciphercost.studies.web_tls.measured import (
@@ -49,16 +50,12 @@ def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult
         *(each for size in published.SIZES for each in our_figures(cells, one.get(size * megabyte), size)),
         *(each for cell in many for each in our_figures(cells, cell)),
     ]
-    version = record.version or next((cell.version for cell in cells if cell.version), "")
-    return StudyResult(
-        study=study.name,
-        title=study.title,
-        published_server=study.published_server,
-        server=f"{record.engine} {version}".strip(),
+    return study.result(
+        ran_on(record.engine, record, cells),
+        words(record, here, unproven),
+        figures,
+        findings.findings(printed, record, here, figures),
         complete=record.complete and not unproven,
-        procedure=words(record, here, unproven),
-        figures=figures,
-        findings=findings.findings(printed, record, here, figures),
     )
 
 
