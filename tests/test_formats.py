@@ -356,10 +356,10 @@ def test_parquet_without_a_file_or_without_polars_says_what_to_do(run: Path, mon
 
 
 def test_a_notebook_shows_a_table_that_nothing_in_it_can_break() -> None:
-    found = result(cell(version="<script>alert(1)</script>"), failed("a < b & c"))
+    found = result(cell(version="<script>alert(1)</script>"), failed("a < b & c\x1b[31m"))
     page = found._repr_html_()
     assert "<script" not in page
-    assert "a &lt; b &amp; c" in page
+    assert "a &lt; b &amp; c\ufffd[31m" in page
     assert (
         "20.0 % fewer" in page
         or "20 % fewer" in page

@@ -249,6 +249,23 @@ def test_it_draws_and_works_out_nothing_but_between_slices_and_at_most_once_a_se
         assert threading.active_count() == threads == 1, "a thread would draw in the middle of a slice"
 
 
+def test_names_can_not_steer_the_terminal(
+    live: watch.Screen, screen: io.StringIO, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    steering = "\x1b[41;1Hred\x07"
+    for watcher in (watch.Lines(), live):
+        with watcher:
+            watcher.start([steering], [8.0], 10.0, [2])
+            watcher.phase(0, 1, "capacity")
+            watcher.done(0, f"failed: {steering}")
+    bad = subprocess.run([CLI, "report", str(tmp_path / steering)], capture_output=True, text=True, check=False)
+    assert bad.returncode == 2
+    for shown in (capsys.readouterr().err, screen.getvalue(), bad.stderr):
+        assert "\ufffd[41;1Hred\ufffd" in shown
+        assert "\x1b[41" not in shown
+        assert "\x07" not in shown
+
+
 def test_lines_say_how_it_stands_when_a_session_begins(capsys: pytest.CaptureFixture[str]) -> None:
     lines = watch.Lines()
     lines.start(["a b"], [8.0], 10.0, [2])

@@ -70,7 +70,9 @@ def main() -> NoReturn:
 
 def complain(text: str) -> None:
     """On a terminal in its width; a program that reads it gets it in one piece."""
-    said = f"ciphercost: {text}"
+    from ciphercost.words import printable
+
+    said = printable(f"ciphercost: {text}")
     if sys.stderr.isatty():
         import shutil
 

@@ -25,7 +25,7 @@ def html(result: Result) -> str:
             cells = "".join(f"<td>{escape(text)}</td>" for text in (each.label, each.cost, each.interval, each.levels))
             rows.append(f"<tr>{head}{cells}</tr>")
     columns = "".join(f"<th scope=col>{escape(text)}</th>" for text in HEAD)
-    return (
+    return words.printable(
         f"<table><caption>{escape(words.answer(result))}</caption><thead><tr>{columns}</tr></thead>"
         f"<tbody>{''.join(rows)}</tbody></table>"
     )

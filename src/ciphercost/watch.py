@@ -20,7 +20,7 @@ from rich.text import Text
 
 from ciphercost.layout import wrap
 from ciphercost.model import ARMS, Estimate
-from ciphercost.words import interval, worded
+from ciphercost.words import interval, printable, worded
 
 EVERY = 1.0
 """Seconds between two drawings."""
@@ -99,7 +99,7 @@ class Lines(Watcher):
             self.say(f"{self._titles[cell]}: {'done already' if done else f'{counted(sessions)} there already'}")
 
     def say(self, text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
+        print(printable(text), file=sys.stderr, flush=True)
 
     def phase(self, cell: int, session: int, name: str) -> None:
         if (cell, session) not in self._seen and name != PREPARING:
@@ -377,7 +377,7 @@ class Screen(Watcher):
             self.say(f"{own.title}: {counted(sessions)} there already")
 
     def say(self, text: str) -> None:
-        for line in wrap(text, width=max(20, self._console.width - 1)):
+        for line in wrap(printable(text), width=max(20, self._console.width - 1)):
             self._console.print(line, highlight=False, soft_wrap=True, markup=False)
 
     def phase(self, cell: int, session: int, name: str) -> None:
@@ -424,7 +424,7 @@ class Screen(Watcher):
         width, height = self._console.size
         # A line as wide as the terminal would be wrapped by some of them.
         lines = page(self._cells, self._current, left, note, width - 1, height - 2)
-        self._live.update(Group(*(Text(line, style, no_wrap=True) for line, style in lines)), refresh=True)
+        self._live.update(Group(*(Text(printable(line), style, no_wrap=True) for line, style in lines)), refresh=True)
 
 
 def outline(cells: int, load_seconds: float, wall_seconds: float) -> str:
