@@ -284,6 +284,19 @@ def test_a_run_leaves_its_page_and_says_where(quick: Path, tmp_path: Path, monke
     assert "<h1>" in (tmp_path / "run" / draw.NAME).read_text()
 
 
+def test_an_import_leaves_its_page_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(draw.SWITCH, raising=False)
+    table = tmp_path / "old.csv"
+    table.write_text("arm,tps\n" + "".join(f"plain,{n}\ntls,{n * 0.8}\n" for n in (100, 101, 103)))
+    command = ["import", str(table), "--columns", "arm=arm,throughput=tps", "-o", str(tmp_path / "run")]
+    done = CliRunner().invoke(cli.cli, command)
+    assert done.exit_code == 0, done.output
+    assert f"to look at and to show:\n  {tmp_path / 'run' / draw.NAME}\n" in done.output
+    page = (tmp_path / "run" / draw.NAME).read_text()
+    assert "NOT PAIRED" in page.upper()
+    assert "20.0 % fewer" in page
+
+
 def test_a_page_that_cant_be_drawn_costs_the_run_nothing(
     quick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
