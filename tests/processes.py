@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -29,4 +30,14 @@ def marked(run_id: str) -> list[int]:
                 found.append(int(path.parent.name))
         except OSError:
             continue
+    return found
+
+
+def opened(pid: int) -> dict[str, int]:
+    """What a process has open: by where it leads, `O_DIRECT` and the other flags. What is closed at this moment is left out."""
+    found: dict[str, int] = {}
+    for path in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            text = Path(f"/proc/{pid}/fdinfo/{path.name}").read_text()
+            found[str(path.readlink())] = int(text.split("flags:")[1].split()[0], 8)
     return found

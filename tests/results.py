@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+import steady
 from ciphercost import pipeline
 from ciphercost.model import FORMAT, Cell, CellSpec, Estimate, Finding, Proof, Result, Spec, Warning_
 
@@ -153,5 +155,4 @@ def real(
     cells = [CellSpec("null", mechanism, factors=factors, regime="one-core")]
     sessions = 1 if mode == "quick" else 8
     spec = Spec(cells=cells, seed=seed, mode=msgspec.convert(mode, Any), sessions=sessions, time=seconds, latency=False)
-    pipeline.run(spec, directory)
-    return directory
+    return steady.measured(partial(pipeline.run, spec), directory)[1]

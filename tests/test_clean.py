@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,20 +21,25 @@ from conftest import Require
 from processes import wait_for
 
 CONTROLLER = """
-import sys
+import sys, time
 from ciphercost import guard
 run_id = sys.argv[1]
 made = guard.Guard(run_id)
 scratch = guard.scratch(run_id, made)
-process = made.spawn(["sh", "-c", "trap '' INT; setsid sleep 1000 & wait"], cwd=scratch / "secrets",
+process = made.spawn(["sh", "-c", "trap '' INT; setsid sh -c ': > up; exec sleep 1000' & wait"], cwd=scratch / "secrets",
                      cgroups=guard.cgroup_for(run_id, "server"), user=guard.server_user())
+while not (scratch / "secrets" / "up").exists():
+    time.sleep(0.02)
 print(made.pid, flush=True)
 sys.stdin.read()
 """
 
 
+every = clean.leftovers
+
+
 def of(run_id: str) -> list[Leftover]:
-    return [each for each in clean.leftovers() if run_id in str(each)]
+    return [each for each in every() if run_id in str(each)]
 
 
 @pytest.fixture
@@ -68,21 +74,23 @@ def test_what_a_killed_guardian_left_is_found_and_removed(wreck: str) -> None:
     assert not (guard.scratch_base() / wreck).exists()
 
 
-def test_doctor_tells_of_leftovers_and_clean_says_what_it_removed(wreck: str) -> None:
+def test_doctor_tells_of_leftovers_and_clean_says_what_it_removed(wreck: str, monkeypatch: pytest.MonkeyPatch) -> None:
     states = {name: (state, text) for name, state, text in doctor.checks()}
     assert states["leftovers"][0] == "warn"
     assert "ciphercost clean" in states["leftovers"][1]
+    monkeypatch.setattr(clean, "leftovers", partial(of, wreck))  # others' are others'
     said = clean.sweep()
     assert f"removed directory {guard.scratch_base() / wreck} of run {wreck}" in said
     assert of(wreck) == []
 
 
-def test_what_a_living_controller_owns_is_never_touched() -> None:
+def test_what_a_living_controller_owns_is_never_touched(monkeypatch: pytest.MonkeyPatch) -> None:
     run_id = record.new_id()
     with Guard(run_id) as made:
         scratch = guard.scratch(run_id, made)
         process = made.spawn(["sleep", "1000"], cwd=scratch / "secrets", cgroups=guard.cgroup_for(run_id, "server"))
         assert of(run_id) == []
+        monkeypatch.setattr(clean, "leftovers", partial(of, run_id))
         clean.sweep()
         assert scratch.exists()
         assert process.poll() is None
@@ -125,8 +133,8 @@ def test_a_mount_on_a_loop_device_in_a_dead_directory_goes_before_the_directory(
     subprocess.run(["mkfs.ext4", "-q", str(image)], check=True)
     mounted = subprocess.run(["mount", "-o", "loop", str(image), str(dead / "mnt")], capture_output=True, check=False)
     require(mounted.returncode == 0, f"this machine mounts no loop devices: {mounted.stderr.decode()}")
-    found = clean.leftovers()
-    assert [each.kind for each in found if each.run == "dead run"] == ["mount", "loop device", "directory"]
+    found = [each for each in clean.leftovers() if each.run == "dead run"]
+    assert [each.kind for each in found] == ["mount", "loop device", "directory"]
     assert clean.remove(found) == []
     assert not dead.exists()
     assert str(tmp_path) not in Path("/proc/mounts").read_text()

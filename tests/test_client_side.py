@@ -21,6 +21,7 @@ from ciphercost.mechanisms.client_aes_gcm_256 import MARK, MECHANISM, OVERHEAD
 from ciphercost.model import ARMS, AgentSlice, Arm
 from ciphercost.workloads import Program
 from conftest import RequireServer
+from test_real import ciphercost
 
 CANARY = "canary0123456789abcdef"
 TEXTS = ("", "x", "sixteen letters.", "Grüße, 日本語", 'it\'s \\ a "quote"', "€" * 60, "\\xc101", "c101")
@@ -297,10 +298,9 @@ def test_it_is_run_end_to_end(
 ) -> None:
     if engine != "sqlite":
         require_server(engine)
-    monkeypatch.chdir(tmp_path)
     options = ["--workload", "hospital-client", "--rows", "50", "--quick", "--time", "3s", "--json", "out.json"]
-    done = CliRunner().invoke(cli.cli, ["run", f"{engine}:client-aes-gcm-256", *options])
-    assert done.exception is None, done.output
+    done = ciphercost("run", f"{engine}:client-aes-gcm-256", *options, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
     (cell,) = json.loads((tmp_path / "out.json").read_text())["cells"]
     assert cell["status"] == "ok"
     assert cell["encryption"]["cipher"] == "AES-256-GCM"

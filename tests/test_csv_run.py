@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
@@ -35,9 +34,9 @@ def test_a_spec_file_names_a_csv_file_and_reads_back_as_itself(tmp_path: Path) -
     assert 'workload = "mixed-crud"' in printed.stdout
     grid = 'mode = "quick"\nsessions = 1\ntime = 3.0\nlatency = false\n[[cells]]\nengine = "sqlite"\nmechanism = "sqlcipher"\n'
     (tmp_path / "grid.toml").write_text(grid + 'csv = "orders.csv"\nregime = "one-core"\n')
-    done = ciphercost("run", "grid.toml", "--no-progress", "--json", "-", cwd=tmp_path)
+    done = ciphercost("run", "grid.toml", "--no-progress", "--json", "out.json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["cells"][0]["workload"] == "mixed-crud"
+    assert result_of(tmp_path)["cells"][0]["workload"] == "mixed-crud"
 
 
 @pytest.mark.parametrize(

@@ -138,13 +138,15 @@ def test_a_round_trip_takes_at_least_what_was_asked_and_opening_one_more(run_gua
 
 
 def test_a_server_that_is_gone_ends_the_connection(run_guard: Guard) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
+    bound = socket.socket()  # it has the port, and listens on it no more than one that is gone
+    bound.bind(("127.0.0.1", 0))
+    port = bound.getsockname()[1]
     relay = DelayRelay(run_guard, [("127.0.0.1", port)], ROUND_TRIP)
     with socket.create_connection(("127.0.0.1", relay.ports["127.0.0.1", port])) as connection:
         connection.settimeout(30)
         assert connection.recv(1) == b""
     relay.stop()
+    bound.close()
 
 
 def test_a_relay_that_does_not_start_says_why(run_guard: Guard) -> None:

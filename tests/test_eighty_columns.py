@@ -301,9 +301,10 @@ def test_a_list_of_runs_with_long_names(tmp_path: Path) -> None:
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        check=True,
+        check=False,  # a shaken machine may refuse a cell
         timeout=120,
     )
+    assert "effect=4%" in done.stdout
     check(done.stdout)
     check(done.stderr)
     check(shown("list", "runs", cwd=tmp_path))

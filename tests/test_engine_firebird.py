@@ -257,8 +257,8 @@ def test_where_no_database_may_be_made_the_words_say_what_is_missing(installatio
 
 
 def test_the_agent_refuses_a_port_where_no_firebird_listens() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent, Agent() as agent:
+    with socket.socket() as silent, Agent() as agent:
+        silent.bind(("127.0.0.1", 0))
         port = silent.getsockname()[1]
-        silent.close()
         with pytest.raises(AgentError, match="cannot connect"):
             agent.connect("x", driver="firebird", host="127.0.0.1", port=port, user="u", password="p", database="d")

@@ -24,6 +24,7 @@ from ciphercost.listening import listener
 from ciphercost.mechanisms.tls import SUITES_12, suite
 from conftest import RequireServer
 from mysql_servers import SERVERS, TLS, House, house
+from processes import opened
 
 
 @pytest.fixture(scope="module", params=SERVERS)
@@ -55,9 +56,7 @@ def test_a_server_runs_unprivileged_on_loopback_alone(home: House, plain_server:
     uid = (guard.server_user() or (os.geteuid(), 0))[0]
     assert Path(f"/proc/{server.pid}").stat().st_uid == uid
     assert listener("127.0.0.1", port_of(server), ("mysqld", "mariadbd")) == server.pid
-    inodes = set()
-    for path in Path(f"/proc/{server.pid}/fd").iterdir():
-        inodes.add(str(path.readlink()))
+    inodes = opened(server.pid)
     tcp = [
         line.split()[1]
         for table in ("/proc/net/tcp", "/proc/net/tcp6")

@@ -37,6 +37,7 @@ from ciphercost.prove import other_than_asked
 from ciphercost.sample import tree
 from ciphercost.sources import matches
 from conftest import Require, RequireServer
+from processes import opened
 
 TLS = mechanisms.get("tls")
 Start = Callable[..., Server]
@@ -108,7 +109,7 @@ def test_a_server_runs_unprivileged_on_loopback_alone_and_ends_when_told(start: 
     uid = (guard.server_user() or (os.geteuid(), 0))[0]
     assert Path(f"/proc/{server.pid}").stat().st_uid == uid
     assert listener("127.0.0.1", port_of(server), ("postgres",)) == server.pid
-    inodes = {str(path.readlink()) for path in Path(f"/proc/{server.pid}/fd").iterdir()}
+    inodes = opened(server.pid)
     listening = [
         line.split()[1]
         for table in ("/proc/net/tcp", "/proc/net/tcp6")
@@ -175,7 +176,7 @@ def test_a_port_that_was_taken_meanwhile_is_tried_again(start: Start, monkeypatc
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         offered = iter([taken.getsockname()[1], free_port()])
-        monkeypatch.setattr("ciphercost.launch.free_port", lambda: next(offered))
+        monkeypatch.setattr("ciphercost.launch.free_port", lambda: next(offered, None) or free_port())
         assert port_of(start()) != taken.getsockname()[1]
 
 
@@ -450,15 +451,9 @@ def test_what_is_asked_of_a_server_at_rest_on_every_version(
 
 def opened_directly(server: Server, part: str) -> bool:
     """Whether the server's processes have files open, whose path has this part, that bypass the page cache. There must be some."""
-    flags = []
+    flags: list[bool] = []
     for pid in tree(server.pid):
-        for descriptor in Path(f"/proc/{pid}/fd").iterdir():
-            try:
-                if part in str(descriptor.readlink()):
-                    text = Path(f"/proc/{pid}/fdinfo/{descriptor.name}").read_text()
-                    flags.append(bool(int(text.split("flags:")[1].split()[0], 8) & os.O_DIRECT))
-            except OSError:
-                continue
+        flags.extend(bool(each & os.O_DIRECT) for name, each in opened(pid).items() if part in name)
     assert flags
     assert len(set(flags)) == 1
     return flags[0]

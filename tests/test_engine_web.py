@@ -23,7 +23,7 @@ from ciphercost.mechanisms.tls import GROUPS, SUITES_13, suite
 from ciphercost.pki import CERTIFICATES
 from ciphercost.sources import version_key
 from conftest import RequireServer
-from processes import marked, wait_for
+from processes import marked, opened, wait_for
 from web_servers import CANARY, SERVERS, TLS, Site, program, site
 
 EC = "ecdsa-p256"
@@ -67,7 +67,7 @@ def test_it_runs_unprivileged_on_loopback_alone(home: Site, server: Server) -> N
     uid = (guard.server_user() or (os.geteuid(), 0))[0]
     processes = tree(server.pid)
     assert {Path(f"/proc/{pid}").stat().st_uid for pid in processes} == {uid}
-    held = {os.readlink(each) for pid in processes for each in Path(f"/proc/{pid}/fd").iterdir()}  # noqa: PTH115
+    held = {name for pid in processes for name in opened(pid)}
     tables = [Path(f"/proc/net/{name}").read_text().splitlines()[1:] for name in ("tcp", "tcp6")]
     listening = {
         line.split()[1]
@@ -83,9 +83,9 @@ def test_it_runs_unprivileged_on_loopback_alone(home: Site, server: Server) -> N
 
 def test_it_is_gone_when_told(home: Site) -> None:
     with home.started(WITH_TLS, cpus=BOTH) as started:
+        wait_for("two workers", lambda: len(tree(started.pid)) > 2)
         processes = tree(started.pid)
-        assert len(processes) > 2
-    assert [pid for pid in processes if Path(f"/proc/{pid}").exists()] == []
+    wait_for("their end", lambda: not any(guard.start_time(pid) for pid in processes))
 
 
 def test_it_is_gone_when_the_run_is_killed_by_force(home: Site, tmp_path: Path) -> None:

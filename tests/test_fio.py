@@ -8,17 +8,13 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ciphercost import fio, guard, plan, record
 from ciphercost.errors import RunError
 from ciphercost.model import ARMS, Arm, StorageSlice
 from conftest import Require
-
-# A noisy machine is no failure, and a failure must come again.
-settings.register_profile("repeatable", deadline=None, derandomize=True)
-settings.load_profile("repeatable")
 
 Places = tuple[guard.Guard, dict[Arm, Path]]
 

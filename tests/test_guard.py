@@ -91,8 +91,9 @@ def test_stop_ends_the_whole_subtree_even_what_left_the_group(run_guard: Guard, 
 
 def test_a_process_that_stands_still_still_ends_in_order(run_guard: Guard, tmp_path: Path) -> None:
     done = tmp_path / "done"
-    process = run_guard.spawn(["sh", "-c", f"trap 'echo in order > {done}; exit 0' TERM; sleep 100 & wait"])
-    time.sleep(0.2)
+    script = f"trap 'echo in order > {done}; exit 0' TERM; echo ready > ready; sleep 100 & wait"
+    process = run_guard.spawn(["sh", "-c", script], cwd=tmp_path)
+    wait_for("the trap to be set", (tmp_path / "ready").exists)
     os.kill(process.pid, signal.SIGSTOP)
     process.stop(timeout=PATIENCE)
     assert done.read_text() == "in order\n"

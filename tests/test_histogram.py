@@ -8,14 +8,10 @@ import zlib
 import numpy as np
 import pytest
 from hdrh.histogram import HdrHistogram
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ciphercost import histogram
-
-# A noisy machine is no failure, and a failure must come again.
-settings.register_profile("repeatable", deadline=None, derandomize=True)
-settings.load_profile("repeatable")
 
 HIGHEST = 3_600_000_000_000
 values = st.lists(st.tuples(st.integers(1, HIGHEST), st.integers(1, 2**40)), max_size=60)

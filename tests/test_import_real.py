@@ -179,12 +179,14 @@ def test_pgbench_with_progress_and_a_log_is_one_run_with_all_that_both_say(pgben
 
 
 def test_several_runs_of_pgbench_in_one_file_are_several_runs(newest: Postgres, tmp_path: Path) -> None:
-    runs = [newest("-n", "-S", "-c2", "-T1", mode="disable", cwd=tmp_path) for _ in range(3)]
+    runs = [newest("-n", "-S", "-c2", "-T3", mode="disable", cwd=tmp_path) for _ in range(3)]
     found = all_of("".join(runs), tmp_path)
     assert [each.figures["throughput"] for each in found] == [one(r"tps = ([\d.]+)", text) for text in runs]
     assert {each.workload for each in found} == {"select only"}
     assert found[0].version == one_version(runs[0])
-    assert not [note for each in found for note in each.notes]
+    for text, each in zip(runs, found, strict=True):
+        # A connection that takes long to be made is time in which nothing is asked: rate and latency then don't fit.
+        assert not each.notes or one(r"initial connection time = ([\d.]+) ms", text) > 100
 
 
 def one_version(text: str) -> str:
@@ -200,8 +202,8 @@ def test_a_log_of_intervals_has_the_rate_of_its_whole_intervals(newest: Postgres
     found = only(log.read_text(), tmp_path / "run", "log")
     rows = [[int(word) for word in line.split()] for line in log.read_text().splitlines()][1:-1]
     assert found.figures["throughput"] == pytest.approx(sum(row[1] for row in rows) / len(rows))
-    # Whole intervals of the same run: the summary's rate but for the second at either end.
-    assert found.figures["throughput"] == pytest.approx(one(r"tps = ([\d.]+)", text), rel=0.5)
+    # Whole intervals of the same run: all that it did but for the second at either end.
+    assert 0 < sum(row[1] for row in rows) < one(r"actually processed: (\d+)", text)
 
 
 def test_a_run_at_a_given_rate_has_no_throughput_to_compare(newest: Postgres, tmp_path: Path) -> None:
@@ -213,12 +215,12 @@ def test_a_run_at_a_given_rate_has_no_throughput_to_compare(newest: Postgres, tm
 
 
 def test_cpu_samples_join_the_run_in_whose_time_they_lie(newest: Postgres, tools: Path, tmp_path: Path) -> None:
-    with subprocess.Popen([tools / "atop", "-P", "CPU,MEM", "1", "4"], stdout=subprocess.PIPE, text=True) as atop:
+    with subprocess.Popen([tools / "atop", "-P", "CPU,MEM", "1", "8"], stdout=subprocess.PIPE, text=True) as atop:
         assert atop.stdout is not None
         samples = ""
         while not samples.endswith("SEP\n"):  # its first sample, since the machine's start
             samples += atop.stdout.readline() or pytest.fail(f"atop ended: {samples}")
-        text = newest("-n", "-S", "-c2", "-T2", "-P1", "--progress-timestamp", mode="disable", cwd=tmp_path)
+        text = newest("-n", "-S", "-c2", "-T5", "-P1", "--progress-timestamp", mode="disable", cwd=tmp_path)
         samples += atop.stdout.read()
     for name, content in (("plain.txt", text), ("plain-atop.txt", samples)):
         (tmp_path / name).write_text(content)
@@ -296,7 +298,9 @@ def test_sysbench_with_intervals_and_histogram(tools: Path, require_server: Requ
     assert found.operations == one(r"total number of events:\s+(\d+)", text)
     assert found.figures["latency_mean"] == pytest.approx(one(r"sum:\s+([\d.]+)", text) / found.operations)
     assert found.figures["latency_p50"] <= found.figures["latency_p99"]
-    assert [note for note in found.notes if note.code == "contradiction"] == []
+    # It takes the time of each apart; where it was held up in between, it contradicts itself.
+    off = abs(found.operations / one(r"total time:\s+([\d.]+)s", text) / found.figures["throughput"] - 1)
+    assert ("contradiction" in {note.code for note in found.notes}) == (off > 0.02)
     assert "latency_p99" not in only(short, tmp_path).figures  # it prints the 95th percentile alone
     (tmp_path / "prepare.txt").write_text(prepared)
     with pytest.raises(UsageError, match=r"prepare\.txt, line \d+: there is no result in it"):
@@ -320,12 +324,12 @@ def site(require_server: RequireServer, tmp_path_factory: pytest.TempPathFactory
 
 @pytest.fixture(scope="module")
 def wrk_says(tools: Path, site: dict[str, str]) -> dict[str, str]:
-    return {arm: run(tools / "wrk", "-t1", "-c4", "-d1s", "--latency", url) for arm, url in site.items()}
+    return {arm: run(tools / "wrk", "-t1", "-c4", "-d3s", "--latency", url) for arm, url in site.items()}
 
 
 @pytest.fixture(scope="module")
 def h2load_says(tools: Path, site: dict[str, str]) -> dict[str, str]:
-    return {arm: run(tools / "h2load", "--h1", "-t1", "-c4", "-D1", url) for arm, url in site.items()}
+    return {arm: run(tools / "h2load", "--h1", "-t1", "-c4", "-D3", url) for arm, url in site.items()}
 
 
 def test_wrk_is_of_the_arm_that_its_address_says(wrk_says: dict[str, str], tmp_path: Path) -> None:
@@ -460,7 +464,9 @@ def sar(tools: Path, require: Require, tmp_path_factory: pytest.TempPathFactory)
 def test_sar_in_every_language_has_the_mean_of_its_rows_and_not_its_average_row(
     sar: Sar, language: str, tmp_path: Path
 ) -> None:
+    began = time.time()
     text = sar(language, "-u", "-r", "-P", "ALL", "1", "2")
+    took = time.time() - began
     assert {"de_DE": "Durchschn.:", "pt_BR": "Média:", "en_US": "M ", "C": "Average:"}[language] in text
     if language in ("de_DE", "pt_BR"):
         assert re.search(r"\d,\d\d\s", text)
@@ -473,11 +479,15 @@ def test_sar_in_every_language_has_the_mean_of_its_rows_and_not_its_average_row(
     assert found.cpus == os.cpu_count()
     assert found.figures["memory_free_bytes"] > 0
     assert {note.code for note in found.notes} == {"average-row"}
-    if language != "pt_BR":  # its date could have day and month in either order
+    now = time.gmtime(began)
+    # A date could have day and month in either order, unless the language's own alone is written with two digits, or points.
+    if language in ("C", "de_DE") or (language == "en_US" and (now.tm_mday > 12 or now.tm_mday == now.tm_mon)):
         assert found.started is not None
-        assert abs(found.started - time.time()) < 2 * 86400
+        assert abs(found.started - began) < 2 * 86400
         assert found.ended is not None
-        assert found.ended - found.started == pytest.approx(2, abs=1)
+        assert 1 <= found.ended - found.started <= took + 2
+    else:
+        assert language == "pt_BR" or found.started is None
 
 
 def test_sar_of_everything_still_is_the_cpus_shares(sar: Sar, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from click.testing import CliRunner
 from cryptography.hazmat.decrepit.ciphers import modes as old
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
+import steady
 from ciphercost import cli, columns, engines, guard, mechanisms, pipeline, record, reports, scan, spec
 from ciphercost.agent import Agent
 from ciphercost.columns import LENGTH, TABLE, Secrets, Sight
@@ -476,9 +478,8 @@ def test_a_run_shows_what_is_protected_beside_its_cost(require_server: RequireSe
         CellSpec("postgresql", "pgcrypto-cbc-256", workload="search", rows=500),
         CellSpec("mariadb", "aes-ecb-128", workload="sort", rows=500),
     ]
-    result, directory = pipeline.run_in(
-        Spec(cells=cells, mode="full", sessions=2, time=3, latency=False), tmp_path / "run"
-    )
+    spec = Spec(cells=cells, mode="full", sessions=2, time=3, latency=False)
+    result, directory = steady.measured(partial(pipeline.run, spec), tmp_path)
     assert [(cell.status, cell.reason) for cell in result.cells] == [("ok", "")] * len(cells)
     for cell in result.cells:
         assert cell.stored["encrypted"]["table_bytes"] > cell.stored["plain"]["table_bytes"] > 0
@@ -575,7 +576,7 @@ def test_on_a_server_of_the_users_nothing_is_made_but_schemas_that_are_dropped(
         house.ask("DROP EXTENSION IF EXISTS pgcrypto CASCADE")
         if there:
             house.ask("CREATE EXTENSION pgcrypto SCHEMA public")
-        result, _ = pipeline.run_in(made, tmp_path / status)
+        result, _ = steady.measured(partial(pipeline.run, made), tmp_path / status)
         assert result.cells[0].status == status
         assert ("CREATE EXTENSION pgcrypto SCHEMA public" in result.cells[0].reason) == (not there)
         assert house.engine.schemas(house.agent, fields) == before

@@ -5,11 +5,13 @@ from __future__ import annotations
 import struct
 import zipfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import steady
 from ciphercost import (
     application,
     chatter,
@@ -425,7 +427,8 @@ def test_a_matrix_of_drivers_goes_on_where_one_can_not_connect(
     del java_here
     require_server("mariadb", "10.11")
     start = cell(version="10.11", client="", rows=100)
-    result = measured(spec.matrix(start, ["driver=8.0.16,5.1.6,9.7.0"]), tmp_path / "run")
+    cells = spec.matrix(start, ["driver=8.0.16,5.1.6,9.7.0"])
+    result, directory = steady.measured(partial(measured, cells), tmp_path)
     old, oldest, newest = result.cells
     assert (old.status, oldest.status, newest.status) == ("ok", "failed", "ok"), [each.reason for each in result.cells]
     assert "5.1.6 can't connect" in oldest.reason
@@ -446,7 +449,7 @@ def test_a_matrix_of_drivers_goes_on_where_one_can_not_connect(
     assert all(each.low < each.ratio < each.high for each in newest.client_against_reference.values())
     text = reports.get("terminal")(result)
     assert "driver=9.7.0 against the reference, plain: server CPU" in " ".join(text.split())
-    assert not any("password" in path.read_text() for path in (tmp_path / "run").glob("*.json*"))
+    assert not any("password" in path.read_text() for path in directory.glob("*.json*"))
 
 
 def counted(directory: Path, made: CellSpec, *others: CellSpec) -> list[tuple[Counted, Counted]]:
@@ -557,9 +560,9 @@ def test_every_sessions_machine_is_warm_before_it_is_measured(
     del java_here
     require_server("mariadb", "10.11")
     made = Spec(cells=[cell(version="10.11", rows=100)], sessions=2, time=6.0, latency=False, seed=5)
-    result = pipeline.run(made, tmp_path / "run")
+    result, directory = steady.measured(partial(pipeline.run, made), tmp_path)
     assert result.cells[0].status == "ok", result.cells[0].reason
-    recorded = list(record.read_slices(tmp_path / "run"))
+    recorded = list(record.read_slices(directory))
     for session in (1, 2):
         own = [each for each in recorded if each.session == session and each.agent is not None]
         assert (own[0].phase, own[0].length) == ("warmup", drive.COMPILE_SLICE)

@@ -114,8 +114,9 @@ def test_two_links_at_once_do_not_meet(run_guard: Guard) -> None:
     with link.linked(run_guard, 0, 0) as one, link.linked(run_guard, 0, 0) as other:
         assert talk(one.path, 10)
         before = one.crossed()
-        assert talk(other.path, 10)
-        assert one.crossed() == before
+        assert talk(other.path, 1_000_000)
+        # A late acknowledgement, or a question for an address, may still cross.
+        assert one.crossed() - before < 10_000
 
 
 @pytest.mark.usefixtures("rights")

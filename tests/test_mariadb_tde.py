@@ -19,6 +19,7 @@ from ciphercost.mechanisms._rest import KeyState, Look
 from ciphercost.mechanisms.mariadb_tde import KEY_FILE, PLUGIN, unsettled
 from ciphercost.model import ARMS, Arm
 from conftest import RequireServer
+from processes import opened
 from tde_servers import CANARY, Pair, in_force, pair, spilt, told
 
 ROWS = f"{spills.DIGITS} SELECT {spills.NUMBER}, REPEAT('x', 4000) FROM {spills.NUMBERS} WHERE {spills.NUMBER} < "
@@ -224,13 +225,8 @@ def test_the_pool_is_sized_and_direct_io_is_said(both: Pair, direct: bool, metho
     with both.up("encrypted", **wanted) as look:
         assert look.query("SELECT @@innodb_flush_method") == [[method]]
         assert look.query("SELECT @@innodb_buffer_pool_size") == [[str(SMALLEST_POOL)]]
-        opened = {
-            path.readlink().name: int(
-                path.parents[1].joinpath("fdinfo", path.name).read_text().split("flags:")[1].split()[0], 8
-            )
-            for path in Path(f"/proc/{look.server.pid}/fd").iterdir()
-        }
-        assert bool(opened["canaries.ibd"] & os.O_DIRECT) == direct
+        flags = {Path(name).name: each for name, each in opened(look.server.pid).items()}
+        assert bool(flags["canaries.ibd"] & os.O_DIRECT) == direct
 
 
 def test_the_home_of_the_data_is_known(both: Pair, look: Look) -> None:

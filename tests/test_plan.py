@@ -7,16 +7,12 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ciphercost import plan, simulate, tally
 from ciphercost.model import CellSpec, Regime, Spec
 from ciphercost.statistics import Floats
-
-# A noisy machine is no failure, and a failure must come again.
-settings.register_profile("repeatable", deadline=None, derandomize=True)
-settings.load_profile("repeatable")
 
 Record = Callable[[str, object], None]
 CELL = CellSpec("postgresql", "tls")

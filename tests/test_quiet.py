@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from ciphercost.engines import Server
 from ciphercost.model import Arm
 from ciphercost.quiet import Quiet
 from ciphercost.sample import tree
+from processes import wait_for
 
 SCRIPT = "sleep 100 & sleep 100 & wait"
 
@@ -37,7 +37,7 @@ def twins() -> Iterator[dict[Arm, Server]]:
             process = stack.enter_context(subprocess.Popen(["sh", "-c", SCRIPT]))
             stack.callback(end, process.pid)
             made[arm] = Started(process.pid)
-            wait(partial(is_whole, process.pid))
+            wait_for("three sleepers", partial(is_whole, made[arm]))
         yield made
 
 
@@ -45,16 +45,8 @@ def end(root: int) -> None:
     subprocess.run(["kill", "-9", *map(str, tree(root))], check=False)
 
 
-def is_whole(root: int) -> bool:
-    return len(tree(root)) == 3
-
-
-def wait(condition: Callable[[], bool]) -> None:
-    for _ in range(500):
-        if condition():
-            return
-        time.sleep(0.01)
-    raise AssertionError("it did not come about in 5 s")
+def is_whole(server: Server) -> bool:
+    return len(tree(server.pid)) == 3 and states(server) == {"S"}
 
 
 def states(server: Server) -> set[str]:
@@ -67,26 +59,26 @@ def test_only_the_arm_whose_turn_it_is_runs(twins: dict[Arm, Server]) -> None:
     quiet = Quiet(twins)
     assert quiet.acts
     quiet.only("plain")
-    wait(lambda: states(twins["encrypted"]) == {"T"})
-    assert states(twins["plain"]) == {"S"}
+    wait_for("a turn", lambda: states(twins["encrypted"]) == {"T"})
+    wait_for("a turn", lambda: states(twins["plain"]) == {"S"})
     quiet.only("encrypted")
-    wait(lambda: states(twins["plain"]) == {"T"} and states(twins["encrypted"]) == {"S"})
+    wait_for("a turn", lambda: states(twins["plain"]) == {"T"} and states(twins["encrypted"]) == {"S"})
     quiet.none()
-    wait(lambda: states(twins["encrypted"]) == {"T"})
+    wait_for("a turn", lambda: states(twins["encrypted"]) == {"T"})
     quiet.close()
-    wait(lambda: states(twins["plain"]) == {"S"} and states(twins["encrypted"]) == {"S"})
+    wait_for("a turn", lambda: states(twins["plain"]) == {"S"} and states(twins["encrypted"]) == {"S"})
 
 
 def test_another_cell_that_shares_the_server_may_have_stopped_it(twins: dict[Arm, Server]) -> None:
     mine, other = Quiet(twins), Quiet(twins)
     other.none()
     mine.only("plain")
-    wait(lambda: states(twins["plain"]) == {"S"})
-    assert states(twins["encrypted"]) == {"T"}
+    wait_for("a turn", lambda: states(twins["plain"]) == {"S"})
+    wait_for("a turn", lambda: states(twins["encrypted"]) == {"T"})
 
 
 def test_one_server_for_both_arms_is_left_alone(twins: dict[Arm, Server]) -> None:
     quiet = Quiet({"plain": twins["plain"], "encrypted": twins["plain"]})
     assert not quiet.acts
     quiet.only("plain")
-    assert states(twins["plain"]) == {"S"}
+    wait_for("a turn", lambda: states(twins["plain"]) == {"S"})

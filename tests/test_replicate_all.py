@@ -45,7 +45,6 @@ def evening(tmp_path: Path, *names: str, engine: str = "") -> Path:
     return replicate_all.begin(tmp_path / "all", msgspec.structs.replace(asked, studies=list(names)))
 
 
-@pytest.mark.timeout(600)
 def test_a_study_that_fails_stops_no_other_and_an_interrupted_one_goes_on(
     tmp_path: Path, require: Require, require_server: RequireServer
 ) -> None:

@@ -5,9 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
+from ciphercost import schemas
+from ciphercost.engines import Engine
+from ciphercost.errors import RunError
 from ciphercost.schemas import Mark, mark_of, read_mark
 
 
@@ -43,3 +48,29 @@ def test_what_can_not_be_seen_is_not_called_dead(text: str) -> None:
 
 def test_without_a_mark_it_is_nobodys() -> None:
     assert read_mark("").fate == "unmarked"
+
+
+class Slow:
+    """A server that goes on making what it was asked for by a connection that is gone."""
+
+    def __init__(self, looks: int) -> None:
+        self.looks = looks
+        self.dropped: list[str] = []
+
+    def make_schema(self, *_: Any) -> None:
+        raise RunError("the agent ended")
+
+    def schema(self, *_: Any) -> str | None:
+        self.looks -= 1
+        return None if self.looks > 0 else ""
+
+    def drop_schema(self, _agent: Any, _fields: Any, name: str, *, unmarked: bool) -> None:
+        assert unmarked
+        self.dropped.append(name)
+
+
+def test_a_schema_that_appears_after_its_making_was_broken_off_is_dropped(tmp_path: Path) -> None:
+    engine = Slow(looks=4)
+    with pytest.raises(RunError), schemas.own(cast("Engine", engine), {}, "ciphercost_x", "x", tmp_path / "log"):
+        pass
+    assert engine.dropped == ["ciphercost_x"]

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
@@ -14,10 +14,6 @@ from statsmodels.stats.weightstats import DescrStatsW
 
 from ciphercost import statistics
 from ciphercost.statistics import Floats
-
-# A noisy machine is no failure, and a failure must come again.
-settings.register_profile("repeatable", deadline=None, derandomize=True)
-settings.load_profile("repeatable")
 
 numbers = st.floats(-1.0, 1.0).map(lambda x: round(x, 6))
 series = st.lists(numbers, min_size=2, max_size=40).map(np.array)

@@ -597,7 +597,6 @@ def test_a_file_with_fewer_records_than_the_largest_load_is_refused(tmp_path: Pa
         replicate.chosen("column-functions", {"csv": str(tmp_path / "nowhere.csv")})
 
 
-@pytest.mark.timeout(900)
 @pytest.mark.parametrize(("engine", "file"), [("postgresql", True), ("mariadb", False)])
 def test_a_very_small_replication_is_proven_run_recorded_and_reported_again(
     tmp_path: Path, engine: str, file: bool, require_server: RequireServer

@@ -447,7 +447,6 @@ def test_no_pgbench_is_told_with_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp
         procedure.find(Installation("postgresql", "17.5", "path", str(tmp_path)))
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("mechanism", ["none", "fscrypt"])
 def test_a_small_run_is_made_recorded_and_reported_again(
     tmp_path: Path, mechanism: str, require: Require, require_postgresql: Installation

@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+import steady
 from ciphercost import passwords, watch
 from ciphercost.agent import Agent
 from ciphercost.errors import AgentError
@@ -233,9 +234,9 @@ def test_it_draws_and_works_out_nothing_but_between_slices_and_at_most_once_a_se
         asked.append(hours.now)
         return FOUND
 
+    threads = threading.active_count()
     with live:
         live.start(["one"], [10.0], 12.0, [1])
-        threads = threading.active_count()
         drawn = []
         for number in range(200):
             before = len(screen.getvalue())
@@ -246,7 +247,7 @@ def test_it_draws_and_works_out_nothing_but_between_slices_and_at_most_once_a_se
             hours.now += 0.1
         assert 18 <= sum(drawn) <= 21
         assert len(asked) <= 21
-        assert threading.active_count() == threads == 1, "a thread would draw in the middle of a slice"
+        assert threading.active_count() <= threads, "a thread would draw in the middle of a slice"
 
 
 def test_names_can_not_steer_the_terminal(
@@ -286,15 +287,25 @@ def test_lines_say_how_it_stands_when_a_session_begins(capsys: pytest.CaptureFix
 # ── on a terminal ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 RUN = ["run", "null:busy", "--quick", "--time", "4s", "--no-latency"]
+LONG = [*RUN, "--time", "60s"]
+"""For a run that is ended in its middle."""
+
+
+def whole(directory: Path, env: dict[str, str], sizes: list[tuple[int, int]]) -> tuple[int, str]:
+    """A run on a terminal, to its end; on a shaken machine that is refused, another."""
+    for number in range(steady.TRIES):
+        argv = [CLI, *RUN, "-o", str(directory / f"run-{number}")]
+        status, shown = on_a_terminal(argv, {**os.environ, **env}, sizes=sizes)
+        if "NO STEADY STATE" not in plain(shown):
+            break
+    return status, shown
 
 
 @pytest.mark.parametrize("sizes", [[(80, 24)], [(40, 10)], [(100, 30), (50, 12), (9, 3), (80, 24)]], ids=str)
 def test_on_a_terminal_it_is_live_at_any_size_and_leaves_only_the_report(
     tmp_path: Path, sizes: list[tuple[int, int]]
 ) -> None:
-    status, shown = on_a_terminal(
-        [CLI, *RUN, "-o", str(tmp_path / "run")], {**os.environ, "TERM": "xterm-256color"}, sizes=sizes
-    )
+    status, shown = whole(tmp_path, {"TERM": "xterm-256color"}, sizes)
     assert status == 0, plain(shown)
     assert "Traceback" not in shown
     assert " left" in plain(shown)
@@ -305,7 +316,7 @@ def test_on_a_terminal_it_is_live_at_any_size_and_leaves_only_the_report(
 
 
 def test_ctrl_c_gives_the_cursor_back_and_says_how_to_go_on(tmp_path: Path) -> None:
-    argv = [CLI, *RUN, "-o", str(tmp_path / "run")]
+    argv = [CLI, *LONG, "-o", str(tmp_path / "run")]
     status, shown = on_a_terminal(argv, {**os.environ, "TERM": "xterm"}, sizes=[(80, 24)], asked="op/s", typed="\x03")
     assert status == 130
     assert cursor(shown) == SHOWN
@@ -315,7 +326,7 @@ def test_ctrl_c_gives_the_cursor_back_and_says_how_to_go_on(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("env", [{"NO_COLOR": "1", "TERM": "xterm"}, {"TERM": "dumb"}], ids=str)
 def test_who_wants_it_plain_gets_lines_without_a_single_control_code(tmp_path: Path, env: dict[str, str]) -> None:
-    status, shown = on_a_terminal([CLI, *RUN, "-o", str(tmp_path / "run")], {**os.environ, **env}, sizes=[(80, 24)])
+    status, shown = whole(tmp_path, env, [(80, 24)])
     assert status == 0, shown
     assert "\x1b" not in shown
     assert "null:busy point-select: session 1, starting and proving" in shown
@@ -324,7 +335,8 @@ def test_who_wants_it_plain_gets_lines_without_a_single_control_code(tmp_path: P
 def test_without_progress_nothing_is_said_and_a_pipe_gets_lines(tmp_path: Path) -> None:
     for name, more, said in (("a", ["--no-progress"], False), ("b", [], True)):
         argv = [CLI, *RUN, "-o", str(tmp_path / name), *more]
-        done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60)
+        done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
+        assert done.returncode == 0 or "NO STEADY STATE" in done.stdout, done.stderr
         assert bool(done.stderr) == said
         assert "\x1b" not in done.stderr + done.stdout
 
@@ -332,7 +344,7 @@ def test_without_progress_nothing_is_said_and_a_pipe_gets_lines(tmp_path: Path) 
 def test_a_terminal_that_is_closed_ends_the_run_without_a_word_too_many(tmp_path: Path) -> None:
     pid, terminal = pty.fork()
     if pid == 0:
-        os.execve(CLI, [CLI, *RUN, "-o", str(tmp_path / "run")], {**os.environ, "TERM": "xterm"})
+        os.execve(CLI, [CLI, *LONG, "-o", str(tmp_path / "run")], {**os.environ, "TERM": "xterm"})
     seen = ""
     while "op/s" not in seen:
         seen += os.read(terminal, 65536).decode(errors="replace")

@@ -140,7 +140,7 @@ def test_each_port_may_speak_what_the_other_should(tmp_path: Path, require_serve
 
 # ── under load ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-WARMED = 1000
+WARMED = 150
 """Requests after which a server begins to fail: more than the proofs and the comparison of both arms need."""
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ciphercost import engines, guard, record, workloads
@@ -17,10 +17,6 @@ from ciphercost.agent import Agent
 from ciphercost.engines import Engine, Server
 from ciphercost.errors import UsageError
 from conftest import RequireServer
-
-# A noisy machine is no failure, and a failure must come again.
-settings.register_profile("repeatable", deadline=None, derandomize=True)
-settings.load_profile("repeatable")
 
 DIALECTS = ("postgresql", "mysql", "sqlite", "firebird")
 SIZED = [

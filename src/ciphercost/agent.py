@@ -122,7 +122,7 @@ class Agent:
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._stdout, selectors.EVENT_READ)
         try:
-            self.hello = self.request({"type": "hello", "protocol": PROTOCOL}, timeout=20)
+            self.hello = self.request({"type": "hello", "protocol": PROTOCOL}, timeout=60)
         except BaseException:
             self.close()
             raise

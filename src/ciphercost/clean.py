@@ -57,6 +57,9 @@ class Leftover(msgspec.Struct, frozen=True):
 
 def leftovers() -> list[Leftover]:
     """Everything left behind that we can see and may remove, in the order of removal."""
+    # Before the marks are read: a run that begins meanwhile has its mark first, and then its groups and its links.
+    groups = [group for parent in cgroup_parents() for group in parent.glob(f"{CGROUP_PREFIX}*")]
+    namespaces = link.left_behind()
     marks = dict(_marked())
     living = {run for run, owner, guards in marks.values() if guards or lives(owner)}
     dead = {path.name: path for path in _dead_directories() if path.name not in living}
@@ -78,15 +81,14 @@ def leftovers() -> list[Leftover]:
         for name, file in backings.items()
         if (run := _inside(file.removesuffix(" (deleted)"), dead))
     )
-    for parent in cgroup_parents():
-        found.extend(
-            Leftover("control group", str(group), group.name.removeprefix(CGROUP_PREFIX))
-            for group in parent.glob(f"{CGROUP_PREFIX}*")
-            if _ours(group) and not any(group.name.startswith(f"{CGROUP_PREFIX}{run}-") for run in living)
-        )
+    found.extend(
+        Leftover("control group", str(group), group.name.removeprefix(CGROUP_PREFIX))
+        for group in groups
+        if _ours(group) and not any(group.name.startswith(f"{CGROUP_PREFIX}{run}-") for run in living)
+    )
     found.extend(
         Leftover("network namespace", name, name.removeprefix(link.PREFIX).rpartition("-")[0])
-        for name in link.left_behind()
+        for name in namespaces
         if _ours(link.NAMESPACES / name) and not any(name.startswith(f"{link.PREFIX}{run}-") for run in living)
     )
     found.reverse()  # the newest mount first: it may lie within an older one

@@ -40,13 +40,13 @@ W = TypeVar("W", bound=Whole)
 
 
 def new_id() -> str:
-    """A run's name: when it began, and four letters so that two in one second differ."""
-    return time.strftime("%Y%m%d-%H%M%S", time.gmtime()) + "-" + secrets.token_hex(2)
+    """A run's name: when it began, and six letters so that two in one second differ (four in runs of older versions)."""
+    return time.strftime("%Y%m%d-%H%M%S", time.gmtime()) + "-" + secrets.token_hex(3)
 
 
 def is_id(name: str) -> bool:
     """Whether `new_id` could have made this name."""
-    return re.fullmatch(r"\d{8}-\d{6}-[0-9a-f]{4}", name) is not None
+    return re.fullmatch(r"\d{8}-\d{6}-(?:[0-9a-f]{4}|[0-9a-f]{6})", name) is not None
 
 
 def directory_for(run_id: str, wanted: Path | None) -> Path:

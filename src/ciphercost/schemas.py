@@ -12,6 +12,7 @@ import re
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +26,8 @@ from ciphercost.engines import Engine
 from ciphercost.errors import AgentError, CiphercostError, RunError
 
 PREFIX = "ciphercost_"
+STILL_MAKING_SECONDS = 5.0
+"""A schema whose making was broken off may appear so long afterwards."""
 Fate = Literal["living", "dead", "unseen", "unmarked"]
 
 
@@ -113,6 +116,11 @@ def own(
             try:
                 with Agent(log=log) as agent:
                     still = engine.schema(agent, fields, name)
+                    deadline = time.monotonic() + STILL_MAKING_SECONDS
+                    while still is None and "" in ours and time.monotonic() < deadline:
+                        # The server may still be at what a connection asked for that is gone.
+                        time.sleep(0.2)
+                        still = engine.schema(agent, fields, name)
                     if still is not None and read_mark(still).run in ours:
                         engine.drop_schema(agent, fields, name, unmarked="" in ours)
             except (CiphercostError, OSError) as error:
