@@ -6,6 +6,7 @@ import secrets
 import signal
 import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -15,6 +16,10 @@ from ciphercost.guard import Guard, Process, cgroup_for, server_user
 from ciphercost.listening import free_port
 
 START_SECONDS = 60.0
+LOOK_SECONDS = 0.2
+"""How often a server's log is looked at while it starts."""
+MOST_READ = 10_000_000
+"""Bytes of a log: a server without its key may write the same for ever."""
 ATTEMPTS = 5
 """Somebody may take the port before the server does."""
 LAST_LINES = 12
@@ -49,10 +54,12 @@ def launch(
     env: Mapping[str, str],
     cpus: Iterable[int] | None,
     stop_signal: int = signal.SIGTERM,
+    hopeless: str = "",
 ) -> Launch:
     """Start `command(port)` in `directory` and wait until `answers(port)`. Raises RunError with the end of the server's log.
 
-    `title`: name and version for people. `answers` raises RunError where the server refuses us for good.
+    `title`: name and version for people. `answers` raises RunError where the server refuses us for good. `hopeless`: once this is in its
+    log it will never answer, and might never end: it is stopped.
     """
     name = title.split()[0].lower()
     log = (logs or directory.parent) / f"{name}-{directory.name}.log"
@@ -72,26 +79,43 @@ def launch(
             stop_signal=stop_signal,
         )
         try:
-            if _wait(process, port, title, answers):
+            if _wait(process, port, title, answers, partial(_after, log, begin, hopeless)):
                 return Launch(process, port, cgroups)
         except BaseException:
             process.stop(5.0)
             raise
-        said = log.read_bytes()[begin:].decode(errors="replace")
+        said = _after(log, begin, hopeless) or log.read_bytes()[begin:].decode(errors="replace")
         if "address already in use" not in said.lower():
             break
     lines = "\n".join(said.strip().splitlines()[-LAST_LINES:])
     raise RunError(f"{title} did not start (log: {log}):\n{lines}")
 
 
-def _wait(process: Process, port: int, title: str, answers: Callable[[int], bool]) -> bool:
-    """True when the server answers, False when it has ended."""
+def _after(log: Path, begin: int, words: str) -> str:
+    """What the log has from there to the line with these words; empty where they are not in it, or there are none."""
+    if not words or not log.exists():
+        return ""
+    with log.open("rb") as file:
+        file.seek(begin)
+        said, found, rest = file.read(MOST_READ).decode(errors="replace").partition(words)
+    return said + found + rest.partition("\n")[0] if found else ""
+
+
+def _wait(
+    process: Process, port: int, title: str, answers: Callable[[int], bool], hopeless: Callable[[], object]
+) -> bool:
+    """True when the server answers, False when it has ended, or is hopeless and was ended."""
     deadline = time.monotonic() + START_SECONDS
+    look = time.monotonic() + LOOK_SECONDS
     while process.poll() is None:
         if answers(port):
             return process.poll() is None
         if time.monotonic() >= deadline:
             raise RunError(f"{title} did not answer on port {port} within {START_SECONDS:g} seconds")
+        if time.monotonic() >= look:
+            if hopeless():
+                break
+            look = time.monotonic() + LOOK_SECONDS
         time.sleep(0.01)
-    process.stop()
+    process.stop(0.1)
     return False

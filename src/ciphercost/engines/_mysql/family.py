@@ -108,6 +108,8 @@ class Family(Packaged):
     """An engine of this family. A subclass says what its programs, packages and words are."""
 
     kept_settings = KEPT
+    hopeless = ""
+    """In the log of a server that will never answer."""
     driver = "mysql"
     dialect = "mysql"
     # require_secure_transport, in the words of MySQL and of MariaDB 11; MariaDB 10, and an account with REQUIRE SSL, deny as
@@ -216,6 +218,7 @@ class Family(Packaged):
             logs=logs,
             env=env,
             cpus=cpus,
+            hopeless=self.hopeless,
         )
         return FamilyServer(started, directory)
 
