@@ -129,8 +129,8 @@ def test_files_are_written_back_and_given_up(tmp_path: Path, monkeypatch: pytest
     os.mkfifo(tmp_path / "pipe")
     assert resident(path) == 64
     # What another test reads is not to be dropped.
-    monkeypatch.setattr(cache, "DROP_CACHES", tmp_path / "drop_caches")
-    (tmp_path / "drop_caches").touch()
+    monkeypatch.setattr(cache, "DROP_CACHES", tmp_path.parent / "drop_caches")
+    (tmp_path.parent / "drop_caches").touch()
     said = cache.drop([tmp_path / "deep", tmp_path, tmp_path / "nowhere"])
     assert resident(path) == 0
     assert re.search(r"[12] files written back and given up \(posix_fadvise\)", said)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -118,6 +119,13 @@ def test_both_arms_keep_and_drop_the_page_cache_alike() -> None:
 def test_a_daemon_that_was_killed_leaves_no_mount() -> None:
     with resting("gocryptfs", scrypt="10") as (mechanism, rest, scratch):
         with mechanism.volume("encrypted", scratch / "encrypted", rest, SIZE) as volume:
+            # While it starts it asks its own mount something; killed in the midst of that, it would never be gone.
+            tasks = Path(f"/proc/{volume.pids[0]}/task")
+            wait_for(
+                "its start", lambda: not any("request_wait" in (each / "wchan").read_text() for each in tasks.iterdir())
+            )
+            (volume.path.parent / "file").write_bytes(b"x")
+            time.sleep(1.0)
             os.kill(volume.pids[0], 9)
             wait_for("the daemon to end", lambda: guard.start_time(volume.pids[0]) == "")
             assert volumes.is_mounted(volume.path.parent)
