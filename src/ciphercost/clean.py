@@ -15,6 +15,7 @@ from typing import Literal
 
 import msgspec
 
+from ciphercost import idle
 from ciphercost.conditions import link
 from ciphercost.guard import (
     CGROUP_PREFIX,
@@ -33,8 +34,10 @@ GRACE_SECONDS = 60.0
 """A scratch directory without an owner file may be one that is being made."""
 ORDERLY_MS, KILL_MS = 5000, 5000
 
-Kind = Literal["process", "mount", "loop device", "network namespace", "control group", "directory"]
-ORDER: tuple[Kind, ...] = ("process", "mount", "loop device", "network namespace", "control group", "directory")
+Kind = Literal["process", "idle setting", "mount", "loop device", "network namespace", "control group", "directory"]
+ORDER: tuple[Kind, ...] = (
+    "process", "idle setting", "mount", "loop device", "network namespace", "control group", "directory",
+)  # fmt: skip
 """In this order they can be removed: each holds what follows it."""
 
 
@@ -43,7 +46,7 @@ class Leftover(msgspec.Struct, frozen=True):
 
     kind: Kind
     what: str
-    """Process number, path or device."""
+    """Process number, path or device; of an idle setting `cpu3=0`: the CPU and the value that it had."""
     run: str
     start: str = ""
     """Of a process: when it was started, so that no other of that number is meant."""
@@ -65,6 +68,11 @@ def leftovers() -> list[Leftover]:
     dead = {path.name: path for path in _dead_directories() if path.name not in living}
     found = [Leftover("directory", str(path), run) for run, path in dead.items()]
     found.extend(Leftover("directory", place, run) for run, path in dead.items() for place in _outside(run, path))
+    found.extend(
+        Leftover("idle setting", f"cpu{cpu}={was}", run)
+        for run, path in dead.items()
+        for cpu, was in idle.left_behind(path)
+    )
     # PostgreSQL's children write over their environment; but they stand in their data directory.
     runs = {pid: marks[pid][0] if pid in marks else _inside(_link(f"/proc/{pid}/cwd"), dead) for pid in _pids()}
     found.extend(
@@ -212,6 +220,11 @@ def _end(each: Leftover) -> None:
         os.close(descriptor)
 
 
+def _put_back(each: Leftover) -> None:
+    cpu, _, was = each.what.removeprefix("cpu").partition("=")
+    idle.put_back(int(cpu), was)
+
+
 def _unmount(each: Leftover) -> None:
     done = subprocess.run(["umount", each.what], check=False, capture_output=True, text=True, timeout=60)
     if done.returncode:  # somebody stands in it: it leaves the tree now, and goes when they do
@@ -246,6 +259,7 @@ def _remove_directory(each: Leftover) -> None:
 
 REMOVERS = {
     "process": _end,
+    "idle setting": _put_back,
     "mount": _unmount,
     "loop device": _detach,
     "network namespace": _remove_namespace,

@@ -185,6 +185,11 @@ MEASURE = (
     click.option("--delay", metavar="DURATION", help="Both arms with this much added to each round trip: 10ms."),
     click.option("--mtu", type=int, help="Both arms over a link of this MTU: 1500. Needs root."),
     click.option(
+        "--idle",
+        type=click.Choice(["poll", "halt"]),
+        help="What idle cores do while load is made, in both arms. [default: poll where possible, which needs root]",
+    ),
+    click.option(
         "--cache",
         type=click.Choice(["warm", "cold", "small"]),
         help="At rest, both arms: the server's own cache as it comes; emptied before each session; a tenth of the data. [default: warm]",
@@ -232,6 +237,7 @@ def _cell(target: str, given: dict[str, Any]) -> Any:
         delay=given["delay"] or "",
         mtu=given["mtu"] or 0,
         cache=given["cache"] or "warm",
+        idle=given["idle"] or "",
         client="" if given["client"] in (None, "rust") else given["client"],
         driver=given["driver"] or "",
         settings=_pairs("--setting", given.get("settings", ()), "shared_buffers=1GB"),
@@ -619,6 +625,7 @@ def prove(
             "delay",
             "mtu",
             "cache",
+            "idle",
         )
     )
     blank["urls"] = (target,) if "://" in target else ()

@@ -20,6 +20,7 @@ from ciphercost import (
     engines,
     estimate,
     fio,
+    idle,
     imported,
     jdbc,
     mechanisms,
@@ -186,7 +187,13 @@ def study(directory: Path, cells: list[Cell]) -> StudyResult | None:
         return None
     from ciphercost import studies
 
-    return studies.get(found.study).compare(found, cells)
+    made = studies.get(found.study).compare(found, cells)
+    ours = {cell.conditions["idle"] for cell in cells if "idle" in cell.conditions}
+    if not found.idle or not ours - {found.idle}:
+        return made
+    modes = f"idle cores {found.idle} in the published procedure and {' and '.join(sorted(ours))} in ours"
+    apart = f"{modes}, so that CPU figures and rates of the two are not of one kind (METHODOLOGY.md, Idle cores)"
+    return msgspec.structs.replace(made, findings=[*made.findings, apart])
 
 
 def refuse_unproven(facts: RunFacts, counted: set[tuple[int, int]], proofs: list[tuple[int, Proof]]) -> None:
@@ -232,7 +239,7 @@ def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[
         reason=reason,
         encryption=known.encryption,
         cores=known.cores,
-        conditions=conditions.named(known.spec),
+        conditions=conditions.named(known.spec) | ({"idle": known.idle} if known.idle else {}),
         floor=known.floor,
         predicted=predicted(known, found) if found else {},
         verdict=found.verdict if found else None,
@@ -416,6 +423,33 @@ def describe_columns(facts: CellFacts, twins: Twins, agent: Agent) -> None:
         return
     facts.findings = columns.findings(twins.sight("encrypted", agent, "encrypted"))
     facts.stored = columns.sizes(twins.sight(arm, agent, arm) for arm in ARMS)
+
+
+def describe_idle(facts: CellFacts, twins: Twins) -> None:
+    """Decide what idle cores do in this cell, once for all of its sessions. Raises UsageError where it can't be what it must be."""
+    server, client = twins.server_cpus, twins.agent_cpus
+    wish = facts.idle or facts.spec.idle
+    reason = "" if wish == "halt" else idle.obstacle(server, client)
+    if wish == "poll" and reason:
+        begun = f"the {len(facts.whole_sessions)} sessions that this cell has were measured with idle cores polling"
+        raise UsageError(f"{begun if facts.whole_sessions else '--idle poll'}: {reason}")
+    if facts.idle:
+        return
+    facts.idle = "halt" if wish == "halt" or reason else "poll"
+    # On one core nobody waits for another core to wake.
+    if reason and server != client:
+        halting = (
+            "idle cores halt, and waking the client's core is part of the server's CPU per operation, in both arms "
+            f"(METHODOLOGY.md, Idle cores): {reason}"
+        )
+        facts.warnings = [*facts.warnings, Warning_("cores-halt", halting)]
+
+
+def describe_awake(facts: CellFacts, problem: str) -> None:
+    """What is wrong with a session whose cores were to be kept from halting, if anything is."""
+    if problem and facts.idle == "poll":
+        others = [each for each in facts.warnings if each.code != "cores-halt"]
+        facts.warnings = [*others, Warning_("cores-halt", problem)]
 
 
 def describe_at_rest(facts: CellFacts, twins: Twins, agent: Agent) -> None:

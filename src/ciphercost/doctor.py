@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-from ciphercost import agent, clean, crypto, engines, guard, java, record, sources
+from ciphercost import agent, clean, crypto, engines, guard, idle, java, record, sources
 from ciphercost.conditions import link
 from ciphercost.errors import CiphercostError, MissingServer
 from ciphercost.volumes import fuse, image, policy
@@ -31,6 +31,7 @@ def checks() -> list[Check]:
         _aes(),
         _cores(),
         _governor(),
+        _idle(),
         _clock(),
         _cgroups(),
         _user(),
@@ -115,6 +116,13 @@ def _governor() -> Check:
         return "frequency governor", "ok", governor
     advice = "the clock follows the load, which adds noise; for the run: cpupower frequency-set -g performance"
     return "frequency governor", "warn", f"{governor}: {advice}"
+
+
+def _idle() -> Check:
+    cpus = os.sched_getaffinity(0)
+    if reason := idle.obstacle(cpus, cpus):
+        return "idle cores", "warn", f"they halt, which adds wake-ups to the server's CPU time: {reason}"
+    return "idle cores", "ok", "they are kept from halting while load is made"
 
 
 def _clock() -> Check:

@@ -22,6 +22,7 @@ from ciphercost import plan
 from ciphercost.agent import Agent
 from ciphercost.errors import AgentError, RunError, Unproven
 from ciphercost.estimate import CellEstimator
+from ciphercost.idle import Awake
 from ciphercost.model import (
     ARMS,
     AgentSlice,
@@ -97,6 +98,7 @@ class Drive:
         self._agent: Agent
         self._samplers: dict[Arm, Sampler]
         self._quiet: Quiet
+        self._awake: Awake
         self._sealed: dict[Arm, int]
         """Values that the agent itself sealed or opened in this session, by arm."""
 
@@ -112,14 +114,15 @@ class Drive:
         samplers: dict[Arm, Sampler],
         open_arm: Callable[[Arm], None],
         quiet: Quiet,
+        awake: Awake,
     ) -> tuple[Iterator[None], ...]:
         """A session's phases, in order; each is to be run to its end and pauses after every block, so that cells can take turns.
 
-        `open_arm` connects an arm and sees to it that it is what was proven; `quiet` keeps still whose turn it isn't. A phase
-        raises RunError where it can't go on, NoSteadyState where there is no level to measure at.
+        `open_arm` connects an arm and sees to it that it is what was proven; `quiet` keeps still whose turn it isn't; `awake`
+        keeps cores from halting. A phase raises RunError where it can't go on, NoSteadyState where there is no level to measure at.
         """
         self._twins, self._agent, self._samplers, self._open_arm = twins, agent, samplers, open_arm
-        self._quiet = quiet
+        self._quiet, self._awake = quiet, awake
         self._last_answer = 0.0
         self._warm_for = 0
         self._sealed = dict.fromkeys(ARMS, 0)
@@ -366,6 +369,7 @@ class Drive:
             self.seed, self.number, session, block, position + (1000 if phase in ("pilot", "warmup") else 0)
         )
         self._quiet.only(arm)
+        self._awake.keep(self._polling(phase))
         sampler = self._samplers[arm]
         try:
             answer = self._agent.slice(
@@ -400,6 +404,16 @@ class Drive:
         speed = answer.done / answer.seconds if answer.seconds else 0.0
         self.watcher.slice(self.number, length, speed, arm, record.marks if counted else None)
         return answer
+
+    def _polling(self, phase: Phase) -> set[int]:
+        """The CPUs that are kept from halting in a slice: the client's; in a closed loop, which is to show capacity, the server's too.
+
+        In an open loop the server's cores idle as they would in production, and a request waits for them to wake.
+        """
+        if self.facts.idle != "poll":
+            return set()
+        closed = self.cell.regime != "latency" and phase != "latency"
+        return self._twins.agent_cpus | (self._twins.server_cpus if closed else set())
 
     def _fail(self, draft: SliceRecord, reason: str) -> None:
         """A failed slice is a record, not a gap. Raises RunError when several fail in a row."""

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from ciphercost import cache, chatter, conclude, fio, guard, ordeal, plan, prove, provision, sample, schemas
+from ciphercost import cache, chatter, conclude, fio, guard, idle, ordeal, plan, prove, provision, sample, schemas
 from ciphercost.agent import Agent
 from ciphercost.conditions import masked
 from ciphercost.drive import Drive, NoSteadyState
@@ -168,17 +168,24 @@ def one_session(session: int, units: list[Unit], shared: provision.Shared, run: 
             stack.enter_context(shared.session())
             # Of all cells at once: once the controller is out of the way, it sees only what is left to it.
             regimes = {unit.drive.cell.regime for unit in units}
-            cores = {regime: plan.cores(session, available_cpus(), regime) for regime in regimes}
+            available = available_cpus()
+            physical = idle.physical(available)
+            cores = {regime: plan.cores(session, available, regime, physical) for regime in regimes}
             stack.enter_context(out_of_the_way({cpu for both in cores.values() for side in both for cpu in side}))
+            awake = stack.enter_context(idle.Awake(run.guard, run.scratch))
             ready: list[tuple[Unit, tuple[Iterator[None], ...]]] = []
             for unit in units:
                 with telling(unit.drive.facts, run, alone=alone):
-                    ready.append((unit, open_unit(session, unit, cores[unit.drive.cell.regime], stack, run.record)))
+                    phases = open_unit(session, unit, cores[unit.drive.cell.regime], awake, stack, run.record)
+                    ready.append((unit, phases))
             rounds = plan.turns(run.record.facts.seed, session, len(ready))
             for phase in zip(*(phases for _, phases in ready), strict=True):
                 by_turns(
                     [(unit, steps) for (unit, _), steps in zip(ready, phase, strict=True)], rounds, run, alone=alone
                 )
+            awake.keep(())
+            for unit, _ in ready:
+                conclude.describe_awake(unit.drive.facts, awake.failed())
     except (CiphercostError, OSError) as error:
         # Ending what the cells shared went wrong, so it is the end of all of them.
         for unit in units:
@@ -212,12 +219,13 @@ def open_unit(
     session: int,
     unit: Unit,
     cores: tuple[tuple[int, ...], tuple[int, ...]],
+    awake: idle.Awake,
     stack: contextlib.ExitStack,
     record: Record,
 ) -> tuple[Iterator[None], ...]:
     """Fresh twins, proven and connected; what is opened is closed with `stack`. Returns the session's phases.
 
-    `cores`: CPUs of the server and of the agent.
+    `cores`: CPUs of the server and of the agent. `awake`: what keeps them from halting while load is made.
     """
     bench, drive = unit.bench, unit.drive
     facts, seed = drive.facts, record.facts.seed
@@ -233,6 +241,7 @@ def open_unit(
     conclude.describe_session(facts, twins, connected)
     conclude.describe_client(facts, twins, agent)
     conclude.describe_agent(facts, agent.hello)
+    conclude.describe_idle(facts, twins)
     if facts.spec.mechanism == "tls" and not facts.floor:
         facts.floor = floor(agent)
     agent.program(bench.program)
@@ -268,7 +277,7 @@ def open_unit(
         # After the proofs, which have read every file.
         places = [path for server in twins.by_arm.values() if (v := server.volume) for path in (v.path, *v.backing)]
         facts.encryption["page_cache"] = cache.drop(places)
-    return drive.begin(session, twins, agent, samplers, open_arm, quiet)
+    return drive.begin(session, twins, agent, samplers, open_arm, quiet, awake)
 
 
 def proven(session: int, unit: Unit, twins: provision.Twins, agent: Agent, record: Record) -> dict[str, Any]:

@@ -80,6 +80,8 @@ class CellSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_def
     """Jars of a JDBC driver of the user's, separated by `:`, the driver's own first."""
     settings: dict[str, str] = {}
     """Of the server that we start, by its own names; in force in both arms."""
+    idle: Literal["", "poll", "halt"] = ""
+    """What cores do that have nothing to do: poll, or halt until an interrupt wakes them; empty: poll where that is possible."""
 
 
 class Spec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True):
@@ -443,6 +445,8 @@ class StudyRecord(msgspec.Struct, omit_defaults=True):
     reason: str = ""
     """Why it did not run to its end."""
     complete: bool = False
+    idle: str = ""
+    """What idle cores did meanwhile: `poll` or `halt`; empty: recorded before this was known."""
 
 
 class StudyFigure(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -735,6 +739,8 @@ class CellFacts(msgspec.Struct, omit_defaults=True):
     """Each arm has server processes of its own."""
     encryption: dict[str, str] = {}
     cores: dict[str, str] = {}
+    idle: Literal["", "poll", "halt"] = ""
+    """What idle cores do, decided in the first session; empty: not decided yet, or recorded before this was known."""
     floor: dict[str, float] = {}
     warnings: list[Warning_] = []
     findings: list[Finding] = []

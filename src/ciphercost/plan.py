@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -89,20 +89,27 @@ def slice_seed(seed: int, cell: int, session: int, block: int, position: int) ->
     return int(state[0]) >> 11
 
 
-def cores(session: int, available: Sequence[int], regime: Regime) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def cores(
+    session: int, available: Sequence[int], regime: Regime, physical: Mapping[int, str] | None = None
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """CPUs of the server and of the agent in one session: (server, agent), chosen from `available` (not empty).
 
     `one-core`: both on one core, the first and the last in turn. Otherwise two halves of equal size that swap between
-    sessions; with an odd number one core is left to everything else. With a single core both are on it. Raises
-    ValueError without any core.
+    sessions; with an odd number one core is left to everything else. With a single core both are on it. `physical`
+    names each CPU's physical core: SMT siblings then go to the same half, so that client and server never share a
+    core, unless there is only one. Raises ValueError without any core.
     """
     if not available:
         raise ValueError("no CPU is available to this process")
     if regime == "one-core" or len(available) == 1:
         core = (available[0] if session % 2 == 0 else available[-1],)
         return core, core
-    half = len(available) // 2
-    low, high = tuple(available[:half]), tuple(available[-half:])
+    together: dict[str, list[int]] = {}
+    for cpu in available:
+        together.setdefault((physical or {}).get(cpu, str(cpu)), []).append(cpu)
+    groups = list(together.values()) if len(together) > 1 else [[cpu] for cpu in available]
+    half = len(groups) // 2
+    low, high = (tuple(cpu for group in side for cpu in group) for side in (groups[:half], groups[-half:]))
     return (low, high) if session % 2 == 0 else (high, low)
 
 

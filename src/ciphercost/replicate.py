@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ciphercost import pipeline, plan, prove, provision, studies
+from ciphercost import idle, pipeline, plan, prove, provision, studies
 from ciphercost.agent import Agent
 from ciphercost.errors import CiphercostError, MissingServer, RunError, Unproven, UsageError
 from ciphercost.experiment import out_of_the_way
@@ -59,7 +59,8 @@ def as_published(
     """The published procedure, on arms that are proven first, as the study's own were not. What went wrong is written into its record."""
     kept = study.begin(",".join(dict.fromkeys(cell.spec.engine for cell in record.facts.cells)))
     record.save_study(kept)
-    with watcher.aside(f"{study.name} as published", seconds):
+    wish = next((cell.spec.idle for cell in record.facts.cells), "")
+    with watcher.aside(f"{study.name} as published", seconds), idle.all_awake(run_guard, scratch, wish) as kept.idle:
         _pairs(study, kept, seconds, record, run_guard, scratch, watcher)
     if kept.reason:
         watcher.say(f"{study.name} as published: {kept.reason}")

@@ -142,7 +142,19 @@ SPLITS: dict[Language, tuple[tuple[str, str], ...]] = {
     "http": (("connect", ""), ("file", "1KB"), ("file", "10KB"), ("file", "100KB"), ("file", "1MB")),
 }
 """By what an operation is written in: workloads, the last ones at several sizes, that together tell handshake, request and byte apart."""
-MATRIX_FIELDS = ("clients", "rows", "workload", "cpu_crypto", "bandwidth", "delay", "mtu", "cache", "client", "driver")
+MATRIX_FIELDS = (
+    "clients",
+    "rows",
+    "workload",
+    "cpu_crypto",
+    "bandwidth",
+    "delay",
+    "mtu",
+    "cache",
+    "client",
+    "driver",
+    "idle",
+)
 """What of a cell, beside factors and parameters, a matrix may vary."""
 
 

@@ -73,6 +73,9 @@ def worded(conditions: dict[str, str]) -> str:
     words = {"cpu_crypto": "CPU crypto {}", "bandwidth": "{}", "delay": "{} round trip added", "mtu": "MTU {}"}
     words["cache"] = "cache {}" + CACHE.get(conditions.get("cache", ""), "")
     words["settings"] = "{}"
+    # Polling is the usual way; `conditions["idle"]` says it all the same.
+    if conditions.get("idle") == "halt":
+        words["idle"] = "idle cores {}"
     return ", ".join(words[name].format(value) for name, value in conditions.items() if name in words)
 
 
@@ -85,6 +88,8 @@ def check(cell: CellSpec, engine: Engine) -> None:
     """Refuse conditions that can't be met for this cell, before anything is started. Raises UsageError."""
     if cell.cpu_crypto not in ("on", "off"):
         raise UsageError(f"cpu-crypto is on or off, not '{cell.cpu_crypto}'")
+    if cell.idle not in ("", "poll", "halt"):
+        raise UsageError(f"idle is poll or halt, not '{cell.idle}'")
     if cell.bandwidth:
         bits_per_second(cell.bandwidth)
     if cell.delay:

@@ -1,0 +1,287 @@
+"""idle: cores are kept from halting while load is made, and every setting is put back, whoever is killed."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ciphercost import clean, compare, conclude, conditions, guard, idle, pipeline, plan, record, spec
+from ciphercost.errors import RunError, UsageError
+from ciphercost.model import Arm, CellFacts, CellSpec, Regime, Spec
+from conftest import Require
+from fake import Fake
+from processes import wait_for
+
+KERNEL = idle.CPUS
+
+
+def machine(place: Path, cpus: int, *, threads: int = 1, state: str = "POLL") -> Path:
+    """What the kernel would show of so many CPUs, `threads` to a physical core."""
+    for cpu in range(cpus):
+        core = cpu // threads * threads
+        files = {
+            "power/pm_qos_resume_latency_us": "0",
+            "topology/thread_siblings_list": "-".join(str(each) for each in sorted({core, core + threads - 1})),
+            "cpuidle/state0/name": state,
+            "cpuidle/state0/usage": "7",
+            "cpuidle/state1/name": "haltpoll idle",
+            "cpuidle/state1/usage": "100",
+        }
+        for name, text in files.items():
+            path = place / f"cpu{cpu}" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text + "\n")
+    return place
+
+
+@pytest.fixture
+def cpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Four CPUs in files: the machine's own are shared with whatever else runs."""
+    monkeypatch.setattr(idle, "CPUS", machine(tmp_path / "cpus", 4))
+    return tmp_path / "cpus"
+
+
+@pytest.fixture
+def awake(cpus: Path, tmp_path: Path) -> Iterator[idle.Awake]:
+    with guard.Guard(record.new_id()) as run_guard, idle.Awake(run_guard, tmp_path) as made:
+        yield made
+
+
+def values(count: int = 4) -> list[str]:
+    return [idle.setting(cpu).read_text().strip() for cpu in range(count)]
+
+
+def test_what_is_kept_polls_and_what_is_no_longer_kept_is_put_back(awake: idle.Awake) -> None:
+    idle.setting(2).write_text("15")
+    awake.keep({1, 2})
+    assert values() == ["0", "n/a", "n/a", "0"]
+    awake.keep({0, 1})
+    assert values() == ["n/a", "n/a", "15", "0"]
+    awake.keep(())
+    assert values() == ["0", "0", "15", "0"]
+
+
+def test_a_core_that_somebody_else_keeps_awake_is_left_to_them_until_they_let_go(awake: idle.Awake) -> None:
+    idle.setting(1).write_text("n/a")
+    awake.keep({1})
+    awake.keep(())
+    assert values()[1] == "n/a"
+    awake.keep({1})
+    idle.setting(1).write_text("0")  # the other run has ended
+    awake.keep({1})
+    assert values()[1] == "n/a"
+    awake.keep(())
+    assert values()[1] == "0"
+
+
+def test_halts_of_cores_that_were_kept_are_found(
+    awake: idle.Awake, cpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = itertools.count(0.0, 2.0)
+    monkeypatch.setattr(idle, "time", SimpleNamespace(monotonic=lambda: next(now)))
+    awake.keep({0})
+    (cpus / "cpu0/cpuidle/state0/usage").write_text("1000000")  # polls are no halts
+    (cpus / "cpu1/cpuidle/state1/usage").write_text("1000000")  # nobody kept this one
+    awake.keep(())
+    assert awake.failed() == ""
+    awake.keep({0})
+    (cpus / "cpu0/cpuidle/state1/usage").write_text("80100")
+    awake.keep(())
+    assert "20,000 times a second" in awake.failed()
+
+
+def test_what_is_in_the_way_is_named(cpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert idle.obstacle({0, 1}, {2, 3}) == ""
+    (cpus / "cpu3/cpuidle/state0/name").write_text("C1")
+    assert "polls" in idle.obstacle({0, 1}, {2, 3})
+    monkeypatch.setattr(idle, "CPUS", machine(tmp_path / "smt", 4, threads=2))
+    assert "SMT" in idle.obstacle({0}, {1})
+    assert idle.obstacle({0, 1}, {2, 3}) == ""
+    assert idle.obstacle({0}, {0}) == "", "on one core nobody waits for another"
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    assert "root" in idle.obstacle({0, 1}, {2, 3})
+
+
+@given(st.integers(2, 32), st.integers(1, 4), st.integers(0, 3), st.sampled_from(["capacity", "latency"]))
+def test_client_and_server_never_share_a_physical_core(cores: int, threads: int, session: int, regime: Regime) -> None:
+    # As most machines count: first a thread of every core, then the second of each.
+    physical = {thread * cores + core: f"core {core}" for thread in range(threads) for core in range(cores)}
+    server, agent = plan.cores(session, sorted(physical), regime, physical)
+    assert server
+    assert len(server) == len(agent)
+    assert not {physical[cpu] for cpu in server} & {physical[cpu] for cpu in agent}
+
+
+HOLDER = """
+import sys
+from pathlib import Path
+from ciphercost import guard, idle
+idle.CPUS = Path(sys.argv[2])
+made = guard.Guard(sys.argv[1])
+idle.Awake(made, guard.scratch(sys.argv[1], made)).keep({0, 3})
+print(made.pid, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_settings_are_put_back_after_kill_9(cpus: Path, both: bool) -> None:
+    run_id = record.new_id()
+    argv = [sys.executable, "-c", HOLDER, run_id, str(cpus)]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as controller:
+        assert controller.stdout is not None
+        guardian = int(controller.stdout.readline())
+        assert values() == ["n/a", "0", "0", "n/a"]
+        if both:
+            os.kill(guardian, signal.SIGSTOP)
+        controller.send_signal(signal.SIGKILL)
+        controller.wait()
+        if both:
+            os.kill(guardian, signal.SIGKILL)
+    if both:
+        wait_for("the guardian to end", lambda: guard.start_time(guardian) == "")
+        left = [each for each in clean.leftovers() if each.run == run_id]
+        assert {each.what for each in left if each.kind == "idle setting"} == {"cpu0=0", "cpu3=0"}
+        assert clean.remove(left) == []
+    wait_for("the settings to be put back", lambda: values() == ["0", "0", "0", "0"])
+
+
+def test_a_journal_that_was_tampered_with_writes_nothing_else(cpus: Path, tmp_path: Path) -> None:
+    idle.setting(1).write_text("n/a")
+    (tmp_path / idle.JOURNAL).write_text("1 0\n../../1 0\n2 $(reboot)\n9 0\n1 33\n")
+    assert list(idle.left_behind(tmp_path)) == [(1, "0")]
+    assert cpus.exists()
+
+
+def test_a_setting_that_cannot_be_written_is_an_error_in_words(
+    awake: idle.Awake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "write_text", refuse)
+    with pytest.raises(RunError, match="--idle halt"):
+        awake.keep({0})
+
+
+def test_this_kernel_keeps_a_core_from_halting(tmp_path: Path, require: Require) -> None:
+    cpu = min(os.sched_getaffinity(0))
+    reason = idle.obstacle({cpu}, {cpu})
+    require(not reason, reason)
+    with guard.Guard(record.new_id()) as run_guard, idle.Awake(run_guard, tmp_path) as awake:
+        # A run beside this test may put it back between the two lines; not every time.
+        for _ in range(50):
+            awake.keep({cpu})
+            if idle.setting(cpu).read_text().strip() == idle.NEVER:
+                return
+    pytest.fail("the kernel does not keep the setting")
+
+
+# ── in a run ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def spied(monkeypatch: pytest.MonkeyPatch) -> list[set[int]]:
+    """What a run keeps awake, call by call."""
+    calls: list[set[int]] = []
+    keep = idle.Awake.keep
+
+    def spy(self: idle.Awake, wanted: set[int]) -> None:
+        calls.append(set(wanted))
+        keep(self, wanted)
+
+    monkeypatch.setattr(idle.Awake, "keep", spy)
+    return calls
+
+
+def measured(tmp_path: Path, regime: Regime, wish: str = "", latency: bool = True) -> CellFacts:
+    cell = CellSpec("null", "busy", regime=regime, idle=wish)  # type: ignore[arg-type]
+    pipeline.run(Spec(cells=[cell], seed=7, mode="quick", sessions=1, time=20.0, latency=latency), tmp_path / "run")
+    return record.read_facts(tmp_path / "run").cells[0]
+
+
+def on_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str = "POLL") -> None:
+    """This machine's own CPUs, in files."""
+    place = machine(tmp_path / "cpus", max(os.sched_getaffinity(0)) + 1, state=state)
+    monkeypatch.setattr(idle, "CPUS", place)
+
+
+def test_a_closed_loop_keeps_both_sides_awake_and_an_open_one_the_client(
+    tmp_path: Path, fake: Fake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake("--sd 0.005")
+    on_this_machine(tmp_path, monkeypatch)
+    calls = spied(monkeypatch)
+    facts = measured(tmp_path, "capacity")
+    server, client = plan.cores(1, sorted(os.sched_getaffinity(0)), "capacity")
+    assert facts.idle == "poll"
+    assert {frozenset(each) for each in calls} == {
+        frozenset(),
+        frozenset({*server, *client}),
+        frozenset(client),
+    }
+    assert all(idle.setting(cpu).read_text().strip() == "0" for cpu in (*server, *client))
+
+
+def test_the_mode_is_a_condition_of_the_result_and_no_run_is_compared_with_one_of_the_other_mode_silently(
+    tmp_path: Path, fake: Fake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake("--sd 0.005")
+    on_this_machine(tmp_path, monkeypatch)
+    runs = []
+    for wish in ("poll", "halt"):
+        assert measured(tmp_path / wish, "capacity", wish, latency=False).idle == wish
+        result, intervals = conclude.with_intervals(tmp_path / wish / "run")
+        assert result.cells[0].conditions["idle"] == wish
+        runs.append(compare.Run(wish, result, intervals))
+    assert conditions.worded(runs[0].result.cells[0].conditions) == ""
+    assert conditions.worded(runs[1].result.cells[0].conditions) == "idle cores halt"
+    found = compare.compare(runs)
+    assert [each.name for each in found.pairs[0].factors] == ["idle"]
+
+
+def test_where_cores_cannot_be_kept_the_cell_warns_and_a_demand_is_refused(
+    tmp_path: Path, fake: Fake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake("--sd 0.005")
+    on_this_machine(tmp_path, monkeypatch, state="C1")
+    facts = measured(tmp_path, "capacity", latency=False)
+    assert facts.idle == "halt"
+    expected = len(os.sched_getaffinity(0)) > 1
+    assert any(each.code == "cores-halt" and "polls" in each.text for each in facts.warnings) == expected
+    with pytest.raises(UsageError, match="--idle poll"):
+        measured(tmp_path / "second", "capacity", "poll")
+
+
+def test_a_cell_that_was_begun_in_one_mode_is_never_continued_in_the_other(
+    cpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Twins(msgspec.Struct):
+        server_cpus: set[int]
+        agent_cpus: set[int]
+
+    twins: dict[Arm, Twins] = {"plain": Twins({0}, {1})}
+    begun = CellFacts(CellSpec("null", "busy"), idle="halt", whole_sessions=[1])
+    conclude.describe_idle(begun, twins["plain"])  # type: ignore[arg-type]
+    assert begun.idle == "halt", "what its sessions had stays"
+    monkeypatch.setattr(idle, "CPUS", machine(cpus.parent / "other", 4, state="C1"))
+    polled = CellFacts(CellSpec("null", "busy"), idle="poll", whole_sessions=[1])
+    with pytest.raises(UsageError, match="1 sessions"):
+        conclude.describe_idle(polled, twins["plain"])  # type: ignore[arg-type]
+
+
+def test_a_matrix_compares_both_modes_in_one_experiment() -> None:
+    cells = spec.matrix(CellSpec("null", "busy"), ["idle=poll,halt"])
+    assert [cell.idle for cell in cells] == ["poll", "halt"]
+    with pytest.raises(UsageError, match="poll or halt"):
+        spec.check(Spec(cells=spec.matrix(CellSpec("null", "busy"), ["idle=poll,spin"])))
