@@ -1,6 +1,6 @@
 """run: the benchmarks named on the command line (default: all), into benchmarks/latest.json and a table.
 
-    python benchmarks/run.py [load_generator] [web_load] [controller] [report] [old_way] [a_a] [compare_a_a]
+    python benchmarks/run.py [load_generator] [web_load] [controller] [report] [old_way] [a_a] [compare_a_a] [halts]
 
 Each row: ratio = ours ÷ peer's (or bar ÷ ours where there is no peer), higher is better, with its 95 % interval, and the aim.
 """
@@ -10,11 +10,16 @@ from __future__ import annotations
 import importlib
 import json
 import sys
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TypedDict
+from typing import NotRequired, TypedDict
+
+from ciphercost import guard, idle, record
 
 HERE = Path(__file__).parent
-BENCHES = ("load_generator", "web_load", "controller", "report", "old_way", "a_a", "compare_a_a")
+BENCHES = ("load_generator", "web_load", "controller", "report", "old_way", "a_a", "compare_a_a", "halts")
+PEERS = ("load_generator", "web_load")
+"""Benchmarks that start a peer: client and server cores are kept from halting for both sides alike, where that is possible."""
 
 
 class Row(TypedDict):
@@ -24,6 +29,8 @@ class Row(TypedDict):
     low: float
     high: float
     aim: float
+    idle: NotRequired[str]
+    """What idle cores did, where a peer is measured: `poll` or `halt`."""
 
 
 def table(rows: list[Row]) -> str:
@@ -36,6 +43,21 @@ def table(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
+def measured(name: str) -> list[Row]:
+    """The rows of one benchmark."""
+    bench = importlib.import_module(name)
+    if name not in PEERS:
+        rows: list[Row] = bench.rows()
+        return rows
+    with ExitStack() as stack:
+        run_guard = stack.enter_context(guard.Guard(record.new_id()))
+        mode = stack.enter_context(idle.all_awake(run_guard, guard.scratch(run_guard.run_id, run_guard)))
+        found: list[Row] = bench.rows()
+        for row in found:
+            row["idle"] = mode
+        return found
+
+
 def main() -> None:
     wanted = sys.argv[1:] or list(BENCHES)
     if unknown := [name for name in wanted if name not in BENCHES]:
@@ -44,7 +66,7 @@ def main() -> None:
     kept: list[Row] = json.loads(latest.read_text()) if latest.exists() else []
     for name in wanted:
         print(f"── {name}", flush=True)
-        rows: list[Row] = importlib.import_module(name).rows()
+        rows = measured(name)
         kept = [row for row in kept if row["bench"] != name] + rows
         kept.sort(key=lambda row: BENCHES.index(row["bench"]))
         latest.write_text(json.dumps(kept, indent=1) + "\n")

@@ -38,10 +38,10 @@ def _tools(work: Work) -> Receipt:
 
 
 class Tool:
-    """One of them: its command line and how it says its rate."""
+    """One of them: its command line, and how it reports its rate and its requests (empty: rate × seconds)."""
 
-    def __init__(self, name: str, program: str, words: list[str], rate: str) -> None:
-        self.name, self.program, self.words, self.rate = name, program, words, rate
+    def __init__(self, name: str, program: str, words: list[str], rate: str, requests: str = "") -> None:
+        self.name, self.program, self.words, self.rate, self.requests = name, program, words, rate, requests
 
     def slice(self, url: str, clients: int, cpu: int, directory: Path) -> Slice:
         given = {"clients": str(clients), "seconds": str(SECONDS), "url": url}
@@ -51,15 +51,21 @@ class Tool:
         if url.startswith("https") and self.name == "h2load" and CIPHER not in text:
             raise SystemExit(f"h2load negotiated another cipher:\n{text}")
         rate = number(self.rate, text)
-        return Slice(rate, rate * SECONDS, used)
+        return Slice(rate, number(self.requests, text) if self.requests else rate * SECONDS, used)
 
 
 def tools() -> list[Tool]:
     bindir = Path(sources.keep("web-load", "bookworm-debian", _tools).location)
     h2load = ["--h1", "-m1", "-t1", "-c{clients}", "-D{seconds}", f"--tls13-ciphers={CIPHER}", "{url}"]
     found = [
-        Tool("wrk", str(bindir / "wrk"), ["-t1", "-c{clients}", "-d{seconds}s", "{url}"], r"Requests/sec:\s+([\d.]+)"),
-        Tool("h2load", str(bindir / "h2load"), h2load, r"finished in [\d.]+s, ([\d.]+) req/s"),
+        Tool(
+            "wrk",
+            str(bindir / "wrk"),
+            ["-t1", "-c{clients}", "-d{seconds}s", "{url}"],
+            r"Requests/sec:\s+([\d.]+)",
+            r"(\d+) requests in",
+        ),  # it looks at its clock every 100 ms only
+        Tool("h2load", str(bindir / "h2load"), h2load, r"finished in [\d.]+s, ([\d.]+) req/s", r"(\d+) succeeded"),
     ]
     if oha := shutil.which("oha"):
         words = ["--no-tui", "--insecure", "-z", "{seconds}s", "-c", "{clients}", "{url}"]
