@@ -83,10 +83,39 @@ def test_a_disk_witness_that_looked_at_nothing_proves_nothing() -> None:
         assert prove.judge_disk(Seen(), arm) == (False, prove.NULL_SEEN)
 
 
-def test_temporary_files_are_not_the_disk_witness_to_judge() -> None:
-    seen = Seen(files=3, size=100, hits={"tmp/sort": 7})
-    assert prove.judge_disk(seen, "encrypted", lambda name: name.startswith("tmp/"))[0] is True
-    assert prove.judge_disk(seen, "plain", lambda name: name.startswith("tmp/"))[0] is False
+def excuse(name: str) -> str:
+    return prove.TEMPORARY if name.startswith("tmp/") else "left in clear by wal=off" if name.startswith("log/") else ""
+
+
+@pytest.mark.parametrize(
+    ("hits", "words"),
+    [
+        ({}, "the canary is in none of 9 files, 100 bytes"),
+        (
+            {"tmp/sort": 7},
+            "of 9 files, 100 bytes the canary is in none but tmp/sort (temporary, and judged apart; 7 times)",
+        ),
+        (
+            {"log/1": 1, "tmp/sort": 1, "log/2": 2},
+            (
+                "of 9 files, 100 bytes the canary is in none but log/1, log/2 (left in clear by wal=off; 3 times); "
+                "tmp/sort (temporary, and judged apart; once)"
+            ),
+        ),
+    ],
+)
+def test_what_the_disk_witness_does_not_judge_it_names(hits: dict[str, int], words: str) -> None:
+    """Nor is a canary that lies there a control in the plain arm."""
+    seen = Seen(files=9, size=100, hits=hits)
+    assert prove.judge_disk(seen, "encrypted", excuse) == (True, words)
+    assert prove.judge_disk(seen, "plain", excuse) == (False, words)
+
+
+def test_what_it_judges_it_names_first() -> None:
+    seen = Seen(files=9, size=100, hits={"log/1": 1, "a": 1, "b": 1, "c": 1, "d": 1})
+    said = "the canary is in a, b, c, … (9 files, 100 bytes); and in log/1 (left in clear by wal=off; once)"
+    assert prove.judge_disk(seen, "encrypted", excuse) == (False, said)
+    assert prove.judge_disk(seen, "plain", excuse) == (True, said)
 
 
 def test_an_encrypted_arm_that_is_a_plain_file_fails_every_witness_that_looks(twins: Twins) -> None:
