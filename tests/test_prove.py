@@ -134,7 +134,14 @@ def test_a_file_that_opens_without_its_key_fails_the_server_witness(twins: Twins
         assert prove.server_at_rest(probe, "encrypted") == (False, "without a key: it opens")
 
 
-ANSWER: dict[str, Any] = {"encrypted": True, "protocol": "TLSv1.3", "cipher": "A", "per_request": True}
+ANSWER: dict[str, Any] = {
+    "encrypted": True,
+    "protocol": "TLSv1.3",
+    "cipher": "A",
+    "group": "X25519",
+    "peer_key": "RSA 2048",
+    "per_request": True,
+}
 
 
 @pytest.mark.parametrize(
@@ -144,6 +151,9 @@ ANSWER: dict[str, Any] = {"encrypted": True, "protocol": "TLSv1.3", "cipher": "A
         ("encrypted", {"encrypted": False}, False),
         ("encrypted", {"cipher": "B"}, False),
         ("encrypted", {"protocol": "TLSv1.2"}, False),
+        ("encrypted", {"group": "P-256"}, False),
+        ("encrypted", {"peer_key": "EC P-256"}, False),
+        ("encrypted", {"group": "", "peer_key": ""}, True),
         ("plain", {"encrypted": False}, True),
         ("plain", {}, False),
     ],

@@ -9,6 +9,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatch
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from ciphercost import columns, scan
@@ -145,7 +146,11 @@ def load_connections(
     if bool(answer["encrypted"]) != (arm == "encrypted"):
         state = "encrypted" if answer["encrypted"] else "in clear"
         raise Unproven(f"client witness, {arm} arm: the load's connections are {state}")
-    if arm == "encrypted" and any(answer[name] != proven.get(name) for name in ("protocol", "cipher")):
+    if arm == "encrypted" and (
+        any(answer[name] != proven.get(name) for name in ("protocol", "cipher"))
+        # A session that is resumed may tell less of itself than the first.
+        or any(answer.get(name) and proven.get(name) and answer[name] != proven[name] for name in ("group", "peer_key"))
+    ):
         raise Unproven(
             f"client witness, encrypted arm: the load negotiated {describe(answer)}, proven was {describe(proven)}"
         )
@@ -199,7 +204,7 @@ def client(probe: Probe, arm: Arm) -> tuple[bool, str]:
     detail = describe(answer)
     if not answer["encrypted"]:
         return False, "in clear: nothing was negotiated"
-    if reason := other_than_asked(answer, probe.twins.connect[arm]):
+    if reason := other_than_asked(answer, probe.twins.connect[arm], probe.twins.promised):
         return False, f"{detail}: {reason}"
     wanted = probe.twins.connect[arm].get("tls", "")
     if wanted in ("verify-ca", "verify-full") and not answer["verified"]:
@@ -207,8 +212,10 @@ def client(probe: Probe, arm: Arm) -> tuple[bool, str]:
     return True, detail
 
 
-def other_than_asked(answer: Mapping[str, Any], fields: Mapping[str, object]) -> str:
-    """What of a `connected` answer isn't what the arm's fields ask for; empty where all is. Pure."""
+def other_than_asked(
+    answer: Mapping[str, Any], fields: Mapping[str, object], promised: Mapping[str, str] = MappingProxyType({})
+) -> str:
+    """What of a `connected` answer isn't what the arm's fields ask for, or isn't what was `promised`; empty where all is. Pure."""
     asked = {
         "protocol": f"TLSv{fields['tls_max']}" if fields.get("tls_max") else "",
         "cipher": str(fields.get("tls_ciphers", "")),
@@ -220,6 +227,9 @@ def other_than_asked(answer: Mapping[str, Any], fields: Mapping[str, object]) ->
             "",
         ):  # a client may not know the group; the server is asked of the rest
             return f"{name} {wanted} was asked for"
+    for name, wanted in promised.items():
+        if answer.get(name) not in (wanted, "", None):
+            return f"{name} is {answer[name]}, and {wanted} was asked for"
     if answer.get("resumed") and not fields.get("resumption"):
         return "a session was resumed, though resumption is off"
     return ""
