@@ -78,7 +78,13 @@ class House:
     def twins(self, server: Server, **factors: str) -> Twins:
         """What `prove` looks at."""
         connect: dict[Arm, dict[str, object]] = {arm: self.fields(server, arm, **factors) for arm in ARMS}
-        return Twins(connect=connect, servers=[server], by_arm={"plain": server, "encrypted": server}, canary=CANARY)
+        return Twins(
+            connect=connect,
+            servers=[server],
+            by_arm={"plain": server, "encrypted": server},
+            promised=TLS.promises(factors),
+            canary=CANARY,
+        )
 
     def clear(self) -> list[str]:
         """Options by which that client speaks in clear."""

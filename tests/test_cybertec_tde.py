@@ -6,6 +6,7 @@ import shlex
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 
@@ -14,9 +15,9 @@ from ciphercost.engines.postgresql import version_said
 from ciphercost.errors import MissingServer, UsageError
 from ciphercost.mechanisms import cybertec_tde
 from ciphercost.mechanisms._rest import KeyState, Rest
-from ciphercost.mechanisms.cybertec_tde import MECHANISM, unfit
+from ciphercost.mechanisms.cybertec_tde import MECHANISM, Control, control_of, unfit
 from ciphercost.model import Arm
-from vendor_servers import House, house, mode, need, proven
+from vendor_servers import House, Rows, house, mode, need, proven, recorded
 
 
 @pytest.fixture(scope="module")
@@ -114,6 +115,127 @@ def test_a_stock_server_is_plain_and_nothing_else(home: House, rest: Rest, arm: 
 
 def test_its_version_is_read() -> None:
     assert version_said("postgres (PostgreSQL) 15.4_TDE_1.1.6\n") == "15.4_TDE_1.1.6"
+
+
+# ── what a server said ────────────────────────────────────────────────────────────────────────────────────────────────
+
+CONTROL = """\
+pg_control version number:            1300
+Catalog version number:               202007201
+Database system identifier:           7710985150369331167
+Database cluster state:               in production
+Latest checkpoint's REDO location:    0/1554C00
+Latest checkpoint's oldestCommitTsXid:0
+Maximum length of identifiers:        64
+Float8 argument passing:              by value
+Data page checksum version:           0
+Mock authentication nonce:            c45cd75303b38e1eccaadd65535fa7522b848331e5edb1bc02dbeaa1d3cbd356
+"""
+"""Some of the lines that stand above, as 13.3 prints them."""
+FINGERPRINT = "Data encryption fingerprint:          740A905130FE614CE0BE36B612157A09\n"
+SAYS = {
+    "15.4_TDE_1.1.6": f"{CONTROL}Data encryption:                      on\nEncryption key length:                128\n{FINGERPRINT}",
+    "15, 256 bits": f"{CONTROL}Data encryption:                      on\nEncryption key length:                256\n{FINGERPRINT}",
+    "15, in clear": f"{CONTROL}Data encryption:                      off\n",
+    "13.3": f"{CONTROL}Data encryption:                      on\n{FINGERPRINT}",
+    "documented": f"{CONTROL}Data encryption: on, 128-bit\n",
+    "stock": CONTROL,
+}
+"""Of 13.3 as it was printed here, of 14 and 15.4 as trials elsewhere saw it and as the vendor's patches for them have it."""
+
+
+@pytest.mark.parametrize(
+    ("version", "said", "bits", "words"),
+    [
+        ("15.4_TDE_1.1.6", "on", "128", "on, 128 bits"),
+        ("15, 256 bits", "on", "256", "on, 256 bits"),
+        ("15, in clear", "off", "", "off"),
+        ("13.3", "on", "", "on"),
+        ("documented", "on", "128", "on, 128 bits"),
+        ("stock", "", "", ""),
+    ],
+)
+def test_what_the_control_file_says_is_read_as_every_version_prints_it(
+    version: str, said: str, bits: str, words: str
+) -> None:
+    found = control_of(SAYS[version])
+    assert (found, str(found)) == (Control(said, bits), words)
+
+
+def test_a_stock_pg_controldata_says_nothing_of_encryption(home: House, rest: Rest) -> None:
+    with home.up(rest, "plain", {}) as look:
+        assert MECHANISM._control(look) == Control()
+
+
+class Directory(Protocol):
+    """Binaries of which two are there: `initdb`, that has these options, and `pg_controldata`, that says this; empty: it fails."""
+
+    def __call__(self, options: str, says: str) -> Path: ...
+
+
+@pytest.fixture
+def binaries(home: House) -> Directory:
+    def made(options: str, says: str) -> Path:
+        home.count += 1
+        place = home.scratch / f"bin-{home.count}"
+        place.mkdir()
+        place.chmod(0o755)
+        control = f"cat <<'END'\n{says}END\n" if says else "exit 1\n"
+        for name, text in (("initdb", f"echo '{options}'\n"), ("pg_controldata", control)):
+            (place / name).write_text(f"#!/bin/sh\n{text}")
+            (place / name).chmod(0o755)
+        return place
+
+    return made
+
+
+NEW, OLD = "--encryption-key-command --key-bits", "--encryption-key-command"
+ON: Rows = [["on"]]
+
+
+@pytest.mark.parametrize(
+    ("options", "bits", "setting", "version", "passed", "words"),
+    [
+        (NEW, "128", ON, "15.4_TDE_1.1.6", True, "data_encryption is on, pg_controldata says on, 128 bits"),
+        (NEW, "256", ON, "15, 256 bits", True, "data_encryption is on, pg_controldata says on, 256 bits"),
+        (NEW, "128", ON, "documented", True, "data_encryption is on, pg_controldata says on, 128 bits"),
+        (NEW, "256", ON, "15.4_TDE_1.1.6", False, "pg_controldata says on, 128 bits, and 256 bits were asked for"),
+        (NEW, "128", ON, "15, 256 bits", False, "pg_controldata says on, 256 bits, and 128 bits were asked for"),
+        (NEW, "128", ON, "15, in clear", False, "data_encryption is on, pg_controldata says off"),
+        (NEW, "128", [["off"]], "15.4_TDE_1.1.6", False, "data_encryption is off, pg_controldata says on, 128 bits"),
+        (NEW, "128", [], "stock", False, "data_encryption is not there"),
+        (NEW, "128", ON, "13.3", False, "pg_controldata does not say it"),
+        (NEW, "256", ON, "", False, "pg_controldata does not say it"),
+        (OLD, "128", ON, "13.3", True, "pg_controldata says on; this version has keys of 128 bits alone"),
+    ],
+)
+def test_in_every_session_the_keys_length_is_what_was_asked_for(
+    home: House,
+    binaries: Directory,
+    options: str,
+    bits: str,
+    setting: Rows,
+    version: str,
+    passed: bool,
+    words: str,
+) -> None:
+    place = binaries(options, SAYS.get(version, ""))
+    rest = home.rest("cybertec-tde", Installation("postgresql", "15.4_TDE_1.1.6", "path", str(place)), bits=bits)
+    heard, said = MECHANISM.status(recorded(rest, "encrypted", {"data_encryption": setting}, home.scratch))
+    assert heard is passed, said
+    assert said.endswith(words)
+
+
+@pytest.mark.parametrize(
+    ("setting", "version", "passed"),
+    [([["off"]], "15, in clear", True), ([], "stock", True), (ON, "15.4_TDE_1.1.6", False), ([["off"]], "13.3", False)],
+)
+def test_a_plain_arm_has_neither_the_setting_nor_a_control_file_that_says_on(
+    home: House, binaries: Directory, setting: Rows, version: str, passed: bool
+) -> None:
+    place = binaries(NEW, SAYS[version])
+    rest = home.rest("cybertec-tde", Installation("postgresql", "15.4_TDE_1.1.6", "path", str(place)))
+    assert MECHANISM.status(recorded(rest, "plain", {"data_encryption": setting}, home.scratch))[0] is passed
 
 
 # ── Cybertec's own ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -12,12 +12,12 @@ import pytest
 
 from ciphercost.engines import Installation
 from ciphercost.engines.postgresql import version_said
-from ciphercost.errors import MissingServer, UsageError
+from ciphercost.errors import AgentError, MissingServer, UsageError
 from ciphercost.mechanisms._rest import KeyState, Rest
 from ciphercost.mechanisms.edb_tde import MECHANISM, wrapping
 from ciphercost.model import Arm
 from conftest import Require
-from vendor_servers import House, house, mode, need, proven
+from vendor_servers import House, Rows, house, mode, need, proven, recorded
 
 
 @pytest.fixture(scope="module")
@@ -107,6 +107,36 @@ def test_a_stock_server_is_plain_and_nothing_else(home: House, rest: Rest, arm: 
 def test_its_version_is_read() -> None:
     assert version_said("postgres (EnterpriseDB) 16.2.0\n") == "16.2.0"
     assert version_said("postgres (PostgreSQL) 15.3.1 (EDB Postgres Extended Server)\n").startswith("15.3")
+
+
+# ── what a server said, by the documentation ──────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("arm", "said", "wrapped", "passed"),
+    [
+        ("encrypted", [["1"]], True, True),
+        ("encrypted", [["0"]], True, False),
+        ("encrypted", [["1"]], False, False),
+        ("encrypted", [], True, False),
+        ("encrypted", AgentError("no such column", "statement"), True, False),
+        ("plain", [["0"]], False, True),
+        ("plain", AgentError("no such column", "statement"), False, True),
+        ("plain", [["1"]], True, False),
+        ("plain", [["0"]], True, False),
+    ],
+)
+def test_control_file_and_wrapped_key_must_both_be_as_the_arms_name_says(
+    rest: Rest, tmp_path: Path, arm: Arm, said: Rows | AgentError, wrapped: bool, passed: bool
+) -> None:
+    if wrapped:
+        (tmp_path / "pg_encryption").mkdir()
+        (tmp_path / "pg_encryption" / "key.bin").write_bytes(os.urandom(64))
+    heard, words = MECHANISM.status(recorded(rest, arm, {"data_encryption_version": said}, tmp_path))
+    assert heard is passed, words
+    if arm == "encrypted" and passed:
+        assert words.endswith("how long its key is the server does not say")
+        assert MECHANISM.cipher(rest).endswith(", as initdb was asked")
 
 
 # ── EDB's own ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -226,7 +226,8 @@ def test_temporary_tables_are_encrypted_too_and_sorts_are_not(arms: Arms, arm: A
             for place in in_clear | behind:
                 relative = place.removesuffix(" (deleted)").removeprefix(f"{look.volume.path}/")
                 assert any(fnmatch(relative, each) for each in ENGINE.temporary)
-                assert bool(MECHANISM.advice(place)) == (spill.name == "sort")
+                kind = "TempDirectories" if spill.name == "sort" else "TempTableDirectory"
+                assert MECHANISM.advice(place).startswith(f"{kind} in firebird.conf"), place
 
 
 def _seen_while(look: Look, statement: str, words: list[bytes]) -> set[tuple[str, bytes]]:

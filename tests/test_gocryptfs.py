@@ -72,6 +72,35 @@ def test_each_arm_says_what_it_lies_on() -> None:
                     )
 
 
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"scrypt": "10"}, "its directory is encrypted with XChaCha20-Poly1305; AES-GCM-256 was asked for"),
+        ({"cipher": "xchacha"}, "its password goes through scrypt with N = 1024; 2^16 was asked for"),
+        ({"cipher": "xchacha", "scrypt": "10", "library": "go"}, "-openssl=false is not among its daemon's options"),
+    ],
+)
+def test_a_mount_that_is_otherwise_than_was_asked_for_fails_the_server_witness(
+    asked: dict[str, str], words: str
+) -> None:
+    factors = {"cipher": "xchacha", "scrypt": "10", "library": "openssl"}
+    with (
+        resting("gocryptfs", **factors) as (mechanism, rest, scratch),
+        Agent() as made,
+        mechanism.volume("encrypted", scratch / "encrypted", rest, SIZE) as volume,
+    ):
+        write(volume, rest)
+        seen = look("encrypted", volume, rest, made)
+        passed, said = mechanism.status(seen)
+        assert passed, said
+        assert said.endswith("is encrypted with XChaCha20-Poly1305 by openssl=true")
+        other = structs.replace(rest, factors=mechanism.check(asked))
+        passed, said = mechanism.status(structs.replace(seen, rest=other))
+        done(seen)
+    assert not passed
+    assert said.endswith(words)
+
+
 def test_unmounted_behind_our_back_it_is_no_proof() -> None:
     with (
         resting("gocryptfs", scrypt="10") as (mechanism, rest, scratch),

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import os
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from ciphercost import prove, scan
 from ciphercost.engines import Installation
 from ciphercost.engines.postgresql import ENGINE, PAGE
-from ciphercost.errors import MissingServer, RunError, UsageError
+from ciphercost.errors import AgentError, MissingServer, RunError, Unproven, UsageError
 from ciphercost.mechanisms import pg_tde
 from ciphercost.mechanisms._postgresql import environment, judge_pages, module, pages
-from ciphercost.mechanisms._rest import KeyState, Look
+from ciphercost.mechanisms._rest import KeyState, Look, Rest
 from ciphercost.mechanisms.pg_tde import MECHANISM, NAME_BYTES, altered, statements
-from vendor_servers import House, house, mode, need, proven, told, vendor
+from ciphercost.model import Arm
+from vendor_servers import House, Rows, house, mode, need, proven, recorded, told, vendor
 
 V2_2 = {
     "pg_tde_add_database_key_provider_file": "provider_name text, file_path text",
@@ -250,6 +253,185 @@ def test_every_table_index_and_toast_table_of_ours_is_asked_for_and_none_of_the_
     stock.query("DROP FUNCTION pg_tde_is_encrypted(regclass)")
 
 
+# ── what a server said ────────────────────────────────────────────────────────────────────────────────────────────────
+
+SETTINGS_2_2: Rows = [
+    ["pg_tde.cipher", "aes_256"],
+    ["pg_tde.enforce_encryption", "on"],
+    ["pg_tde.inherit_global_providers", "on"],
+    ["pg_tde.wal_encrypt", "on"],
+]
+SAID_2_2: dict[str, Rows | AgentError] = {
+    "pg_settings": SETTINGS_2_2,
+    "pg_get_function_identity_arguments": [[name, words] for name, words in V2_2.items()],
+    "FROM relations": [["14", "0", None]],
+}
+"""Of version 2.2.0, which was asked for 256 bits."""
+
+
+@pytest.fixture
+def rest_256(home: House) -> Rest:
+    return home.rest("pg-tde", Installation("postgresql", "17.11", "path", "/nowhere"), cipher="256")
+
+
+def changed(name: str, value: str | None) -> dict[str, Rows | AgentError]:
+    """The same server, one setting other than it was; None: it has no such setting."""
+    settings = [[each, value if each == name else said] for each, said in SETTINGS_2_2 if each != name or value]
+    return SAID_2_2 | {"pg_settings": settings}
+
+
+def test_all_that_a_server_says_is_as_was_asked_for(rest_256: Rest, tmp_path: Path) -> None:
+    said = "14 tables and indexes are encrypted, pg_tde.cipher is aes_256, pg_tde.wal_encrypt is on"
+    assert MECHANISM.status(recorded(rest_256, "encrypted", SAID_2_2, tmp_path)) == (True, said)
+
+
+@pytest.mark.parametrize(
+    ("answers", "words"),
+    [
+        (changed("pg_tde.cipher", "aes_128"), "pg_tde.cipher is aes_128, and aes_256 was asked for"),
+        (changed("pg_tde.cipher", None), "pg_tde.cipher is aes_128, and aes_256 was asked for"),
+        (changed("pg_tde.wal_encrypt", "off"), "pg_tde.wal_encrypt is off"),
+        (
+            SAID_2_2 | {"FROM relations": [["14", "2", "words"]]},
+            "2 of 14 tables and indexes are not encrypted, words among them",
+        ),
+        (SAID_2_2 | {"pg_get_function_identity_arguments": []}, "the extension pg_tde is not there"),
+    ],
+)
+def test_whatever_is_otherwise_in_one_session_fails_the_server_witness(
+    rest_256: Rest, tmp_path: Path, answers: dict[str, Rows | AgentError], words: str
+) -> None:
+    passed, said = MECHANISM.status(recorded(rest_256, "encrypted", answers, tmp_path))
+    assert not passed
+    assert said.endswith(words)
+
+
+def test_a_key_that_the_server_does_not_reach_fails_the_server_witness(rest_256: Rest, tmp_path: Path) -> None:
+    functions: Rows = [[name, words] for name, words in (V2_2 | {"pg_tde_verify_server_key": ""}).items()]
+    gone = AgentError('principal key "x" not found', "statement")
+    answers = SAID_2_2 | {"pg_get_function_identity_arguments": functions, "pg_tde_verify_server_key()": gone}
+    passed, said = MECHANISM.status(recorded(rest_256, "encrypted", answers, tmp_path))
+    assert (passed, said) == (False, f"pg_tde_verify_server_key fails: {gone}")
+
+
+def test_tables_that_are_made_by_a_server_of_another_cipher_end_the_cell(rest_256: Rest, tmp_path: Path) -> None:
+    MECHANISM.settled(recorded(rest_256, "encrypted", SAID_2_2, tmp_path))
+    MECHANISM.settled(recorded(rest_256, "plain", {}, tmp_path))
+    with pytest.raises(
+        Unproven, match=r"server witness, encrypted arm, while its tables were made: pg_tde\.cipher is aes_128"
+    ):
+        MECHANISM.settled(recorded(rest_256, "encrypted", changed("pg_tde.cipher", "aes_128"), tmp_path))
+
+
+def test_what_an_earlier_version_can_not_do_is_refused_before_anything_is_loaded(
+    rest_256: Rest, tmp_path: Path
+) -> None:
+    answers = changed("pg_tde.cipher", None) | {"pg_tde_version": [["pg_tde 2.1.2"]]}
+    with pytest.raises(RunError, match=r"pg_tde 2\.1\.2 can't encrypt with aes_256"):
+        MECHANISM.encrypt(recorded(rest_256, "encrypted", answers, tmp_path))
+
+
+# ── files of keys ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def keys_of(path: Path, layout: int, *entries: bytes) -> None:
+    """As version 2.2.0 writes them: the layout's number, padding, which principal key; then the keys."""
+    head = layout.to_bytes(4, "little") + bytes(4) + (5).to_bytes(4, "little") + bytes(308)
+    assert len(head) == pg_tde.HEADER_BYTES
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(head + b"".join(entries))
+
+
+def table_key(cipher: int, kind: int = 1) -> bytes:
+    """Cipher, tablespace, file, kind; then IV, tag, the data's IV, the wrapped key."""
+    return struct.pack("<4I", cipher, 1663, 16384, kind) + os.urandom(16 + 16 + 16 + 32)
+
+
+def log_key(cipher: int, kind: int = 2) -> bytes:
+    """Cipher, kind, where in the log it begins; then as above."""
+    return struct.pack("<2IQI4x", cipher, kind, 0x1500000, 1) + os.urandom(16 + 16 + 16 + 32)
+
+
+@pytest.mark.parametrize(
+    ("tables", "log", "wal", "passed", "words"),
+    [
+        ([1, 1], [(1, 2)], True, True, "2 keys of tables and indexes and 1 of the write-ahead log are for aes_256"),
+        ([1, 1], [(1, 1)], False, True, "2 keys of tables and indexes are for aes_256"),
+        ([1, 0, 1], [(1, 2)], True, False, "of 3 keys of tables and indexes 1 for aes_128, and aes_256 was asked for"),
+        (
+            [1],
+            [(1, 2), (0, 2)],
+            True,
+            False,
+            "of 2 keys of the write-ahead log 1 for aes_128, and aes_256 was asked for",
+        ),
+        ([1], [(1, 2), (1, 1)], True, False, "by its keys the write-ahead log is not encrypted"),
+        ([1], [(1, 2)], False, False, "by its keys the write-ahead log is encrypted"),
+        ([2], [(1, 2)], True, False, "of 1 keys of tables and indexes 1 for cipher 2, and aes_256 was asked for"),
+        ([], [(1, 2)], True, False, "no key of a table lies in pg_tde"),
+    ],
+)
+def test_keys_are_read_for_what_cipher_they_are(
+    tmp_path: Path, tables: list[int], log: list[tuple[int, int]], wal: bool, passed: bool, words: str
+) -> None:
+    keys_of(tmp_path / "5_keys", pg_tde.TABLE_LAYOUT, *map(table_key, tables), table_key(0, kind=0), b"half a key")
+    keys_of(tmp_path / "wal_keys", pg_tde.LOG_LAYOUT, *(log_key(cipher, kind) for cipher, kind in log))
+    assert pg_tde.judge_keys(pg_tde.keys_in(tmp_path), "aes_256", wal=wal) == (passed, words)
+
+
+def test_of_another_layout_nothing_is_claimed(tmp_path: Path) -> None:
+    keys_of(tmp_path / "5_keys", 0x03454454, table_key(0))
+    (tmp_path / "16384_keys").touch()
+    passed, words = pg_tde.judge_keys(pg_tde.keys_in(tmp_path), "aes_128", wal=False)
+    assert passed
+    assert words == "5_keys in pg_tde: the layout is not version 2.2's, so which cipher keys are for was not seen"
+
+
+def test_a_key_for_another_cipher_fails_the_disk_witness(stock: Look, tmp_path: Path) -> None:
+    """The pages are random, as encrypted ones are; the keys beside them tell."""
+    told: dict[str, Rows | AgentError] = {"relkind = 'r'": [["base/5/16384"]]}
+    (tmp_path / "base" / "5").mkdir(parents=True)
+    (tmp_path / "base" / "5" / "16384").write_bytes(os.urandom(8 * PAGE))
+    keys_of(tmp_path / "pg_tde" / "wal_keys", pg_tde.LOG_LAYOUT, log_key(0))
+    for cipher, passed in ((0, True), (1, False)):
+        keys_of(tmp_path / "pg_tde" / "5_keys", pg_tde.TABLE_LAYOUT, table_key(cipher))
+        heard, words = MECHANISM.structure(recorded(stock.rest, "encrypted", told, tmp_path))
+        assert heard is passed, words
+        assert ("aes_128 was asked for" in words) is not passed
+
+
+# ── advice ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("place", "advice"),
+    [
+        ("base/5/t3_16402", "tde_heap"),
+        ("base/5/t3_16402.1", "tde_heap"),
+        ("pg_tblspc/16400/PG_17_202406281/5/t12_16402", "tde_heap"),
+        ("base/pgsql_tmp/pgsql_tmp4711.0", "work_mem"),
+        ("/x/base/pgsql_tmp/pgsql_tmp4711.0 (deleted)", "work_mem"),
+        ("pg_wal/000000010000000000000001", "pg_tde.wal_encrypt = on"),
+    ],
+)
+def test_advice_is_for_what_leaked(place: str, advice: str) -> None:
+    assert advice in MECHANISM.advice(place)
+    assert ("work_mem" in MECHANISM.advice(place)) is (advice == "work_mem")
+
+
+def test_a_temporary_table_of_a_real_server_lies_where_the_advice_is_for_one(stock: Look) -> None:
+    for spill in ENGINE.spills("word"):
+        name = f"advice-{spill.name.replace(' ', '-')}"
+        stock.agent.connect(name, **stock.connect)
+        for statement in spill.statements:
+            stock.agent.query(name, statement)
+        places = [place for place, path in scan.below([stock.volume.path]) if prove.is_temporary(place, stock)]
+        stock.agent.disconnect(name)
+        assert places
+        wanted = "tde_heap" if spill.name == "temporary table" else "work_mem"
+        assert wanted in MECHANISM.advice(places[0]), places
+
+
 # ── Percona's own ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -263,12 +445,39 @@ def test_a_real_pair_is_proven(factors: dict[str, str]) -> None:
     assert "with another key it does not start" in text
 
 
-def test_with_the_log_in_clear_the_disk_witness_fails_and_names_it() -> None:
+def test_a_log_that_was_asked_to_be_in_clear_is_a_finding_and_the_disk_witness_names_it() -> None:
     need("pg-tde")
     passed, text = proven("pg-tde", wal="off")
-    assert not passed
-    assert "FAILED disk: the canary is in pg_wal/" in text
+    assert passed, text
+    assert "the canary is in none but pg_wal/" in text
+    assert "(left in clear by wal=off; " in text
     assert "as asked: the write-ahead log is in clear" in text
+    assert "wal=off: every row that is written to an encrypted table lies in the write-ahead log in clear" in text
+
+
+def test_a_server_that_takes_another_cipher_from_its_second_start_on_is_not_proven(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its keys are made with the right one; its tables and the log are not."""
+    need("pg-tde")
+    settings, started = pg_tde.PgTde.settings, {"plain": 0, "encrypted": 0}
+
+    def later(self: pg_tde.PgTde, arm: Arm, rest: Rest) -> dict[str, str]:
+        started[arm] += 1
+        return settings(self, arm, rest) | ({"pg_tde.cipher": "aes_128"} if started[arm] > 2 and arm != "plain" else {})
+
+    monkeypatch.setattr(pg_tde.PgTde, "settings", later)
+    with pytest.raises(Unproven, match=r"pg_tde\.cipher is aes_128, and aes_256 was asked for"):
+        proven("pg-tde", cipher="256")
+
+
+@pytest.mark.parametrize("cipher", ["128", "256"])
+def test_every_key_of_a_real_pair_is_for_the_cipher_that_was_asked_for(cipher: str) -> None:
+    need("pg-tde")
+    passed, text = proven("pg-tde", cipher=cipher)
+    assert passed, text
+    assert f"pg_tde.cipher is aes_{cipher}" in text
+    assert f"of the write-ahead log are for aes_{cipher}" in text
 
 
 def test_a_log_that_was_switched_off_behind_our_back_fails_the_server_witness(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,10 +83,39 @@ def test_a_disk_witness_that_looked_at_nothing_proves_nothing() -> None:
         assert prove.judge_disk(Seen(), arm) == (False, prove.NULL_SEEN)
 
 
-def test_temporary_files_are_not_the_disk_witness_to_judge() -> None:
-    seen = Seen(files=3, size=100, hits={"tmp/sort": 7})
-    assert prove.judge_disk(seen, "encrypted", lambda name: name.startswith("tmp/"))[0] is True
-    assert prove.judge_disk(seen, "plain", lambda name: name.startswith("tmp/"))[0] is False
+def excuse(name: str) -> str:
+    return prove.TEMPORARY if name.startswith("tmp/") else "left in clear by wal=off" if name.startswith("log/") else ""
+
+
+@pytest.mark.parametrize(
+    ("hits", "words"),
+    [
+        ({}, "the canary is in none of 9 files, 100 bytes"),
+        (
+            {"tmp/sort": 7},
+            "of 9 files, 100 bytes the canary is in none but tmp/sort (temporary, and judged apart; 7 times)",
+        ),
+        (
+            {"log/1": 1, "tmp/sort": 1, "log/2": 2},
+            (
+                "of 9 files, 100 bytes the canary is in none but log/1, log/2 (left in clear by wal=off; 3 times); "
+                "tmp/sort (temporary, and judged apart; once)"
+            ),
+        ),
+    ],
+)
+def test_what_the_disk_witness_does_not_judge_it_names(hits: dict[str, int], words: str) -> None:
+    """Nor is a canary that lies there a control in the plain arm."""
+    seen = Seen(files=9, size=100, hits=hits)
+    assert prove.judge_disk(seen, "encrypted", excuse) == (True, words)
+    assert prove.judge_disk(seen, "plain", excuse) == (False, words)
+
+
+def test_what_it_judges_it_names_first() -> None:
+    seen = Seen(files=9, size=100, hits={"log/1": 1, "a": 1, "b": 1, "c": 1, "d": 1})
+    said = "the canary is in a, b, c, … (9 files, 100 bytes); and in log/1 (left in clear by wal=off; once)"
+    assert prove.judge_disk(seen, "encrypted", excuse) == (False, said)
+    assert prove.judge_disk(seen, "plain", excuse) == (True, said)
 
 
 def test_an_encrypted_arm_that_is_a_plain_file_fails_every_witness_that_looks(twins: Twins) -> None:
@@ -105,7 +134,14 @@ def test_a_file_that_opens_without_its_key_fails_the_server_witness(twins: Twins
         assert prove.server_at_rest(probe, "encrypted") == (False, "without a key: it opens")
 
 
-ANSWER: dict[str, Any] = {"encrypted": True, "protocol": "TLSv1.3", "cipher": "A", "per_request": True}
+ANSWER: dict[str, Any] = {
+    "encrypted": True,
+    "protocol": "TLSv1.3",
+    "cipher": "A",
+    "group": "X25519",
+    "peer_key": "RSA 2048",
+    "per_request": True,
+}
 
 
 @pytest.mark.parametrize(
@@ -115,6 +151,9 @@ ANSWER: dict[str, Any] = {"encrypted": True, "protocol": "TLSv1.3", "cipher": "A
         ("encrypted", {"encrypted": False}, False),
         ("encrypted", {"cipher": "B"}, False),
         ("encrypted", {"protocol": "TLSv1.2"}, False),
+        ("encrypted", {"group": "P-256"}, False),
+        ("encrypted", {"peer_key": "EC P-256"}, False),
+        ("encrypted", {"group": "", "peer_key": ""}, True),
         ("plain", {"encrypted": False}, True),
         ("plain", {}, False),
     ],

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -51,6 +53,32 @@ def test_places_may_be_files_or_directories_and_links_are_not_followed(tmp_path:
 
 def test_a_file_that_is_gone_counts_for_nothing(tmp_path: Path) -> None:
     assert scan.search([("gone", tmp_path / "gone")], WORD) == scan.Seen()
+
+
+def test_what_can_not_be_looked_at_is_no_proof(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A directory that is closed to us, a process that does not show its files; what is gone is nothing to look at."""
+    inner = tmp_path / "base"
+    inner.mkdir()
+    (tmp_path / "clear").write_text(WORD)
+    assert [name for name, _ in scan.below([tmp_path, tmp_path / "gone"])] == ["clear"]
+    assert list(scan.held_open([2**22 + 1])) == []
+    scandir, listdir = os.scandir, os.listdir
+
+    def closed(error: int) -> None:
+        def refused(path: str) -> NoReturn:
+            raise OSError(error, "not shown", path)
+
+        monkeypatch.setattr(os, "scandir", lambda path: refused(path) if str(path) == str(inner) else scandir(path))
+        monkeypatch.setattr(os, "listdir", lambda path: refused(path) if path == "/proc/1/fd" else listdir(path))
+
+    closed(errno.ENOENT)
+    assert [name for name, _ in scan.below([tmp_path])] == ["clear"]
+    assert list(scan.held_open([1])) == []
+    closed(errno.EACCES)
+    with pytest.raises(PermissionError):
+        list(scan.below([tmp_path]))
+    with pytest.raises(PermissionError):
+        list(scan.held_open([1]))
 
 
 def test_an_unlinked_file_and_one_elsewhere_are_seen_through_the_process(tmp_path: Path) -> None:

@@ -141,6 +141,28 @@ def test_what_encrypted_is_asked_of_the_library() -> None:
         assert (said["hmac"], said["key_from"]) == ("off", "raw")
 
 
+@pytest.mark.parametrize(
+    ("factors", "asked", "words"),
+    [
+        ({"hmac": "sha1"}, {}, "HMAC is HMAC_SHA1, and HMAC_SHA512 was asked for"),
+        ({}, {"hmac": "off"}, "HMAC is HMAC_SHA512, and off was asked for"),
+        ({"hmac": "off"}, {}, "HMAC is off, and HMAC_SHA512 was asked for"),
+        ({"page_size": "8192"}, {}, "cipher_page_size is 8192, and 4096 was asked for"),
+        (QUICK, {"kdf": "passphrase", "kdf_iter": "2000"}, "kdf_iter is 1000, and 2000 was asked for"),
+    ],
+)
+def test_a_file_with_other_settings_than_were_asked_for_fails_the_server_witness(
+    factors: dict[str, str], asked: dict[str, str], words: str
+) -> None:
+    with arms(**factors) as looks:
+        look = looks["encrypted"]
+        assert MECHANISM.status(look)[0]
+        other = msgspec.structs.replace(look.rest, factors=MECHANISM.check(asked))
+        passed, said = MECHANISM.status(msgspec.structs.replace(look, rest=other))
+        assert not passed
+        assert said.endswith(words)
+
+
 # ── witnesses that must fail ──────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -200,6 +200,23 @@ def test_a_negotiation_other_than_the_one_asked_for_is_named() -> None:
     for change in ({"protocol": "TLSv1.2"}, {"cipher": "B"}, {"group": "P-256"}, {"resumed": 1}):
         assert prove.other_than_asked({**answer, **change}, asked) != ""
     assert prove.other_than_asked({**answer, "resumed": 1}, {**asked, "resumption": True}) == ""
+    promised = TLS.promises({"certificate": "rsa2048"})
+    assert prove.other_than_asked({**answer, "peer_key": "RSA 2048"}, asked, promised) == ""
+    assert prove.other_than_asked({**answer, "peer_key": ""}, asked, promised) == ""
+    other = prove.other_than_asked({**answer, "peer_key": "EC P-256"}, asked, promised)
+    assert other == "peer_key is EC P-256, and RSA 2048 was asked for"
+    assert TLS.promises({"version": "1.3"}) == {}
+
+
+def test_a_certificate_of_another_key_than_was_asked_for_fails_the_client_witness(home: House) -> None:
+    """Also where the client checks nothing of it."""
+    only(home, "mysql")
+    with home.started(certificate="ecdsa-p256") as server:
+        asked = {"verify": "require", "version": "1.3"}
+        assert prove.unproven(hear(home, server, certificate="ecdsa-p256", **asked), TLS) == ""
+        reason = prove.unproven(hear(home, server, certificate="rsa2048", **asked), TLS)
+    assert reason.startswith("client witness, encrypted arm: ")
+    assert "peer_key is EC P-256, and RSA 2048 was asked for" in reason
 
 
 # ── resumption ────────────────────────────────────────────────────────────────────────────────────────────────────────

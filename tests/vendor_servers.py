@@ -6,18 +6,22 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from ciphercost import examine, guard, mechanisms, provision, record
 from ciphercost.agent import Agent
 from ciphercost.engines import Installation
+from ciphercost.engines.null import Nowhere
 from ciphercost.engines.postgresql import ENGINE
 from ciphercost.errors import AgentError
 from ciphercost.guard import Guard
 from ciphercost.mechanisms._postgresql import VendorTde
 from ciphercost.mechanisms._rest import Look, Rest, Volume
 from ciphercost.model import Arm, CellSpec
+
+Rows = list[list[str | None]]
 
 
 def vendor(name: str) -> VendorTde:
@@ -67,6 +71,24 @@ class House:
                 yield Look(arm, rest, Volume(directory, (directory,)), server, agent, "look", fields)
         finally:
             server.stop()
+
+
+class Recorded:
+    """Stands for an agent: answers statements with what a server said to them once. `answers`: rows, or an error, by a part of the statement."""
+
+    def __init__(self, answers: Mapping[str, Rows | AgentError]) -> None:
+        self.answers = answers
+
+    def query(self, name: str, sql: str) -> Rows:
+        found = next((answer for part, answer in self.answers.items() if part in sql), [])
+        if isinstance(found, AgentError):
+            raise found
+        return found
+
+
+def recorded(rest: Rest, arm: Arm, answers: Mapping[str, Rows | AgentError], data: Path) -> Look:
+    """An arm whose server is no more than what it said."""
+    return Look(arm, rest, Volume(data, (data,)), Nowhere(), cast("Agent", Recorded(answers)), "look", {})
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatch
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from ciphercost import columns, scan
@@ -26,6 +27,9 @@ from ciphercost.workloads import Program
 MOST_COMPARED = 128 << 20
 """Bytes of answers that are compared."""
 NULL_SEEN = "no bytes seen: the witness looked at nothing"
+TEMPORARY = "temporary, and judged apart"
+NAMED = 3
+"""Files of those that hold the canary."""
 
 
 class Probe:
@@ -142,7 +146,11 @@ def load_connections(
     if bool(answer["encrypted"]) != (arm == "encrypted"):
         state = "encrypted" if answer["encrypted"] else "in clear"
         raise Unproven(f"client witness, {arm} arm: the load's connections are {state}")
-    if arm == "encrypted" and any(answer[name] != proven.get(name) for name in ("protocol", "cipher")):
+    if arm == "encrypted" and (
+        any(answer[name] != proven.get(name) for name in ("protocol", "cipher"))
+        # A session that is resumed may tell less of itself than the first.
+        or any(answer.get(name) and proven.get(name) and answer[name] != proven[name] for name in ("group", "peer_key"))
+    ):
         raise Unproven(
             f"client witness, encrypted arm: the load negotiated {describe(answer)}, proven was {describe(proven)}"
         )
@@ -196,7 +204,7 @@ def client(probe: Probe, arm: Arm) -> tuple[bool, str]:
     detail = describe(answer)
     if not answer["encrypted"]:
         return False, "in clear: nothing was negotiated"
-    if reason := other_than_asked(answer, probe.twins.connect[arm]):
+    if reason := other_than_asked(answer, probe.twins.connect[arm], probe.twins.promised):
         return False, f"{detail}: {reason}"
     wanted = probe.twins.connect[arm].get("tls", "")
     if wanted in ("verify-ca", "verify-full") and not answer["verified"]:
@@ -204,8 +212,10 @@ def client(probe: Probe, arm: Arm) -> tuple[bool, str]:
     return True, detail
 
 
-def other_than_asked(answer: Mapping[str, Any], fields: Mapping[str, object]) -> str:
-    """What of a `connected` answer isn't what the arm's fields ask for; empty where all is. Pure."""
+def other_than_asked(
+    answer: Mapping[str, Any], fields: Mapping[str, object], promised: Mapping[str, str] = MappingProxyType({})
+) -> str:
+    """What of a `connected` answer isn't what the arm's fields ask for, or isn't what was `promised`; empty where all is. Pure."""
     asked = {
         "protocol": f"TLSv{fields['tls_max']}" if fields.get("tls_max") else "",
         "cipher": str(fields.get("tls_ciphers", "")),
@@ -217,6 +227,9 @@ def other_than_asked(answer: Mapping[str, Any], fields: Mapping[str, object]) ->
             "",
         ):  # a client may not know the group; the server is asked of the rest
             return f"{name} {wanted} was asked for"
+    for name, wanted in promised.items():
+        if answer.get(name) not in (wanted, "", None):
+            return f"{name} is {answer[name]}, and {wanted} was asked for"
     if answer.get("resumed") and not fields.get("resumption"):
         return "a session was resumed, though resumption is off"
     return ""
@@ -324,8 +337,7 @@ def disk(probe: Probe, arm: Arm) -> tuple[bool, str]:
     volumes = [each.volume for each in probe.twins.by_arm.values() if each.volume]
     others = [path for each in volumes for path in (each.path, *each.backing)]
     found = at_rest(look, probe.mechanism, probe.twins.canary, others)
-    mechanism = probe.mechanism
-    passed, detail = judge_disk(found, arm, lambda name: not_judged(name, look, mechanism))
+    passed, detail = heard_of_disk(found, look, probe.mechanism)
     if not passed:
         return passed, detail
     shown, words = probe.mechanism.structure(look)
@@ -351,10 +363,20 @@ def at_rest(look: Look, mechanism: AtRest, word: str, others: Iterable[Path] = (
     return seen
 
 
-def not_judged(name: str, look: Look, mechanism: AtRest) -> bool:
-    """Whether what lies in this file is a finding and no failure: it is temporary, or was asked to be left in clear."""
-    left = mechanism.left_in_clear(look.rest) if look.arm == "encrypted" else ()
-    return is_temporary(name, look) or any(fnmatch(name, each) for each in left)
+def heard_of_disk(seen: scan.Seen, look: Look, mechanism: AtRest) -> tuple[bool, str]:
+    """What the disk witness says of an arm that was searched."""
+    passed, detail = judge_disk(seen, look.arm, lambda name: excused(name, look, mechanism))
+    unseen = mechanism.searched(look.volume)
+    return passed, f"{detail} ({unseen})" if unseen else detail
+
+
+def excused(name: str, look: Look, mechanism: AtRest) -> str:
+    """Why what lies in this file is a finding and no failure: it is temporary, or was asked to be left in clear. Empty: it is neither."""
+    if is_temporary(name, look):
+        return TEMPORARY
+    left = mechanism.left_in_clear(look.rest) if look.arm == "encrypted" else {}
+    by = next((by for pattern, by in left.items() if fnmatch(name, pattern)), "")
+    return f"left in clear by {by}" if by else ""
 
 
 def is_temporary(name: str, look: Look) -> bool:
@@ -362,15 +384,36 @@ def is_temporary(name: str, look: Look) -> bool:
     return name.endswith(" (deleted)") or any(fnmatch(name, each) for each in look.rest.engine.temporary)
 
 
-def judge_disk(seen: scan.Seen, arm: Arm, temporary: Callable[[str], bool] = lambda _: False) -> tuple[bool, str]:
-    """Whether what lies on the disk is what the arm's name says. Pure."""
+def judge_disk(seen: scan.Seen, arm: Arm, excuse: Callable[[str], str] = lambda _: "") -> tuple[bool, str]:
+    """Whether what lies on the disk is what the arm's name says. `excuse`: why a file is none of this witness's; empty: it is. Pure.
+
+    What is excused is named all the same: the witness has seen it.
+    """
     if not seen.size:
         return False, NULL_SEEN
-    lasting = [name for name in seen.hits if not temporary(name)]
-    where = f"{', '.join(lasting[:3])}{', …' if len(lasting) > 3 else ''}"
+    reasons = {name: excuse(name) for name in seen.hits}
+    lasting = [name for name, reason in reasons.items() if not reason]
+    others = [
+        f"{named(names)} ({reason}; {times(sum(seen.hits[name] for name in names))})"
+        for reason in dict.fromkeys(filter(None, reasons.values()))
+        if (names := [name for name, each in reasons.items() if each == reason])
+    ]
     if lasting:
-        return arm == "plain", f"the canary is in {where} ({seen})"
+        beside = f"; and in {'; in '.join(others)}" if others else ""
+        return arm == "plain", f"the canary is in {named(lasting)} ({seen}){beside}"
+    if others:
+        return arm == "encrypted", f"of {seen} the canary is in none but {'; '.join(others)}"
     return arm == "encrypted", f"the canary is in none of {seen}"
+
+
+def times(count: int) -> str:
+    """`once`, `3 times`. Pure."""
+    return "once" if count == 1 else f"{count} times"
+
+
+def named(names: list[str]) -> str:
+    """The first of them. Pure."""
+    return f"{', '.join(names[:NAMED])}{', …' if len(names) > NAMED else ''}"
 
 
 WITNESSES: dict[tuple[str, Witness], Callable[[Probe, Arm], tuple[bool, str]]] = {

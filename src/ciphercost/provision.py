@@ -66,6 +66,8 @@ class Twins(msgspec.Struct):
     """Of a mechanism at rest."""
     sealing: columns.Secrets | None = None
     """Of a mechanism in columns."""
+    promised: dict[str, str] = {}
+    """What the encrypted arm's `connected` answer must say, beside what its fields ask for."""
     by_arm: dict[Arm, Server] = {}
     """The server of each arm: one and the same, but at rest."""
     openings: dict[Arm, float] = {}
@@ -217,6 +219,7 @@ class Bench(msgspec.Struct):
             by_arm=by_arm,
             rest=self.rest if isinstance(self.mechanism, AtRest) else None,
             sealing=self.sealing,
+            promised=self.mechanism.promises(self._asked_for),
             openings={arm: each.opening for arm, each in by_arm.items()} if self.separate else {},
             relay=relay,
             netns=way.path if way else None,
@@ -247,9 +250,7 @@ class Bench(msgspec.Struct):
     def connection(self, arm: Arm, servers: Mapping[str, Server], threads: int = 1) -> dict[str, object]:
         """The server's own fields, what the mechanism adds for this arm, and the load level. `threads`: cores of the agent."""
         server = servers[self._place(arm)]
-        # A server of the user's is met with the factors that were given, and none of our defaults.
-        given = self.cell.factors if self.cell.url else self.factors
-        factors = {name: value for name, value in given.items() if name in self.factors}
+        factors = self._asked_for
         fields = server.connection() | self.mechanism.connection(self.engine, arm, factors, self.shared.secrets)
         if arm == "encrypted":
             clear = fields
@@ -270,6 +271,12 @@ class Bench(msgspec.Struct):
         elif name and not self.cell.url and self.data in self.shared.templates:
             fields |= self.engine.in_own_schema(name)
         return fields | {"connections": self.clients, "threads": max(1, min(self.clients, threads))}
+
+    @property
+    def _asked_for(self) -> dict[str, str]:
+        """The mechanism's factors. A server of the user's is met with those that were given, and none of our defaults."""
+        given = self.cell.factors if self.cell.url else self.factors
+        return {name: self.factors[name] for name in given if name in self.factors}
 
     def enter(self, servers: Mapping[str, Server]) -> None:
         """Log in at the user's server. Raises RunError where neither arm can and both for one reason: then it isn't encryption's."""

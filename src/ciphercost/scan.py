@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 CHUNK = 4 << 20
+GONE = (errno.ENOENT, errno.ESRCH, errno.ESTALE)
 
 
 class Seen(msgspec.Struct):
@@ -44,7 +45,7 @@ def search(files: Iterable[tuple[str, Path]], word: str) -> Seen:
         try:
             read, found = _count(path, wanted)
         except OSError as error:
-            if error.errno in (errno.ENOENT, errno.ESRCH, errno.ESTALE):
+            if error.errno in GONE:
                 continue
             raise
         seen.files += 1
@@ -55,12 +56,20 @@ def search(files: Iterable[tuple[str, Path]], word: str) -> Seen:
 
 
 def below(places: Iterable[Path]) -> Iterator[tuple[str, Path]]:
-    """(name relative to its place, path) of every regular file: the places that are files themselves, and all below the others."""
+    """(name relative to its place, path) of every regular file: the places that are files themselves, and all below the others.
+
+    Raises OSError where a directory can't be read: what was not looked at proves nothing.
+    """
+
+    def unread(error: OSError) -> None:
+        if error.errno not in GONE:
+            raise error
+
     for place in places:
         if place.is_file():
             yield place.name, place
             continue
-        for directory, _, names in os.walk(place):
+        for directory, _, names in os.walk(place, onerror=unread):
             for name in sorted(names):
                 path = Path(directory) / name
                 if not path.is_symlink() and path.is_file():
@@ -70,15 +79,18 @@ def below(places: Iterable[Path]) -> Iterator[tuple[str, Path]]:
 def held_open(pids: Iterable[int], without: Iterable[Path] = ()) -> Iterator[tuple[str, Path]]:
     """(name, path below /proc) of every regular file that these processes can write to and no directory search would find.
 
-    That is: files that were unlinked, and files that lie outside the places `without`. A file is named once.
+    That is: files that were unlinked, and files that lie outside the places `without`. A file is named once. Raises OSError where a
+    process that is there does not show what it has open.
     """
     known = set()
     inside = [str(place) + "/" for place in without]
     for pid in pids:
         try:
             descriptors = os.listdir(f"/proc/{pid}/fd")  # noqa: PTH208
-        except OSError:
-            continue
+        except OSError as error:
+            if error.errno in GONE:
+                continue
+            raise
         for number in descriptors:
             path = Path(f"/proc/{pid}/fd/{number}")
             try:

@@ -86,6 +86,10 @@ class Mechanism(ABC):
         """
         return False, f"nothing is known of how {self.name} looks on the wire"
 
+    def promises(self, factors: Mapping[str, str]) -> dict[str, str]:  # noqa: ARG002
+        """What of a `connected` answer follows from these factors, beside what the fields of `connect` ask for by name."""
+        return {}
+
     @abstractmethod
     def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:
         """Fields of the agent's `connect` that this arm adds to the server's own."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import re
 import secrets as randomness
 import subprocess
 import zlib
@@ -120,6 +121,12 @@ class VendorTde(AtRest):
             yield
         finally:
             away.replace(path)
+
+
+def is_temporary_table(place: str) -> bool:
+    """Whether a file of that name holds a temporary table of a session's: `base/5/t3_16402`. Pure."""
+    name = place.removesuffix(" (deleted)").rpartition("/")[2]
+    return bool(re.fullmatch(r"t\d+_\d+(_\w+)?(\.\d+)?", name))
 
 
 # ── binaries ──────────────────────────────────────────────────────────────────────────────────────────────────────────

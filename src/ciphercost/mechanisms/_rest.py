@@ -148,12 +148,21 @@ class AtRest(Mechanism):
         """What this mechanism never covers, beside what the proof itself sees."""
         return []
 
-    def left_in_clear(self, rest: Rest) -> tuple[str, ...]:  # noqa: ARG002
-        """Patterns of files, by names relative to the data, that were asked to be left in clear: each is one of `findings`, and no failure."""
-        return ()
+    def left_in_clear(self, rest: Rest) -> Mapping[str, str]:  # noqa: ARG002
+        """Files that were asked to be left in clear: patterns of their names relative to the data, each with what asked for it (`wal=off`).
 
-    def advice(self, place: str) -> str:  # noqa: ARG002
+        What lies in them is one of `findings`, and no failure; the disk witness names it.
+        """
+        return {}
+
+    def searched(self, volume: Volume) -> str:  # noqa: ARG002
+        """What `backing` does not show of the volume, for people; empty: all that lies on the disk is there."""
+        return ""
+
+    def advice(self, place: str) -> str:
         """The setting that closes a leak of temporary data into this file, for people; empty: none is known."""
+        if self.loaded_once and "etilqs_" in place:
+            return "SQLITE_TMPDIR in a directory that is encrypted too, or PRAGMA temp_store=2"
         return ""
 
     def key_taken(self, state: KeyState, rest: Rest, directory: Path) -> AbstractContextManager[None]:

@@ -11,6 +11,8 @@ import re
 import secrets as randomness
 from pathlib import Path
 
+import msgspec
+
 from ciphercost.errors import RunError, UsageError
 from ciphercost.guard import server_user
 from ciphercost.mechanisms import Factor
@@ -21,6 +23,25 @@ from ciphercost.model import Arm
 OPTION, BITS_OPTION = "encryption-key-command", "key-bits"
 SAID = "SELECT setting FROM pg_settings WHERE name = 'data_encryption'"
 """Not SHOW: pg_settings lists what the server itself knows, and no row at all where it knows nothing of it."""
+
+
+PROGRAM = "pg_controldata"
+
+
+class Control(msgspec.Struct, frozen=True):
+    """What a cluster's control file says of its encryption."""
+
+    said: str = ""
+    """`on` or `off`; empty: nothing is said of it."""
+    bits: str = ""
+    """Of the key; empty: not said."""
+
+    @property
+    def on(self) -> bool:
+        return self.said == "on"
+
+    def __str__(self) -> str:
+        return f"{self.said}, {self.bits} bits" if self.bits else self.said
 
 
 class CybertecTde(VendorTde):
@@ -69,32 +90,47 @@ class CybertecTde(VendorTde):
         return kept_secret(rest.secrets / f"cybertec-{rest.factors['bits']}.sh", script.encode(), 0o700)
 
     def status(self, look: Look) -> tuple[bool, str]:
-        """`data_encryption`, and what the cluster's own control file says."""
+        """`data_encryption`, and what the cluster's own control file says, of the key's length too."""
         rows = look.query(SAID)
         said = (rows[0][0] or "off") if rows else "not there"
         control = self._control(look)
-        on = [text for text in (said, control) if text.startswith("on")]
-        words = f"data_encryption is {said}" + (f", pg_controldata says {control}" if control else "")
+        words = f"data_encryption is {said}" + (f", pg_controldata says {control}" if control.said else "")
         if look.arm == "plain":
-            return not on, words
-        bits = re.search(r"\d+", control)
-        if bits and bits[0] != look.rest.factors["bits"]:
-            return False, f"{words}, and {look.rest.factors['bits']} bits were asked for"
-        return len(on) == (2 if control else 1), words
+            return said != "on" and not control.on, words
+        if said != "on" or (control.said and not control.on):
+            return False, words
+        asked = look.rest.factors["bits"]
+        if control.bits and control.bits != asked:
+            return False, f"{words}, and {asked} bits were asked for"
+        if control.bits:
+            return True, words
+        if _chooses_bits(look.rest):
+            program = Path(look.rest.installation.location) / PROGRAM
+            return False, f"{words}: how long the key is was not seen, {program} does not say it"
+        return True, f"{words}; this version has keys of {asked} bits alone"
 
     @staticmethod
-    def _control(look: Look) -> str:
-        """`on, 128-bit`; empty where it says nothing of it."""
-        program = Path(look.rest.installation.location) / "pg_controldata"
+    def _control(look: Look) -> Control:
+        program = Path(look.rest.installation.location) / PROGRAM
         try:
-            text = look.rest.guard.run([program, "-D", look.volume.path], user=server_user())
+            return control_of(look.rest.guard.run([program, "-D", look.volume.path], user=server_user()))
         except RunError:
-            return ""
-        match = re.search(r"^Data encryption:\s*(.*?)\s*$", text, re.MULTILINE)
-        return match[1] if match else ""
+            return Control()
 
     def cipher(self, rest: Rest) -> str:
         return f"AES-{rest.factors['bits']}"
+
+
+def control_of(text: str) -> Control:
+    """Reads what pg_controldata prints. Pure.
+
+    Versions 12 and 13: `Data encryption: on`. From 14 on also `Encryption key length: 128`. `on, 128-bit` on the first line, which is
+    documented and which no version seen here prints, is read as well.
+    """
+    fields = dict(re.findall(r"^([^:\n]+):[^\S\n]*(.*?)[^\S\n]*$", text, re.MULTILINE))
+    said, _, inline = fields.get("Data encryption", "").partition(",")
+    bits = re.search(r"\d+", fields.get("Encryption key length", "") or inline)
+    return Control(said.strip(), bits[0] if bits else "")
 
 
 def unfit(directory: Path) -> str:

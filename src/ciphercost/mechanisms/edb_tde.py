@@ -70,11 +70,14 @@ class EdbTde(VendorTde):
         there = (look.volume.path / KEY_FILE).exists()
         words = f"data_encryption_version is {said}; {KEY_FILE} is {'there' if there else 'not there'}"
         on = said != "0"
-        return on is there is (look.arm == "encrypted"), words
+        if look.arm == "plain":
+            return not on and not there, words
+        return on and there, f"{words}; how long its key is the server does not say"
 
     def cipher(self, rest: Rest) -> str:
         bits = rest.factors["bits"]
-        return f"AES-{bits}-XTS (data), AES-{bits}-CTR (write-ahead log), AES-{bits}-CBC (other temporary files)"
+        modes = f"AES-{bits}-XTS (data), AES-{bits}-CTR (write-ahead log), AES-{bits}-CBC (other temporary files)"
+        return f"{modes}, as initdb was asked"
 
 
 def wrapping(password: Path) -> tuple[str, str]:

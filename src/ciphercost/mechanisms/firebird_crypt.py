@@ -119,7 +119,9 @@ class FirebirdCrypt(AtRest):
         return [Finding("no-cryptography", "high", text, "a plugin with a real cipher")]
 
     def advice(self, place: str) -> str:
-        if "fb_sort_" not in place:
+        if "fb_table_" in place:
+            return "TempTableDirectory in firebird.conf, on a file system that is encrypted"
+        if not any(kind in place for kind in ("fb_sort_", "fb_merge_", "fb_undo_", "fb_blob_")):
             return ""
         return "TempDirectories in firebird.conf, on a file system that is encrypted; a larger TempCacheLimit keeps sorts in memory"
 

@@ -25,7 +25,7 @@ import secrets as randomness
 import shutil
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,8 +46,12 @@ if TYPE_CHECKING:
 ENCRYPTING, PASSING = "gocryptfs", "passing"
 CLUSTER = "cluster"
 CIPHERS = {"aes-gcm": "", "xchacha": "-xchacha", "aes-siv": "-aessiv"}
+AES_GCM = "AES-GCM-256"
 FLAGS = {"XChaCha20Poly1305": "XChaCha20-Poly1305", "AESSIV": "AES-SIV-512"}
 """In its configuration; without one of them it is AES-GCM."""
+NAMES = {"aes-gcm": AES_GCM, "xchacha": FLAGS["XChaCha20Poly1305"], "aes-siv": FLAGS["AESSIV"]}
+LIBRARIES = {"openssl": "-openssl=true", "go": "-openssl=false", "auto": "-openssl=auto"}
+"""Of the daemon's options, by who is to encrypt."""
 WRONG_PASSWORD = "password incorrect"  # noqa: S105 - what gocryptfs says
 SPEED = re.compile(r"^(AES-GCM-256|XChaCha20-Poly1305|AES-SIV-512)-(\S+).*\(selected in auto mode\)", re.MULTILINE)
 
@@ -128,13 +132,22 @@ class Gocryptfs(AtRest):
         below = look.volume.backing[0]
         if found.source != str(below):
             return False, f"what is mounted is {found.source}, and not {below}"
-        return True, f"the server's data lies on {found.kind} of a directory that is encrypted with {_cipher(below)}"
+        factors, said = self._factors(look.rest), _said_of(below)
+        if wrong := other_than_asked(said, factors):
+            return False, f"the server's data lies on {found.kind}, and {wrong}"
+        words = f"the server's data lies on {found.kind} of a directory that is encrypted with {cipher_of(said)}"
+        if factors["library"] != "auto":
+            option = LIBRARIES[factors["library"]]
+            if option not in _command_line(look.volume.pids):
+                return False, f"{words}, and {option} is not among its daemon's options"
+            words += f" by {option.removeprefix('-')}"
+        return True, words
 
     def implementation(self, look: Look) -> dict[str, str]:
         """`-info` names the cipher; who encrypts is what was asked for, or what `-speed` says that it takes."""
         factors = self._factors(look.rest)
         program = sources.tool(ENCRYPTING)
-        cipher = _cipher(look.volume.backing[0])
+        cipher = cipher_of(_said_of(look.volume.backing[0]))
         library = {"openssl": "OpenSSL", "go": "Go"}.get(factors["library"], "") or _automatic(program, cipher)
         version = subprocess.run([program, "-version"], capture_output=True, text=True, check=False).stdout.strip()
         able = crypto.openssl_capabilities({})
@@ -182,8 +195,8 @@ class Gocryptfs(AtRest):
         return Fuse(rest.guard, place, self._command(key, below, place, rest), f"fuse.{ENCRYPTING}")
 
     def _command(self, key: Path, below: Path, place: Path, rest: Rest) -> list[str | Path]:
-        library = {"openssl": "-openssl=true", "go": "-openssl=false", "auto": "-openssl=auto"}
-        options = ["-fg", "-q", "-nosyslog", "-allow_other", "-kernel_cache", library[self._factors(rest)["library"]]]
+        library = LIBRARIES[self._factors(rest)["library"]]
+        options = ["-fg", "-q", "-nosyslog", "-allow_other", "-kernel_cache", library]
         return [sources.tool(ENCRYPTING), *options, "-passfile", key, below, place]
 
     def _other(self, place: Path, below: Path, rest: Rest) -> Fuse:
@@ -221,15 +234,37 @@ def _must_be_refusal(error: RunError) -> None:
         raise RunError(f"with another password gocryptfs fails, but for another reason: {error}") from None
 
 
-def _cipher(below: Path) -> str:
-    """What gocryptfs says that the contents of a directory are encrypted with. Raises RunError."""
+def _said_of(below: Path) -> str:
+    """What gocryptfs says of an encrypted directory: its configuration. Raises RunError."""
     done = subprocess.run(
         [sources.tool(ENCRYPTING), "-info", below], capture_output=True, text=True, check=False, timeout=30
     )
-    flags = re.search(r"^FeatureFlags:(.*)$", done.stdout, re.MULTILINE)
-    if flags is None:
+    if not re.search(r"^FeatureFlags:", done.stdout, re.MULTILINE):
         raise RunError(f"gocryptfs -info says nothing of {below}: {(done.stderr or done.stdout).strip()}")
-    return next((name for flag, name in FLAGS.items() if flag in flags[1].split()), "AES-GCM-256")
+    return done.stdout
+
+
+def cipher_of(said: str) -> str:
+    """What the contents are encrypted with, by what gocryptfs says of their directory. Pure."""
+    flags = re.search(r"^FeatureFlags:(.*)$", said, re.MULTILINE)
+    assert flags is not None
+    return next((name for flag, name in FLAGS.items() if flag in flags[1].split()), AES_GCM)
+
+
+def other_than_asked(said: str, factors: Mapping[str, str]) -> str:
+    """What of a directory's configuration isn't what was asked for; empty: all is. Pure."""
+    found, wanted = cipher_of(said), NAMES[factors["cipher"]]
+    if found != wanted:
+        return f"its directory is encrypted with {found}; {wanted} was asked for"
+    work = re.search(r"^ScryptObject:.*\bN=(\d+)", said, re.MULTILINE)
+    if work and int(work[1]) != 1 << int(factors["scrypt"]):
+        return f"its password goes through scrypt with N = {work[1]}; 2^{factors['scrypt']} was asked for"
+    return ""
+
+
+def _command_line(pids: tuple[int, ...]) -> list[str]:
+    """The words that these processes were started with."""
+    return [word for pid in pids for word in Path(f"/proc/{pid}/cmdline").read_text(errors="replace").split("\0")]
 
 
 @functools.cache

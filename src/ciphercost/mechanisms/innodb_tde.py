@@ -10,7 +10,7 @@ import json
 import secrets as randomness
 import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -174,8 +174,9 @@ class InnodbTde(AtRest):
         """
         return ("ALTER INSTANCE ROTATE INNODB MASTER KEY",)
 
-    def left_in_clear(self, rest: Rest) -> tuple[str, ...]:
-        return ("data/binlog.*", "data/#innodb_redo/*", "data/undo_*") if rest.factors["logs"] != "on" else ()
+    def left_in_clear(self, rest: Rest) -> Mapping[str, str]:
+        logs = ("data/binlog.*", "data/#innodb_redo/*", "data/undo_*") if rest.factors["logs"] != "on" else ()
+        return dict.fromkeys(logs, "logs=off")
 
     def findings(self, rest: Rest) -> list[Finding]:
         found = []

@@ -102,6 +102,14 @@ class TwoPaths(AtRest):
         if below.name.endswith(BLOCKS):
             raw.copy(files_below(volume.path), stack.of(volume.path).device, below)
 
+    def searched(self, volume: Volume) -> str:
+        """Blocks of a device belong to a file as long as there is one."""
+        if not volume.backing[0].name.endswith(BLOCKS):
+            return ""
+        return (
+            "read from the block device: the blocks of every file of the arm, and not those of files that were deleted"
+        )
+
     def status(self, look: Look) -> tuple[bool, str]:
         """The server says where its data lies; the kernel says what is below."""
         home = data_of(look)

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import re
 import secrets as randomness
-from collections.abc import Mapping
+import struct
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from ciphercost.errors import AgentError, RunError
+import msgspec
+
+from ciphercost.errors import AgentError, RunError, Unproven
 from ciphercost.mechanisms import Factor
-from ciphercost.mechanisms._postgresql import VendorTde, module
+from ciphercost.mechanisms._postgresql import VendorTde, is_temporary_table, module
 from ciphercost.mechanisms._rest import Look, Rest
 from ciphercost.model import Arm, Finding
 
@@ -23,6 +27,20 @@ NAME_BYTES = 256
 """In a key file: a key's name, padded; the key comes next."""
 KEY_BYTES = 16
 """Of the shortest key."""
+
+DIRECTORY = "pg_tde"
+"""In the data directory: the keys of tables, one file a database, and those of the log; wrapped, and what they are for in clear."""
+KEY_FILES, LOG_KEYS = "[0-9]*_keys", "wal_keys"
+HEADER_BYTES = 320
+"""What a file of keys begins with: its layout's number, then which principal key wraps the others."""
+TABLE_LAYOUT, LOG_LAYOUT = 0x04454454, 0x024B4557
+"""Those of version 2.2, the first that has more ciphers than one."""
+TABLE_ENTRY, LOG_ENTRY = struct.Struct("=I4x4xI80x"), struct.Struct("=II96x")
+"""(cipher, whether a table has the key), then the wrapped key; (cipher, whether what is written with the key is encrypted), the same."""
+TABLE_USED, LOG_ENCRYPTED = 1, 2
+CIPHERS = {0: "aes_128", 1: "aes_256"}
+ONLY_CIPHER = "aes_128"
+"""Of versions that have no setting for it."""
 
 FUNCTIONS = (
     "SELECT proname, string_agg(pg_get_function_identity_arguments(oid), ';') FROM pg_proc "
@@ -53,6 +71,17 @@ DATABASE_KEY = ("pg_tde_set_key_using_database_key_provider", "pg_tde_set_princi
 """Versions that have no key for all databases."""
 VERIFY_DATA = ("pg_tde_verify_default_key", "pg_tde_verify_key", "pg_tde_verify_principal_key")
 VERIFY_LOG = ("pg_tde_verify_server_key", "pg_tde_verify_global_principal_key")
+
+
+class Keys(msgspec.Struct, frozen=True):
+    """Which cipher each key of a data directory is for, counted."""
+
+    tables: Counter[str] = Counter()
+    log: Counter[str] = Counter()
+    last: bool = False
+    """Whether the log is being encrypted: by the last of its keys."""
+    other: tuple[str, ...] = ()
+    """Files of another layout: nothing is known of their keys."""
 
 
 class PgTde(VendorTde):
@@ -96,7 +125,7 @@ class PgTde(VendorTde):
         version = _version(look)
         known = dict(map(_pair, look.query(SETTINGS)))
         wanted = look.rest.factors["cipher"]
-        if known.get("pg_tde.cipher", "aes_128") != wanted:
+        if "pg_tde.cipher" not in known and wanted != ONLY_CIPHER:
             raise RunError(f"pg_tde {version} can't encrypt with {wanted}: it has no pg_tde.cipher. Leave cipher out.")
         functions = dict(map(_pair, look.query(FUNCTIONS)))
         wal = look.rest.factors["wal"] == "on"
@@ -104,6 +133,11 @@ class PgTde(VendorTde):
             look.query(statement)
         if wal:
             look.query("ALTER SYSTEM SET pg_tde.wal_encrypt = on")
+
+    def settled(self, look: Look) -> None:
+        """Tables that were made with another cipher keep it. Raises Unproven."""
+        if look.arm == "encrypted" and (wrong := other_cipher(dict(map(_pair, look.query(SETTINGS))), look.rest)):
+            raise Unproven(f"server witness, encrypted arm, while its tables were made: {wrong}")
 
     def key_file(self, rest: Rest) -> Path:
         """The server makes it, 0600, and adds each key to it; all clusters of a run share it."""
@@ -119,7 +153,10 @@ class PgTde(VendorTde):
         return keys(functions, wal=wal, version=_version(look))
 
     def status(self, look: Look) -> tuple[bool, str]:
-        """The settings in force, every table, and whether the server reaches its keys."""
+        """The settings in force, every table, and whether the server reaches its keys.
+
+        In every session: a server takes its cipher from its settings whenever it starts, and keys that it makes are for that one.
+        """
         said = dict(map(_pair, look.query(SETTINGS)))
         log = said.get("pg_tde.wal_encrypt", "not there")
         functions = dict(map(_pair, look.query(FUNCTIONS)))
@@ -132,6 +169,8 @@ class PgTde(VendorTde):
         ((count, clear, one),) = look.query(RELATIONS.format(argument=argument))
         if clear != "0":
             return False, f"{clear} of {count} tables and indexes are not encrypted, {one} among them"
+        if wrong := other_cipher(said, look.rest):
+            return False, wrong
         wanted = look.rest.factors["wal"]
         for candidates in (VERIFY_DATA, *([VERIFY_LOG] if wanted == "on" else [])):
             if function := _first(candidates, functions):
@@ -139,10 +178,21 @@ class PgTde(VendorTde):
                     look.query(f"SELECT {function}()")
                 except AgentError as error:
                     return False, f"{function} fails: {error}"
-        words = f"{count} tables and indexes are encrypted, pg_tde.wal_encrypt is {log}"
+        cipher = said.get("pg_tde.cipher", "")
+        by = f"pg_tde.cipher is {cipher}" if cipher else f"this version has {ONLY_CIPHER} alone"
+        words = f"{count} tables and indexes are encrypted, {by}, pg_tde.wal_encrypt is {log}"
         if wanted == "on":
             return log == "on", words
         return log != "on", f"{words}, as asked: the write-ahead log is in clear"
+
+    def structure(self, look: Look) -> tuple[bool, str]:
+        """The pages, and which cipher the keys that they and the log are encrypted with are for: that is fixed when a key is made."""
+        passed, words = super().structure(look)
+        if not passed or look.arm == "plain":
+            return passed, words
+        wal = look.rest.factors["wal"] == "on"
+        passed, more = judge_keys(keys_in(look.volume.path / DIRECTORY), look.rest.factors["cipher"], wal=wal)
+        return passed, "; ".join(filter(None, (words, more)))
 
     def cipher(self, rest: Rest) -> str:
         bits = rest.factors["cipher"].removeprefix("aes_")
@@ -153,8 +203,8 @@ class PgTde(VendorTde):
         plain = "loaded" if look.rest.factors["preload"] == "both" else "not loaded"
         return super().implementation(look) | {"pg_tde": _version(look), "pg_tde_in_plain_arm": plain}
 
-    def left_in_clear(self, rest: Rest) -> tuple[str, ...]:
-        return ("pg_wal/*",) if rest.factors["wal"] != "on" else ()
+    def left_in_clear(self, rest: Rest) -> Mapping[str, str]:
+        return {"pg_wal/*": "wal=off"} if rest.factors["wal"] != "on" else {}
 
     def findings(self, rest: Rest) -> list[Finding]:
         text = (
@@ -171,7 +221,18 @@ class PgTde(VendorTde):
     def advice(self, place: str) -> str:
         if "pg_wal" in place:
             return "pg_tde.wal_encrypt = on"
+        if is_temporary_table(place):
+            return (
+                "temporary tables by tde_heap: default_table_access_method = tde_heap, and pg_tde.enforce_encryption = on, which "
+                "refuses others"
+            )
         return "a larger work_mem keeps sorts in memory; else temp_tablespaces on an encrypted file system"
+
+
+def other_cipher(settings: Mapping[str, str], rest: Rest) -> str:
+    """Why what a server encrypts with is not what was asked for; empty: it is. Pure."""
+    cipher, asked = settings.get("pg_tde.cipher", ONLY_CIPHER), rest.factors["cipher"]
+    return "" if cipher == asked else f"pg_tde.cipher is {cipher}, and {asked} was asked for"
 
 
 def statements(functions: Mapping[str, str], file: Path, *, wal: bool, version: str) -> tuple[str, ...]:
@@ -210,6 +271,64 @@ def altered(key_file: bytes) -> bytes:
         begin = found.start() + NAME_BYTES
         content[begin : begin + KEY_BYTES] = bytes(0xFF ^ byte for byte in content[begin : begin + KEY_BYTES])
     return bytes(content)
+
+
+# ── files of keys ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def keys_in(directory: Path) -> Keys:
+    """Reads what is said in clear of each key. OSError where a file can't be read."""
+    tables: Counter[str] = Counter()
+    log: Counter[str] = Counter()
+    last, other = False, []
+    for path in sorted(directory.glob(KEY_FILES)):
+        if (entries := _entries(path, TABLE_LAYOUT, TABLE_ENTRY)) is None:
+            other.append(path.name)
+            continue
+        tables.update(_cipher_name(cipher) for cipher, kind in entries if kind == TABLE_USED)
+    if (path := directory / LOG_KEYS).exists():
+        if (entries := _entries(path, LOG_LAYOUT, LOG_ENTRY)) is None:
+            other.append(path.name)
+        else:
+            for cipher, kind in entries:
+                last = kind == LOG_ENCRYPTED
+                log.update([_cipher_name(cipher)] if last else [])
+    return Keys(tables, log, last, tuple(other))
+
+
+def _entries(path: Path, layout: int, entry: struct.Struct) -> Iterator[tuple[int, int]] | None:
+    """(cipher, kind) of each key; None where the file is of another layout. What a write has not ended is none."""
+    content = path.read_bytes()
+    if not content:
+        return iter(())
+    if len(content) < HEADER_BYTES or int.from_bytes(content[:4], "little") != layout:
+        return None
+    places = range(HEADER_BYTES, len(content) - entry.size + 1, entry.size)
+    return iter([entry.unpack_from(content, at) for at in places])
+
+
+def _cipher_name(number: int) -> str:
+    return CIPHERS.get(number, f"cipher {number}")
+
+
+def judge_keys(keys: Keys, asked: str, *, wal: bool) -> tuple[bool, str]:
+    """Whether the keys that lie beside the data are for the cipher that was asked for. Pure."""
+    for what, found in (("tables and indexes", keys.tables), ("the write-ahead log", keys.log)):
+        if wrong := {name: count for name, count in found.items() if name != asked}:
+            said = ", ".join(f"{count} for {name}" for name, count in sorted(wrong.items()))
+            return False, f"of {found.total()} keys of {what} {said}, and {asked} was asked for"
+    if keys.other:
+        # Before version 2.2 there was one cipher. Of a later one's layout nothing is known: the server's word is all there is.
+        return (
+            True,
+            f"{', '.join(keys.other)} in {DIRECTORY}: the layout is not version 2.2's, so which cipher keys are for was not seen",
+        )
+    if not keys.tables:
+        return False, f"no key of a table lies in {DIRECTORY}"
+    if keys.last != wal:
+        return False, f"by its keys the write-ahead log is {'encrypted' if keys.last else 'not encrypted'}"
+    log = f" and {keys.log.total()} of the write-ahead log" if keys.log else ""
+    return True, f"{keys.tables.total()} keys of tables and indexes{log} are for {asked}"
 
 
 def _first(candidates: tuple[str, ...], functions: Mapping[str, str]) -> str:

@@ -99,8 +99,12 @@ class SqlCipher(AtRest):
             return opened, detail
         if opened:
             return False, detail
+        found = cipher_settings(_ask(look, "PRAGMA cipher_settings"))
+        if wrong := other_than_asked(found, self.check(look.rest.factors)):
+            return False, f"{detail}; {wrong}"
         authentic, words = _authentic(look)
-        return authentic, "; ".join(part for part in (detail, words) if part)
+        said = f"cipher_page_size is {found['cipher_page_size']}, HMAC {_hmac(found)}"
+        return authentic, "; ".join(part for part in (detail, said, words) if part)
 
     def refuses(self, look: Look) -> tuple[bool, str]:
         """There is no server to start: the file is opened without its key, and with another."""
@@ -127,11 +131,7 @@ class SqlCipher(AtRest):
         if look.arm == "plain":
             return {}
         said = {name: _ask(look, f"PRAGMA {name}") for name in ("cipher_provider", "cipher_provider_version")}
-        settings = dict(
-            line.removeprefix("PRAGMA ").rstrip(";").split(" = ", 1)
-            for line in _ask(look, "PRAGMA cipher_settings").splitlines()
-            if " = " in line
-        )
+        settings = cipher_settings(_ask(look, "PRAGMA cipher_settings"))
         factors = self.check(look.rest.factors)
         derived = f"PBKDF2 ({settings.get('cipher_kdf_algorithm', '')}, {settings.get('kdf_iter', '')} rounds)"
         able = crypto.openssl_capabilities()
@@ -141,7 +141,7 @@ class SqlCipher(AtRest):
             "implementation": f"{said['cipher_provider_version'] or said['cipher_provider']}, {able.words()}",
             "sqlcipher": _ask(look, "PRAGMA cipher_version"),
             "page_size": settings.get("cipher_page_size", ""),
-            "hmac": settings.get("cipher_hmac_algorithm", "") if settings.get("cipher_use_hmac") == "1" else "off",
+            "hmac": _hmac(settings),
             "key_from": "raw" if factors["kdf"] == "raw" else derived,
             "opening": f"{_opening(look) * 1e3:.1f} ms",
         }
@@ -156,6 +156,32 @@ class SqlCipher(AtRest):
 
     def advice(self, place: str) -> str:
         return "PRAGMA temp_store=2, which is in force in both arms here" if "etilqs_" in place else ""
+
+
+def cipher_settings(said: str) -> dict[str, str]:
+    """`PRAGMA name = value;` of each line, by name. Pure."""
+    lines = (line.strip().removeprefix("PRAGMA ").rstrip(";") for line in said.splitlines())
+    return dict(line.split(" = ", 1) for line in lines if " = " in line)
+
+
+def _hmac(settings: Mapping[str, str]) -> str:
+    return settings.get("cipher_hmac_algorithm", "") if settings.get("cipher_use_hmac") == "1" else "off"
+
+
+def other_than_asked(settings: Mapping[str, str], factors: Mapping[str, str]) -> str:
+    """What of a connection's `cipher_settings` isn't what was asked for, by factors with their defaults; empty: all is. Pure."""
+    if not settings:
+        return "the library says nothing of its cipher_settings"
+    hmac = HMAC.get(factors["hmac"], "off")
+    asked = {
+        "cipher_page_size": (settings.get("cipher_page_size", ""), factors["page_size"]),
+        "HMAC": (_hmac(settings), hmac),
+    }
+    if factors["kdf"] == "passphrase":
+        asked["kdf_iter"] = settings.get("kdf_iter", ""), factors["kdf_iter"]
+    return "; ".join(
+        f"{name} is {said}, and {wanted} was asked for" for name, (said, wanted) in asked.items() if said != wanted
+    )
 
 
 def judge(magic: bool, pages: Tails, frames: Tails, arm: Arm) -> tuple[bool, str]:

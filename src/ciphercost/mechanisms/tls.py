@@ -26,6 +26,8 @@ SUITES_12 = {
 SUITES_CBC = {"aes256-cbc": "ECDHE-{}-AES256-SHA384", "aes128-cbc": "ECDHE-{}-AES128-SHA256"}
 """CBC with an HMAC, as old servers and old middleboxes have it: of TLS 1.2 alone, and not of every server."""
 GROUPS = {"x25519": "X25519", "p256": "P-256", "p384": "P-384", "x25519mlkem768": "X25519MLKEM768"}
+KEYS = {"rsa2048": "RSA 2048", "rsa4096": "RSA 4096", "ecdsa-p256": "EC P-256"}
+"""Of a certificate, as the agent calls it."""
 VERIFY = {"full": "verify-full", "ca": "verify-ca", "require": "require"}
 
 
@@ -120,6 +122,10 @@ class Tls(Mechanism):
         """TLS records of application data, in both directions."""
         records = tls_records(sent), tls_records(received)
         return all(records), f"{sum(records)} TLS records" if all(records) else "there are no TLS records"
+
+    def promises(self, factors: Mapping[str, str]) -> dict[str, str]:
+        """The key of the server's certificate."""
+        return {"peer_key": KEYS[factors["certificate"]]} if factors.get("certificate") else {}
 
     def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:  # noqa: ARG002
         """Only factors that are given are pinned, so that a server of the user's own is met with none of our defaults."""

@@ -28,6 +28,9 @@ class WireCrypt(Mechanism):
     )
     factors = (Factor("cipher", tuple(PLUGINS), "wire encryption plugin, the only one asked for"),)
 
+    def promises(self, factors: Mapping[str, str]) -> dict[str, str]:
+        return {"cipher": PLUGINS[factors["cipher"]]} if factors.get("cipher") else {}
+
     def connection(self, engine: Engine, arm: Arm, factors: Mapping[str, str], secrets: Path) -> dict[str, object]:  # noqa: ARG002
         """Only a cipher that is given is pinned, so that a server of the user's own may have any."""
         self.check(factors)
