@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr, ndtri, stdtrit
 
 from ciphercost import simulate, statistics
 from ciphercost.statistics import CARRYOVER_ALPHA, LEVEL, Floats, t_quantile
@@ -178,6 +178,40 @@ def power(runs: int) -> Iterable[Sequence[str]]:
         yield [name, percent(found), percent(equivalent(method(none, 0.90))), percent(equivalent(method(margin, 0.90)))]
 
 
+def six_cosines(values: Floats, level: float = LEVEL) -> Bounds:
+    """The wider of t and six cosines, around the mean."""
+    half = t_quantile((1 + level) / 2, 6) * statistics._cosine_standard(values, 6)
+    low, high = student(values, level)
+    return np.minimum(low, values.mean(axis=1) - half), np.maximum(high, values.mean(axis=1) + half)
+
+
+def fewer_freedoms(values: Floats, level: float = LEVEL) -> Bounds:
+    """The interval as it is, but the autoregression's t has the degrees of freedom of so many independent blocks, n(1 − ρ)/(1 + ρ) − 1."""
+    n = values.shape[1]
+    inflation = statistics._autoregressive_inflation(values)
+    quantiles = stdtrit(np.maximum(n / inflation**2 - 1, 2), (1 + level) / 2)
+    half = np.maximum(
+        quantiles * inflation * values.std(axis=1, ddof=1) / math.sqrt(n), statistics.block_halves_rows(values, level)
+    )
+    return values.mean(axis=1) - half, values.mean(axis=1) + half
+
+
+def memory(runs: int) -> Iterable[Sequence[str]]:
+    """What was tried for one arm's memory."""
+    methods: dict[str, Method] = {
+        "before": before, "now": statistics.block_bounds_rows, "now, with effective degrees of freedom": fewer_freedoms,
+        "six cosines": six_cosines,
+    }  # fmt: skip
+    white = partial(simulate.white, sd=0.01)
+    effect = simulate.experiment(np.random.default_rng(20), white, 5 * runs, 25, effect=MARGIN).values
+    kinds = [made for name, made in KINDS.items() if name.startswith("one arm")]
+    noisy = [made(np.random.default_rng([1, 25]), runs, 25) for made in kinds]
+    for name, method in methods.items():
+        wide = width(method(effect, LEVEL)) / width(before(effect))
+        cells = [percent(covered(method(values, LEVEL))) for values in noisy]
+        yield [name, *cells, percent(1 - covered(method(effect, LEVEL))), f"{wide:.2f}"]
+
+
 def stalls(runs: int) -> Iterable[Sequence[str]]:
     for n in (20, 50, 100, 200):
         random = np.random.default_rng([2, n])
@@ -301,6 +335,11 @@ def main() -> None:
         "Quick, 25 blocks of white noise with a block sd of 1 %",
         ["", "1 % effect found", "equivalent, truth 0", "equivalent, truth 1 %"],
         power(5 * runs),
+    )
+    table(
+        "Quick, 25 blocks: what was tried for one arm's memory of 3 slices, 1 %",
+        ["interval", "alone", "on white 0.5 %", "on white 1 %", "1 % effect found in white 1 %", "width in white"],
+        memory(runs),
     )
     table(
         "Quick: one arm loses nine tenths of 2 % of its slices: coverage, before → now",

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -162,6 +165,18 @@ def test_mutant_a_percentile_bootstrap_of_few_values_covers_too_little(n: int, r
     covered = float(np.mean((means[:, 0] <= 0) & (means[:, 1] >= 0)))
     show(record_property, f"mutant, percentile bootstrap of {n}: coverage", covered, "it must fail: < 0.935")
     assert covered < 0.9
+
+
+def test_the_command_that_prints_the_tables_of_the_method_prints_them_all() -> None:
+    script = Path(__file__).parent.parent / "benchmarks" / "coverage.py"
+    done = subprocess.run(
+        [sys.executable, script, "--runs", "20"], capture_output=True, text=True, timeout=300, check=True
+    )
+    lines = done.stdout.splitlines()
+    assert sum(line.startswith("### ") for line in lines) == 8
+    for scenario in simulate.SCENARIOS | simulate.IN_STEP | simulate.HELD_OUT:
+        assert sum(line.startswith(f"| {scenario} |") for line in lines) >= 2
+    assert "nan" not in done.stdout
 
 
 # ── A/A ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
