@@ -71,7 +71,8 @@ def test_of_several_standard_errors_the_most_cautious_pair_counts() -> None:
     for one, other in ((quick, full), (full, quick), (quick, quick)):
         found = against(one, other)
         assert found.half() >= max(each.half() for each in (one, other)) * 0.9
-        assert found.p_value() == max(Interval(found.centre, (error,), 1).p_value() for error in found.errors)
+        assert found.middle == pytest.approx(other.middle - one.middle)
+        assert found.p_value() == max(Interval(found.middle, (error,), 1).p_value() for error in found.errors)
 
 
 @pytest.mark.parametrize("name", simulate.SCENARIOS)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,6 +30,11 @@ def coverage(intervals: list[statistics.Interval], truth: float) -> float:
     return float(np.mean((bounds[:, 0] <= truth) & (truth <= bounds[:, 1])))
 
 
+def coverage_rows(values: Floats, truth: float) -> float:
+    low, high = statistics.block_bounds_rows(values)
+    return float(np.mean((low <= truth) & (truth <= high)))
+
+
 @pytest.mark.parametrize("blocks", [20, 50, 200])
 @pytest.mark.parametrize("scenario", simulate.SCENARIOS)
 def test_the_quick_interval_covers_the_truth_in_every_kind_of_noise(
@@ -36,6 +45,62 @@ def test_the_quick_interval_covers_the_truth_in_every_kind_of_noise(
     covered = coverage([statistics.block_interval(row) for row in values], EFFECT)
     show(record_property, f"coverage, {scenario}, n = {blocks}", covered, "≥ 0.935")
     assert covered >= 0.935
+
+
+FEW = (12, 16, 20, 24, 30, 50)
+"""Blocks of a quick run: 20 as a rule."""
+
+
+@pytest.mark.parametrize("blocks", FEW)
+@pytest.mark.parametrize("scenario", simulate.IN_STEP | simulate.HELD_OUT)
+def test_few_blocks_cover_though_noise_is_in_step_with_them_or_of_a_kind_not_chosen_by(
+    scenario: str, blocks: int, record_property: Record
+) -> None:
+    noise = (simulate.IN_STEP | simulate.HELD_OUT)[scenario]
+    values = simulate.experiment(np.random.default_rng([15, blocks]), noise, RUNS, blocks, effect=EFFECT).values
+    covered = coverage_rows(values, EFFECT)
+    show(record_property, f"coverage, {scenario}, n = {blocks}", covered, "≥ 0.935")
+    assert covered >= 0.935
+
+
+@pytest.mark.parametrize(("blocks", "least"), [(20, 0.88), (25, 0.89), (50, 0.91)])
+def test_noise_of_one_arm_over_three_of_its_own_slices_is_covered_nearly_as_often_as_claimed(
+    blocks: int, least: float, record_property: Record
+) -> None:
+    noise = partial(simulate.white, sd=0.005)
+    random = np.random.default_rng([16, blocks])
+    values = simulate.experiment(random, noise, 2 * RUNS, blocks, effect=EFFECT, own=simulate.own_memory).values
+    covered = coverage_rows(values, EFFECT)
+    show(record_property, f"coverage, one arm's memory of 3 slices, n = {blocks}", covered, f"≥ {least}: a limit")
+    assert covered >= least
+
+
+@pytest.mark.parametrize("scenario", simulate.IN_STEP | simulate.HELD_OUT)
+def test_the_full_interval_covers_in_noise_in_step_or_of_a_kind_not_chosen_by(
+    scenario: str, record_property: Record
+) -> None:
+    noise = (simulate.IN_STEP | simulate.HELD_OUT)[scenario]
+    values = simulate.sessions(np.random.default_rng(17), noise, 2 * RUNS, LEAST_SESSIONS, 6, effect=EFFECT)
+    covered = full_coverage(values)
+    show(record_property, f"coverage, {scenario}, 8 sessions of 6 blocks", covered, "≥ 0.935")
+    assert covered >= 0.935
+
+
+def test_skewed_effects_of_sessions_are_a_limit_of_full_mode(record_property: Record) -> None:
+    random = np.random.default_rng(18)
+    values = simulate.sessions(
+        random, simulate.white, 4000, LEAST_SESSIONS, 6, effect=EFFECT, twin_sd=0, skewed_sd=0.01
+    )
+    covered = full_coverage(values)
+    show(record_property, "coverage, log-normal session effects of one arm, 8 sessions", covered, "none: a limit")
+    assert 0.88 < covered < 0.935
+
+
+def full_coverage(values: Floats) -> float:
+    """Share of full runs (runs, sessions, blocks) whose interval contains EFFECT."""
+    runs, sessions, blocks = values.shape
+    centres = statistics.hodges_lehmann_rows(values.reshape(-1, blocks)).reshape(runs, sessions)
+    return coverage([statistics.session_interval(row) for row in centres], EFFECT)
 
 
 def session_values(random: np.random.Generator, count: int, blocks: int, runs: int = RUNS) -> Floats:
@@ -102,6 +167,18 @@ def test_mutant_a_percentile_bootstrap_of_few_values_covers_too_little(n: int, r
     assert covered < 0.9
 
 
+def test_the_command_that_prints_the_tables_of_the_method_prints_them_all() -> None:
+    script = Path(__file__).parent.parent / "benchmarks" / "coverage.py"
+    done = subprocess.run(
+        [sys.executable, script, "--runs", "20"], capture_output=True, text=True, timeout=300, check=True
+    )
+    lines = done.stdout.splitlines()
+    assert sum(line.startswith("### ") for line in lines) == 8
+    for scenario in simulate.SCENARIOS | simulate.IN_STEP | simulate.HELD_OUT:
+        assert sum(line.startswith(f"| {scenario} |") for line in lines) >= 2
+    assert "nan" not in done.stdout
+
+
 # ── A/A ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -129,20 +206,15 @@ def test_of_twelve_null_cells_holm_lets_one_through_in_at_most_one_run_of_twenty
 
 
 def half_widths(values: Floats, looks: Floats, mode: str) -> Floats:
-    """Half-width of the 95 % interval at each look, (rows, looks); the formulas once more, for whole matrices."""
+    """Half-width of the 95 % interval at each look, (rows, looks)."""
     widths = []
     for n in looks.astype(int):
         seen = values[:, :n]
-        t = statistics.t_quantile(0.975, n - 1) * seen.std(axis=1, ddof=1) / np.sqrt(n)
         if mode == "quick":
-            nu = statistics.cosine_count(n)
-            cosines = np.sqrt(2 / n) * np.cos(np.pi / n * np.outer(np.arange(1, nu + 1), np.arange(n) + 0.5))
-            omega = ((seen @ cosines.T) ** 2).mean(axis=1)
-            t = np.maximum(t, statistics.t_quantile(0.975, nu) * np.sqrt(omega / n))
+            widths.append(statistics.block_halves_rows(seen))
         else:
             nu = min(n, LEAST_SESSIONS) - 1
-            t *= statistics.t_quantile(0.975, nu) / statistics.t_quantile(0.975, n - 1)
-        widths.append(t)
+            widths.append(statistics.t_quantile(0.975, nu) * seen.std(axis=1, ddof=1) / np.sqrt(n))
     return np.array(widths).T
 
 
@@ -162,10 +234,15 @@ def stopped_coverage(values: Floats, first: int, target: float, mode: str) -> tu
     halves = half_widths(values, looks, mode)
     stop = np.where((halves <= target).any(axis=1), (halves <= target).argmax(axis=1), len(looks) - 1)
     covered = []
-    for row, half, at in zip(values, halves, stop, strict=True):
+    for row, at in zip(values, stop, strict=True):
         seen = row[: int(looks[at])]
-        centre = statistics.hodges_lehmann(seen) if mode == "quick" else float(seen.mean())
-        covered.append(abs(centre) <= half[at])
+        interval = (
+            statistics.block_interval(seen)
+            if mode == "quick"
+            else statistics.session_interval(seen, most_nu=LEAST_SESSIONS - 1)
+        )
+        low, high = interval.bounds()
+        covered.append(low <= 0 <= high)
     return float(np.mean(covered)), float(looks[stop].mean())
 
 

@@ -121,6 +121,31 @@ def test_the_carry_over_test_fires_and_fires_for_slow_debts_that_lead_ins_do_not
     assert fired >= 0.95
 
 
+@pytest.mark.parametrize(("memory", "gradual"), [(3.0, False), (3.0, True), (5.0, True)])
+def test_debts_over_many_slices_are_a_limit_of_the_carry_over_test_and_move_the_estimate_little(
+    memory: float, gradual: bool, record_property: Record
+) -> None:
+    random = np.random.default_rng(27)
+    blocks = simulate.experiment(random, simulate.white, 2000, 25, debt=0.02, memory=memory, gradual=gradual)
+    fired = np.mean([statistics.carryover(y, s).found for y, s in zip(blocks.rates, blocks.signs, strict=True)])
+    off = 100 * abs(float(blocks.values.mean()))
+    name = f"debt 2 %, {'built up and ' if gradual else ''}decaying over {memory:g} slices"
+    show(record_property, f"{name}: λ found", float(fired), "none: a limit")
+    show(record_property, f"{name}: bias in points", off, "≤ 0.4: a limit")
+    assert fired < 0.95
+    assert off <= 0.4
+
+
+def test_a_debt_that_builds_up_gradually_reaches_all_of_it_only_in_many_slices() -> None:
+    signs = np.array([[1.0, -1.0]])
+    paid = simulate.debts(signs, 3.0, lead_in=True, gradual=True)[0]
+    step, half = 1 - np.exp(-1 / 3), 1 - np.exp(-1 / 6)
+    assert paid[0].tolist() == pytest.approx([0, 0, step, step * (1 - step) + step])
+    before = (step * (1 - step) + step) * (1 - step)
+    assert paid[1, 0] == pytest.approx(before * (1 - half) + half)
+    assert (paid < 1).all()
+
+
 @pytest.mark.parametrize("scenario", simulate.SCENARIOS)
 def test_the_carry_over_test_stays_silent_without_a_debt(scenario: str, record_property: Record) -> None:
     blocks = simulate.experiment(np.random.default_rng(25), simulate.SCENARIOS[scenario], 2000, 25, effect=-0.1)

@@ -169,6 +169,89 @@ def test_of_two_errors_the_more_cautious_one_counts() -> None:
     assert interval.method() == "wide"
 
 
+@given(st.lists(numbers, min_size=12, max_size=40).map(np.array).filter(lambda v: np.std(v) > 1e-3))
+def test_bounds_of_rows_are_those_of_each_row(values: Floats) -> None:
+    rows = np.array([values, values[::-1], np.sort(values)])
+    for level in (0.90, 0.95):
+        low, high = statistics.block_bounds_rows(rows, level)
+        found = [statistics.block_interval(row).bounds(level) for row in rows]
+        assert np.allclose(np.array(found).T, [low, high])
+        assert np.allclose([statistics.block_interval(row).half(level) for row in rows],
+                           statistics.block_halves_rows(rows, level))  # fmt: skip
+
+
+def test_where_blocks_take_two_values_the_interval_is_that_of_their_mean_and_holds_the_centre() -> None:
+    """Twelve blocks, nine of one value: Hodges-Lehmann is that value, though the truth is half way between the two."""
+    values = np.repeat([0.05, -0.05], [9, 3]) + 1e-4 * noise(12)
+    interval = statistics.block_interval(values)
+    low, high = interval.bounds()
+    assert interval.centre == pytest.approx(0.05, abs=1e-3)
+    assert interval.mean == pytest.approx(values.mean())
+    assert low < 0 < high
+    assert interval.p_value() > 0.05
+
+
+@given(series, st.floats(-0.2, 0.2), st.floats(0.01, 1.0))
+def test_tests_agree_with_bounds_where_mean_and_centre_differ(values: Floats, null: float, margin: float) -> None:
+    interval = statistics.block_interval(values)
+    if max(error.standard for error in interval.errors) < 1e-6:
+        return
+    low, high = interval.bounds()
+    p = interval.p_value(null)
+    if abs(p - 0.05) > 1e-9 and min(abs(null - low), abs(null - high)) > 1e-12:
+        assert (p < 0.05) == (not low <= null <= high)
+    low, high = interval.bounds(0.90)
+    p = interval.tost(margin)
+    if abs(p - 0.05) > 1e-9 and min(abs(margin - high), abs(margin + low)) > 1e-12:
+        assert (p < 0.05) == (-margin < low and high < margin)
+
+
+def test_a_null_between_mean_and_centre_is_never_rejected() -> None:
+    interval = statistics.Interval(1.0, (statistics.Error(0.001, 10, "narrow"),), 11, mean=0.0)
+    assert interval.bounds() == pytest.approx((-0.001 * stats.t.ppf(0.975, 10), 1.0))
+    assert interval.p_value(0.5) == 1.0
+    assert interval.p_value(1.1) < 0.001
+    assert interval.tost(0.9) >= 0.5
+    assert interval.tost(1.1) < 0.05
+
+
+def test_the_error_of_correlated_blocks_is_that_of_an_autoregression() -> None:
+    random = np.random.default_rng(3)
+    values = random.normal(size=400)
+    for step in range(1, 400):
+        values[step] += 0.5 * values[step - 1]
+    found = statistics.autoregressive_error(values)
+    assert found is not None
+    away = values - values.mean()
+    rho = float(away[1:] @ away[:-1] / (away @ away))
+    rho += (1 + 3 * rho) / 400
+    assert found.standard == pytest.approx(statistics.t_error(values).standard * math.sqrt((1 + rho) / (1 - rho)))
+    assert rho == pytest.approx(0.5, abs=0.1)
+    assert found.nu == 399
+    assert f"ρ = {rho:.2f}" in found.method
+
+
+def test_blocks_that_alternate_or_do_not_vary_show_no_correlation() -> None:
+    assert statistics.autoregressive_error(np.tile([1.0, -1.0], 20)) is None
+    assert statistics.autoregressive_error(np.full(30, 0.1)) is None
+    assert statistics.autoregressive_error(np.array([1.0, 2.0])) is None
+
+
+def test_correlation_seldom_shows_in_white_noise_and_nearly_always_in_a_memory_of_three_slices() -> None:
+    from ciphercost import simulate
+
+    random = np.random.default_rng(4)
+    white = simulate.experiment(random, simulate.white, 1000, 25).values
+    own = simulate.experiment(random, simulate.white, 1000, 25, own=simulate.own_memory).values
+    three = simulate.own_memory(random, 1000, 50).reshape(1000, 25, 2).mean(axis=2)
+    shows = [
+        np.mean([statistics.autoregressive_error(row) is not None for row in each]) for each in (white, own, three)
+    ]
+    assert shows[0] < 0.18
+    assert shows[1] > 0.35
+    assert shows[2] > 0.9
+
+
 def test_counts_that_never_vary_leave_nothing_to_chance() -> None:
     constant = statistics.session_interval(np.full(8, 0.3))
     assert constant.bounds() == pytest.approx((0.3, 0.3))

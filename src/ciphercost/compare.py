@@ -334,7 +334,9 @@ def _said(value: object) -> str:
 def against(reference: Interval, other: Interval) -> Interval:
     """other - reference of two independent means, by Welch; of several standard errors every combination, of which the worst counts."""
     errors = tuple(_welch(a, b) for a, b in itertools.product(reference.errors, other.errors))
-    return Interval(other.centre - reference.centre, errors, min(reference.n, other.n))
+    return Interval(
+        other.centre - reference.centre, errors, min(reference.n, other.n), mean=other.middle - reference.middle
+    )
 
 
 def _welch(a: Error, b: Error) -> Error:

@@ -70,6 +70,65 @@ def periodic(random: Random, rows: int, steps: int) -> Floats:
     return -0.1 * inside + white(random, rows, steps, 0.005)
 
 
+def in_step(random: Random, rows: int, steps: int, share: float = 0.2) -> Floats:
+    """Checkpoints exactly in step with the blocks: in `share` of each block's time 10 % slower. Block values take two
+    values, one for each side of the coin, with 0.5 % of white noise."""
+    inside = (np.arange(steps) / BLOCK_STEPS + random.random((rows, 1))) % 1.0 < share
+    return -0.1 * inside + white(random, rows, steps, 0.005)
+
+
+def in_step_half(random: Random, rows: int, steps: int) -> Floats:
+    """`in_step`, for half of each block's time."""
+    return in_step(random, rows, steps, share=0.5)
+
+
+def wave(random: Random, rows: int, steps: int) -> Floats:
+    """A sine of 5 % whose period is a block's length within 6 %, with 0.5 % of white noise."""
+    period = random.uniform(0.94, 1.06, (rows, 1)) * BLOCK_STEPS
+    angle = 2 * np.pi * (np.arange(steps) / period + random.random((rows, 1)))
+    return 0.05 * np.sin(angle) + white(random, rows, steps, 0.005)
+
+
+def regimes(random: Random, rows: int, steps: int) -> Floats:
+    """Two levels 4 % apart that alternate after 60 steps on average, with 0.5 % of white noise."""
+    level = np.cumsum(random.random((rows, steps)) < 1 / 60, axis=1) % 2
+    values: Floats = 0.04 * level + white(random, rows, steps, 0.005)
+    return values
+
+
+def trend_with_step(random: Random, rows: int, steps: int) -> Floats:
+    """A linear trend and one step at a random time, each up to 10 % up or down, with 0.5 % of white noise."""
+    trend = random.uniform(-0.1, 0.1, (rows, 1)) * np.linspace(0, 1, steps)
+    after = np.arange(steps) >= random.integers(0, steps, (rows, 1))
+    return trend + random.uniform(-0.1, 0.1, (rows, 1)) * after + white(random, rows, steps, 0.005)
+
+
+def heavy_tails(random: Random, rows: int, steps: int) -> Floats:
+    """Independent noise, Student's t with 2 degrees of freedom, whose variance is infinite; a scale of 0.5 % a slice."""
+    values: Floats = 0.005 * np.sqrt(2) * random.standard_t(2, (rows, steps))
+    return values
+
+
+# ── noise of one arm alone: (random, rows, slices) -> log rate of each counted slice of the encrypted arm, of mean 0
+# ────────────────────────────
+
+
+def own_memory(random: Random, rows: int, slices: int) -> Floats:
+    """Noise of 1 % that is autocorrelated over three of the arm's own slices (its checkpoints, vacuum, compaction)."""
+    return ornstein_uhlenbeck(random, rows, slices, sd=0.01, memory=3.0)
+
+
+STALL_SHARE, STALL_LOSS = 0.02, 0.9
+STALL_MEAN = STALL_SHARE * float(np.log1p(-STALL_LOSS))
+"""Mean log rate that stalls cost: -4.6 %; of operations they cost 1.8 %."""
+
+
+def own_stalls(random: Random, rows: int, slices: int) -> Floats:
+    """One slice in 50 loses nine tenths of its throughput. The mean log rate is 0: the stalls are part of the cost."""
+    hit = random.random((rows, slices)) < STALL_SHARE
+    return np.where(hit, float(np.log1p(-STALL_LOSS)), 0.0) - STALL_MEAN
+
+
 Noise = Callable[[Random, int, int], Floats]
 SCENARIOS: dict[str, Noise] = {
     "white": white,
@@ -78,6 +137,10 @@ SCENARIOS: dict[str, Noise] = {
     "spikes": spikes,
     "periodic": periodic,
 }
+IN_STEP: dict[str, Noise] = {"in step": in_step, "in step, half": in_step_half, "wave": wave}
+"""Noise in step with the blocks, the hardest for few of them."""
+HELD_OUT: dict[str, Noise] = {"regimes": regimes, "trend with a step": trend_with_step, "heavy tails": heavy_tails}
+"""Kinds of noise that no part of the method was chosen by."""
 TWIN_SD = 0.003
 """Standard deviation of a twin's own persistent effect after a restart (memory layout, file placement), as a log
 rate."""
@@ -116,14 +179,17 @@ def experiment(
     effect: float = 0.0,
     debt: float = 0.0,
     memory: float = 0.0,
+    gradual: bool = False,
+    own: Noise | None = None,
     coin: bool = True,
     lead_in: bool = True,
 ) -> Blocks:
     """Run `rows` sessions of so many blocks. `effect`: true log ratio.
 
     `debt`: how much slower (log) a slice is on average that follows an encrypted one. With `memory` = 0 all of it is
-    paid in that slice, else it decays exponentially with this time constant in slices. `coin` and `lead_in` are the
-    design's guards: the tests take them away and see it fail.
+    paid in that slice, else it decays exponentially with this time constant in slices; `gradual`: it is also built up
+    that slowly, see `debts`. `own`: noise of the encrypted arm alone. `coin` and `lead_in` are the design's guards: the
+    tests take them away and see it fail.
     """
     steps = BLOCK_STEPS if lead_in else BLOCK_STEPS - 1
     first = FIRST_STEPS if lead_in else FIRST_STEPS - 1
@@ -132,16 +198,22 @@ def experiment(
     rates = (series[..., first] + series[..., first + 1]) / 2
     outside = np.array([True, False, False, True])
     rates = rates + effect * np.where((signs > 0)[..., None], ~outside, outside)
+    if own is not None:
+        pairs = own(random, rows, 2 * blocks).reshape(rows, blocks, 2)
+        rates[..., 1:3] += np.where((signs > 0)[..., None], pairs, 0)
+        rates[..., [0, 3]] += np.where((signs < 0)[..., None], pairs, 0)
     if debt:
-        rates = rates - debt * debts(signs, memory, lead_in=lead_in)
+        rates = rates - debt * debts(signs, memory, lead_in=lead_in, gradual=gradual)
     return Blocks(rates, signs)
 
 
-def debts(signs: Floats, memory: float, *, lead_in: bool) -> Floats:
+def debts(signs: Floats, memory: float, *, lead_in: bool, gradual: bool = False) -> Floats:
     """Share of a debt that each counted slice pays, shape (rows, blocks, 4); the slice after an encrypted one pays 1
     if that was its only one.
 
     Every encrypted slice, a lead-in too, ends with a debt of the same size. A plain slice leaves what it has not paid.
+    `gradual`, which needs `memory` > 0: an encrypted slice approaches the whole debt as slowly as a plain one pays it (a
+    cache that fills, a backlog that grows), so that a single slice leaves 1 − exp(−1/memory) of it.
     """
     rows, blocks = signs.shape
     lengths = [LEAD_IN, 1.0, 1.0, 1.0, 1.0] if lead_in else [1.0, 1.0, 1.0, 1.0]
@@ -156,7 +228,8 @@ def debts(signs: Floats, memory: float, *, lead_in: bool) -> Floats:
             if counted >= 0:
                 paid[:, block, counted] = owed
             left = np.exp(-length / memory) if memory else 0.0
-            owed = np.where(arms[:, slot] > 0, 1.0, owed * left)
+            grown = owed * left + 1 - left if gradual else 1.0
+            owed = np.where(arms[:, slot] > 0, grown, owed * left)
     return paid
 
 
@@ -171,15 +244,30 @@ def one_after_the_other(random: Random, noise: Noise, rows: int, blocks: int, *,
 
 
 def sessions(
-    random: Random, noise: Noise, rows: int, count: int, blocks: int, *, effect: float = 0.0, twin_sd: float = TWIN_SD
+    random: Random,
+    noise: Noise,
+    rows: int,
+    count: int,
+    blocks: int,
+    *,
+    effect: float = 0.0,
+    twin_sd: float = TWIN_SD,
+    skewed_sd: float = 0.0,
+    own: Noise | None = None,
 ) -> Floats:
     """d of every block of `count` sessions with fresh twins, shape (rows, count, blocks).
 
-    Each of the two twins of a session has its own persistent effect of standard deviation `twin_sd`.
+    Each of the two twins of a session has its own persistent effect of standard deviation `twin_sd`. With `skewed_sd`
+    the encrypted twin has a second one that is log-normal (σ = 1, skewness 6.2), of mean 0: most sessions are a little
+    faster than the mean, a few much slower.
     """
-    values = experiment(random, noise, rows * count, blocks, effect=effect).values.reshape(rows, count, blocks)
-    own = random.normal(0, twin_sd * np.sqrt(2), (rows, count, 1))
-    combined: Floats = values + own
+    made = experiment(random, noise, rows * count, blocks, effect=effect, own=own)
+    values = made.values.reshape(rows, count, blocks)
+    persistent = random.normal(0, twin_sd * np.sqrt(2), (rows, count, 1))
+    if skewed_sd:
+        scale = skewed_sd / np.sqrt((np.e - 1) * np.e)  # The sd of a log-normal with σ = 1.
+        persistent = persistent - scale * (random.lognormal(0.0, 1.0, (rows, count, 1)) - np.sqrt(np.e))
+    combined: Floats = values + persistent
     return combined
 
 
