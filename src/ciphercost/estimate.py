@@ -250,7 +250,7 @@ class CellEstimator:
                 estimate = msgspec.structs.replace(estimate, method=f"{estimate.method}; {WHOLE_SESSIONS}")
             overhead[name] = with_totals(estimate, log_ratios.get(totals.key(name)))
         primary = "latency_p50" if latency is main and "latency_p50" in log_ratios else "throughput"
-        judged = _judge(log_ratios.get(primary), log_ratios.get(totals.key(primary)), mode, margin)
+        judged = judge(log_ratios.get(primary), log_ratios.get(totals.key(primary)), mode, margin)
         levels = self.typical(mode)
         carried = self.carryover()
         sessions = len(set(main.sessions.tolist()))
@@ -389,10 +389,7 @@ class CellEstimator:
         found: dict[str, float] = {}
         capacity, latency = (self._tallies[phase].arms() for phase in ("capacity", "latency"))
         if len(capacity.sessions) >= 2:
-            plain, encrypted = (np.log(capacity.rates(arm)).mean(axis=1) for arm in ARMS)
-            _, parts = _parts(capacity, ("work",), "seconds", "quick")
-            far = totals.far_off(encrypted - plain, parts, capacity.sessions)
-            found["throughput"] = totals.one_sided(far)
+            found["throughput"] = throughput_differs(capacity)
         pooled = self._pooled_latency(latency, mode)
         for column, (name, share) in enumerate(QUANTILES):
             if not (of := latency.unit_of(share, mode)):
@@ -424,6 +421,13 @@ class CellEstimator:
             return Pooled(whole, np.empty((0, len(shares))))
         n = len(sessions)
         return Pooled(whole, np.array([n * whole - (n - 1) * log_ratio(each) for each in sessions]))
+
+
+def throughput_differs(blocks: Arms) -> float:
+    """p-value that the typical block and all slices together show one cost in throughput; `blocks`: of the closed loop, two or more."""
+    plain, encrypted = (np.log(blocks.rates(arm)).mean(axis=1) for arm in ARMS)
+    _, parts = _parts(blocks, ("work",), "seconds", "quick")
+    return totals.one_sided(totals.far_off(encrypted - plain, parts, blocks.sessions))
 
 
 class Pooled(NamedTuple):
@@ -608,7 +612,7 @@ class Judged(NamedTuple):
     """The typical block is within the margin; all slices together may not be."""
 
 
-def _judge(interval: Interval | None, of_totals: Interval | None, mode: Mode, margin: float) -> Judged:
+def judge(interval: Interval | None, of_totals: Interval | None, mode: Mode, margin: float) -> Judged:
     """Equivalence goes first: an effect that is surely there and surely within the margin is, by the margin's meaning, none. It takes both
     estimates: the robust one hides stalls that encryption causes, and the ratio of totals has them.
     """

@@ -7,16 +7,18 @@ it. This module computes what the verdict and the warnings need to know about th
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from ciphercost.model import ARMS, Arm
+from ciphercost import statistics
+from ciphercost.model import ARMS
 from ciphercost.tally import Arms, Floats, Ints
 
 ALPHA = 0.01
 """Level of the test that totals and typical block differ. The test runs on every cell, so 5 % would warn too often."""
 FAR = 3.0
-"""A block further from its session's median than this many robust standard deviations is far from typical."""
+"""A block further from its session's centre than this many robust standard deviations is far from typical."""
 NORMAL = 1.4826
 """Standard deviation ÷ median absolute deviation of Gaussian noise."""
 STALLED = 0.5
@@ -70,7 +72,8 @@ def far_off(values: Floats, parts: Floats, sessions: Ints) -> Floats:
     centre = np.empty(len(values))
     for session in np.unique(sessions):
         own = sessions == session
-        centre[own] = np.median(values[own])
+        # Not the median: where noise is in step with the blocks they take two values, and it would call one of these typical.
+        centre[own] = statistics.hodges_lehmann(values[own])
     spread = FAR * NORMAL * float(np.median(np.abs(values - centre)))
     away = parts - centre
     beyond: Floats = away - np.clip(away, -spread, spread)
@@ -78,16 +81,29 @@ def far_off(values: Floats, parts: Floats, sessions: Ints) -> Floats:
     return np.where(np.abs(beyond) > 1e-12, beyond, 0.0)
 
 
-def stalled(blocks: Arms) -> dict[Arm, int]:
-    """How many slices of each arm ran at less than STALLED of the usual rate of their arm around them."""
-    found: dict[Arm, int] = {}
-    for arm in ARMS:
-        rates, count = blocks.rates(arm), 0
+class Stalled(NamedTuple):
+    """Slices of each arm that ran at less than STALLED of the usual rate of their arm around them."""
+
+    plain: int
+    encrypted: int
+    p_value: float
+    """Of a fair coin: an exact sign test over the blocks in which one arm stalled more than the other."""
+
+    @property
+    def uneven(self) -> bool:
+        return self.plain != self.encrypted
+
+
+def stalled(blocks: Arms) -> Stalled:
+    """Count stalls. Within a block they are one event: a stall that lasts for two slices in a row hits one arm twice in `ABBA`."""
+    hit = np.zeros((len(ARMS), len(blocks.sessions)), dtype=np.int64)
+    for number, arm in enumerate(ARMS):
+        rates = blocks.rates(arm)
         for session in np.unique(blocks.sessions):
-            own = rates[blocks.sessions == session]
-            count += int((own < STALLED * usual(own)[:, None]).sum())
-        found[arm] = count
-    return found
+            own = blocks.sessions == session
+            hit[number, own] = (rates[own] < STALLED * usual(rates[own])[:, None]).sum(axis=1)
+    more, less = int((hit[1] > hit[0]).sum()), int((hit[1] < hit[0]).sum())
+    return Stalled(int(hit[0].sum()), int(hit[1].sum()), coin(more, less))
 
 
 def usual(rates: Floats) -> Floats:
