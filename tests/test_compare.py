@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from scipy import stats
 
-from ciphercost import cli, compare, simulate, statistics
+from ciphercost import cli, compare, simulate, statistics, totals
 from ciphercost.compare import Comparison, Run, against, match
 from ciphercost.errors import UsageError
 from ciphercost.estimate import CellEstimator
@@ -149,10 +149,12 @@ def test_runs_from_slices_to_verdict() -> None:
     runs = []
     for number, effect in enumerate((-0.2, -0.2, -0.3)):
         made, intervals = simulated(effect, number)
-        assert set(intervals) == set(made.overhead)
+        assert {totals.metric_of(name) for name in intervals} == set(made.overhead)
+        assert totals.key("throughput") in intervals
         for name, each in intervals.items():
-            assert math.exp(each.centre) == pytest.approx(made.overhead[name].ratio)
-            assert math.exp(each.bounds()[0]) == pytest.approx(made.overhead[name].low)
+            stated = made.overhead[totals.metric_of(name)]
+            both = (stated.ratio, stated.low) if name in made.overhead else (stated.ratio_of_totals, stated.totals_low)
+            assert (math.exp(each.centre), math.exp(each.bounds()[0])) == pytest.approx(both)
         runs.append(Run(str(number), msgspec.structs.replace(result(made), id=str(number)), [intervals]))
     found = compare.compare(runs)
     assert found.pairs[0].verdict in ("equivalent", "unresolved")

@@ -47,9 +47,11 @@ def test_of_fsync_the_time_is_told_and_of_all_else_the_speed(ratio: float) -> No
     assert fio.estimate(slices(3, 1, ratio, job="fsync_latency"), "full")["fsync_latency"].ratio == pytest.approx(
         1 / ratio, rel=1e-4
     )
-    levels = fio.levels(slices(1, 1, ratio, job="fsync_latency"))
+    levels = fio.levels(slices(1, 1, ratio, job="fsync_latency"), "full")
     assert levels["plain"]["fsync_latency"] == pytest.approx(0.5)
-    assert fio.levels(slices(1, 1, ratio))["encrypted"]["sequential_read"] == pytest.approx(16e6 * ratio, rel=1e-4)
+    assert fio.levels(slices(1, 1, ratio), "full")["encrypted"]["sequential_read"] == pytest.approx(
+        16e6 * ratio, rel=1e-4
+    )
 
 
 def test_sessions_are_the_unit_in_full_mode_and_blocks_in_quick_mode() -> None:

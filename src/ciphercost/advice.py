@@ -266,6 +266,8 @@ def _candidate(number: int, name: str, cell: Cell, need: Sequence[str], limit: f
         return said("meets", [])
     digits = words.decimals(estimate)
     budget = f"{limit * 100:.10g} %"
+    if passed != compare.robustly(metric, estimate, limit):
+        return said("over" if passed == "fail" else "unresolved", [compare.hidden(metric, estimate)])
     if passed == "fail":
         return said("over", [f"it costs at least {low * 100:.{digits}f} %, more than {budget}"])
     return said("unresolved", [f"its interval holds {budget}: it may cost {high * 100:.{digits}f} %"])

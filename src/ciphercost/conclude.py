@@ -29,6 +29,7 @@ from ciphercost import (
     prove,
     spec,
     statistics,
+    totals,
 )
 from ciphercost.conditions import predict
 from ciphercost.errors import UsageError
@@ -74,7 +75,7 @@ def with_intervals(directory: Path) -> tuple[Result, list[dict[str, Interval]]]:
         # Other tools' figures have no estimator: what isn't proven is compared with nothing.
         if mode != "imported" and (overhead := result.cells[number].overhead):
             intervals = estimator.intervals(mode)
-            found[number] = {name: each for name, each in intervals.items() if name in overhead}
+            found[number] = {name: each for name, each in intervals.items() if totals.metric_of(name) in overhead}
     return result, found
 
 
@@ -142,7 +143,7 @@ def with_storage(made: Cell, slices: list[StorageSlice], mode: Mode) -> Cell:
     """The cell with what fio says of both arms' directories, where it ran and the cell may have numbers. Pure."""
     if made.status != "ok" or not slices:
         return made
-    levels = fio.levels(slices)
+    levels = fio.levels(slices, mode)
     arms = {arm: figures | {"storage": levels.get(arm, {})} for arm, figures in made.arms.items()}  # type: ignore[call-overload]
     return msgspec.structs.replace(made, storage=fio.estimate(slices, mode), arms=arms)
 
@@ -257,6 +258,7 @@ def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[
         warnings=[*known.warnings, *(found.warnings if found else []), *not_resumed(known, found)],
         smallest_effect=found.smallest_effect if found else None,
         sessions_needed=found.sessions_needed if found else None,
+        totals_open=found.totals_open if found else False,
         carryover=found.carryover if found else {},
         added=found.added if found else {},
         group=known.spec.group,
@@ -295,12 +297,20 @@ def overhead(known: CellFacts, found: CellEstimate) -> dict[str, Estimate]:
 
 
 def arms(known: CellFacts, found: CellEstimate) -> dict[str, dict[str, Any]]:
-    """What each arm did, and how long its server took to start. Pure."""
-    starts = {arm: [each.seconds for each in known.openings if each.arm == arm] for arm in ARMS}
-    return {
-        arm: figures | ({"start_s": sum(own) / len(own)} if (own := starts[arm]) else {})  # type: ignore[index]
-        for arm, figures in found.arms.items()
-    }
+    """What each arm did, and how long its server took to start: the geometric mean of sessions, as the ratio beside it has it. Pure."""
+    both = starts(known)
+    if not both:
+        return found.arms
+    means = np.exp(np.log(both).mean(axis=0))
+    return {arm: found.arms[arm] | {"start_s": float(mean)} for arm, mean in zip(ARMS, means, strict=True)}
+
+
+def starts(known: CellFacts) -> list[tuple[float, float]]:
+    """Seconds from start to first answer, plain and encrypted, of each session that has both. Pure."""
+    by_session: dict[int, dict[str, float]] = {}
+    for each in known.openings:
+        by_session.setdefault(each.session, {})[each.arm] = each.seconds
+    return [(own["plain"], own["encrypted"]) for own in by_session.values() if len(own) == 2 and min(own.values()) > 0]
 
 
 def first_and_failed(proofs: list[Any]) -> list[Any]:
@@ -494,16 +504,7 @@ def settings_in_force(rows: list[list[str | None]], look: Look) -> dict[str, str
 
 def opening(known: CellFacts) -> Estimate | None:
     """What encryption does to the time from a server's start to its first answer. Pure; one value a session."""
-    by_session: dict[int, dict[str, float]] = {}
-    for each in known.openings:
-        by_session.setdefault(each.session, {})[each.arm] = each.seconds
-    values = np.array(
-        [
-            math.log(both["encrypted"] / both["plain"])
-            for both in by_session.values()
-            if len(both) == 2 and min(both.values()) > 0
-        ]
-    )
+    values = np.array([math.log(encrypted / plain) for plain, encrypted in starts(known)])
     if len(values) < 2:
         return None
     interval = statistics.session_interval(values)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ciphercost import totals
 from ciphercost.histogram import Histogram, quantiles
 from ciphercost.model import ARMS, Arm, Estimate, Mode, Warning_
 from ciphercost.plan import LEAST_BLOCKS_QUICK, LEAST_SESSIONS
@@ -132,6 +133,7 @@ def warnings(
     counts: Counter[str],
     mode: Mode,
     overhead: dict[str, Estimate],
+    differ: Mapping[str, float],
     carried: Carryover,
     capacity: Arms,
     latency: Arms,
@@ -176,26 +178,49 @@ def warnings(
             f"an encrypted slice changes the slice after it by {math.expm1(carried.value):+.2%} "
             f"(p = {carried.p_value:.2g}); lead-ins balance most of it, longer slices dilute it: try a longer --time",
         )
-    found += _totals(overhead) + _open_loop(latency, mode)
+    found += _totals(overhead, differ, totals.stalled(capacity)) + _open_loop(latency, mode)
     return found
 
 
-def _totals(overhead: dict[str, Estimate]) -> list[Warning_]:
-    """Where the robust mean and the ratio of totals tell different stories."""
+def _totals(
+    overhead: Mapping[str, Estimate], differ: Mapping[str, float], stalled: Mapping[Arm, int]
+) -> list[Warning_]:
+    """Where the robust ratio and the ratio of totals differ by more than chance, or slices of one arm stalled.
+
+    `differ`: p-values of the first; `stalled`: slices in which an arm nearly stood still.
+    """
     found = []
     for name in ("throughput", *(key for key in overhead if key.startswith("latency_"))):
         each = overhead.get(name)
         if each is None or each.ratio_of_totals is None:
             continue
         apart = abs(math.log(each.ratio_of_totals / each.ratio)) > DISAGREE
-        if apart and not each.low <= each.ratio_of_totals <= each.high:
+        uneven = name == "throughput" and stalled["plain"] != stalled["encrypted"]
+        counted = (
+            f"{stalled['encrypted']} encrypted and {stalled['plain']} plain slices stalled (under half the usual rate)"
+        )
+        if apart and differ.get(name, 1.0) < totals.ALPHA:
             text = (
-                f"{name}: the typical block gives {each.ratio:.4g}, all slices together {each.ratio_of_totals:.4g}: "
-                "some slices of one arm were far from typical, and encryption may have caused them; "
-                "see them in slices.jsonl, or try a longer --time"
+                f"{name}: the typical block gives {each.ratio:.4g}, all slices together {_of_totals(each)}: "
+                f"some slices of one arm were far from typical, more than chance explains{f'; {counted}' if uneven else ''}; "
+                "encryption may have caused them; see them in slices.jsonl, or try a longer --time"
             )
             found.append(Warning_("totals-disagree", text))
+        elif apart and uneven:
+            text = (
+                f"{counted}: the typical block gives {each.ratio:.4g}, all slices together {_of_totals(each)}; "
+                f"so few may be chance (p = {totals.coin(stalled['encrypted'], stalled['plain']):.2g}); "
+                "see them in slices.jsonl, or try a longer --time"
+            )
+            found.append(Warning_("stalls", text))
     return found
+
+
+def _of_totals(each: Estimate) -> str:
+    """`0.982 (95 % interval 0.96 to 1.004)`."""
+    if each.totals_low is None or each.totals_high is None:
+        return f"{each.ratio_of_totals:.4g}"
+    return f"{each.ratio_of_totals:.4g} (95 % interval {each.totals_low:.4g} to {each.totals_high:.4g})"
 
 
 def _open_loop(latency: Arms, mode: Mode) -> list[Warning_]:

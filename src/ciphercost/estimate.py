@@ -10,18 +10,19 @@ import math
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
-from ciphercost import statistics
+from ciphercost import statistics, totals
 from ciphercost.describe import describe, warnings
 from ciphercost.errors import UsageError
 from ciphercost.histogram import Histogram, decode, merge, quantiles
 from ciphercost.model import ARMS, Added, Arm, CellEstimate, Estimate, Mode, SliceRecord, Verdict
 from ciphercost.plan import LEAST_BLOCKS_QUICK, LEAST_SESSIONS
 from ciphercost.statistics import ALPHA, Carryover, Interval
-from ciphercost.tally import QUANTILES, Arms, Tally, error_kinds
+from ciphercost.tally import QUANTILES, Arms, Floats, Tally, error_kinds
 
 # machine_cpu_per_op: of the server (an embedded one's is the agent) and of all that is neither agent nor controller. At rest a
 # kernel's threads may do the encrypting, which are no process of the server's; in transit nobody works for it but itself: there it is noise.
@@ -45,6 +46,8 @@ MOST_THINKING = 0.8
 """Share of the clients that may be thinking: the rest is for those that wait for the server."""
 PAIR_ONLY = "this server pair only"
 WHOLE_SESSIONS = "each session's requests together"
+RESAMPLED = 64
+"""Up to this many sessions the pooled latency quantile is computed once more without each of them."""
 
 
 class CellEstimator:
@@ -240,24 +243,19 @@ class CellEstimator:
         overhead: dict[str, Estimate] = {}
         log_ratios = self.intervals(mode)
         for name, interval in log_ratios.items():
+            if name not in UNITS and name not in QUANTILES_BY_METRIC:
+                continue
             estimate = stated(interval, mode, UNITS.get(name, "latency"))
-            totals = estimate.ratio
-            if name == "throughput":
-                totals = capacity.throughput_ratio()
-            elif share := QUANTILES_BY_METRIC.get(name):
-                slow = [_quantile(self._tallies["latency"].histogram(arm), share) for arm in ARMS]
-                totals = slow[1] / slow[0]
-                if latency.unit_of(share, mode) == "session":
-                    estimate = msgspec.structs.replace(estimate, method=f"{estimate.method}; {WHOLE_SESSIONS}")
-            overhead[name] = msgspec.structs.replace(estimate, ratio_of_totals=totals)
-        primary = log_ratios.get("throughput")
-        if latency is main:
-            primary = log_ratios.get("latency_p50", primary)
-        verdict, smallest, needed = _judge(primary, mode, margin)
+            if (share := QUANTILES_BY_METRIC.get(name)) and latency.unit_of(share, mode) == "session":
+                estimate = msgspec.structs.replace(estimate, method=f"{estimate.method}; {WHOLE_SESSIONS}")
+            overhead[name] = with_totals(estimate, log_ratios.get(totals.key(name)))
+        primary = "latency_p50" if latency is main and "latency_p50" in log_ratios else "throughput"
+        judged = judge(log_ratios.get(primary), log_ratios.get(totals.key(primary)), mode, margin)
+        levels = self.typical(mode)
         carried = self.carryover()
         sessions = len(set(main.sessions.tolist()))
         return CellEstimate(
-            verdict=verdict,
+            verdict=judged.verdict,
             sessions=sessions,
             blocks=len(main.sessions),
             overhead=overhead,
@@ -270,24 +268,35 @@ class CellEstimator:
                     mode,
                     self._tallies[tally].error_kinds(arm),
                 )
+                | {"typical": levels[arm]}
                 for arm in ARMS
             },
-            warnings=warnings(self.counts, mode, overhead, carried, capacity, latency, self.error_kinds),
-            smallest_effect=smallest,
-            sessions_needed=needed,
+            warnings=warnings(
+                self.counts, mode, overhead, self.disagreements(mode), carried, capacity, latency, self.error_kinds
+            ),
+            smallest_effect=judged.smallest_effect,
+            sessions_needed=judged.sessions_needed,
+            totals_open=judged.totals_open,
             carryover={"lambda": carried.value, "p_value": carried.p_value},
             added=added(main, mode),
         )
 
     def intervals(self, mode: Mode = "full") -> dict[str, Interval]:
         """The log ratio of every metric, encrypted - plain, with its standard errors: what `finish` states, and what `compare` sets
-        against another run's."""
+        against another run's. The ratio of totals of what is stated robustly has the key `totals.key(metric)`."""
         capacity, latency = (self._tallies[phase].arms() for phase in ("capacity", "latency"))
         main = capacity if len(capacity.sessions) else latency
         found: dict[str, Interval | None] = {"throughput": self._throughput(mode)}
+        if found["throughput"]:
+            all_of_it = ratio_of_totals(capacity, ("work",), "seconds", mode, self._most_nu)
+            found[totals.key("throughput")] = all_of_it
+        pooled = self._pooled_latency(latency, mode)
         for column, (name, share) in enumerate(QUANTILES):
             if of := latency.unit_of(share, mode):
-                found[f"latency_{name}"] = self._latency(latency, column, mode, whole=of == "session")
+                own = self._latency(latency, column, mode, whole=of == "session")
+                found[f"latency_{name}"] = own
+                if own is not None:
+                    found[totals.key(f"latency_{name}")] = pooled.interval(column, own, self._most_nu)
         for name, numerator, denominator, _ in RATIOS:
             found[name] = ratio_of_totals(main, numerator or main.machine, denominator, mode, self._most_nu)
         return {name: interval for name, interval in found.items() if interval is not None}
@@ -339,15 +348,120 @@ class CellEstimator:
 
         `whole`: of sessions as a whole, where their blocks have too few requests.
         """
-        if whole:
-            ratios = np.log(latency.session_encrypted_ns[:, column] / latency.session_plain_ns[:, column])
-            return statistics.session_interval(ratios, most_nu=self._most_nu)
+        if whole or latency.by_session(mode):
+            return statistics.session_interval(_session_latency(latency, column, whole=whole)[1], most_nu=self._most_nu)
         values = np.log(latency.encrypted_ns[:, column] / latency.plain_ns[:, column])
-        if latency.by_session(mode):
-            sessions = [values[latency.sessions == session] for session in dict.fromkeys(latency.sessions.tolist())]
-            centres = np.array([statistics.hodges_lehmann(own) for own in sessions])
-            return statistics.session_interval(centres, most_nu=self._most_nu)
         return statistics.block_interval(values) if len(values) >= 2 else None
+
+    # ── one estimator for levels and ratio ────────────────────────────────────────────────────────────────────────────
+
+    def typical(self, mode: Mode = "full") -> dict[Arm, dict[str, Any]]:
+        """Both arms' levels as the robust ratio sees them: `throughput` in operations/s, `latency_ms` by quantile.
+
+        The level of both arms together is estimated exactly as their ratio is (Hodges–Lehmann over blocks, mean over sessions), and half
+        of the log ratio lies on either side of it. So encrypted ÷ plain is the printed ratio.
+        """
+        found: dict[Arm, dict[str, Any]] = {arm: {} for arm in ARMS}
+        if interval := self._throughput(mode):
+            _, sessions, rates = self._tallies["capacity"].log_rates()
+            middles = rates.mean(axis=1)
+            groups = [sessions == each for each in np.unique(sessions)] if mode == "full" else [sessions == sessions]
+            level = float(np.mean([statistics.hodges_lehmann(middles[own]) for own in groups]))
+            for arm, value in around(level, interval.centre).items():
+                found[arm]["throughput"] = value
+        latency = self._tallies["latency"].arms()
+        for column, (name, share) in enumerate(QUANTILES):
+            of = latency.unit_of(share, mode)
+            if not of or (own := self._latency(latency, column, mode, whole=of == "session")) is None:
+                continue
+            if latency.by_session(mode):
+                level = float(_session_latency(latency, column, whole=of == "session")[0].mean())
+            else:
+                level = statistics.hodges_lehmann(np.log(latency.plain_ns * latency.encrypted_ns)[:, column] / 2)
+            for arm, value in around(level, own.centre).items():
+                found[arm].setdefault("latency_ms", {})[name] = value / 1e6
+        return found
+
+    # ── what the robust ratio leaves out ──────────────────────────────────────────────────────────────────────────────
+
+    def disagreements(self, mode: Mode = "full") -> dict[str, float]:
+        """By metric: p-value that the typical block and all slices together show one cost; absent: not tested."""
+        found: dict[str, float] = {}
+        capacity, latency = (self._tallies[phase].arms() for phase in ("capacity", "latency"))
+        if len(capacity.sessions) >= 2:
+            found["throughput"] = throughput_differs(capacity)
+        pooled = self._pooled_latency(latency, mode)
+        for column, (name, share) in enumerate(QUANTILES):
+            if not (of := latency.unit_of(share, mode)):
+                continue
+            if latency.by_session(mode):
+                if len(pooled.parts):
+                    _, centres = _session_latency(latency, column, whole=of == "session")
+                    error = statistics.t_error(pooled.parts[:, column] - centres, "sessions")
+                    apart = float(pooled.log_ratio[column] - centres.mean())
+                    found[f"latency_{name}"] = Interval(apart, (error,), len(centres)).p_value()
+            else:
+                values = np.log(latency.encrypted_ns[:, column] / latency.plain_ns[:, column])
+                found[f"latency_{name}"] = totals.one_sided(totals.far_off(values, values, latency.sessions))
+        return found
+
+    def _pooled_latency(self, latency: Arms, mode: Mode) -> Pooled:
+        """Quantiles of all requests together; each session's part in their log ratio by the jackknife."""
+        kept, shares = self._tallies["latency"], [share for _, share in QUANTILES]
+
+        def log_ratio(but: int | None = None) -> Floats:
+            plain, encrypted = (kept.histogram(arm, but=but) for arm in ARMS)
+            if plain is None or encrypted is None:
+                return np.full(len(shares), np.nan)
+            found: Floats = np.log(quantiles(encrypted, shares) / quantiles(plain, shares))
+            return found
+
+        whole, sessions = log_ratio(), np.unique(latency.sessions).tolist()
+        if not latency.by_session(mode) or len(sessions) > RESAMPLED:
+            return Pooled(whole, np.empty((0, len(shares))))
+        n = len(sessions)
+        return Pooled(whole, np.array([n * whole - (n - 1) * log_ratio(each) for each in sessions]))
+
+
+def throughput_differs(blocks: Arms) -> float:
+    """p-value that the typical block and all slices together show one cost in throughput; `blocks`: of the closed loop, two or more."""
+    plain, encrypted = (np.log(blocks.rates(arm)).mean(axis=1) for arm in ARMS)
+    _, parts = _parts(blocks, ("work",), "seconds", "quick")
+    return totals.one_sided(totals.far_off(encrypted - plain, parts, blocks.sessions))
+
+
+class Pooled(NamedTuple):
+    """Latency quantiles of all requests together, as log ratios, encrypted − plain."""
+
+    log_ratio: Floats
+    """Shape (quantiles,)."""
+    parts: Floats
+    """Shape (sessions, quantiles): jackknife pseudo-values; (0, quantiles) where blocks are the unit."""
+
+    def interval(self, column: int, robust: Interval, most_nu: int | None) -> Interval:
+        """Of one quantile. Blocks keep no histograms: over blocks the standard error is the robust estimate's own."""
+        centre = float(self.log_ratio[column])
+        if not len(self.parts):
+            return robust._replace(centre=centre)
+        return statistics.session_interval(self.parts[:, column], centre, most_nu)
+
+
+def _session_latency(latency: Arms, column: int, *, whole: bool) -> tuple[Floats, Floats]:
+    """Of each session one quantile: log level of both arms together, and log ratio; `whole`: of its requests merged, not of its blocks."""
+    if whole:
+        plain, encrypted = np.log(latency.session_plain_ns[:, column]), np.log(latency.session_encrypted_ns[:, column])
+        return (plain + encrypted) / 2, encrypted - plain
+    plain, encrypted = np.log(latency.plain_ns[:, column]), np.log(latency.encrypted_ns[:, column])
+    centres = [
+        [statistics.hodges_lehmann(each[latency.sessions == session]) for session in np.unique(latency.sessions)]
+        for each in ((plain + encrypted) / 2, encrypted - plain)
+    ]
+    return np.array(centres[0]), np.array(centres[1])
+
+
+def around(level: float, log_ratio: float) -> dict[Arm, float]:
+    """Both arms' levels of a log level of both together: their quotient is the ratio."""
+    return {"plain": math.exp(level - log_ratio / 2), "encrypted": math.exp(level + log_ratio / 2)}
 
 
 CLIENT_FIGURES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -406,19 +520,24 @@ ADDED: tuple[tuple[str, tuple[str, ...], str], ...] = (
 
 
 def added(arms: Arms, mode: Mode) -> dict[str, Added]:
-    """CPU per operation, encrypted − plain, µs: the mean over sessions (quick mode: blocks) with its t interval."""
+    """CPU per operation, encrypted − plain, µs, with its t interval over sessions (quick mode: blocks).
+
+    The difference of both arms' totals, which are the printed levels; its error is linearised as that of their ratio is.
+    """
     found: dict[str, Added] = {}
     for name, fields, per in ADDED:
-        sides = []
-        for arm in ARMS:
-            cpu, operations = arms.by_unit(arm, mode, *fields), arms.by_unit(arm, mode, per)
-            sides.append(np.divide(cpu, operations, out=np.full(len(cpu), np.nan), where=operations > 0) / 1e3)
-        values = sides[1] - sides[0]
-        values = values[np.isfinite(values)]
-        if len(values) >= 2 and arms.total("plain", *fields) > 0:
-            error = statistics.t_error(values)
-            mean, half = float(values.mean()), error.standard * statistics.t_quantile(0.975, error.nu)
-            found[name] = Added(mean, mean - half, mean + half, error.standard, len(values))
+        if min(arms.total(arm, *fields) for arm in ARMS) <= 0 or min(arms.total(arm, per) for arm in ARMS) <= 0:
+            continue
+        mean, parts = 0.0, np.zeros(len(arms.by_unit("plain", mode, per)))
+        for arm, sign in zip(ARMS, (-1, 1), strict=True):
+            cpu, operations = arms.by_unit(arm, mode, *fields) / 1e3, arms.by_unit(arm, mode, per)
+            level = float(cpu.sum() / operations.sum())
+            mean += sign * level
+            parts += sign * (cpu - level * operations) * len(cpu) / float(operations.sum())
+        if len(parts) >= 2:
+            error = statistics.t_error(parts)
+            half = error.standard * statistics.t_quantile(0.975, error.nu)
+            found[name] = Added(mean, mean - half, mean + half, error.standard, len(parts))
     return found
 
 
@@ -427,9 +546,21 @@ def ratio_of_totals(
 ) -> Interval | None:
     """log of (Σ numerator ÷ Σ denominator), encrypted − plain, with its interval; None where a total is 0 or n < 2.
 
+    The scatter of the units' parts is the interval's, by the same rule as throughput's.
+    """
+    log_ratio, values = _parts(arms, numerator, denominator, mode)
+    if len(values) < 2:
+        return None
+    if arms.by_session(mode):
+        return statistics.session_interval(values, log_ratio, most_nu)
+    return statistics.block_interval(values, log_ratio)
+
+
+def _parts(arms: Arms, numerator: Sequence[str], denominator: str, mode: Mode) -> tuple[float, Floats]:
+    """log R of (Σ numerator ÷ Σ denominator), encrypted − plain, and each unit's part in it; no parts where a total is 0.
+
     The log ratio is linearised (delta method): unit i, a session or a block, adds n · (xᵢ/Σx) for each of the four
-    totals, with its sign. These parts have mean log R exactly; their scatter is the interval's, by the same rule as
-    throughput's.
+    totals, with its sign. These parts have mean log R exactly.
     """
     n = len(arms.by_unit("plain", mode, denominator))
     parts, log_ratio = np.zeros(n), 0.0
@@ -437,18 +568,21 @@ def ratio_of_totals(
         for fields, side in ((numerator, 1), ((denominator,), -1)):
             by_unit = arms.by_unit(arm, mode, *fields)
             total = float(by_unit.sum())
-            if total <= 0 or n < 2:
-                return None
+            if total <= 0:
+                return 0.0, np.empty(0)
             log_ratio += sign * side * math.log(total)
             parts += sign * side * (n * by_unit / total - 1)
-    values = parts + log_ratio
-    if arms.by_session(mode):
-        return statistics.session_interval(values, log_ratio, most_nu)
-    return statistics.block_interval(values, log_ratio)
+    return log_ratio, parts + log_ratio
 
 
-def _quantile(histogram: Histogram | None, share: float) -> float:
-    return float(quantiles(histogram, [share])[0]) if histogram is not None else math.nan
+def with_totals(estimate: Estimate, of_totals: Interval | None) -> Estimate:
+    """The estimate with the ratio of totals beside it; without one the ratio of totals is the estimate itself."""
+    if of_totals is None:
+        return msgspec.structs.replace(estimate, ratio_of_totals=estimate.ratio)
+    low, high = of_totals.bounds()
+    return msgspec.structs.replace(
+        estimate, ratio_of_totals=math.exp(of_totals.centre), totals_low=math.exp(low), totals_high=math.exp(high)
+    )
 
 
 def stated(interval: Interval, mode: Mode, unit: str) -> Estimate:
@@ -468,23 +602,37 @@ def stated(interval: Interval, mode: Mode, unit: str) -> Estimate:
     )
 
 
-def _judge(interval: Interval | None, mode: Mode, margin: float) -> tuple[Verdict, float | None, int | None]:
-    """Verdict, smallest effect that could have been found, and the sessions that would resolve it.
+class Judged(NamedTuple):
+    """Verdict, smallest effect that could have been found, the sessions that would resolve it, and what kept it open."""
 
-    Equivalence goes first: an effect that is surely there and surely within the margin is, by the margin's meaning,
-    none.
+    verdict: Verdict
+    smallest_effect: float | None = None
+    sessions_needed: int | None = None
+    totals_open: bool = False
+    """The typical block is within the margin; all slices together may not be."""
+
+
+def judge(interval: Interval | None, of_totals: Interval | None, mode: Mode, margin: float) -> Judged:
+    """Equivalence goes first: an effect that is surely there and surely within the margin is, by the margin's meaning, none. It takes both
+    estimates: the robust one hides stalls that encryption causes, and the ratio of totals has them.
     """
     if interval is None:
-        return "unresolved", None, None
+        return Judged("unresolved")
     bound = math.log1p(margin)
     smallest = math.expm1(interval.smallest_effect())
-    if interval.tost(bound) < ALPHA:
-        return "equivalent", smallest, None
+    within = interval.tost(bound) < ALPHA
+    if within and (of_totals is None or of_totals.tost(bound) < ALPHA):
+        return Judged("equivalent", smallest)
     if interval.p_value() < ALPHA:
-        return "differs", smallest, None
+        return Judged("differs", smallest)
+    open_ = within and of_totals is not None
+    if within and of_totals is not None:
+        # What is open is the totals' cost: what this run could see of it decides.
+        interval = of_totals
+        smallest = math.expm1(interval.smallest_effect())
     # One session says nothing of the scatter between sessions; what it knows of its own error is the least that it
     # can be.
     between = math.sqrt(interval.n) if mode == "full" and len(interval.errors) == 1 else 1.0
     sd = between * max(error.standard for error in interval.errors)
     needed = statistics.sessions_needed(interval.centre, sd, bound)
-    return "unresolved", smallest, None if needed is None else max(needed, LEAST_SESSIONS)
+    return Judged("unresolved", smallest, None if needed is None else max(needed, LEAST_SESSIONS), open_)

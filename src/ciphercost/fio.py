@@ -13,7 +13,7 @@ import itertools
 import math
 import shutil
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,9 +22,10 @@ import numpy as np
 
 from ciphercost import plan, statistics
 from ciphercost.errors import RunError
-from ciphercost.estimate import stated
+from ciphercost.estimate import around, stated
 from ciphercost.guard import hand_over, server_user
-from ciphercost.model import Arm, Estimate, Mode, StorageSlice
+from ciphercost.model import ARMS, Arm, Estimate, Mode, StorageSlice
+from ciphercost.statistics import Floats
 
 if TYPE_CHECKING:
     from ciphercost.guard import Guard
@@ -174,35 +175,43 @@ def estimate(slices: Iterable[StorageSlice], mode: Mode) -> dict[str, Estimate]:
 
     Of bytes a second, or of `fsync_latency`: the time of a write with its fsync. A job without two complete blocks has none.
     """
-    values: defaultdict[str, defaultdict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for (session, _, job), four in _blocks(slices).items():
-        rates = [math.log(each.operations / each.seconds) for each in four]
-        sign = (1 if four[0].arm == "plain" else -1) * (-1 if job in LATENCIES else 1)
-        values[job][session].append(sign * (rates[1] + rates[2] - rates[0] - rates[3]) / 2)
     found: dict[str, Estimate] = {}
-    for job in (each.name for each in JOBS):
-        sessions = [np.array(own) for own in values[job].values()]
+    for job, sessions in _values(slices).items():
         unit = "latency" if job in LATENCIES else "bytes/s"
-        if mode == "full" and len(sessions) >= 2:
-            centres = np.array([statistics.hodges_lehmann(own) for own in sessions])
+        ratios = [own[:, 1] for own in sessions]
+        if mode == "full" and len(ratios) >= 2:
+            centres = np.array([statistics.hodges_lehmann(own) for own in ratios])
             found[job] = stated(statistics.session_interval(centres), mode, unit)
-        elif sum(map(len, sessions)) >= 2:
-            found[job] = stated(statistics.block_interval(np.concatenate(sessions)), mode, unit)
+        elif sum(map(len, ratios)) >= 2:
+            found[job] = stated(statistics.block_interval(np.concatenate(ratios)), mode, unit)
     return found
 
 
-def levels(slices: Iterable[StorageSlice]) -> dict[Arm, dict[str, float]]:
-    """What each arm did over all complete blocks: bytes a second, and µs of a write with its fsync."""
-    sums: defaultdict[tuple[Arm, str], list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
-    for (_, _, job), four in _blocks(slices).items():
-        for each in four:
-            sums[each.arm, job] = [
-                a + b for a, b in zip(sums[each.arm, job], (each.seconds, each.operations, each.bytes), strict=True)
-            ]
-    found: dict[Arm, dict[str, float]] = {}
-    for (arm, job), (seconds, operations, size) in sums.items():
-        found.setdefault(arm, {})[job] = seconds / operations * 1e6 if job in LATENCIES else size / seconds
+def levels(slices: Sequence[StorageSlice], mode: Mode) -> dict[Arm, dict[str, float]]:
+    """What each arm did: bytes a second, and µs of a write with its fsync; encrypted ÷ plain is the ratio of `estimate`."""
+    found: dict[Arm, dict[str, float]] = {arm: {} for arm in ARMS}
+    for job, sessions in _values(slices).items():
+        groups = sessions if mode == "full" else [np.concatenate(sessions)]
+        level, ratio = (
+            float(np.mean([statistics.hodges_lehmann(own[:, column]) for own in groups])) for column in (0, 1)
+        )
+        done = [each for (_, _, name), four in _blocks(slices).items() if name == job for each in four]
+        scale = 1e6 if job in LATENCIES else sum(each.bytes for each in done) / sum(each.operations for each in done)
+        for arm, value in around(level, ratio).items():
+            found[arm][job] = value * scale
     return found
+
+
+def _values(slices: Iterable[StorageSlice]) -> dict[str, list[Floats]]:
+    """By job, of each session its blocks: log of both arms' level together (operations a second; of a latency seconds) and log ratio."""
+    values: defaultdict[str, defaultdict[int, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
+    for (session, _, job), four in _blocks(slices).items():
+        turn = -1 if job in LATENCIES else 1
+        rates = [turn * math.log(each.operations / each.seconds) for each in four]
+        sign = 1 if four[0].arm == "plain" else -1
+        ratio = sign * (rates[1] + rates[2] - rates[0] - rates[3]) / 2
+        values[job][session].append((sum(rates) / 4, ratio))
+    return {job.name: [np.array(own) for own in values[job.name].values()] for job in JOBS if values[job.name]}
 
 
 def _blocks(slices: Iterable[StorageSlice]) -> dict[tuple[int, int, str], list[StorageSlice]]:

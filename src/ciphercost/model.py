@@ -280,6 +280,9 @@ class Estimate(msgspec.Struct, frozen=True, omit_defaults=True):
     p_value: float | None = None
     """Two-sided, against ratio = 1; after Holm's correction where several cells were run."""
     unit: str = ""
+    totals_low: float | None = None
+    """95 % interval of `ratio_of_totals`, where that is another estimate than `ratio`."""
+    totals_high: float | None = None
 
 
 class Warning_(msgspec.Struct, frozen=True):  # noqa: N801 - `Warning` is Python's own
@@ -366,6 +369,8 @@ class CellEstimate(msgspec.Struct, frozen=True):
     smallest_effect: float | None = None
     """The smallest relative effect that this run could have resolved (95 % level, 80 % power)."""
     sessions_needed: int | None = None
+    totals_open: bool = False
+    """Unresolved though the robust interval lies within the margin: that of the totals does not."""
     carryover: dict[str, float] = {}
     """λ and its p-value."""
     added: dict[str, Added] = {}
@@ -625,6 +630,8 @@ class Cell(msgspec.Struct, frozen=True):
     """What the link alone makes of encryption's round trips and bytes; see `predict`."""
     smallest_effect: float | None = None
     sessions_needed: int | None = None
+    totals_open: bool = False
+    """Unresolved though the robust interval lies within the margin: that of the totals does not."""
     carryover: dict[str, float] = {}
     added: dict[str, Added] = {}
     group: str = ""

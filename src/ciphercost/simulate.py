@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ciphercost.model import AgentSlice, Block, Counters, Order, Phase, SliceRecord
 from ciphercost.plan import LEAD_IN
+from ciphercost.tally import COLUMN, FIELDS, QUANTILES, Arms
 
 Floats = NDArray[np.float64]
 Random = np.random.Generator
@@ -319,3 +320,40 @@ def records(
                 host_idle=0.6,
             )
             yield SliceRecord(0, session, phase, number, order, position, arm, 0.0, length, 0.0, agent, counters)
+
+
+# ── stalls ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def regimes(random: Random, rows: int, steps: int) -> Floats:
+    """A machine with two speeds, 20 % apart, that changes every 40 steps on average, with 0.5 % of white noise."""
+    state = (np.cumsum(random.random((rows, steps)) < 1 / 40, axis=1) + random.integers(0, 2, (rows, 1))) % 2
+    return -0.2 * state + white(random, rows, steps, 0.005)
+
+
+def trend_with_step(random: Random, rows: int, steps: int) -> Floats:
+    """A trend of up to 10 % over the run and one step of 20 % somewhere in it, with 0.5 % of white noise."""
+    index = np.arange(steps)
+    trend = random.uniform(-0.1, 0.1, (rows, 1)) * index / steps
+    return trend - 0.2 * (index >= random.integers(0, steps, (rows, 1))) + white(random, rows, steps, 0.005)
+
+
+STALL = float(np.log(0.1))
+"""A slice that stalls does a tenth of its work."""
+
+
+def stalling(random: Random, blocks: Blocks, share: float) -> Blocks:
+    """The blocks, this share of their encrypted slices stalled: a true cost of 0.9 · `share`."""
+    outside = np.array([True, False, False, True])
+    encrypted = np.where((blocks.signs > 0)[..., None], ~outside, outside)
+    return blocks._replace(rates=blocks.rates + STALL * (encrypted & (random.random(blocks.rates.shape) < share)))
+
+
+def as_arms(rates: Floats, signs: Floats, sessions: NDArray[np.int64]) -> Arms:
+    """One run's blocks, `rates` (blocks, 4), `signs` and `sessions` (blocks,), as the tally has them: work and seconds alone."""
+    slices = np.zeros((*rates.shape, len(FIELDS)))
+    slices[..., COLUMN["work"]], slices[..., COLUMN["seconds"]] = np.exp(rates), 1.0
+    outer, inner = slices[:, [0, 3]], slices[:, [1, 2]]
+    outside = (signs > 0)[:, None, None]
+    none = np.empty((0, len(QUANTILES)))
+    return Arms(sessions, np.where(outside, outer, inner), np.where(outside, inner, outer), none, none, none, none)

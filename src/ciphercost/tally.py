@@ -121,6 +121,11 @@ class Arms(NamedTuple):
     def total(self, arm: Arm, *fields: str) -> float:
         return float(sum(self.of(arm)[:, :, COLUMN[field]].sum() for field in fields))
 
+    def rates(self, arm: Arm) -> Floats:
+        """Operations a second of each slice, shape (blocks, 2 slices)."""
+        rates: Floats = self.of(arm)[:, :, COLUMN["work"]] / self.of(arm)[:, :, COLUMN["seconds"]]
+        return rates
+
     def per_operation(self, arm: Arm, *fields: str) -> float:
         whole = self.total(arm, "operations")
         return self.total(arm, *fields) / whole if whole else 0.0
@@ -269,10 +274,11 @@ class Tally:
         found = sum((kinds for (_, of), kinds in self._kinds.items() if of == arm), Counter[str]())
         return dict(found.most_common())
 
-    def histogram(self, arm: Arm) -> Histogram | None:
-        """All latencies of an arm, of all sessions; None in the closed loop."""
+    def histogram(self, arm: Arm, *, but: int | None = None) -> Histogram | None:
+        """All latencies of an arm, of all sessions, or of all but one; None in the closed loop."""
         side = 0 if arm == "plain" else 1
-        return merge([totals[side].histogram() for totals in self._totals.values()]) if self._totals else None
+        wanted = [totals[side].histogram() for session, totals in self._totals.items() if session != but]
+        return merge(wanted) if wanted else None
 
     def _of_sessions(self) -> Floats:
         """Quantiles of each session and arm, shape (sessions, 2, quantiles)."""

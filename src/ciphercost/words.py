@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ciphercost import conditions, engines, mechanisms
-from ciphercost.model import ARMS, Cell, Estimate, Finding, Imported, Part, Result, Severity
+from ciphercost.model import ARMS, Arm, Cell, Estimate, Finding, Imported, Part, Result, Severity
 
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low", "info")
 
@@ -275,13 +275,27 @@ def decimals_of_width(width: float) -> int:
     return 0 if width > 20 else 1 if width > 0.5 else 2
 
 
+def _typical(*names: str) -> Callable[[dict[str, Any]], float | None]:
+    """Reads a level as the robust ratio beside it sees it; of other tools' runs, which have none such, the level itself."""
+
+    def read(arm: dict[str, Any]) -> float | None:
+        for found in (arm.get("typical", {}), arm):
+            for name in names:
+                found = found.get(name, {}) if isinstance(found, dict) else {}
+            if isinstance(found, int | float):
+                return float(found)
+        return None
+
+    return read
+
+
 LEVELS: dict[str, tuple[Callable[[dict[str, Any]], float | None], str]] = {
-    "throughput": (lambda arm: arm.get("throughput"), "/s"),
+    "throughput": (_typical("throughput"), "/s"),
     "server_cpu_per_op": (lambda arm: arm.get("server_cpu_us_per_op"), "µs"),
     "client_cpu_per_op": (lambda arm: arm.get("client_cpu_us_per_op"), "µs"),
-    "latency_p50": (lambda arm: arm.get("latency_ms", {}).get("p50"), "ms"),
-    "latency_p99": (lambda arm: arm.get("latency_ms", {}).get("p99"), "ms"),
-    "latency_mean": (lambda arm: arm.get("latency_ms", {}).get("mean"), "ms"),
+    "latency_p50": (_typical("latency_ms", "p50"), "ms"),
+    "latency_p99": (_typical("latency_ms", "p99"), "ms"),
+    "latency_mean": (_typical("latency_ms", "mean"), "ms"),
     "host_busy": (lambda arm: arm.get("host_busy"), "%"),
     "host_cpu_per_op": (lambda arm: arm.get("host_cpu_us_per_op"), "µs"),
     "wire_bytes_per_op": (lambda arm: arm.get("wire_bytes_per_op"), "B"),
@@ -295,17 +309,22 @@ LEVELS: dict[str, tuple[Callable[[dict[str, Any]], float | None], str]] = {
 """How an arm's level of a metric is read from its facts."""
 
 
+def level(cell: Cell, arm: Arm, key: str) -> float | None:
+    """One arm's level of a metric, by the same estimator as the ratio: encrypted ÷ plain is `cell.overhead[key].ratio`."""
+    return LEVELS[key][0](cell.arms.get(arm, {}))
+
+
 def levels(cell: Cell, key: str) -> str:
     """`18.2 → 23.9 µs`, or nothing where an arm's level is not known."""
-    read, unit = LEVELS[key]
-    values = [read(cell.arms.get(arm, {})) for arm in ARMS]
+    unit = LEVELS[key][1]
+    values = [level(cell, arm, key) for arm in ARMS]
     known = [value for value in values if value is not None]
     return " → ".join(number(value) for value in known) + f" {unit}" if len(known) == len(ARMS) else ""
 
 
 def number(value: float) -> str:
     """Three significant digits, thousands apart."""
-    if abs(value) >= 1000:
+    if abs(value) >= 999.5:
         return f"{value:,.0f}"
     return f"{value:.3g}"
 
@@ -325,6 +344,10 @@ def verdict(cell: Cell) -> str:
     }.get(cell.verdict or "", "none")
     if by_itself(cell):
         words += f": {BY_ITSELF}"
+    elif cell.totals_open:
+        words += (
+            f": {TOTALS_OPEN}{f', {cell.sessions_needed} sessions would resolve it' if cell.sessions_needed else ''}"
+        )
     elif cell.verdict == "unresolved" and cell.smallest_effect:
         words += f": this run could have seen {cell.smallest_effect:.1%} or more"
         if cell.sessions_needed:
@@ -332,6 +355,9 @@ def verdict(cell: Cell) -> str:
     return f"{words} ({rests})"
 
 
+TOTALS_OPEN = (
+    "the typical block differs by less than the margin, but all slices together, stalls included, may differ by more"
+)
 BY_ITSELF = "by itself it differs, but not after the correction for the number of cells"
 
 
@@ -397,7 +423,7 @@ def prediction(cell: Cell) -> str:
     words = f"the link alone predicts: {trips}{longer(link['added_ms'])} an operation"
     if "throughput" not in link:
         return words
-    each = [cell.clients / cell.arms[arm]["throughput"] * 1e3 for arm in ARMS]
+    each = [cell.clients / (level(cell, arm, "throughput") or math.inf) * 1e3 for arm in ARMS]
     return (
         f"{words}, {share(link['throughput'])} operations per second; "
         f"measured: {longer(each[1] - each[0])}, {share(cell.overhead['throughput'].ratio)}"
@@ -556,7 +582,8 @@ def _one(cell: Cell, name: str = "") -> str:
     )
     if cell.verdict == "unresolved":
         least = f"{cell.smallest_effect:.1%}".replace("%", " %") if cell.smallest_effect else ""
-        could = f"; {BY_ITSELF}" if by_itself(cell) else f"; this run could have seen {least} or more" if least else ""
+        could = f"; this run could have seen {least} or more" if least else ""
+        could = f"; {BY_ITSELF}" if by_itself(cell) else f"; {TOTALS_OPEN}" if cell.totals_open else could
         return f"What {what} costs {who} was not resolved here: {priced(cell)}{could}"
     if cell.verdict == "equivalent":
         return f"With {what}, {who} does as well as without it, but for differences too small to matter: {priced(cell)}"

@@ -83,7 +83,10 @@ def gate_line(gate: Gate) -> str:
     bound = {"pass": f"at most {high * 100:.{digits}f} %", "fail": f"at least {low * 100:.{digits}f} %"}.get(
         gate.outcome, f"between {low * 100:.{digits}f} and {high * 100:.{digits}f} %"
     )
-    return f"{gate.outcome.upper()}: {gate.title}: {words.cost(gate.metric, gate.estimate)} {words.LABELS[gate.metric]}, {bound}"
+    return (
+        f"{gate.outcome.upper()}: {gate.title}: {words.cost(gate.metric, gate.estimate)} {words.LABELS[gate.metric]}, {bound}"
+        + (f"; {gate.reason}" if gate.reason else "")
+    )
 
 
 def verdict(pair: Pair, margin: float) -> str:

@@ -20,6 +20,7 @@ from ciphercost.studies.column_functions.names import (
     STORED,
     TIME,
 )
+from ciphercost.words import level
 
 if TYPE_CHECKING:
     from ciphercost.studies import Study
@@ -213,13 +214,10 @@ def equal_figures(cell: Cell) -> list[StudyFigure]:
     """One server's cell: operations a second, CPU time of an operation, bytes stored."""
     of: dict[str, Any] = {"engine": cell.engine, "mechanism": cell.mechanism, "workload": cell.workload}
     found = []
-    for figure, unit, key, level in (
-        (RATE, "/s", "throughput", "throughput"),
-        (SERVER_CPU, "µs", "server_cpu_per_op", "server_cpu_us_per_op"),
-    ):
+    for figure, unit, key in ((RATE, "/s", "throughput"), (SERVER_CPU, "µs", "server_cpu_per_op")):
         if (estimate := cell.overhead.get(key)) is None:
             continue
-        levels = [StudyFigure(EQUAL, figure, unit, arm, ours=cell.arms.get(arm, {}).get(level), **of) for arm in ARMS]
+        levels = [StudyFigure(EQUAL, figure, unit, arm, ours=level(cell, arm, key), **of) for arm in ARMS]
         found += [*levels, StudyFigure(EQUAL, figure, "ratio", "cost", **_estimate(estimate), **of)]
     stored = {arm: sum(cell.stored.get(arm, {}).values()) for arm in ARMS}
     if cell.status == "ok" and all(stored.values()):

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ciphercost import statistics
+from ciphercost.estimate import around
 from ciphercost.model import ARMS, HostSample, StudyRecord, StudyRun
 
 PUBLISHED, PILOT, INTERLEAVED = "", "pilot", "interleaved"
@@ -168,9 +169,16 @@ def ratio_of(of: Mapping[int, Sequence[Block]]) -> Cost | None:
 
 
 def levels_of(of: Mapping[int, Sequence[Block]]) -> dict[str, float]:
-    """Each arm's level, the geometric mean of all slices."""
-    every = [block for own in of.values() for block in own]
-    return {arm: math.exp(fmean(getattr(block, arm) for block in every)) for arm in ARMS} if every else {}
+    """Each arm's level, by the estimator of `ratio_of`: encrypted ÷ plain is that ratio."""
+    if (cost := ratio_of(of)) is None:
+        return {}
+    middles = [[(block.plain + block.encrypted) / 2 for block in own] for own in of.values()]
+    if len(middles) > 1:
+        level = fmean(statistics.hodges_lehmann(np.array(own)) for own in middles)
+    else:
+        level = fmean(middles[0])
+    made = around(level, math.log(cost.value))
+    return {"plain": made["plain"], "encrypted": made["encrypted"]}
 
 
 def headline_ours(of: Blocks) -> Cost | None:

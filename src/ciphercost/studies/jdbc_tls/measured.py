@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ciphercost import statistics
-from ciphercost.model import ARMS, Cell, Estimate, StudyRecord, StudyRun
+from ciphercost import statistics, words
+from ciphercost.model import ARMS, Arm, Cell, Estimate, StudyRecord, StudyRun
 from ciphercost.studies.jdbc_tls import setups
 from ciphercost.studies.jdbc_tls.procedure import COLD, INTERLEAVED, WARM
 from ciphercost.studies.jdbc_tls.setups import EVERY, LOCAL, Setup
@@ -77,11 +77,18 @@ def over(of: Iterable[Round], value: Callable[[Round], float]) -> Known | None:
 
 
 def ratio(of: Iterable[Round], above: Setup, below: Setup, state: str) -> Estimate | None:
-    """Time ÷ time: the mean of the rounds' log ratios, with t's interval."""
-    known = over(of, lambda each: math.log(us(each[above], state) / us(each[below], state)))
-    if known is None:
+    """Time ÷ time: the ratio of the mean times, which are the printed levels, with t's interval (delta method).
+
+    Round i is part of the log ratio by its share in either mean.
+    """
+    times = np.array([[us(each[setup], state) for setup in (above, below)] for each in of])
+    if len(times) < LEAST:
         return None
-    return Estimate(math.exp(known.value), math.exp(known.low), math.exp(known.high), n=known.n)
+    means = times.mean(axis=0)
+    parts = times[:, 0] / means[0] - times[:, 1] / means[1]
+    log_ratio = math.log(means[0] / means[1])
+    low, high = statistics.session_interval(parts, log_ratio).bounds()
+    return Estimate(math.exp(log_ratio), math.exp(low), math.exp(high), n=len(times))
 
 
 # ── our cells: warm, interleaved ──────────────────────────────────────────────────────────────────────────────────────
@@ -138,8 +145,8 @@ def warm(cells: Sequence[Cell], call: str) -> Warm | None:
     )
 
 
-def us_of(cell: Cell, arm: str) -> float:
-    return cell.clients * 1e6 / float(cell.arms[arm]["throughput"])
+def us_of(cell: Cell, arm: Arm) -> float:
+    return cell.clients * 1e6 / (words.level(cell, arm, "throughput") or math.inf)
 
 
 def slower(rate: Estimate, level: float) -> Known:

@@ -10,6 +10,7 @@ from ciphercost import mechanisms, prove
 from ciphercost.model import ARMS, Cell, HostSample, StudyFigure, StudyRecord, StudyResult, StudyRun
 from ciphercost.studies import ran_on
 from ciphercost.studies.mysql_tls import findings, published
+from ciphercost.words import level
 
 if TYPE_CHECKING:
     from ciphercost.studies import Study
@@ -82,7 +83,7 @@ def time_figures(study: Study, name: str, here: Here, cell: Cell | None) -> list
     rate = cell.overhead.get("throughput") if cell else None
     found = []
     for arm in ARMS:
-        measured = cell.arms[arm]["throughput"] if cell and rate else None
+        measured = level(cell, arm, "throughput") if cell and rate else None
         found.append(
             StudyFigure(
                 name,

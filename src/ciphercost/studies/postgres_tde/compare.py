@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ciphercost.model import ARMS, Cell, StudyFigure, StudyRecord, StudyResult, StudyRun
 from ciphercost.studies import pairs, ran_on
 from ciphercost.studies.postgres_tde import findings, published, servers
+from ciphercost.words import level
 
 if TYPE_CHECKING:
     from ciphercost.studies import Study
@@ -109,7 +110,7 @@ def our_levels(figure: str, clients: float, cell: Cell | None) -> dict[str, floa
     """Ours of a closed loop: its rate, and its mean latency, which is clients ÷ rate as no client ever rests."""
     if cell is None or "throughput" not in cell.overhead:
         return {}
-    rates: dict[str, float] = {arm: cell.arms[arm]["throughput"] for arm in ARMS}
+    rates: dict[str, float] = {arm: level(cell, arm, "throughput") or 0.0 for arm in ARMS}
     if figure == "TPS":
         return rates
     return {arm: clients / rate * 1000 for arm, rate in rates.items()} if figure == "latency avg" else {}

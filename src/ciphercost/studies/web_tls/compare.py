@@ -21,6 +21,7 @@ from ciphercost.studies.web_tls.measured import (
     WITHOUT_SENDFILE,
 )
 from ciphercost.studies.web_tls.published import CV, DISK, MEAN, MEMORY, NETWORK, PROCESSOR, VARIANCE
+from ciphercost.words import level
 
 if TYPE_CHECKING:
     from ciphercost.studies import Study
@@ -252,7 +253,7 @@ def our_figures(cells: list[Cell], cell: Cell | None, size: int | None = None) -
         of = {"operation": cell.factors["size"], "load": float(cell.clients), "workload": MANY}
     found = []
     if estimate := cell.overhead.get("throughput"):
-        rates = {arm: cell.arms[arm].get("throughput") for arm in ARMS}
+        rates = {arm: level(cell, arm, "throughput") for arm in ARMS}
         found += [StudyFigure(figure=RATE, unit="/s", arm=arm, ours=rates[arm], **of) for arm in ARMS]
         found.append(StudyFigure(figure=RATE, unit="ratio", arm="cost", **interval(estimate), **of))
     if not size:

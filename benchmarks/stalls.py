@@ -1,0 +1,116 @@
+"""stalls: simulated runs in which one arm stalls now and then, or none does -> how often they are called equivalent, pass a gate, warn.
+
+`before` is the robust ratio alone, as versions until 0.1 judged; `now` is what `estimate` and `compare --fail-over 1%` do. White noise of
+1 % and, in full mode, effects of 0.3 % of each twin's own. About two minutes:
+
+    python benchmarks/stalls.py [RUNS]
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from ciphercost import compare, estimate, simulate, statistics, totals
+from ciphercost.describe import DISAGREE
+from ciphercost.model import Mode
+from ciphercost.simulate import Blocks, Floats, Noise, Random
+
+RUNS = 1000
+MARGIN = 0.01
+SHARES = (0.0, 0.005, 0.01, 0.02, 0.05)
+"""Of the encrypted arm's slices, those that stall: cost 0, 0.45, 0.9, 1.8, 4.5 %."""
+NOISES: dict[str, Noise] = {
+    "white": simulate.white,
+    "drift": simulate.drift,
+    "periodic": simulate.periodic,
+    "regimes": simulate.regimes,
+    "trend with a step": simulate.trend_with_step,
+    "spikes in both arms": simulate.spikes,
+}
+DESIGNS: dict[str, tuple[int, int]] = {
+    "full, 8 × 12 blocks": (8, 12),
+    "quick, 20 blocks": (1, 20),
+    "quick, 25": (1, 25),
+}
+"""Sessions, blocks a session."""
+
+
+class Outcome(NamedTuple):
+    """What one run says; shares of runs, once averaged."""
+
+    equivalent_before: float
+    equivalent: float
+    passes_before: float
+    passes: float
+    disagrees_before: float
+    disagrees: float
+    stalls: float
+
+
+def outcome(rates: Floats, signs: Floats, sessions: int) -> Outcome:
+    """Of one run: `rates` (blocks, 4), `signs` (blocks,)."""
+    mode: Mode = "full" if sessions > 1 else "quick"
+    number = np.repeat(np.arange(sessions), len(rates) // sessions)
+    blocks = simulate.as_arms(rates, signs, number)
+    values = Blocks(rates, signs).values
+    if mode == "full":
+        robust = statistics.session_interval(statistics.hodges_lehmann_rows(values.reshape(sessions, -1)))
+    else:
+        robust = statistics.block_interval(values)
+    together = estimate.ratio_of_totals(blocks, ("work",), "seconds", mode)
+    stated = estimate.with_totals(estimate.stated(robust, mode, ""), together)
+    assert together is not None
+    apart = abs(together.centre - robust.centre)
+    differs = apart > DISAGREE and estimate.throughput_differs(blocks) < totals.ALPHA
+    stalled = totals.stalled(blocks)
+    return Outcome(
+        robust.tost(math.log1p(MARGIN)) < statistics.ALPHA,
+        estimate.judge(robust, together, mode, MARGIN).verdict == "equivalent",
+        compare.robustly("throughput", stated, MARGIN) == "pass",
+        compare.passed("throughput", stated, MARGIN) == "pass",
+        apart > max(DISAGREE, robust.half()),
+        differs,
+        not differs and apart > DISAGREE and stalled["plain"] != stalled["encrypted"],
+    )
+
+
+def simulated(random: Random, noise: Noise, sessions: int, blocks: int, share: float, runs: int) -> Iterator[Outcome]:
+    made = simulate.experiment(random, noise, runs, sessions * blocks)
+    if sessions > 1:
+        # Each twin's own effect; half of their difference on either side leaves the level as it is.
+        own = random.normal(0, simulate.TWIN_SD * math.sqrt(2), (runs, sessions)).repeat(blocks, axis=1)
+        turns = made.signs[..., None] * np.array([-0.5, 0.5, 0.5, -0.5])
+        made = made._replace(rates=made.rates + turns * own[..., None])
+    made = simulate.stalling(random, made, share)
+    for rates, signs in zip(made.rates, made.signs, strict=True):
+        yield outcome(rates, signs, sessions)
+
+
+def mean(outcomes: Iterator[Outcome]) -> Outcome:
+    return Outcome(*np.mean(list(outcomes), axis=0))
+
+
+def main(runs: int) -> None:
+    print(f"{runs} runs a line; margin and gate {MARGIN:.0%}; before → now")
+    head = f"{'':42} {'equivalent':>17} {'passes the gate':>17} {'totals-disagree':>17} {'stalls':>7}"
+    random = np.random.default_rng(31)
+    lines: list[tuple[str, Noise, float]] = [
+        (f"{share:.1%} of slices stall", simulate.white, share) for share in SHARES
+    ]
+    lines += [(f"A/A, {name}", noise, 0.0) for name, noise in NOISES.items()]
+    for design, (sessions, blocks) in DESIGNS.items():
+        print(f"\n{design:42}{head[42:]}")
+        for name, noise, share in lines:
+            of = mean(simulated(random, noise, sessions, blocks, share, runs))
+            pairs = (of[:2], of[2:4], of[4:6])
+            said = " ".join(f"{before:7.1%} → {now:7.1%}" for before, now in pairs)
+            print(f"{name:42} {said} {of.stalls:7.1%}", flush=True)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else RUNS)
