@@ -141,11 +141,13 @@ def one_arm(own: simulate.Noise, sd: float) -> simulate.Noise:
 
 
 KINDS = {
-    name: machine(noise) for name, noise in (simulate.SCENARIOS | simulate.IN_STEP | simulate.HELD_OUT).items()
+    name: machine(noise)
+    for name, noise in (simulate.SCENARIOS | simulate.IN_STEP | simulate.FURTHER | simulate.HELD_OUT).items()
 } | {
     f"one arm's memory of 3 slices, 1 %, on white {100 * sd:g} %": one_arm(simulate.own_memory, sd)
     for sd in (0.0, 0.005, 0.01)
 }
+KINDS["one arm's regimes of 6 slices, ± 1 %, on white 0.5 %"] = one_arm(simulate.own_regimes, 0.005)
 
 
 def quick(runs: int) -> Iterable[Sequence[str]]:
@@ -204,7 +206,7 @@ def memory(runs: int) -> Iterable[Sequence[str]]:
     }  # fmt: skip
     white = partial(simulate.white, sd=0.01)
     effect = simulate.experiment(np.random.default_rng(20), white, 5 * runs, 25, effect=MARGIN).values
-    kinds = [made for name, made in KINDS.items() if name.startswith("one arm")]
+    kinds = [made for name, made in KINDS.items() if name.startswith("one arm's memory")]
     noisy = [made(np.random.default_rng([1, 25]), runs, 25) for made in kinds]
     for name, method in methods.items():
         wide = width(method(effect, LEVEL)) / width(before(effect))
@@ -226,7 +228,7 @@ def stalls(runs: int) -> Iterable[Sequence[str]]:
 
 
 def full(runs: int) -> Iterable[Sequence[str]]:
-    noises = simulate.SCENARIOS | simulate.IN_STEP | simulate.HELD_OUT
+    noises = simulate.SCENARIOS | simulate.IN_STEP | simulate.FURTHER | simulate.HELD_OUT
     for name, noise in noises.items():
         yield [name, str(SESSIONS), *of_sessions(runs, SESSIONS, noise, simulate.TWIN_SD, 0.0)]
     for count in (8, 16, 24):

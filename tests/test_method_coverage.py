@@ -52,11 +52,11 @@ FEW = (12, 16, 20, 24, 30, 50)
 
 
 @pytest.mark.parametrize("blocks", FEW)
-@pytest.mark.parametrize("scenario", simulate.IN_STEP | simulate.HELD_OUT)
-def test_few_blocks_cover_though_noise_is_in_step_with_them_or_of_a_kind_not_chosen_by(
+@pytest.mark.parametrize("scenario", simulate.IN_STEP | simulate.FURTHER | simulate.HELD_OUT)
+def test_few_blocks_cover_in_noise_in_step_with_them_and_in_further_kinds(
     scenario: str, blocks: int, record_property: Record
 ) -> None:
-    noise = (simulate.IN_STEP | simulate.HELD_OUT)[scenario]
+    noise = (simulate.IN_STEP | simulate.FURTHER | simulate.HELD_OUT)[scenario]
     values = simulate.experiment(np.random.default_rng([15, blocks]), noise, RUNS, blocks, effect=EFFECT).values
     covered = coverage_rows(values, EFFECT)
     show(record_property, f"coverage, {scenario}, n = {blocks}", covered, "≥ 0.935")
@@ -75,11 +75,9 @@ def test_noise_of_one_arm_over_three_of_its_own_slices_is_covered_nearly_as_ofte
     assert covered >= least
 
 
-@pytest.mark.parametrize("scenario", simulate.IN_STEP | simulate.HELD_OUT)
-def test_the_full_interval_covers_in_noise_in_step_or_of_a_kind_not_chosen_by(
-    scenario: str, record_property: Record
-) -> None:
-    noise = (simulate.IN_STEP | simulate.HELD_OUT)[scenario]
+@pytest.mark.parametrize("scenario", simulate.IN_STEP | simulate.FURTHER | simulate.HELD_OUT)
+def test_the_full_interval_covers_in_noise_in_step_and_in_further_kinds(scenario: str, record_property: Record) -> None:
+    noise = (simulate.IN_STEP | simulate.FURTHER | simulate.HELD_OUT)[scenario]
     values = simulate.sessions(np.random.default_rng(17), noise, 2 * RUNS, LEAST_SESSIONS, 6, effect=EFFECT)
     covered = full_coverage(values)
     show(record_property, f"coverage, {scenario}, 8 sessions of 6 blocks", covered, "≥ 0.935")
@@ -174,7 +172,7 @@ def test_the_command_that_prints_the_tables_of_the_method_prints_them_all() -> N
     )
     lines = done.stdout.splitlines()
     assert sum(line.startswith("### ") for line in lines) == 8
-    for scenario in simulate.SCENARIOS | simulate.IN_STEP | simulate.HELD_OUT:
+    for scenario in simulate.SCENARIOS | simulate.IN_STEP | simulate.FURTHER | simulate.HELD_OUT:
         assert sum(line.startswith(f"| {scenario} |") for line in lines) >= 2
     assert "nan" not in done.stdout
 
