@@ -205,7 +205,7 @@ def _totals(overhead: Mapping[str, Estimate], differ: Mapping[str, float], stall
         elif apart and uneven:
             text = (
                 f"{counted}: the typical block gives {each.ratio:.4g}, all slices together {_of_totals(each)}; "
-                f"so few may be chance (p = {stalled.p_value:.2g}); "
+                f"such a split may be chance (p = {stalled.p_value:.2g}); "
                 "see them in slices.jsonl, or try a longer --time"
             )
             found.append(Warning_("stalls", text))
