@@ -66,8 +66,9 @@ def outcome(rates: Floats, signs: Floats, sessions: int) -> Outcome:
     stated = estimate.with_totals(estimate.stated(robust, mode, ""), together)
     assert together is not None
     apart = abs(together.centre - robust.centre)
-    differs = apart > DISAGREE and estimate.throughput_differs(blocks) < totals.ALPHA
     stalled = totals.stalled(blocks)
+    p_value = min(estimate.throughput_differs(blocks), stalled.p_value if stalled.uneven else 1.0)
+    differs = apart > DISAGREE and p_value < totals.ALPHA
     return Outcome(
         robust.tost(math.log1p(MARGIN)) < statistics.ALPHA,
         estimate.judge(robust, together, mode, MARGIN).verdict == "equivalent",
@@ -75,7 +76,7 @@ def outcome(rates: Floats, signs: Floats, sessions: int) -> Outcome:
         compare.passed("throughput", stated, MARGIN) == "pass",
         apart > max(DISAGREE, robust.half()),
         differs,
-        not differs and apart > DISAGREE and stalled["plain"] != stalled["encrypted"],
+        not differs and apart > DISAGREE and stalled.uneven,
     )
 
 

@@ -182,12 +182,10 @@ def warnings(
     return found
 
 
-def _totals(
-    overhead: Mapping[str, Estimate], differ: Mapping[str, float], stalled: Mapping[Arm, int]
-) -> list[Warning_]:
+def _totals(overhead: Mapping[str, Estimate], differ: Mapping[str, float], stalled: totals.Stalled) -> list[Warning_]:
     """Where the robust ratio and the ratio of totals differ by more than chance, or slices of one arm stalled.
 
-    `differ`: p-values of the first; `stalled`: slices in which an arm nearly stood still.
+    `differ`: p-values of the first.
     """
     found = []
     for name in ("throughput", *(key for key in overhead if key.startswith("latency_"))):
@@ -195,11 +193,9 @@ def _totals(
         if each is None or each.ratio_of_totals is None:
             continue
         apart = abs(math.log(each.ratio_of_totals / each.ratio)) > DISAGREE
-        uneven = name == "throughput" and stalled["plain"] != stalled["encrypted"]
-        counted = (
-            f"{stalled['encrypted']} encrypted and {stalled['plain']} plain slices stalled (under half the usual rate)"
-        )
-        if apart and differ.get(name, 1.0) < totals.ALPHA:
+        uneven = name == "throughput" and stalled.uneven
+        counted = f"{stalled.encrypted} encrypted and {stalled.plain} plain slices stalled (under half the usual rate)"
+        if apart and (differ.get(name, 1.0) < totals.ALPHA or (uneven and stalled.p_value < totals.ALPHA)):
             text = (
                 f"{name}: the typical block gives {each.ratio:.4g}, all slices together {_of_totals(each)}: "
                 f"some slices of one arm were far from typical, more than chance explains{f'; {counted}' if uneven else ''}; "
@@ -209,7 +205,7 @@ def _totals(
         elif apart and uneven:
             text = (
                 f"{counted}: the typical block gives {each.ratio:.4g}, all slices together {_of_totals(each)}; "
-                f"so few may be chance (p = {totals.coin(stalled['encrypted'], stalled['plain']):.2g}); "
+                f"such a split may be chance (p = {stalled.p_value:.2g}); "
                 "see them in slices.jsonl, or try a longer --time"
             )
             found.append(Warning_("stalls", text))

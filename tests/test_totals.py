@@ -1,0 +1,368 @@
+"""Stalls of one arm: no equivalence and no pass without the ratio of totals, a calibrated warning, and levels that agree with ratios."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import json
+import math
+import re
+from functools import cache
+from html import unescape
+
+import msgspec
+import numpy as np
+import pytest
+from hdrh.histogram import HdrHistogram
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ciphercost import advice, compare, fio, reports, simulate, statistics, totals, words
+from ciphercost.compare import Run
+from ciphercost.estimate import CellEstimator, ratio_of_totals, throughput_differs
+from ciphercost.model import ARMS, Cell, CellEstimate, Estimate, Mode, SliceRecord, StorageSlice
+from ciphercost.simulate import Blocks, Noise
+from ciphercost.tally import COLUMN
+from results import cell, result
+
+# ── runs in which the encrypted arm stalls ────────────────────────────────────────────────────────────────────────────
+
+
+def recorded(made: Blocks, row: int, sessions: int) -> CellEstimator:
+    """One simulated run through the estimator, as a run has it."""
+    estimator = CellEstimator()
+    rates, signs = np.split(made.rates[row], sessions), np.split(made.signs[row], sessions)
+    for session, (quads, orders) in enumerate(zip(rates, signs, strict=True), start=1):
+        for record in simulate.records(quads, orders, session=session):
+            estimator.add(record)
+    return estimator
+
+
+def stalling_runs(sessions: int, blocks: int, share: float, runs: int) -> list[CellEstimate]:
+    random = np.random.default_rng([40, sessions])
+    made = simulate.stalling(random, simulate.experiment(random, simulate.white, runs, sessions * blocks), share)
+    mode: Mode = "full" if sessions > 1 else "quick"
+    return [recorded(made, row, sessions).finish(mode) for row in range(runs)]
+
+
+def stated(found: CellEstimate) -> Estimate:
+    return found.overhead["throughput"]
+
+
+def shares(found: list[CellEstimate]) -> tuple[float, float, float]:
+    """Shares of runs that are equivalent, that pass a gate of 1 %, that warn of stalls in one arm."""
+    return (
+        float(np.mean([each.verdict == "equivalent" for each in found])),
+        float(np.mean([compare.passed("throughput", stated(each), 0.01) == "pass" for each in found])),
+        float(np.mean([bool({"stalls", "totals-disagree"} & {w.code for w in each.warnings}) for each in found])),
+    )
+
+
+def test_a_full_run_with_stalls_in_one_arm_is_neither_equivalent_nor_within_the_budget() -> None:
+    found = stalling_runs(8, 12, 0.02, 60)
+    # By the robust ratio alone nearly every one of them was both.
+    assert np.mean([compare.robustly("throughput", stated(each), 0.01) == "pass" for each in found]) > 0.9
+    equivalent, passes, warns = shares(found)
+    # In 2 % of runs none of 192 slices stalls: nothing is there to see.
+    assert equivalent <= 0.07
+    assert passes <= 0.07
+    assert warns >= 0.93
+
+
+def test_a_quick_run_reports_every_stall_of_one_arm_and_is_then_never_equivalent() -> None:
+    found = stalling_runs(1, 20, 0.02, 100)
+    seen = [each for each in found if each.arms["encrypted"]["operations"] < 0.985 * each.arms["plain"]["operations"]]
+    assert len(seen) > 40
+    assert shares(seen) == (0.0, 0.0, 1.0)
+
+
+@pytest.mark.parametrize("mode", ["full", "quick"])
+def test_equal_arms_without_stalls_are_still_equivalent(mode: Mode) -> None:
+    found = stalling_runs(8, 12, 0.0, 40) if mode == "full" else stalling_runs(1, 25, 0.0, 100)
+    equivalent, _, warns = shares(found)
+    assert equivalent >= 0.99
+    assert warns == 0
+
+
+def test_what_the_totals_leave_open_is_said() -> None:
+    found = next(each for each in stalling_runs(8, 12, 0.02, 5) if each.totals_open)
+    assert found.verdict == "unresolved"
+    assert (found.smallest_effect or 0) > 0.01, "what this run could see of the totals, not of the typical block"
+    made = cell(overhead=found.overhead, arms=found.arms, verdict=found.verdict, totals_open=True, warnings=[])
+    assert words.TOTALS_OPEN in words.verdict(made)
+    assert words.TOTALS_OPEN in words.answer(result(made))
+
+
+# ── the gate, advice, two runs ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def hiding(low: float, high: float) -> Cell:
+    """No cost in the typical block; of all slices together this."""
+    middle = (low + high) / 2
+    each = Estimate(1.0, 0.998, 1.002, ratio_of_totals=middle, totals_low=low, totals_high=high, p_value=0.9)
+    return cell(overhead={"throughput": each}, status="ok")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "outcome", "status"),
+    [(0.998, 1.003, "pass", 0), (0.97, 0.999, "unresolved", 4), (0.95, 0.98, "fail", 3)],
+)
+def test_gate_and_advice_take_the_worse_of_both_ratios(low: float, high: float, outcome: str, status: int) -> None:
+    found = result(hiding(low, high))
+    gated = compare.compare([Run("a", found, [{}])], limit=0.01, strict=True)
+    (gate,) = gated.gates
+    assert (gate.outcome, gated.exit_status) == (outcome, status)
+    assert ("all slices together" in gate.reason) == (outcome != "pass")
+    advised = advice.advise(found, limit=0.01)
+    (candidate,) = advised.answers[0].candidates
+    assert (candidate.outcome, advised.exit_status) == (
+        {"pass": "meets", "unresolved": "unresolved", "fail": "over"}[outcome],
+        {"pass": 0, "unresolved": 4, "fail": 3}[outcome],
+    )
+    assert ("all slices together" in "".join(candidate.reasons)) == (outcome != "pass")
+
+
+def test_two_runs_are_not_equivalent_where_only_one_of_them_stalls() -> None:
+    random = np.random.default_rng(41)
+    calm = simulate.experiment(random, simulate.white, 1, 96)
+    runs = []
+    for name, made in (("a", calm), ("b", simulate.stalling(random, calm, 0.05)), ("c", calm)):
+        estimator = recorded(made, 0, 8)
+        found = estimator.finish()
+        known = result(cell(overhead=found.overhead, arms=found.arms, verdict=found.verdict))
+        runs.append(Run(name, msgspec.structs.replace(known, id=name), [estimator.intervals()]))
+    assert [pair.verdict for pair in compare.compare(runs).pairs] == ["unresolved", "equivalent"]
+
+
+# ── the warning is calibrated ─────────────────────────────────────────────────────────────────────────────────────────
+
+NOISES: dict[str, Noise] = {**simulate.SCENARIOS, "regimes": simulate.regimes, "step": simulate.trend_with_step}
+
+
+@pytest.mark.parametrize("sessions", [1, 8])
+@pytest.mark.parametrize("name", NOISES)
+def test_equal_arms_disagree_in_at_most_one_run_of_fifty(name: str, sessions: int) -> None:
+    runs, blocks = 500, 20 if sessions == 1 else 96
+    made = simulate.experiment(np.random.default_rng(42), NOISES[name], runs, blocks)
+    number = np.repeat(np.arange(sessions), blocks // sessions)
+    claims = 0
+    for rates, signs in zip(made.rates, made.signs, strict=True):
+        arms = simulate.as_arms(rates, signs, number)
+        claims += min(throughput_differs(arms), totals.stalled(arms).p_value) < totals.ALPHA
+    print(f"\n{name}, {sessions} sessions: {claims / runs:.1%}", end="")
+    assert claims / runs <= 0.02
+
+
+def test_many_stalls_of_one_arm_are_more_than_chance() -> None:
+    found = stalling_runs(8, 25, 0.05, 20)
+    codes = [{each.code for each in one.warnings} for one in found]
+    assert np.mean(["totals-disagree" in each for each in codes]) >= 0.95
+
+
+@given(st.lists(st.floats(-5, 5), max_size=12))
+def test_a_sum_is_compared_with_every_pattern_of_signs(values: list[float]) -> None:
+    kept = [each for each in values if each]
+    if not kept:
+        assert totals.one_sided(np.array(values)) == 1
+        return
+    sums = [
+        abs(sum(s * v for s, v in zip(signs, kept, strict=True)))
+        for signs in itertools.product((-1, 1), repeat=len(kept))
+    ]
+    seen = abs(sum(kept))
+    least, most = (
+        np.mean([each >= seen * share - slack for each in sums]) for share, slack in ((1, -1e-9), (1 - 1e-8, 1e-9))
+    )
+    assert least <= totals.one_sided(np.array(values)) <= most
+
+
+@pytest.mark.parametrize("n", [13, 60, 400])
+def test_of_many_values_drawn_signs_or_their_limit_say_the_same(n: int) -> None:
+    values = np.random.default_rng(n).normal(0.3, 1, n)
+    z = abs(values.sum()) / math.sqrt(values @ values)
+    assert totals.one_sided(values) == pytest.approx(math.erfc(z / math.sqrt(2)), abs=0.05)
+    assert totals.one_sided(values) == totals.one_sided(values)
+
+
+@pytest.mark.parametrize(("one", "other", "p"), [(0, 0, 1.0), (1, 0, 1.0), (4, 0, 0.125), (7, 0, 2**-6), (5, 5, 1.0)])
+def test_a_split_of_stalls_is_a_coins(one: int, other: int, p: float) -> None:
+    assert totals.coin(one, other) == pytest.approx(p)
+    assert totals.coin(other, one) == pytest.approx(p)
+
+
+def test_a_stall_of_two_slices_in_a_row_is_one_event_and_a_slow_spell_is_none() -> None:
+    rates, signs = np.zeros((20, 4)), np.ones(20)
+    rates[3, 1:3] = simulate.STALL
+    rates[10:] = math.log(0.3)  # The machine itself is slow from here on.
+    found = totals.stalled(simulate.as_arms(rates, signs, np.ones(20, dtype=np.int64)))
+    assert (found.plain, found.encrypted, found.p_value) == (0, 2, 1.0)
+
+
+def test_simulated_arms_are_those_of_the_tally() -> None:
+    made = simulate.experiment(np.random.default_rng(43), simulate.white, 1, 12)
+    fast = simulate.as_arms(made.rates[0], made.signs[0], np.repeat([1, 2], 6))
+    slow = recorded(made, 0, 2)._tallies["capacity"].arms()
+    for arm in ARMS:
+        quotient = slow.rates(arm) / fast.rates(arm)
+        assert quotient == pytest.approx(quotient[0, 0], rel=1e-6)
+    both = [ratio_of_totals(each, ("work",), "seconds", "full") for each in (fast, slow)]
+    assert both[0] is not None
+    assert both[1] is not None
+    assert both[0].centre == pytest.approx(both[1].centre, abs=1e-3)
+    assert fast.of("plain")[..., COLUMN["operations"]].sum() == 0
+
+
+# ── one estimator for levels, ratio and difference ────────────────────────────────────────────────────────────────────
+
+
+@cache
+def histogram(scale: int) -> str:
+    """6,000 requests around `scale` µs."""
+    made = HdrHistogram(1, 3_600_000_000_000, 3)
+    for quantile in np.linspace(-2.5, 2.5, 40):
+        made.record_value(int(scale * 1e3 * math.exp(0.3 * quantile)), 150)
+    return str(made.encode().decode())
+
+
+def uneven(mode: Mode, seed: int, effect: float, stall: float, spread: float) -> CellEstimator:
+    """A run whose sessions lie `spread` apart (log), each with an effect of its own, with stalls in either arm."""
+    random = np.random.default_rng(seed)
+    estimator = CellEstimator()
+    for session in range(1, 5 if mode == "full" else 2):
+        level, own = random.normal(0, spread), effect + random.normal(0, spread / 3)
+        for phase, blocks in (("capacity", 5), ("latency", 3)):
+            made = simulate.experiment(random, simulate.regimes, 1, blocks, effect=own)
+            rates = made.rates[0] + level + simulate.STALL * (random.random((blocks, 4)) < stall)
+            records = simulate.records(rates, made.signs[0], session=session, first=100 * (phase == "latency"))
+            for record in records:
+                estimator.add(in_the_open_loop(record) if phase == "latency" else record)
+    return estimator
+
+
+def in_the_open_loop(record: SliceRecord) -> SliceRecord:
+    agent = record.agent
+    assert agent is not None
+    scale = round(5e6 * agent.seconds / agent.operations, -1)
+    made = msgspec.structs.replace(agent, operations=6000, rows=6000, histogram=histogram(int(max(scale, 10))))
+    return msgspec.structs.replace(record, phase="latency", agent=made)
+
+
+UNEVEN = (
+    st.sampled_from(["full", "quick"]),
+    st.integers(0, 10_000),
+    st.floats(-0.3, 0.3),
+    st.sampled_from([0.0, 0.05, 0.2]),
+    st.sampled_from([0.0, 0.1, 0.5]),
+)
+
+
+@given(*UNEVEN)
+@settings(max_examples=25, deadline=None)
+def test_levels_ratio_and_difference_agree(mode: Mode, seed: int, effect: float, stall: float, spread: float) -> None:
+    found = uneven(mode, seed, effect, stall, spread).finish(mode)
+    made = cell("postgresql", overhead=found.overhead, arms=found.arms, added=found.added, layer="rest")
+    for key, each in found.overhead.items():
+        if key in words.LEVELS:
+            plain, encrypted = (words.level(made, arm, key) for arm in ARMS)
+            assert plain
+            assert encrypted
+            assert encrypted / plain == pytest.approx(each.ratio, rel=1e-9), key
+    for end in ("server", "client"):
+        plain, encrypted = (found.arms[arm][f"{end}_cpu_us_per_op"] for arm in ARMS)
+        added = found.added[f"{end}_cpu"]
+        assert added.mean == pytest.approx(encrypted - plain, rel=1e-9, abs=1e-9)
+        assert added.low <= added.mean <= added.high
+
+
+NUMBER = re.compile(r"[\d.,]+(?:e[+-]\d+)?")
+
+
+def span(text: str) -> tuple[float, float]:
+    """The values that a printed number may stand for."""
+    plain = text.replace(",", "")
+    value, digits = float(plain), len(plain.partition(".")[2])
+    return value - 0.5 * 10.0**-digits, value + 0.5 * 10.0**-digits
+
+
+def agree(cost: str, levels: str) -> bool:
+    """Whether `0.3 % fewer` and `12,521 → 12,483 /s` can be of the same two numbers."""
+    (a, b), (c, d) = (span(each) for each in NUMBER.findall(levels)[:2])
+    least, most = c / b, d / max(a, 1e-12)
+    low, high = span(NUMBER.findall(cost)[0])
+    if "times" in cost:
+        # Three significant digits.
+        value = (low + high) / 2
+        half = max((high - low) / 2, 0.5 * 10.0 ** (math.floor(math.log10(value)) - 2))
+        return least <= value + half and value - half <= most
+    less = re.search("fewer|less|shorter|slower", cost)
+    low, high = (1 - high / 100, 1 - low / 100) if less else (1 + low / 100, 1 + high / 100)
+    return least <= high and low <= most
+
+
+def test_what_can_not_be_of_one_pair_is_noticed() -> None:
+    assert agree("0.3 % fewer", "12,521 → 12,483 /s")
+    assert not agree("0.3 % fewer", "12,521 → 12,575 /s")
+    assert not agree("19 % shorter", "0.728 → 0.801 ms")
+
+
+def rows_of(name: str, text: str) -> list[tuple[str, str]]:
+    """(cost, levels) of every row of a page that has both."""
+    text = unescape(re.sub(r"<[^>]+>", "|", text)) if name == "html" else text
+    text = text.replace("\\%", "%").replace("{,}", ",").replace("\\textmu{}", "µ").replace("$\\to$", "→")
+    cost = r"([\d.,]+ % (?:more|less|fewer|longer|shorter)|[\d.,]+ times)"
+    levels = r"([\d.,]+(?:e[+-]\d+)? → [\d.,]+(?:e[+-]\d+)? (?:/s|µs|ms|B|MB|s)\b)"
+    return re.findall(rf"{cost}[^→\n]*?{levels}", text.replace("|\n", "|") if name == "html" else text)
+
+
+@given(*UNEVEN)
+@settings(max_examples=8, deadline=None)
+def test_every_printed_row_agrees_in_every_format(
+    mode: Mode, seed: int, effect: float, stall: float, spread: float
+) -> None:
+    found = uneven(mode, seed, effect, stall, spread).finish(mode)
+    made = result(cell("postgresql", overhead=found.overhead, arms=found.arms, mode=mode))
+    known = [(each.cost, each.levels) for each in words.rows(made.cells[0]) if each.levels]
+    assert len(known) >= 5
+    assert all(agree(*each) for each in known), known
+    for name in ("terminal", "md", "latex", "html"):
+        rows = rows_of(name, reports.get(name)(made))
+        assert len(rows) >= 3, (name, rows)
+        assert all(agree(*each) for each in rows), (name, rows)
+    for row in csv.DictReader(io.StringIO(reports.get("csv")(made))):
+        if row["plain"]:
+            assert float(row["encrypted"]) / float(row["plain"]) == pytest.approx(float(row["ratio"]), rel=1e-9)
+    (raw,) = json.loads(reports.get("json")(made))["cells"]
+    plain, encrypted = (raw["arms"][arm]["typical"]["throughput"] for arm in ARMS)
+    assert encrypted / plain == pytest.approx(raw["overhead"]["throughput"]["ratio"])
+    plain, encrypted = (raw["arms"][arm]["throughput"] for arm in ARMS)
+    assert encrypted / plain == pytest.approx(raw["overhead"]["throughput"]["ratio_of_totals"])
+
+
+@given(st.integers(0, 1000), st.sampled_from(["full", "quick"]))
+@settings(max_examples=20, deadline=None)
+def test_levels_of_storage_agree_with_their_ratio(seed: int, mode: Mode) -> None:
+    random = np.random.default_rng(seed)
+    slices = []
+    for session, block, job in itertools.product((1, 2, 3), range(3), ("random_read", "fsync_latency")):
+        order = "ABBA" if random.random() < 0.5 else "BAAB"
+        for position, letter in enumerate(order, start=1):
+            operations = int(random.integers(100, 5000))
+            slices.append(
+                StorageSlice(
+                    0, session, block, order, position, "plain" if letter == "A" else "encrypted", job,
+                    seconds=0.3, operations=operations, bytes=4096 * operations,
+                )
+            )  # fmt: skip
+    levels = fio.levels(slices, mode)
+    for job, each in fio.estimate(slices, mode).items():
+        assert levels["encrypted"][job] / levels["plain"][job] == pytest.approx(each.ratio)
+
+
+def test_the_pooled_quantile_of_sessions_has_an_interval_of_its_own() -> None:
+    found = uneven("full", 3, 0.1, 0.0, 0.5).finish("full")
+    each = found.overhead["latency_p50"]
+    assert each.totals_low is not None
+    assert each.totals_high is not None
+    assert each.totals_low <= (each.ratio_of_totals or 0) <= each.totals_high
+    assert statistics.ALPHA > totals.ALPHA
