@@ -72,6 +72,9 @@ def reading(told: dict[str, float], said: dict[str, str], line: int) -> Reading:
             line, "no request succeeded: there is nothing to compare (against HTTP/1.1 in clear h2load needs --h1)"
         )
     notes = contradictions(told["done"], told["seconds"], told["rate"])
+    if told["failed"] > told["succeeded"]:
+        text = f"{told['failed']:,.0f} of {told['done']:,.0f} answers were errors"
+        raise Bad(line, f"{text}: this is the speed of error pages; fix the address, and run it again")
     if told["failed"]:
         notes.append(
             Warning_("errors", f"{told['failed']:,.0f} requests failed beside {told['succeeded']:,.0f} that succeeded")

@@ -107,6 +107,7 @@ def reading(line: int, average: float, least: float, longest: float, clients: in
         factors={"queries": str(operations)},
         operations=operations,
         seconds=average,
+        digits=len(f"{average:.3f}".replace(".", "").lstrip("0")),
         figures={"throughput": operations / average},
         notes=notes,
     )
