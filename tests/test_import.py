@@ -276,7 +276,8 @@ def test_copies_of_one_run_have_no_interval(tmp_path: Path) -> None:
         },
     ).cells
     assert cell.overhead == {}
-    assert "all-alike" in codes(cell)
+    assert "copied-runs" in codes(cell)
+    assert {arm: cell.arms[arm]["runs"] for arm in cell.arms} == {"plain": 1, "encrypted": 1}
 
 
 def test_the_same_file_twice_counts_once_and_in_both_arms_is_refused(tmp_path: Path) -> None:
@@ -821,7 +822,10 @@ def test_rows_of_one_run_are_one_run(tmp_path: Path) -> None:
     assert len(found.readings) == 6
     assert found.readings[0].series["throughput"] == [float(each) for each in range(110, 130)]
     without, _ = importing.gather([tmp_path / "t.csv"], Wanted(columns=columns[:2]))
-    assert "rows-as-runs" in {note.code for each in without.readings for note in each.notes}
+    assert len(without.readings) == 2
+    assert "rows-of-one-run" in {note.code for each in without.readings for note in each.notes}
+    each_row = csv.columns("throughput=tps,arm=tls,run=row")
+    assert len(importing.gather([tmp_path / "t.csv"], Wanted(columns=each_row))[0].readings) == 120
 
 
 @pytest.mark.parametrize(

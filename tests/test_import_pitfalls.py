@@ -339,3 +339,352 @@ def test_many_files_that_were_left_out_are_told_in_few_lines(tmp_path: Path) -> 
     assert f"left out: 40 files, empty: {tmp_path}/e00, {tmp_path}/e01, {tmp_path}/e02 …" in out
     assert any(each.startswith("left out: 40 files, maybe tables (say which column is what") for each in out)
     assert any("sa21 is sysstat's own binary file" in each for each in out)
+
+
+# ── copies ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_copies_of_a_run_are_counted_once(tmp_path: Path) -> None:
+    texts = runs({"plain": PLAIN, "tls": TLS})
+    texts |= {f"plain-copy{n}.txt": texts["plain-0.txt"] + "\n" * n for n in range(3)}
+    (cell,) = made(tmp_path / "a", texts).cells
+    (clean,) = made(tmp_path / "b", runs({"plain": PLAIN, "tls": TLS})).cells
+    assert cell.overhead == clean.overhead
+    assert cell.arms["plain"]["runs"] == len(PLAIN)
+    (said,) = [each.text for each in cell.warnings if each.code == "copied-runs"]
+    assert said.startswith("3 of 8 plain runs have the figures of another to the last digit")
+    assert "copied-runs" not in codes(clean)
+
+
+def test_identical_rows_of_a_table_are_one_run(tmp_path: Path) -> None:
+    rows = [
+        "off,182.695",
+        "off,182.695",
+        "off,183.201",
+        "off,182.695",
+        "on,160.113",
+        "on,161.204",
+        "on,159.871",
+        "on,160.5",
+    ]
+    (tmp_path / "t.csv").write_text("tls,tps\n" + "\n".join(rows) + "\n")
+    given = {"columns": "throughput=tps,arm=tls,decimal=point", "output": tmp_path / "made"}
+    (cell,) = import_run.run([tmp_path / "t.csv"], given)[0].cells
+    assert {arm: cell.arms[arm]["runs"] for arm in cell.arms} == {"plain": 2, "encrypted": 4}
+    assert "copied-runs" in codes(cell)
+
+
+def test_coarse_figures_that_agree_by_chance_are_runs(tmp_path: Path) -> None:
+    rows = "".join(
+        f"{arm},{ms}\n" for arm, level in (("off", 10), ("on", 12)) for ms in (level, level + 1, level, level + 2)
+    )
+    (tmp_path / "t.csv").write_text("tls,ms\n" + rows)
+    (cell,) = import_run.run([tmp_path / "t.csv"], {"columns": "time=ms,arm=tls", "output": tmp_path / "made"})[0].cells
+    assert {arm: cell.arms[arm]["runs"] for arm in cell.arms} == {"plain": 4, "encrypted": 4}
+
+
+def test_one_run_in_both_arms_or_in_two_cells_is_told(tmp_path: Path) -> None:
+    text = runs({"plain": [1441.517]})["plain-0.txt"]
+    (cell,) = made(tmp_path / "a", {"plain.txt": text, "tls.txt": text + "\n"}).cells
+    assert "same-in-both-arms" in codes(cell)
+    result = made(tmp_path / "b", {"plain-1.txt": text, "plain-2.txt": text.replace("clients: 2", "clients: 3")})
+    assert ["run-of-another-cell" in codes(each) for each in result.cells] == [False, True]
+
+
+def test_the_published_tables_of_a_tde_study_hold_copies(tmp_path: Path) -> None:
+    """Its three table sizes have the same figures to the last digit, in every row."""
+    given = {
+        "columns": "throughput=tps,latency=latency_avg_ms,arm=encryption,factor=server",
+        "output": tmp_path / "made",
+    }
+    (tmp_path / "t.csv").write_text(PUBLISHED_TDE)
+    result = import_run.run([tmp_path / "t.csv"], given)[0]
+    assert [cell.factors["server"] for cell in result.cells] == ["cybertec-15.8", "enterprisedb-15.10"]
+    first = result.cells[0]
+    assert {arm: first.arms[arm]["runs"] for arm in first.arms} == {"plain": 1, "encrypted": 1}
+    assert first.overhead == {}
+    assert "copied-runs" in codes(first)
+    assert "server=cybertec-15.8" in " ".join(terminal.render(result).split())
+
+
+PUBLISHED_TDE = """\
+server,encryption,rows,latency_avg_ms,latency_stddev_ms,tps,initial_connection_ms,transactions
+cybertec-15.8,tde-aes,50,273.498,284.734,182.695482,33.190,109735
+cybertec-15.8,tde-aes,500,273.498,284.734,182.695482,33.190,109735
+cybertec-15.8,tde-aes,5000000,273.498,284.734,182.695482,33.190,109735
+cybertec-15.8,none,50,36.539,24.110,1095.376634,33.527,500
+cybertec-15.8,none,500,36.539,24.110,1095.376634,33.527,500
+cybertec-15.8,none,5000000,36.539,24.110,1095.376634,33.527,500
+enterprisedb-15.10,none,50,55.065,15.052,777.428,39.032,500
+enterprisedb-15.10,none,500,55.065,15.052,777.428,39.032,500
+enterprisedb-15.10,none,5000000,55.065,15.052,777.428,39.032,500
+"""
+
+
+# ── many cells ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def many(random: np.random.Generator, effects: list[float], each: int = 6) -> str:
+    rows = [
+        f"{arm},w{cell},{1000 * math.exp((effect if arm == 'on' else 0) + random.normal(0, 0.02)):.3f}1"
+        for cell, effect in enumerate(effects)
+        for arm in ("off", "on")
+        for _ in range(each)
+    ]
+    return "tls,query,rate\n" + "\n".join(rows) + "\n"
+
+
+def test_many_cells_are_corrected_for_their_number(tmp_path: Path) -> None:
+    """52 cells of which some truly differ: after Holm's correction fewer differ than by themselves, and every page says so."""
+    random = np.random.default_rng(5)
+    (tmp_path / "t.csv").write_text(many(random, [0.0] * 6 + [0.03] * 18 + [0.12] * 28))
+    given = {"columns": "throughput=rate,arm=tls,workload=query", "output": tmp_path / "made"}
+    result = import_run.run([tmp_path / "t.csv"], given)[0]
+    estimates = [cell.overhead["throughput"] for cell in result.cells]
+    alone = [estimate.low > 1 or estimate.high < 1 for estimate in estimates]
+    after = [(estimate.p_value or 0) < 0.05 for estimate in estimates]
+    assert len(alone) == 52
+    assert 28 <= sum(after) < sum(alone)
+    said = [words.verdict(cell) for cell in result.cells]
+    assert ["runs differ" in each for each in said] == after
+    assert [words.BY_ITSELF in each for each in said] == [a and not b for a, b in zip(alone, after, strict=True)]
+    answer = f"the arms' runs differ in {sum(after)} of 52 cells after Holm's correction for their number"
+    assert answer in words.answer(result)
+    assert answer in " ".join(terminal.render(result).split())
+    assert md.render(result).count("| runs differ") == sum(after)
+
+
+def test_cells_without_any_cost_seldom_differ() -> None:
+    """Of families of 20 cells without a cost at most about 5 % have one that differs after the correction; by themselves most have."""
+    random = np.random.default_rng(11)
+    families, alone = 0, 0
+    for _ in range(200):
+        p = []
+        for _ in range(20):
+            a, b = random.normal(0, 0.03, 5), random.normal(0, 0.03, 5)
+            error = imported.welch(a, b)
+            assert error is not None
+            p.append(statistics.Interval(float(b.mean() - a.mean()), (error,), 10).p_value())
+        alone += min(p) < 0.05
+        families += min(statistics.holm(p)) < 0.05
+    assert alone > 100
+    assert families <= 20
+
+
+# ── seconds given as runs ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def table(tmp_path: Path, text: str, columns: str) -> list[Reading]:
+    (tmp_path / "t.csv").write_text(text)
+    return importing.gather([tmp_path / "t.csv"], Wanted(columns=csv.columns(columns)))[0].readings
+
+
+STAMPS = {
+    "seconds": lambda n: f"{n + 1}",
+    "pgbench": lambda n: f"{n + 1}.0",
+    "epoch": lambda n: f"{1795297570.01 + n * 1.001:.3f}",
+    "epoch in ms": lambda n: f"{1795297570010 + n * 1001}",
+    "clock": lambda n: f"12:{n // 60:02}:{n % 60:02}",
+    "date": lambda n: f"2026-11-21 12:{n // 60:02}:{n % 60:02}",
+    "every ten": lambda n: f"{10 * n}",
+    "one is missing": lambda n: f"{n + (n > 3)}",
+}
+
+
+@pytest.mark.parametrize("kind", STAMPS)
+def test_rows_that_a_clock_counts_are_one_run(kind: str, tmp_path: Path) -> None:
+    random = np.random.default_rng(2)
+    text = "mode,time_s,tps\n" + "".join(
+        f"{arm},{STAMPS[kind](n)},{level + random.normal(0, 9):.2f}\n"
+        for arm, level in (("off", 900), ("on", 880))
+        for n in range(12)
+    )
+    found = table(tmp_path, text, "throughput=tps,arm=mode")
+    assert len(found) == 2
+    assert "column 'time_s' counts up" in note(found[0], "rows-of-one-run")
+    assert len(found[0].series["throughput"]) == 12
+    assert len(table(tmp_path, text, "throughput=tps,arm=mode,run=row")) == 24
+    result = import_run.run([tmp_path / "t.csv"], {"columns": "throughput=tps,arm=mode", "output": tmp_path / "made"})[
+        0
+    ]
+    assert result.cells[0].overhead == {}
+    assert "one-run" in codes(result.cells[0])
+
+
+def test_a_clock_that_begins_again_begins_another_run(tmp_path: Path) -> None:
+    random = np.random.default_rng(3)
+    rows = "".join(
+        f"{arm},{n},{level + 20 * run + random.normal(0, 9):.2f}\n"
+        for arm, level in (("off", 900), ("on", 700))
+        for run in range(3)
+        for n in range(10)
+    )
+    found = table(tmp_path, "mode,sec,tps\n" + rows, "throughput=tps,arm=mode")
+    assert len(found) == 6
+    assert "reports of 3 runs" in note(found[0], "rows-of-one-run")
+
+
+@pytest.mark.parametrize(
+    "stamps", [["1795297570", "1795297633", "1795297695", "1795297759", "1795297820"], ["5", "3", "9", "1", "7"]]
+)
+def test_runs_with_the_time_at_which_they_began_are_runs(stamps: list[str], tmp_path: Path) -> None:
+    """Minutes apart, and never to the second."""
+    rates = [900.25, 880.5, 905.75, 893.5, 879.25]
+    rows = "".join(f"off,{at},{rate}\n" for at, rate in zip(stamps, rates, strict=True))
+    assert len(table(tmp_path, "mode,timestamp,tps\n" + rows, "throughput=tps,arm=mode")) == 5
+
+
+def test_a_clock_is_not_how_long_a_row_took(tmp_path: Path) -> None:
+    rows = "".join(f"off,{n + 1},{900 + n}\n" for n in range(8))
+    with pytest.raises(UsageError, match=r"t\.csv, line 2: column 'time_s' counts up in equal steps: it is the clock"):
+        table(tmp_path, "mode,time_s,n\n" + rows, "time=time_s,operations=n,arm=mode")
+
+
+def noise(random: np.random.Generator, n: int, rho: float) -> list[float]:
+    made_ = [random.normal()]
+    for _ in range(n - 1):
+        made_.append(rho * made_[-1] + math.sqrt(1 - rho**2) * random.normal())
+    return made_
+
+
+def test_rows_that_are_each_like_the_one_before_are_one_run(tmp_path: Path) -> None:
+    random = np.random.default_rng(4)
+    rows = {rho: [(arm, each) for arm in ("off", "on") for each in noise(random, 25, rho)] for rho in (0.8, 0.0)}
+    texts = {
+        rho: "mode,tps\n" + "".join(f"{arm},{900 + 9 * each:.3f}1\n" for arm, each in own) for rho, own in rows.items()
+    }
+    found = table(tmp_path, texts[0.8], "throughput=tps,arm=mode")
+    assert len(found) == 2
+    assert "each row is like the one before it" in note(found[0], "rows-of-one-run")
+    assert len(table(tmp_path, texts[0.0], "throughput=tps,arm=mode")) == 50
+    (tmp_path / "t.csv").write_text(texts[0.8])
+    given = {"columns": "throughput=tps,arm=mode,run=row", "output": tmp_path / "made"}
+    (cell,) = import_run.run([tmp_path / "t.csv"], given)[0].cells
+    assert "runs-follow" in codes(cell)
+    assert "long-run variance" in cell.overhead["throughput"].method
+
+
+def test_a_published_figure_of_progress_lines_is_one_run_of_each_server(tmp_path: Path) -> None:
+    rows = [("cybertec-tde", at, tps) for at, tps in ((597, 93.0), (598, 103.0), (599, 115.0), (600, 117.0))]
+    rows += [
+        ("cybertec non-TDE", at, tps) for at, tps in enumerate((1162.9, 1276.0, 1200.0, 1023.0, 1156.0, 1152.0), 1)
+    ]
+    text = "caption,time_s,tps\n" + "".join(f"{caption},{at},{tps}\n" for caption, at, tps in rows)
+    found = table(tmp_path, text, "throughput=tps,arm=caption")
+    assert [(each.arm, round(each.figures["throughput"], 1)) for each in found] == [
+        ("encrypted", 107.0),
+        ("plain", 1161.6),
+    ]
+
+
+def test_independent_values_seldom_seem_to_follow_each_other() -> None:
+    random = np.random.default_rng(6)
+    for n, rho, low, high in ((12, 0.0, 0.0, 0.08), (30, 0.0, 0.0, 0.08), (30, 0.6, 0.9, 1.0)):
+        found = [
+            statistics.depend([np.array(noise(random, n, rho)), np.array(noise(random, n, rho))]) for _ in range(400)
+        ]
+        assert low <= np.mean(found) <= high
+    assert not statistics.depend([np.ones(20), np.arange(5.0), np.array([])])
+
+
+# ── tables ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "rates"),
+    [
+        ("tps;x\n1.234.567;1\n9.876;1\n", "throughput=tps", [1234567, 9876]),
+        ("tps;x\n1.234;0.5\n9.876;1\n", "throughput=tps", [1.234, 9.876]),
+        ("tps;x\n1.234;1\n9.87;1\n", "throughput=tps", [1.234, 9.87]),
+        ("tps;x\n1.234;1\n9.876;1\n", "throughput=tps,decimal=point", [1.234, 9.876]),
+        ("tps;x\n1.234;1\n9.876;1\n", "throughput=tps,decimal=comma", [1234, 9876]),
+        ("tps;x\n1,234;1\n9,876;1\n", "throughput=tps,decimal=comma", [1.234, 9.876]),
+        ("lat,x\n1.234,1\n9.876,1\n", "time=lat:s", [1 / 1.234, 1 / 9.876]),
+    ],
+)
+def test_points_are_decimal_or_between_thousands_but_never_by_guess(
+    text: str, columns: str, rates: list[float], tmp_path: Path
+) -> None:
+    found = read(text, tmp_path, columns=columns)
+    assert [each.figures["throughput"] for each in found] == pytest.approx(rates)
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ("tps;x\n1.234;1\n987;1\n12.345;1\n", "throughput=tps"),
+        ("tps\tx\n1.234\t1\n9.876\t1\n", "throughput=tps"),
+        ("tps,x\n1.234,1\n9.876,1\n", "throughput=tps"),
+        ("lat,x\n1.234,1\n987,1\n", "time=lat:ms"),
+        ("n;lat\n1.500;12,5\n".replace(",5", ""), "time=lat:ms,operations=n"),
+    ],
+)
+def test_points_that_may_be_between_thousands_are_refused(text: str, columns: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"plain\.txt, line 2: '1\..*' can be read in two ways: every point"):
+        read(text, tmp_path, columns=columns)
+
+
+def test_factors_of_a_table_set_its_cells_apart(tmp_path: Path) -> None:
+    rows = "".join(
+        f"{dbms},{size},{arm},{level + n + 0.25 * len(dbms)}\n"
+        for dbms in ("MySQL 8.0", "postgres")
+        for size in (1, 10)
+        for arm, level in (("off", 900 * size), ("on", 850 * size))
+        for n in (3, 1, 2)
+    )
+    (tmp_path / "t.csv").write_text("dbms,size,tls,tps\n" + rows)
+    given = {
+        "columns": "throughput=tps,arm=tls,factor=dbms,factor=size",
+        "output": tmp_path / "made",
+        "mechanism": "tls",
+    }
+    result = import_run.run([tmp_path / "t.csv"], given)[0]
+    assert [tuple(cell.factors.values()) for cell in result.cells] == [
+        (dbms, size) for dbms in ("MySQL 8.0", "postgres") for size in ("1", "10")
+    ]
+    page = " ".join(terminal.render(result).split())
+    assert "dbms=MySQL 8.0 size=10" in page
+    assert "ciphercost run mysql:tls postgresql:tls" in page
+    with pytest.raises(UsageError, match="column 'gone' is not there"):
+        read("a,b\n1,2\n", tmp_path, columns="throughput=a,factor=gone")
+    with pytest.raises(UsageError, match="decimal is 'point' or 'comma'"):
+        csv.columns("throughput=a,decimal=dot")
+
+
+# ── what to measure instead ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("engine", "mechanism", "expected"),
+    [
+        ("firebird", "encryption", "firebird:wire-crypt"),
+        ("sqlite", "tls", "sqlite:sqlcipher"),
+        ("sqlite", "encryption", "sqlite:sqlcipher"),
+        ("web", "encryption", "nginx:tls"),
+        ("table", "innodb-tde", "mysql:innodb-tde"),
+        ("table", "sqlcipher", "sqlite:sqlcipher"),
+        ("database", "encryption", "postgresql:tls"),
+        ("postgresql", "innodb-tde", "postgresql:"),
+        ("mysql or mariadb", "tls", "mysql:tls"),
+    ],
+)
+def test_the_mechanism_that_is_suggested_is_one_that_the_engine_has(engine: str, mechanism: str, expected: str) -> None:
+    cell = Cell(engine, "", "", mechanism, "rows", 0, "unproven", "imported")
+    name, suggested = _imported.target(cell)
+    assert f"{name}:{suggested}".startswith(expected)
+    assert mechanisms.get(suggested).serves(engines.get(name))
+    assert mechanisms.get(suggested).layer != "control"
+
+
+def test_a_mechanism_that_an_engine_does_not_have_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "plain.txt").write_text(PGBENCH)
+    given = {"output": tmp_path / "made", "engine": "postgresql", "mechanism": "innodb-tde"}
+    with pytest.raises(UsageError, match="--mechanism innodb-tde: postgresql does not have it; it has tls"):
+        import_run.run([tmp_path / "plain.txt"], given)
+
+
+def test_a_record_of_runs_has_what_was_found_of_them(tmp_path: Path) -> None:
+    result = made(tmp_path, runs({"plain": PLAIN, "tls": TLS}))
+    text = (tmp_path / "made/imported.json").read_bytes()
+    assert [each["digits"] for each in msgspec.json.decode(text)["readings"]] == [10] * 9
+    assert result.cells[0].overhead["throughput"].n == 9

@@ -135,6 +135,11 @@ def set_rate(made: Reading, rate: str = "") -> None:
     made.notes.append(Warning_("rate-limited", text))
 
 
+def digits(text: str) -> int:
+    """Significant digits of a figure as it was printed: 5 of `0.12340`."""
+    return len(re.sub(r"\D", "", text.lower().partition("e")[0]).lstrip("0"))
+
+
 def differ(one: float, other: float, share: float) -> bool:
     """Whether two figures that should be one differ by more than this share of the larger."""
     return abs(one - other) > share * max(abs(one), abs(other))

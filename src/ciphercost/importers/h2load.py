@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ciphercost.importers import NUMBER, Bad, Lines, duration, line_of, number
+from ciphercost.importers import NUMBER, Bad, Lines, digits, duration, line_of, number
 from ciphercost.importers._http import contradictions
 from ciphercost.model import Reading, Warning_
 
@@ -45,7 +45,7 @@ def read(lines: Lines) -> list[Reading]:
             said["application"] = match[1]
         elif match := FINISHED.fullmatch(line):
             began = began or lines.number
-            told["seconds"], told["rate"] = duration(match[1]), number(match[3])
+            told["seconds"], told["rate"], told["digits"] = duration(match[1]), number(match[3]), digits(match[3])
         elif match := REQUESTS.fullmatch(line):
             told["done"], told["failed"] = number(match[3]), number(match[5])
             told["succeeded"] = number(match[4])
@@ -92,6 +92,7 @@ def reading(told: dict[str, float], said: dict[str, str], line: int) -> Reading:
         operations=int(told["done"]),
         errors=int(told["failed"]),
         seconds=told["seconds"],
+        digits=int(told["digits"]),
         figures={"throughput": told["rate"]}
         | ({"latency_mean": told["latency_mean"]} if told.get("latency_mean") else {}),
         notes=notes,

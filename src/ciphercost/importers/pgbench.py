@@ -6,7 +6,7 @@ import itertools
 import math
 import re
 
-from ciphercost.importers import NUMBER, Bad, Lines, differ, line_of, number, set_rate
+from ciphercost.importers import NUMBER, Bad, Lines, differ, digits, line_of, number, set_rate
 from ciphercost.model import Reading, Warning_
 
 MARK = re.compile(
@@ -81,6 +81,7 @@ def read(lines: Lines) -> list[Reading]:
             if match[3]:
                 told["each"] = "-C"
             made.append(reading(told, number(match[1]), progress, version, began or lines.number))
+            made[-1].digits = digits(match[1])
             told, progress, began, summary, old_rate, lagging = {}, [], 0, False, False, False
         else:
             for name, pattern in FIELDS.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ciphercost.importers import NUMBER, Bad, Lines, differ, line_of, number, set_rate
+from ciphercost.importers import NUMBER, Bad, Lines, differ, digits, line_of, number, set_rate
 from ciphercost.importers.pgbench_log import quantile
 from ciphercost.model import Reading, Warning_
 
@@ -56,7 +56,7 @@ def read(lines: Lines) -> list[Reading]:
         elif match := BUCKET.fullmatch(line):
             buckets[round(number(match[1]) * 1e3)] = buckets.get(round(number(match[1]) * 1e3), 0) + int(match[2])
         elif match := TRANSACTIONS.fullmatch(line):
-            told["transactions"], told["rate"] = number(match[1]), number(match[2])
+            told["transactions"], told["rate"], told["digits"] = number(match[1]), number(match[2]), digits(match[2])
         elif match := PERCENTILE.fullmatch(line):
             told[f"latency_p{match[1]}"] = number(match[2])
         elif END.fullmatch(line):
@@ -122,6 +122,7 @@ def reading(told: dict[str, float], series: list[float], buckets: dict[int, int]
         operations=operations,
         errors=int(told.get("errors", 0)),
         seconds=told["time"],
+        digits=int(told.get("digits", 0)),
         figures=figures,
         series={"throughput": series} if len(series) > 1 else {},
         notes=notes,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ciphercost.importers import NUMBER, Bad, Lines, duration, line_of, number, set_rate
+from ciphercost.importers import NUMBER, Bad, Lines, digits, duration, line_of, number, set_rate
 from ciphercost.importers._http import contradictions
 from ciphercost.model import Reading, Warning_
 
@@ -62,7 +62,7 @@ def read(lines: Lines) -> list[Reading]:
         elif match := SOCKET.fullmatch(line):
             lost += sum(int(each) for each in match.groups())
         elif match := RATE.fullmatch(line):
-            told["rate"] = number(match[1])
+            told["rate"], told["digits"] = number(match[1]), digits(match[1])
         elif END.fullmatch(line):
             if not {"rate", "requests"} <= told.keys():
                 raise Bad(
@@ -105,6 +105,7 @@ def reading(told: dict[str, float], url: str, status: int, lost: int, line: int)
         operations=int(told["requests"]),
         errors=wrong,
         seconds=told["seconds"],
+        digits=int(told["digits"]),
         figures={
             "throughput": told["rate"],
             **{name: told[name] for name in told if name.startswith("latency_") and told[name] > 0},
