@@ -8,6 +8,8 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ciphercost import engines, import_run, imported, importing, mechanisms, statistics, words
 from ciphercost.errors import UsageError
@@ -15,7 +17,7 @@ from ciphercost.importers import csv
 from ciphercost.importing import Wanted
 from ciphercost.model import Cell, Reading
 from ciphercost.reports import _imported, md, terminal
-from test_import import HYPERFINE, LOG, PGBENCH, PLAIN, SYSBENCH, TLS, WRK, codes, made, read, runs
+from test_import import HYPERFINE, LOG, PGBENCH, PLAIN, QUICK, SYSBENCH, TLS, WRK, anything, codes, made, read, runs
 
 # wrk2 -t2 -c4 -d20s -R2000 --latency -U, as its printing code writes it; the detailed spectra are cut to two rows.
 WRK2 = """\
@@ -548,16 +550,16 @@ def noise(random: np.random.Generator, n: int, rho: float) -> list[float]:
 
 
 def test_rows_that_are_each_like_the_one_before_are_one_run(tmp_path: Path) -> None:
-    random = np.random.default_rng(4)
-    rows = {rho: [(arm, each) for arm in ("off", "on") for each in noise(random, 25, rho)] for rho in (0.8, 0.0)}
+    random = np.random.default_rng(1)
+    rows = {rho: [(arm, each) for arm in ("off", "on") for each in noise(random, 14, rho)] for rho in (0.9, 0.0)}
     texts = {
         rho: "mode,tps\n" + "".join(f"{arm},{900 + 9 * each:.3f}1\n" for arm, each in own) for rho, own in rows.items()
     }
-    found = table(tmp_path, texts[0.8], "throughput=tps,arm=mode")
+    found = table(tmp_path, texts[0.9], "throughput=tps,arm=mode")
     assert len(found) == 2
     assert "each row is like the one before it" in note(found[0], "rows-of-one-run")
-    assert len(table(tmp_path, texts[0.0], "throughput=tps,arm=mode")) == 50
-    (tmp_path / "t.csv").write_text(texts[0.8])
+    assert len(table(tmp_path, texts[0.0], "throughput=tps,arm=mode")) == 28
+    (tmp_path / "t.csv").write_text(texts[0.9])
     given = {"columns": "throughput=tps,arm=mode,run=row", "output": tmp_path / "made"}
     (cell,) = import_run.run([tmp_path / "t.csv"], given)[0].cells
     assert "runs-follow" in codes(cell)
@@ -688,3 +690,64 @@ def test_a_record_of_runs_has_what_was_found_of_them(tmp_path: Path) -> None:
     text = (tmp_path / "made/imported.json").read_bytes()
     assert [each["digits"] for each in msgspec.json.decode(text)["readings"]] == [10] * 9
     assert result.cells[0].overhead["throughput"].n == 9
+
+
+# ── no content does more than be refused ──────────────────────────────────────────────────────────────────────────────
+
+LIMITED = PGBENCH.replace(
+    "initial connection time =", "rate limit schedule lag: avg 1.031 (max 61.757) ms\ninitial connection time ="
+)
+BOTH = (
+    "$ PGSSLMODE=disable pgbench -c2\n" + PGBENCH + "== sslmode=require ==\n" + PGBENCH.replace("1441.437456", "1300.5")
+)
+SAMPLES = {
+    "wrk2": WRK2,
+    "sysbench rate": SYSBENCH_RATE,
+    "pgbench rate": LIMITED,
+    "both arms": BOTH,
+    "sampled": sampled(0.1, each=300)[1],
+}
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+@QUICK
+@given(data=st.data())
+def test_cut_and_garbled_text_is_read_or_refused(name: str, data: st.DataObject, tmp_path: Path) -> None:
+    content = bytearray(SAMPLES[name].encode())
+    for _ in range(data.draw(st.integers(0, 3))):
+        at = data.draw(st.integers(0, len(content) - 1))
+        content[at : at + data.draw(st.integers(0, 4))] = data.draw(
+            st.sampled_from([b"", b"0", b"nan", b"inf", b"-", b",", b".", b"\n", b"\xff", b"9" * 400])
+            | st.binary(max_size=4)
+        )
+    anything(bytes(content[: data.draw(st.integers(0, len(content)))]), tmp_path)
+
+
+@pytest.mark.parametrize("name", ["wrk2", "sysbench rate", "pgbench rate"])
+def test_a_cut_summary_never_gives_a_throughput_that_was_set(name: str, tmp_path: Path) -> None:
+    text = SAMPLES[name]
+    whole = [each.figures for each in read(text, tmp_path)]
+    for end in range(0, len(text), 3):
+        try:
+            found = read(text[:end], tmp_path)
+        except UsageError:
+            continue
+        only_progress = [each.code for reading in found for each in reading.notes] == ["progress-only"]
+        assert [each.figures for each in found] == whole or only_progress, text[:end]
+
+
+@QUICK
+@given(
+    rows=st.lists(
+        st.tuples(
+            st.sampled_from(["1.234", "987", "1,5", "12.345.678", "0.5", "", "x", "12:00:01", "3"]),
+            st.sampled_from("abc123"),
+        ),
+        max_size=20,
+    ),
+    delimiter=st.sampled_from(",;\t"),
+    more=st.sampled_from(["", ",factor=time", ",at=time", ",run=row", ",decimal=comma", ",run=time"]),
+)
+def test_any_table_is_read_or_refused(rows: list[tuple[str, str]], delimiter: str, more: str, tmp_path: Path) -> None:
+    text = f"tps{delimiter}time\n" + "".join(f"{one}{delimiter}{other}\n" for one, other in rows)
+    anything(text.encode(), tmp_path, columns=f"throughput=tps{more}")

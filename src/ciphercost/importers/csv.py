@@ -76,8 +76,8 @@ SHORT_STEP, ABOUT, EXACTLY = 10.0, 0.1, 0.001
 """Seconds from report to report, up to which steps may differ by a tenth; longer ones, as between runs, only by this."""
 THOUSANDS = re.compile(r"-?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?%?")
 """What commas between thousands look like, and some figures with a decimal comma too; `0,125` and `1234,500` are no thousands."""
-MANY_ROWS = 30
-"""Of one arm, above which rows are taken for parts of one run."""
+MANY_ROWS = 15
+"""Of one arm, above which rows are taken for reports of one run: few repeat a run so often, and most reports come in scores."""
 
 
 class Column(NamedTuple):
