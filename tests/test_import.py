@@ -276,7 +276,8 @@ def test_copies_of_one_run_have_no_interval(tmp_path: Path) -> None:
         },
     ).cells
     assert cell.overhead == {}
-    assert "all-alike" in codes(cell)
+    assert "copied-runs" in codes(cell)
+    assert {arm: cell.arms[arm]["runs"] for arm in cell.arms} == {"plain": 1, "encrypted": 1}
 
 
 def test_the_same_file_twice_counts_once_and_in_both_arms_is_refused(tmp_path: Path) -> None:
@@ -518,7 +519,7 @@ def test_passwords_of_a_command_and_tokens_of_an_address_stay_out_of_everything(
     ]
     export = {
         "results": [
-            {"command": words, "mean": times[0], "times": times, "exit_codes": [code] * 3}
+            {"command": words, "mean": times[0], "times": times, "exit_codes": [0, 0, code]}
             for words, times, code in commands
         ]
     }
@@ -532,7 +533,7 @@ def test_passwords_of_a_command_and_tokens_of_an_address_stay_out_of_everything(
     assert result.cells[0].imported.files[0].how == "its own words 'ssl disabled', its own words 'ssl required'"
     pages = [reports.get(name)(result) for name in ("terminal", "md", "json")]
     pages += [path.read_text() for path in (tmp_path / "made").iterdir() if path.is_file()]
-    assert any("runs of command 2 ended with an error" in page for page in pages)
+    assert any("1 of 3 runs of command 2 ended with an error" in page for page in pages)
     unsaid = tmp_path / "unsaid.json"
     unsaid.write_text(files["times.json"].replace("--ssl-mode=REQUIRED", "").replace("0.31", "1e-320"))
     assert command(monkeypatch, "import", unsaid) == 2
@@ -821,7 +822,10 @@ def test_rows_of_one_run_are_one_run(tmp_path: Path) -> None:
     assert len(found.readings) == 6
     assert found.readings[0].series["throughput"] == [float(each) for each in range(110, 130)]
     without, _ = importing.gather([tmp_path / "t.csv"], Wanted(columns=columns[:2]))
-    assert "rows-as-runs" in {note.code for each in without.readings for note in each.notes}
+    assert len(without.readings) == 2
+    assert "rows-of-one-run" in {note.code for each in without.readings for note in each.notes}
+    each_row = csv.columns("throughput=tps,arm=tls,run=row")
+    assert len(importing.gather([tmp_path / "t.csv"], Wanted(columns=each_row))[0].readings) == 120
 
 
 @pytest.mark.parametrize(
@@ -1024,7 +1028,8 @@ def test_a_log_of_any_length_is_read_in_little_memory(tmp_path: Path) -> None:
     path = tmp_path / "plain_log.1"
     with path.open("w") as file:
         file.writelines(
-            f"{n % 8} {n} {500 + n % 997} 0 {1795297570 + n // 5000} {n % 5000 * 199}\n" for n in range(100_000)
+            f"{n % 8} {n // 8 + 1} {500 + n % 997} 0 {1795297570 + n // 5000} {n % 5000 * 199}\n"
+            for n in range(100_000)
         )
     tracemalloc.start()
     (found,) = importing.gather([path], Wanted())[0].readings

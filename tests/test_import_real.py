@@ -214,6 +214,34 @@ def test_a_run_at_a_given_rate_has_no_throughput_to_compare(newest: Postgres, tm
     assert "rate-limited" in {note.code for note in found.notes}
 
 
+def test_a_log_of_a_run_at_a_given_rate_has_no_throughput_either(pgbench: Postgres, tmp_path: Path) -> None:
+    """Neither alone, nor beside its summary, of transactions or of intervals."""
+    for number, words in enumerate((("-l",), ("-l", "--aggregate-interval=1"))):
+        folder = tmp_path / f"log{number}"
+        folder.mkdir()
+        text = pgbench("-n", "-S", "-c2", "-T4", "-R200", *words, mode="disable", cwd=folder)
+        (log,) = folder.glob("pgbench_log.*")
+        alone = importing.gather([log], Wanted(only="plain"))[0].readings[0]
+        assert "throughput" not in alone.figures
+        assert "rate-limited" in {note.code for note in alone.notes}
+        (folder / "out.txt").write_text(text)
+        both = importing.gather([folder], Wanted(only="plain"))[0].readings
+        assert not any("throughput" in each.figures for each in both)
+
+
+def test_a_sampled_log_is_of_its_whole_run(pgbench: Postgres, tmp_path: Path) -> None:
+    text = pgbench("-n", "-S", "-c2", "-j2", "-T3", "-l", "--sampling-rate=0.2", mode="disable", cwd=tmp_path)
+    done = one(r"actually processed: (\d+)", text)
+    (alone,) = importing.gather(list(tmp_path.glob("pgbench_log.*")), Wanted(only="plain"))[0].readings
+    assert "sampled-log" in {note.code for note in alone.notes}
+    if "throughput" in alone.figures:  # a slow disk: too few
+        assert alone.operations == pytest.approx(done, rel=0.03)
+        assert alone.figures["throughput"] == pytest.approx(one(r"tps = ([\d.]+) \(without", text), rel=0.1)
+    (tmp_path / "out.txt").write_text(text)
+    (both,) = importing.gather([tmp_path], Wanted(only="plain"))[0].readings
+    assert both.operations == done
+
+
 def test_cpu_samples_join_the_run_in_whose_time_they_lie(newest: Postgres, tools: Path, tmp_path: Path) -> None:
     with subprocess.Popen([tools / "atop", "-P", "CPU,MEM", "1", "8"], stdout=subprocess.PIPE, text=True) as atop:
         assert atop.stdout is not None
@@ -307,6 +335,15 @@ def test_sysbench_with_intervals_and_histogram(tools: Path, require_server: Requ
         importing.gather([tmp_path / "prepare.txt"], Wanted(only="plain"))
 
 
+def test_sysbench_at_a_given_rate_has_no_throughput(tools: Path, tmp_path: Path) -> None:
+    found = only(run(tools / "sysbench", "cpu", "--rate=100", "--time=2", "--report-interval=1", "run"), tmp_path)
+    assert "throughput" not in found.figures
+    assert found.figures["latency_mean"] > 0
+    assert any("the rate was set to 100 a second" in note.text for note in found.notes)
+    free = only(run(tools / "sysbench", "cpu", "--time=1", "run"), tmp_path)
+    assert free.figures["throughput"] > 0
+
+
 # ── wrk, h2load, hyperfine ────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -374,6 +411,14 @@ def test_h2load_that_failed_altogether_is_refused(tools: Path, site: dict[str, s
     text = run(tools / "h2load", "-c1", "-n10", site["plain"])  # HTTP/2 in clear, which this server does not speak
     with pytest.raises(UsageError, match=r"plain\.txt, line 1: no request succeeded"):
         only(text, tmp_path)
+
+
+def test_answers_that_are_all_errors_are_refused(tools: Path, site: dict[str, str], tmp_path: Path) -> None:
+    gone = site["encrypted"] + "-is-not-there"
+    with pytest.raises(UsageError, match=r"plain\.txt, line 1: [\d,]+ of [\d,]+ answers were errors"):
+        only(run(tools / "wrk", "-t1", "-c2", "-d1s", gone), tmp_path)
+    with pytest.raises(UsageError, match=r"plain\.txt, line 1: no request succeeded"):
+        only(run(tools / "h2load", "--h1", "-c1", "-n20", gone), tmp_path)
 
 
 def test_two_tools_in_one_file_are_named_with_their_lines(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ciphercost import conclude, draw, imported, importing, mechanisms, pipeline, record
+from ciphercost import conclude, draw, engines, imported, importing, mechanisms, pipeline, record
 from ciphercost.errors import UsageError
 from ciphercost.guard import Guard
 from ciphercost.importers import clean, csv
@@ -23,8 +23,10 @@ def run(files: Sequence[Path], given: Mapping[str, Any], command: str = "") -> t
     mechanism = clean(given.get("mechanism") or UNNAMED)
     if mechanism in mechanisms.names() and mechanisms.get(mechanism).layer == "control":
         raise UsageError(f"--mechanism {mechanism}: it encrypts nothing; import compares plain with encrypted")
+    engine = clean(given.get("engine") or "")
+    fits(engine, mechanism)
     found, said = importing.gather(files, wanted)
-    cells = imported.specs(found, clean(given.get("engine") or ""), mechanism)
+    cells = imported.specs(found, engine, mechanism)
     started = pipeline.now()
     facts = RunFacts(
         format=FORMAT,
@@ -51,6 +53,18 @@ def run(files: Sequence[Path], given: Mapping[str, Any], command: str = "") -> t
         with Guard(facts.id) as run_guard:
             draw.page(directory, run_guard, said.append)
     return result, directory, said
+
+
+def fits(engine: str, mechanism: str) -> None:
+    """Raises UsageError where the engine is known, the mechanism too, and the engine doesn't have it."""
+    if engine not in engines.names() or mechanism not in mechanisms.names():
+        return
+    own = engines.get(engine)
+    if not mechanisms.get(mechanism).serves(own):
+        has = ", ".join(
+            mechanisms.folded([name for name in mechanisms.of(own) if mechanisms.get(name).layer != "control"])
+        )
+        raise UsageError(f"--mechanism {mechanism}: {engine} does not have it; it has {has}")
 
 
 def asked(given: Mapping[str, Any]) -> Wanted:

@@ -19,7 +19,7 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from ciphercost import mechanisms, statistics
+from ciphercost import mechanisms, statistics, words
 from ciphercost.errors import UsageError
 from ciphercost.model import (
     ARMS,
@@ -47,6 +47,13 @@ LEAST_FALL = 1.25
 """First third ÷ last third of a run, above which (or below its inverse) the run is not called steady."""
 UNEQUAL = 0.2
 """Of the lengths of the arms' runs."""
+SURE_DIGITS, COARSE_DIGITS = 6, 5
+"""Of a figure, at which two equal runs are one; and, where nothing is known of how runs scatter, for which they are taken for one."""
+EXPECTED = 0.05
+"""Of the pairs of equal runs, which chance may have made."""
+ALIKE = 0.002
+"""Spread of all runs' throughput, and distance from a round number, below which it looks like a rate that was set."""
+FOLLOWING = "runs that follow each other"
 Order = Literal["unknown", "plain first", "encrypted first", "by turns"]
 
 UNSAID = {
@@ -106,21 +113,42 @@ def cells(facts: RunFacts, record: ImportedRecord) -> list[Cell]:
             raise UsageError(f"imported.json holds no readings of cell {number + 1}: import the files again")
         files = {name for reading in own for name in reading.file.split(", ")}
         made.append(cell(known, own, [each for each in record.files if each.name in files]))
-    tested = [(number, name) for number, each in enumerate(made) if (name := _main(each.overhead))]
+    tested = [(number, name) for number, each in enumerate(made) if (name := words.imported_metric(each.overhead))]
     corrected = statistics.holm([made[number].overhead[name].p_value or 0.0 for number, name in tested])
     for (number, name), p_value in zip(tested, corrected, strict=True):
         estimate = msgspec.structs.replace(made[number].overhead[name], p_value=p_value)
         made[number] = msgspec.structs.replace(made[number], overhead={**made[number].overhead, name: estimate})
-    return [msgspec.structs.replace(each, warnings=[*each.warnings, *alone(each, made)]) for each in made]
+    twice = twice_published(facts, record)
+    return [
+        msgspec.structs.replace(each, warnings=[*each.warnings, *alone(each, made), *twice.get(number, [])])
+        for number, each in enumerate(made)
+    ]
 
 
-def _main(overhead: dict[str, Estimate]) -> str:
-    return next((name for name in ("throughput", "latency_mean", "host_busy") if name in overhead), "")
+def twice_published(facts: RunFacts, record: ImportedRecord) -> dict[int, list[Warning_]]:
+    """Of each cell: that one of its runs is another cell's to the last digit. Pure."""
+    first: dict[tuple[object, ...], Reading] = {}
+    found: dict[int, list[Warning_]] = {}
+    for reading in record.readings:
+        if digits(reading) < SURE_DIGITS:
+            continue
+        own = first.setdefault((reading.arm, *printed(reading)), reading)
+        if own.cell != reading.cell and reading.cell not in found:
+            other = facts.cells[own.cell].spec
+            factors = " ".join(f"{name}={value}" for name, value in other.factors.items())
+            text = (
+                f"{place(reading)}: this {reading.arm} run is that of another cell ({' '.join(filter(None, (other.workload, factors)))}) to "
+                "the last digit: one run was taken for two"
+            )
+            found[reading.cell] = [Warning_("run-of-another-cell", text)]
+    return found
 
 
 def cell(known: CellFacts, readings: list[Reading], files: list[ImportedFile]) -> Cell:
     """One cell of all runs that can be compared."""
     by_arm: dict[Arm, list[Reading]] = {arm: [each for each in readings if each.arm == arm] for arm in ARMS}
+    by_arm, minded = once(by_arm)
+    readings = [each for arm in ARMS for each in by_arm[arm]]
     names = list(dict.fromkeys(name for each in readings for name in each.figures))
     costs: dict[str, ImportedCost] = {}
     overhead: dict[str, Estimate] = {}
@@ -130,6 +158,7 @@ def cell(known: CellFacts, readings: list[Reading], files: list[ImportedFile]) -
             continue
         costs[name], interval = cost(name, by_arm["plain"], by_arm["encrypted"])
         if interval is not None:
+            minded += [each for each in follow(name, interval) if each.code not in {known.code for known in minded}]
             overhead[name] = estimate(costs[name], interval)
             if name == "throughput":
                 smallest = math.exp(interval.smallest_effect()) - 1
@@ -148,7 +177,7 @@ def cell(known: CellFacts, readings: list[Reading], files: list[ImportedFile]) -
         factors=known.spec.factors,
         overhead=overhead,
         arms={arm: level(by_arm[arm]) for arm in ARMS if by_arm[arm]},
-        warnings=warnings(readings, by_arm, costs, order, list(tools)),
+        warnings=[*warnings(readings, by_arm, costs, order, list(tools)), *minded, *same_rate(by_arm)],
         reason=reason(by_arm, overhead),
         encryption={f"{name} (as {readings[0].tool} says)": value for name, value in encryption.items()},
         smallest_effect=smallest,
@@ -166,6 +195,76 @@ def reason(by_arm: dict[Arm, list[Reading]], overhead: dict[str, Estimate]) -> s
         only = next(arm for arm in ARMS if by_arm[arm])
         return f"{REASON}; runs of the {only} arm alone: levels, and no cost"
     return REASON if overhead else f"{REASON}; one run of an arm: no interval, so no cost can be stated"
+
+
+# ── copies ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def printed(reading: Reading) -> tuple[object, ...]:
+    """What two runs share only if one is a copy of the other, where it has digits enough."""
+    series = tuple((name, tuple(values)) for name, values in sorted(reading.series.items()))
+    return (tuple(sorted(reading.figures.items())), reading.operations, reading.seconds, reading.started, series)
+
+
+def digits(reading: Reading) -> int:
+    """Significant digits of the most precise figure that was printed of it."""
+    if reading.digits:
+        return reading.digits
+    return max((significant(value) for value in reading.figures.values()), default=0)
+
+
+def significant(value: float) -> int:
+    """Significant digits of a number as it is written. Pure."""
+    return len(repr(value).partition("e")[0].replace(".", "").strip("-").strip("0"))
+
+
+def place(reading: Reading) -> str:
+    return f"{reading.file}, line {reading.line}"
+
+
+def once(by_arm: dict[Arm, list[Reading]]) -> tuple[dict[Arm, list[Reading]], list[Warning_]]:
+    """(each arm's runs without copies, what is to be minded of that). A copy has the same figures, by digits that chance doesn't give."""
+    made: dict[Arm, list[Reading]] = {}
+    minded = []
+    for arm in ARMS:
+        first: dict[tuple[object, ...], Reading] = {}
+        copies = []
+        for run in by_arm[arm]:
+            own = first.setdefault(printed(run), run)
+            if own is not run:
+                copies.append((own, run))
+        if not copies or not by_copying(by_arm[arm], list(first.values()), len(copies)):
+            made[arm] = by_arm[arm]
+            continue
+        made[arm] = list(first.values())
+        own, run = copies[0]
+        text = (
+            f"{len(copies)} of {len(by_arm[arm])} {arm} runs have the figures of another to the last digit ({place(run)} those of "
+            f"{place(own)}): copies of one run, each counted once"
+        )
+        minded.append(Warning_("copied-runs", text))
+    known = {printed(run): run for run in made["plain"] if digits(run) >= SURE_DIGITS}
+    if both := [(known[printed(run)], run) for run in made["encrypted"] if printed(run) in known]:
+        text = f"{place(both[0][1])} has the figures of {place(both[0][0])} to the last digit: one run can't be of both arms"
+        minded.append(Warning_("same-in-both-arms", text))
+    return made, minded
+
+
+def by_copying(runs: list[Reading], different: list[Reading], copies: int) -> bool:
+    """Whether so many equal runs are too many for chance.
+
+    Two independent runs of standard deviation s, printed in steps of r, agree with probability about r/(2·√π·s).
+    """
+    least = min(digits(run) for run in runs)
+    if least >= SURE_DIGITS:
+        return True
+    name = next((name for name in words.IMPORTED if all(run.figures.get(name, 0.0) > 0 for run in runs)), "")
+    if not name or len(different) < 3:
+        return least >= COARSE_DIGITS
+    logs = values(name, different)
+    step = 10.0 ** (1 - least)  # at most, of a figure that begins with 1
+    chance = step / (2 * math.sqrt(math.pi) * float(np.std(logs, ddof=1)))
+    return len(runs) * (len(runs) - 1) / 2 * chance < EXPECTED * copies
 
 
 # ── figures ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -191,7 +290,10 @@ def cost(name: str, plain: Sequence[Reading], encrypted: Sequence[Reading]) -> t
         return msgspec.structs.replace(
             made, within_low=math.exp(centre - half), within_high=math.exp(centre + half)
         ), None
-    interval = Interval(centre, (error,), len(a) + len(b))
+    errors: tuple[Error, ...] = (error,)
+    if in_order(plain) and in_order(encrypted) and statistics.depend((a, b)):
+        errors = (error, long_run(a, b))
+    interval = Interval(centre, errors, len(a) + len(b))
     low, high = interval.bounds()
     needed = runs_needed(float(np.var(a, ddof=1)) + float(np.var(b, ddof=1)))
     return msgspec.structs.replace(made, low=math.exp(low), high=math.exp(high), runs_needed=needed), interval
@@ -206,6 +308,53 @@ def welch(plain: Floats, encrypted: Floats) -> Error | None:
     nu = whole**2 / sum(part**2 / (len(each) - 1) for part, each in zip(parts, (plain, encrypted), strict=True))
     method = f"Welch's t over {len(plain)} plain and {len(encrypted)} encrypted runs, ν = {nu:.1f}"
     return Error(math.sqrt(whole), nu, method)
+
+
+def in_order(runs: Sequence[Reading]) -> bool:
+    """Whether the runs stand in the order in which they were made: in one file, or with a time of each that increases."""
+    times = [run.started for run in runs if run.started is not None]
+    if len(times) == len(runs):
+        return times == sorted(times)
+    return len({run.file for run in runs}) == 1 and [run.line for run in runs] == sorted(run.line for run in runs)
+
+
+def long_run(plain: Floats, encrypted: Floats) -> Error:
+    """Standard error of the difference of two means of autocorrelated series: equal-weighted cosines, as few as Lazarus, Lewis, Stock and
+    Watson (2018) advise for such; ν by Satterthwaite."""
+    parts = [
+        statistics.cosine_error(each, min(len(each) - 1, max(4, math.ceil(0.4 * len(each) ** (2 / 3)))))
+        for each in (plain, encrypted)
+    ]
+    whole = sum(part.standard**2 for part in parts)
+    nu = whole**2 / sum(part.standard**4 / part.nu for part in parts) if whole > 0 else parts[0].nu
+    return Error(math.sqrt(whole), nu, f"long-run variance of {FOLLOWING} (equal-weighted cosines), ν = {nu:.1f}")
+
+
+def follow(name: str, interval: Interval) -> list[Warning_]:
+    """That runs are no independent ones, where their interval had to be widened for it."""
+    if len(interval.errors) == 1:
+        return []
+    text = (
+        f"{name}: each run is like the one before it, so they tell less than as many independent ones: the interval is widened (long-run "
+        "variance). If they are parts of one run, they tell nothing of how runs differ: import one figure for each run"
+    )
+    return [Warning_("runs-follow", text)]
+
+
+def same_rate(by_arm: dict[Arm, list[Reading]]) -> list[Warning_]:
+    """That all runs of both arms have the same throughput, and a round one: a rate that was set, most likely."""
+    rates = [run.figures["throughput"] for arm in ARMS for run in by_arm[arm] if run.figures.get("throughput", 0.0) > 0]
+    if len(rates) < 2 or not all(by_arm.values()) or max(rates) > min(rates) * (1 + ALIKE):
+        return []
+    middle = sum(rates) / len(rates)
+    rounded = float(f"{middle:.1e}")
+    if abs(middle / rounded - 1) > ALIKE or len({printed(run) for arm in ARMS for run in by_arm[arm]}) < 2:
+        return []
+    text = (
+        f"all {len(rates)} runs of both arms have a throughput within {ALIKE:.1%} of {rounded:,.0f} a second: if the tool was told to keep "
+        "that rate, throughput tells nothing here, and latency does"
+    )
+    return [Warning_("rate-alike", text.replace("%", " %"))]
 
 
 def estimate(made: ImportedCost, interval: Interval) -> Estimate:

@@ -18,7 +18,7 @@ import msgspec
 
 from ciphercost import importers
 from ciphercost.errors import UsageError
-from ciphercost.importers import Bad, Lines, clean, discreet, pgbench_log
+from ciphercost.importers import Bad, Lines, clean, discreet, pgbench_log, set_rate
 from ciphercost.importers import csv as table
 from ciphercost.model import ARMS, FORMAT, Arm, ImportedFile, ImportedRecord, Reading, Warning_
 
@@ -27,8 +27,14 @@ HEAD = 262_144
 LONGEST_LINE = 1_000_000
 STRICT = ("pgbench_log", "csv", "hyperfine")
 """Formats whose readers refuse every line that isn't their own."""
+CPU = ("sar", "sadf", "atop")
+"""Formats of a machine's counters: their headings name hosts."""
+FEW_LEFT, FEW_NAMED = 3, 3
+"""Files left out that are named one by one, each with its reason; of more, so many of each reason."""
 MOST_SAID = 12
 """Files that are told one by one of how they were read."""
+SAMPLE_TOLERANCE = 0.02
+"""Between a summary's count of transactions and that which a sampled log tells of."""
 NAMED = re.compile(r"(.*?\.\d+)(?:\.\d+)?")
 """`pgbench_log.PID`, and of further threads `pgbench_log.PID.N`."""
 
@@ -57,6 +63,18 @@ WHOLE = (OFF | ON | words_of("with without")) - words_of("true false")
 NEUTRAL = words_of("run runs test tests bench benchmark result results mode is was turned set txt log out csv json")
 """Words between which others are neighbours."""
 SAYABLE = "plain, clear, off, notls, disabled … or tls, ssl, tde, enc, on, required …"
+
+OWN_LINE = re.compile(
+    r"\s*(?:Running .* test @|progress: |transaction type|SQL script|TLS Protocol|Cipher|Server Temp Key|Application protocol|pgbench)"
+    r"(?!.*\bPGSSLMODE=).*",
+    re.IGNORECASE,
+)
+"""Lines of a tool's own, with words of TLS in them that tell of no arm, or are read elsewhere."""
+MAY_TELL = re.compile(r"plain|clear|enc|tls|ssl|tde|http|cipher|luks|fscrypt|secure|baseline|crypt", re.IGNORECASE)
+COMMAND = re.compile(r"(?:^|[\s/;&|=])(?:wrk2?|pgbench|sysbench|h2load)\s.*")
+RATE = re.compile(r"\s(?:-R\s*|--rate[ =]|--rps[ =])(\d[\d.]*[kKmM]?)\b")
+"""On the command line of wrk2, pgbench, sysbench or h2load."""
+LONGEST_HEADING = 300
 
 KNOWN_BINARY: tuple[tuple[bytes, str], ...] = (
     (b"\x96\xd5", "sysstat's own binary file: print it with `sadf -d FILE -- -u -r > FILE.csv`, and import that"),
@@ -93,6 +111,17 @@ class Wanted(NamedTuple):
     only: Arm | None = None
     """All are of this arm."""
     columns: Sequence[table.Column] = ()
+
+
+class Heading(NamedTuple):
+    """A line above a run that is no tool's own: a shell's echo, or a title."""
+
+    line: int
+    text: str
+    arm: Arm | None
+    """That it tells of."""
+    rate: str | None
+    """Of a command: the rate that it sets, or empty. None: no command."""
 
 
 class Source(NamedTuple):
@@ -132,6 +161,7 @@ def gather(files: Sequence[Path], wanted: Wanted) -> tuple[ImportedRecord, list[
     if not sources:
         raise UsageError("nothing to import: name files or a folder of them, e.g. `ciphercost import plain/ tls/`")
     said: list[str] = []
+    left: list[tuple[str, str, str]] = []
     kept: list[tuple[Source, ImportedFile, list[Reading]]] = []
     seen: dict[tuple[int, int], Source] = {}
     alike: dict[str, Source] = {}
@@ -139,30 +169,46 @@ def gather(files: Sequence[Path], wanted: Wanted) -> tuple[ImportedRecord, list[
         if other := seen.get(identity(source.path)):
             if other.arm != source.arm:
                 raise UsageError(f"{source.label} and {other.label} are one file, and were given as both arms")
-            said.append(f"left out: {source.label} is the same file as {other.label}")
+            left.append((source.label, "the same file as another", f"{source.label} is the same file as {other.label}"))
             continue
         try:
             name, readings, digest = read(source.path, list(wanted.columns))
         except Unknown as error:
             if source.named:
                 raise UsageError(str(error)) from None
-            said.append(f"left out: {error}")
+            left.append((source.label, error.kind, str(error)))
             continue
         seen[identity(source.path)] = source
         if other := alike.get(digest):
-            text = f"it has the same content as {other.label}: a copy would count one run twice"
-            readings[0].notes.append(Warning_("same-content", text))
-            said.append(
-                f"{source.label} has the same content as {other.label}, and was kept: leave one out if it is a copy"
+            text = (
+                f"it has the same content as {other.label}, but figures so coarse that two runs may share them: it was counted; "
+                "leave it out if it is a copy"
             )
+            readings[0].notes.append(Warning_("same-content", text))
+            said.append(f"{source.label} has the same content as {other.label}: copies of a run are counted once")
         alike.setdefault(digest, source)
         kept.append((source, ImportedFile(source.label, name, digest, [], ""), readings))
     if not kept:
-        raise UsageError("nothing in what was given could be read as another tool's result:\n" + "\n".join(said))
+        reasons = "\n".join(left_out(left))
+        raise UsageError(f"nothing in what was given could be read as another tool's result:\n{reasons}")
+    said += left_out(left)
     told = arms(kept, wanted)
     said += read_as(told)
     readings = put_together(told)
     return ImportedRecord(FORMAT, [file for _, file, _ in told], readings), said
+
+
+def left_out(files: Sequence[tuple[str, str, str]]) -> Iterator[str]:
+    """What is to be said of files (name, kind of reason, reason in full) that were left out: of many, a line for each kind. Pure."""
+    kinds: dict[str, list[tuple[str, str]]] = {}
+    for name, kind, reason in files:
+        kinds.setdefault(kind, []).append((name, reason))
+    for kind, own in kinds.items():
+        if len(files) <= FEW_LEFT or len(own) == 1:
+            yield from (f"left out: {reason}" for _, reason in own)
+        else:
+            names = ", ".join(name for name, _ in own[:FEW_NAMED]) + (" …" if len(own) > FEW_NAMED else "")
+            yield f"left out: {count(len(own), 'file')}, {kind}: {names}"
 
 
 # ── files ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -203,7 +249,11 @@ def hidden(path: Path) -> bool:
 
 
 class Unknown(UsageError):
-    """A file of no format that is known."""
+    """A file of no format that is known; `kind`: why, without its name."""
+
+    def __init__(self, message: str, kind: str) -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 def read(path: Path, columns: list[table.Column]) -> tuple[str, list[Reading], str]:
@@ -214,12 +264,14 @@ def read(path: Path, columns: list[table.Column]) -> tuple[str, list[Reading], s
         with path.open("rb") as file:
             head = file.read(HEAD)
             if not head.strip(b"\0 \t\r\n"):
-                raise Unknown(f"{label}: the file is empty: was the tool's output sent elsewhere (2>&1)?")
+                raise Unknown(f"{label}: the file is empty: was the tool's output sent elsewhere (2>&1)?", "empty")
             encoding = encoding_of(head, label)
             beginning = codecs.getincrementaldecoder(encoding)("replace").decode(head)
             importer = format_of(beginning.replace("\r\n", "\n"), columns, label)
             file.seek(0)
-            lines = Lines(texts(file, encoding, digest, "" if importer in STRICT else importer))
+            headings: list[Heading] = []
+            above = None if importer in (*STRICT, *CPU) else headings
+            lines = Lines(texts(file, encoding, digest, "" if importer in STRICT else importer, above))
             readings = table.read(lines, columns) if importer == "csv" else importers.get(importer).read(lines)
             for _ in lines:  # what the reader left, for the checksum
                 pass
@@ -232,10 +284,19 @@ def read(path: Path, columns: list[table.Column]) -> tuple[str, list[Reading], s
         raise UsageError(f"{label}, line {lines.number}: a figure can't be read ({clean(str(error))})") from None
     if not readings:
         raise UsageError(f"{label}, line {lines.number}: {importer}'s output ends before its result: import all of it")
+    try:
+        under_headings(readings, headings)
+    except Bad as error:
+        raise UsageError(f"{label}, line {error.line}: {error.what}") from None
     for each in readings:
         each.file = label
         cleaned(each)
         finite(each)
+        if each.errors > each.operations > 0:
+            raise UsageError(
+                f"{label}, line {each.line}: more failed ({each.errors:,}) than was done ({each.operations:,}): this is no result; "
+                "find out why, and run it again"
+            )
     return importer, readings, digest.hexdigest()
 
 
@@ -263,7 +324,7 @@ def encoding_of(head: bytes, label: str) -> str:
     """UTF-8, UTF-16 as Windows' shell writes it, or, where bytes don't fit either, cp1252. Raises Unknown for what is no text."""
     for mark, what in KNOWN_BINARY:
         if head.startswith(mark):
-            raise Unknown(f"{label} is {what}")
+            raise Unknown(f"{label} is {what}", what)
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
     if head.startswith(codecs.BOM_UTF8):
@@ -273,7 +334,7 @@ def encoding_of(head: bytes, label: str) -> str:
         odd = head[1::2].count(0)
         if zeros > 0.3 * len(head) and (odd > 0.9 * zeros or odd < 0.1 * zeros):
             return "utf-16-le" if odd > 0.5 * zeros else "utf-16-be"
-        raise Unknown(f"{label} is no text: import what a tool printed")
+        raise Unknown(f"{label} is no text: import what a tool printed", "no text")
     try:
         # The head may end in the middle of a letter.
         codecs.getincrementaldecoder("utf-8")().decode(head)
@@ -282,8 +343,40 @@ def encoding_of(head: bytes, label: str) -> str:
     return "utf-8"
 
 
-def texts(file: Iterable[bytes], encoding: str, digest: object, of: str) -> Iterator[str]:
-    """The lines of a file, one at a time; each byte goes through the checksum.
+def heading(line: str, number: int) -> Heading | None:
+    """What a line that is no tool's own tells of the runs below it; None: nothing. Pure."""
+    if len(line) > LONGEST_HEADING:
+        return None
+    command = COMMAND.search(line)
+    rate = (match[1] if (match := RATE.search(line)) else "") if command else None
+    arm = arm_in(line) if MAY_TELL.search(line) and not (OWN_LINE.fullmatch(line.rstrip()) and not command) else None
+    return Heading(number, line.strip(), arm, rate) if arm or command else None
+
+
+def under_headings(readings: list[Reading], headings: list[Heading]) -> None:
+    """Give each run what the lines above it tell: a rate that was set, and, in a file of both arms, its arm. Changes the readings.
+
+    Raises Bad where a file tells of both arms, and not of each of its runs.
+    """
+    both = len({each.arm for each in headings if each.arm}) == 2
+    for reading in readings:
+        above = [each for each in headings if each.line < reading.line]
+        commands = [each for each in above if each.rate is not None]
+        if commands and commands[-1].rate not in ("", "0", None):
+            set_rate(reading, str(commands[-1].rate))
+        told = [each for each in above if each.arm]
+        if both and not told:
+            other = next(each for each in headings if each.arm)
+            text = f"its file has runs of both arms (line {other.line} tells of {other.arm}), and nothing above this one tells of its arm"
+            raise Bad(reading.line, f"{text}: give each arm a file of its own")
+        if both:
+            reading.names = [told[-1].text]
+
+
+def texts(
+    file: Iterable[bytes], encoding: str, digest: object, of: str, headings: list[Heading] | None = None
+) -> Iterator[str]:
+    """The lines of a file, one at a time; each byte goes through the checksum. `headings`: gets those that tell of the runs below them.
 
     Raises Bad where, far below the beginning, another tool's mark is than that of `of` (empty: its reader sees to that).
     """
@@ -302,6 +395,8 @@ def texts(file: Iterable[bytes], encoding: str, digest: object, of: str) -> Iter
                     )
         for line in whole:
             number += 1
+            if headings is not None and (told := heading(line, number)):
+                headings.append(told)
             yield line + "\n"
         if len(rest) > LONGEST_LINE and not rest.lstrip().startswith("{"):
             raise Bad(number + 1, "a line of more than a million letters: this is no tool's output")
@@ -322,17 +417,19 @@ def format_of(head: str, columns: list[table.Column], label: str) -> str:
         return next(iter(fits))
     for pattern, what in KNOWN_TEXT:
         if pattern.search(head):
-            raise Unknown(f"{label} is {what}")
+            raise Unknown(f"{label} is {what}", what)
     if columns:
         return "csv"
     known = ", ".join(name for name in importers.names() if name != "csv")
     first = next((line for line in head.splitlines() if line.strip()), "")
     if any(first.count(each) >= 1 for each in (";", ",", "\t")):
         raise Unknown(
-            f"{label}, line 1: if this is a table ('{discreet(first[:300])[:60]}'), say which column is what: {table.EXAMPLE}. Known without: {known}"
+            f"{label}, line 1: if this is a table ('{discreet(first[:300])[:60]}'), say which column is what: {table.EXAMPLE}. Known without: {known}",
+            f"maybe tables (say which column is what: {table.EXAMPLE})",
         )
     raise Unknown(
-        f"{label}, line 1: '{discreet(first[:300])[:60]}' is the beginning of no output that is known: {known}"
+        f"{label}, line 1: '{discreet(first[:300])[:60]}' is the beginning of no output that is known: {known}",
+        "not the output of a tool that is known",
     )
 
 
@@ -386,13 +483,14 @@ def arms(
 ) -> list[tuple[Source, ImportedFile, list[Reading]]]:
     """Every reading with its arm; what it was told by stands in its file. Raises UsageError where it can't be told."""
     schemes = {each.scheme for *_, readings in kept for each in readings if each.scheme}
+    loose = loosely_named([source for source, *_ in kept])
     told = []
     for source, file, readings in kept:
         how: list[str] = []
         commands: dict[tuple[str, ...], int] = {}
         for each in readings:
             number = commands.setdefault(tuple(each.names), len(commands) + 1)
-            each.arm, by = arm_of(source, each, wanted, both_schemes=len(schemes) == 2, number=number)
+            each.arm, by = arm_of(source, each, wanted, loose, both_schemes=len(schemes) == 2, number=number)
             how.append(by)
             # What else stands in a command stays out of the record: passwords may.
             each.names = []
@@ -400,7 +498,34 @@ def arms(
         own = [arm for arm in ARMS if any(each.arm == arm for each in readings)]
         words = ", ".join(dict.fromkeys(how))
         told.append((source, msgspec.structs.replace(file, arms=own, how=words), readings))
+    maybe_both(told)
     return told
+
+
+def loosely_named(sources: Sequence[Source]) -> frozenset[str]:
+    """Names of files that stand in folders of both arms, as `plain/ssl-bench.log` and `tls/ssl-bench.log`: they tell of neither. Pure."""
+    arms_of: dict[str, set[Arm]] = {}
+    for source in sources:
+        name, *folders = source.names
+        if arm := next((arm for folder in folders if (arm := arm_in(folder))), None):
+            arms_of.setdefault(name, set()).add(arm)
+    return frozenset(name for name, arms_ in arms_of.items() if len(arms_) == 2)
+
+
+def maybe_both(told: list[tuple[Source, ImportedFile, list[Reading]]]) -> None:
+    """Raises UsageError where several runs are encrypted by nothing but a word like `ssl` in their file's name, and no run is plain.
+
+    `ssl-bench.log` is what one calls a file of both arms.
+    """
+    if any(reading.arm == "plain" for *_, readings in told for reading in readings):
+        return
+    for source, file, readings in told:
+        known = told_by(source.names[0])
+        if len(readings) > 1 and file.how == "its name" and known and known[1] in ENCRYPTED:
+            raise UsageError(
+                f"{source.label}: it holds {len(readings)} runs, and '{known[1]}' in its name may be what all of them are about: are some "
+                "of them plain? No run here is. Give each arm a file of its own, or say --arm encrypted if all are encrypted"
+            )
 
 
 def read_as(told: list[tuple[Source, ImportedFile, list[Reading]]]) -> Iterator[str]:
@@ -419,8 +544,13 @@ def count(number: int, what: str) -> str:
     return f"{number} {what}{'s' * (number != 1)}"
 
 
-def arm_of(source: Source, reading: Reading, wanted: Wanted, *, both_schemes: bool, number: int = 0) -> tuple[Arm, str]:
-    """(arm, by what it is told): what was said, the file's own words, its name, its folders' names, http or https."""
+def arm_of(
+    source: Source, reading: Reading, wanted: Wanted, loose: frozenset[str], *, both_schemes: bool, number: int = 0
+) -> tuple[Arm, str]:
+    """(arm, by what it is told): what was said, the file's own words, its name, its folders' names, http or https.
+
+    `loose`: names of files that tell of no arm, though they have a word of one.
+    """
     if source.arm:
         return source.arm, "what you said"
     texts = [*reading.names, *source.names]
@@ -438,11 +568,13 @@ def arm_of(source: Source, reading: Reading, wanted: Wanted, *, both_schemes: bo
         raise UsageError(
             f"{source.label}: its name has none of your words {words}: choose others, or say --plain FILE --encrypted FILE"
         )
-    for text in reading.names or source.names:
+    names = source.names[1:] if source.names[0] in loose else source.names
+    for text in reading.names or names:
         if told := told_by(text):
             arm, word = told
             if reading.names:
                 return arm, f"its own words '{word}'"
+            contrary(source, text, told)
             return arm, "its name" if text == source.names[0] else f"its folder '{text}'"
     if both_schemes and reading.scheme:
         return ("encrypted" if reading.scheme == "https" else "plain"), f"its address ({reading.scheme})"
@@ -451,6 +583,20 @@ def arm_of(source: Source, reading: Reading, wanted: Wanted, *, both_schemes: bo
         f"{source.label}: is {called(reading, name, number)} plain or encrypted? It has none of the words {SAYABLE} (or some of both). "
         "Say --plain FILE --encrypted FILE, or --arm plain=WORD --arm encrypted=WORD, or --arm encrypted if all are of one arm"
     )
+
+
+def contrary(source: Source, text: str, told: tuple[Arm, str]) -> None:
+    """Raises UsageError where a bare word like `ssl` in a file's name tells of the other arm than the folder that it is in."""
+    if text != source.names[0] or told[1] not in ENCRYPTED:
+        return
+    for folder in source.names[1:]:
+        if (arm := arm_in(folder)) and arm != told[0]:
+            raise UsageError(
+                f"{source.label}: its name tells of the {told[0]} arm ('{told[1]}'), and its folder '{folder}' of the {arm} one: "
+                f"say --plain FILE --encrypted FILE, or rename one of the two"
+            )
+        if arm:
+            return
 
 
 def called(reading: Reading, text: str, number: int) -> str:
@@ -514,17 +660,26 @@ def with_summary(log: Reading, loads: list[Reading]) -> None:
     fits = [
         each
         for each in loads
-        if each.tool == "pgbench" and each.arm == log.arm and each.operations == log.operations and not each.names
+        if each.tool == "pgbench" and each.arm == log.arm and as_many(each, log) and not each.names
     ]
     if len(fits) != 1:
         loads.append(log)
         return
     own = fits[0]
-    own.figures |= {name: value for name, value in log.figures.items() if name not in own.figures}
-    own.series = own.series or log.series
+    # A throughput that the summary lacks was set, and the log's is as little a result.
+    own.figures |= {name: log.figures[name] for name in log.figures if name not in {*own.figures, "throughput"}}
+    own.series = own.series or ({} if "throughput" not in own.figures else log.series)
+    own.notes += [note for note in log.notes if note.code == "sampled-log"]
     own.started, own.ended = log.started, log.ended
     own.file = f"{own.file}, {log.file}"
     own.names = ["joined"]
+
+
+def as_many(summary: Reading, log: Reading) -> bool:
+    """Whether a log is of as many transactions as a summary; of a sampled one that is an estimate."""
+    if any(note.code == "sampled-log" for note in log.notes):
+        return not importers.differ(summary.operations, log.operations, SAMPLE_TOLERANCE)
+    return summary.operations == log.operations
 
 
 def under_load(cpu: Reading, loads: list[Reading]) -> bool:
@@ -549,8 +704,9 @@ def under_load(cpu: Reading, loads: list[Reading]) -> bool:
             else own[0][2]
         )
         load.figures["host_busy"] = busy
-        if cpu.cpus and "throughput" in load.figures:
-            load.figures["host_cpu_per_op"] = busy / 100 * cpu.cpus / load.figures["throughput"] * 1e6
+        rate = load.figures.get("throughput", load.operations / load.seconds if load.seconds > 0 else 0.0)
+        if cpu.cpus and rate > 0:
+            load.figures["host_cpu_per_op"] = busy / 100 * cpu.cpus / rate * 1e6
         load.notes += [note for note in cpu.notes if note.code != "idle-edges"]
         load.notes.append(
             Warning_("joined", f"CPU by {cpu.tool} over the {count(len(own), 'sample')} that lie in the run")

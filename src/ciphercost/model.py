@@ -539,6 +539,8 @@ class Reading(msgspec.Struct, omit_defaults=True):
     rows: list[list[float]] = []
     """Of a CPU's samples: end, seconds, share in use (%)."""
     notes: list[Warning_] = []
+    digits: int = 0
+    """Significant digits of the most precise figure that was printed; 0: those that the figures have."""
     counts: dict[int, int] = {}
     """While it is read: latencies (µs) and how many there were of each."""
     by_second: dict[int, int] = {}

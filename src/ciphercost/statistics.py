@@ -26,6 +26,10 @@ CARRYOVER_ALPHA = 0.01
 three."""
 LEAST_COSINES = 12
 """Least degrees of freedom of the cosine variance; see `cosine_count`."""
+LEAST_ORDERED = 8
+"""Values of a series for a test of whether each is like the one before."""
+DEPENDENT_ALPHA = 0.05
+"""Level of that test."""
 ROUNDING = 1e-14
 """Standard errors below this are those of floating point numbers."""
 MOST_CORRELATION = 0.9
@@ -370,6 +374,23 @@ def carryover(rates: Floats, signs: Floats) -> Carryover:
     values = signs * (rates[:, 3] - rates[:, 0] + rates[:, 2] - rates[:, 1]) / 2
     interval = Interval(float(np.mean(values)), (t_error(values),), len(values))
     return Carryover(interval.centre, interval.p_value())
+
+
+def depend(groups: Sequence[Floats]) -> bool:
+    """Whether neighbouring values of these series are alike: one-sided test of the autocorrelations at lag 1, pooled.
+
+    Of n independent values r has mean −1/n and variance about 1/n. Groups with fewer than LEAST_ORDERED values tell too little.
+    """
+    total, count = 0.0, 0
+    for own in groups:
+        n = len(own)
+        centred = own - own.mean() if n else own
+        whole = float(centred @ centred)
+        if n < LEAST_ORDERED or whole <= n * ROUNDING**2:
+            continue
+        total += n * (float(centred[1:] @ centred[:-1]) / whole + 1 / n)
+        count += n
+    return count > 0 and total / math.sqrt(count) > t_quantile(1 - DEPENDENT_ALPHA, math.inf)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

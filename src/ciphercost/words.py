@@ -6,11 +6,12 @@ import functools
 import math
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ciphercost import conditions, engines, mechanisms
 from ciphercost.model import ARMS, Arm, Cell, Estimate, Finding, Imported, Part, Result, Severity
+from ciphercost.statistics import ALPHA
 
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low", "info")
 
@@ -78,6 +79,8 @@ def rows(cell: Cell) -> Iterator[Row]:
 
 def main_metric(cell: Cell) -> str:
     """What a cell's verdict is about: `throughput`, `latency_p50` of an open loop alone, or empty where it has no figure."""
+    if cell.imported is not None:
+        return imported_metric(cell.overhead)
     return next((key for key in ("throughput", "latency_p50") if key in cell.overhead), "")
 
 
@@ -241,6 +244,8 @@ def heading_words(cell: Cell) -> dict[str, str]:
         "regime": cell.regime,
         "client": cell.client,
         "conditions": conditions.worded(cell.conditions),
+        # Nothing else sets an imported cell apart from others.
+        "factors": " ".join(f"{name}={value}" for name, value in cell.factors.items()) if cell.imported else "",
     }
 
 
@@ -368,15 +373,30 @@ def by_itself(cell: Cell) -> bool:
     return cell.overhead[key].low > 1 or cell.overhead[key].high < 1
 
 
+IMPORTED = ("throughput", "latency_mean", "latency_p50", "latency_p99", "host_busy")
+"""What other tools' runs are judged by: the first of these that has an interval."""
+
+
+def imported_metric(overhead: Mapping[str, Estimate]) -> str:
+    """The figure that an imported cell is judged by; empty: it has none."""
+    return next((key for key in (*IMPORTED, *overhead) if key in overhead), "")
+
+
+def runs_differ(cell: Cell) -> bool | None:
+    """Whether an imported cell's arms differ after Holm's correction; None: by itself alone."""
+    estimate = cell.overhead[imported_metric(cell.overhead)]
+    alone = estimate.low > 1 or estimate.high < 1
+    if alone and estimate.p_value is not None and estimate.p_value >= ALPHA:
+        return None
+    return alone
+
+
 def imported_verdict(cell: Cell, imported: Imported) -> str:
     """What figures of another tool can tell: never more than that its runs differ."""
     if not cell.overhead:
         return "none: these figures have no interval"
-    key = next(
-        (name for name in ("throughput", "latency_mean", "host_busy") if name in cell.overhead),
-        next(iter(cell.overhead)),
-    )
-    estimate, own = cell.overhead[key], imported.costs[key]
+    key = imported_metric(cell.overhead)
+    own = imported.costs[key]
     what = next(label for name, label, *_ in METRICS if name == key)
     runs = f"{own.plain_runs} plain and {own.encrypted_runs} encrypted runs, not paired"
     needed = own.runs_needed
@@ -385,7 +405,10 @@ def imported_verdict(cell: Cell, imported: Imported) -> str:
         if needed
         else "; no number of runs below a thousand would resolve 5 %"
     )
-    if estimate.low > 1 or estimate.high < 1:
+    differ = runs_differ(cell)
+    if differ is None:
+        return f"none: {BY_ITSELF} ({runs}{need})"
+    if differ:
         return f"none: the arms' runs differ in {what} by more than by chance; that encryption did it, they can't tell ({runs}{need})"
     seen = (
         f": {cell.smallest_effect:.1%} or more would have shown".replace("%", " %")
@@ -411,9 +434,18 @@ def imported_answer(cells: Sequence[Cell], known: Sequence[Cell]) -> str:
     tools = ", ".join(dict.fromkeys(cell.imported.tool for cell in cells if cell.imported))
     if not known:
         return f"Imported from {tools}, not paired and not proven: these figures have no interval, so that no cost can be stated."
-    shown = "; ".join(f"{heading(cell)}: encrypted {_does(cell)}" for cell in known[:3])
-    more = f"; {len(known) - 3} more below" if len(known) > 3 else ""
-    return f"Imported from {tools}, NOT PAIRED AND NOT PROVEN: {shown}{more}; whether encryption did it these runs can't tell."
+    loud = f"Imported from {tools}, NOT PAIRED AND NOT PROVEN"
+    differing = [cell for cell in known if runs_differ(cell)]
+    alone = sum(runs_differ(cell) is None for cell in known)
+    if len(known) <= 3:
+        unresolved = {True: "", False: ", which is unresolved", None: f", but {BY_ITSELF}"}
+        shown = "; ".join(f"{heading(cell)}: encrypted {_does(cell)}{unresolved[runs_differ(cell)]}" for cell in known)
+        return f"{loud}: {shown}; whether encryption did it these runs can't tell."
+    said = f"the arms' runs differ in {len(differing)} of {len(known)} cells after Holm's correction for their number"
+    said += f" ({alone} more by themselves only)" if alone else ""
+    shown = "; ".join(f"{heading(cell)}: encrypted {_does(cell)}" for cell in differing[:2])
+    more = f"; {len(differing) - 2} more below" if len(differing) > 2 else ""
+    return f"{loud}: {said}{f': {shown}' if shown else ''}{more}; whether encryption did it these runs can't tell."
 
 
 def prediction(cell: Cell) -> str:
@@ -533,12 +565,12 @@ def answer(result: Result, only: str = "") -> str:
         cells = list(result.cells)
     of = {key: [cell for cell in cells if main_metric(cell) == key] for key in ("throughput", "latency_p50")}
     told = [key for key, those in of.items() if those and only in ("", key)]
+    if any(cell.imported for cell in cells):
+        return imported_answer(cells, [cell for cell in cells if cell.overhead])
     known = [cell for cell in cells if main_metric(cell) in told]
     lost = sum(not main_metric(cell) for cell in cells)
     if not cells:
         return "This run measured nothing."
-    if any(cell.imported for cell in cells):
-        return imported_answer(cells, known)
     if not known:
         if len(cells) == 1:
             return f"No cost was measured: {heading(cells[0])} {without_number(cells[0])}."
@@ -596,8 +628,10 @@ def _does(cell: Cell) -> str:
     estimate = cell.overhead[key]
     if key == "throughput":
         return f"does {priced(cell)}"
-    cost = worded(estimate, "longer", "shorter") + (" as long" if estimate.ratio >= 3 else "")
-    return f"takes {cost} for an operation (latency p50; 95 % interval {interval(estimate)})"
+    if not key.startswith("latency"):
+        return f"takes {cost(key, estimate)} ({LABELS.get(key, key)}; 95 % interval {interval(estimate)})"
+    took = worded(estimate, "longer", "shorter") + (" as long" if estimate.ratio >= 3 else "")
+    return f"takes {took} for an operation ({LABELS[key]}; 95 % interval {interval(estimate)})"
 
 
 def without_number(cell: Cell) -> str:

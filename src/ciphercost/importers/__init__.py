@@ -14,7 +14,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from ciphercost.model import Reading
+from ciphercost.model import Reading, Warning_
 
 NUMBER = r"(-?(?:nan|inf|\d+(?:[.,]\d+)?(?:[eE][-+]?\d+)?))"
 """As tools print it, with a point or, in some languages, a comma."""
@@ -114,6 +114,30 @@ def _without(match: re.Match[str]) -> str:
     if match["url"]:
         return match["url"] + match["address"]
     return (match["name"] or match["option"] or match["user"]) + "[hidden]"
+
+
+def set_rate(made: Reading, rate: str = "") -> None:
+    """Mark a run whose rate the tool was told to keep: it has latency, and no throughput. Changes it. Raises Bad where nothing is left.
+
+    `rate`: as it was given, where it is known.
+    """
+    if any(note.code == "rate-limited" for note in made.notes):
+        return
+    what = f"the rate was set to {rate} a second" if rate else "the rate was set"
+    for name in ("throughput", "host_cpu_per_op"):
+        made.figures.pop(name, None)
+        made.series.pop(name, None)
+    if not made.figures:
+        raise Bad(
+            made.line, f"{what}, so its throughput is no result, and it has no latency: import a run with latencies"
+        )
+    text = f"{what}: throughput is what the tool was told to send, not what the server can do; only latency is compared"
+    made.notes.append(Warning_("rate-limited", text))
+
+
+def digits(text: str) -> int:
+    """Significant digits of a figure as it was printed: 5 of `0.12340`."""
+    return len(re.sub(r"\D", "", text.lower().partition("e")[0]).lstrip("0"))
 
 
 def differ(one: float, other: float, share: float) -> bool:

@@ -1,22 +1,42 @@
 """csv: any table with a line of names and a map of its columns: `time=elapsed_ms,arm=mode,operations=n`. Pure.
 
-Delimiter and decimal comma are found out; a unit is stated (`time=elapsed:ms`) or stands in the column's name. Without a column
-`run` each row is a run.
+Delimiter and decimal comma are detected; what can be read in two ways is refused until `decimal=point` or `decimal=comma` says which. A
+unit is stated (`time=elapsed:ms`) or stands in the column's name. Without a column `run` each row is a run, unless the rows are reports of
+one run: a column counts time, each row is like the one before, or there are too many; `run=row` says that they are runs all the same.
 """
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import datetime
+import itertools
 import math
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ciphercost.errors import UsageError, nearest
-from ciphercost.importers import SECONDS, Bad, Lines
-from ciphercost.model import Reading, Warning_
+import numpy as np
 
-ROLES = ("time", "latency", "throughput", "operations", "cpu", "arm", "run", "clients", "workload", "at")
+from ciphercost.errors import UsageError, nearest
+from ciphercost.importers import SECONDS, Bad, Lines, digits
+from ciphercost.model import Reading, Warning_
+from ciphercost.statistics import depend
+
+ROLES = (
+    "time",
+    "latency",
+    "throughput",
+    "operations",
+    "cpu",
+    "arm",
+    "run",
+    "clients",
+    "workload",
+    "factor",
+    "at",
+    "decimal",
+)
 NUMBERS = ("time", "latency", "throughput", "operations", "cpu", "clients", "at")
 FIGURES = ("time", "latency", "throughput", "cpu")
 EXAMPLE = "--columns time=elapsed_ms,arm=mode,operations=n"
@@ -37,10 +57,27 @@ AVERAGE = re.compile(
     r"\s*(?:average|avg|mean|total|sum|moyenne|média|media|durchschn(?:itt)?|mittel(?:wert)?)\b.*", re.IGNORECASE
 )
 DELIMITERS = (";", "\t", "|", ",")
+DECIMALS = ("point", "comma")
+EACH_ROW = "row"
+"""`run=row`: each row is a run of its own, whatever it looks like."""
+GROUPED = re.compile(r"-?[1-9]\d{0,2}(?:\.\d{3})+%?")
+"""What points between thousands look like, and figures with three digits behind a decimal point too."""
+NUMERIC = re.compile(r"-?\d[\d.]*%?")
+FRACTIONS = ("time", "latency", "cpu")
+"""Figures that tools print with three digits behind a decimal point, where commas separate the columns."""
+CLOCKS = re.compile(
+    r"(?:time|timestamp|t|s|secs?|seconds?|elapsed|epoch|date|datetime|clock|at|when|offset|uptime)(?:[\s_.\[(-].*)?",
+    re.IGNORECASE,
+)
+"""Names of columns that count time."""
+LEAST_COUNTED = 4
+"""Rows, of which a column that counts in equal steps is no chance."""
+SHORT_STEP, ABOUT, EXACTLY = 10.0, 0.1, 0.001
+"""Seconds from report to report, up to which steps may differ by a tenth; longer ones, as between runs, only by this."""
 THOUSANDS = re.compile(r"-?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?%?")
 """What commas between thousands look like, and some figures with a decimal comma too; `0,125` and `1234,500` are no thousands."""
-MANY_ROWS = 30
-"""Of one arm, above which rows that are taken for runs are doubted aloud."""
+MANY_ROWS = 15
+"""Of one arm, above which rows are taken for reports of one run: few repeat a run so often, and most reports come in scores."""
 
 
 class Column(NamedTuple):
@@ -66,7 +103,9 @@ def columns(text: str) -> list[Column]:
             raise UsageError(f"--columns {text}: '{word}' is not ROLE=COLUMN; e.g. {EXAMPLE}")
         if role not in ROLES:
             raise UsageError(f"--columns {text}: unknown role '{role}': {nearest(role, ROLES)}")
-        if role in (each.role for each in found):
+        if role == "decimal" and name.strip() not in DECIMALS:
+            raise UsageError(f"--columns {text}: decimal is 'point' or 'comma', as the figures are written")
+        if role != "factor" and role in (each.role for each in found):
             raise UsageError(f"--columns {text}: {role} stands there twice; import the file once for each")
         known = TIME_UNITS if role in ("time", "latency") else ("%", "share") if role == "cpu" else ()
         if unit and unit not in known:
@@ -99,9 +138,15 @@ def read(lines: Lines, asked: list[Column] | None = None) -> list[Reading]:
     header, delimiter, at = _header(lines)
     units = {each.role: unit_of(each) for each in asked if each.role in ("time", "latency", "cpu")}
     place = _places(asked, header, at)
+    factors = _factors(asked, header, at)
+    decimal = next((each.name for each in asked if each.role == "decimal"), "")
+    clocks = [index for index, name in enumerate(header) if CLOCKS.fullmatch(name) and index not in factors.values()]
+    others: set[str] = set()
+    extra: dict[int, tuple[dict[str, str], dict[str, str]]] = {}
     table: list[tuple[int, dict[str, str]]] = []
     labels: dict[int, str] = {}
-    texts = [index for index in range(len(header)) if index not in (place.get("arm"), place.get("workload"))]
+    named = {place.get("arm"), place.get("workload"), *factors.values()}
+    texts = [index for index in range(len(header)) if index not in named]
     for words in _rows(lines, delimiter):
         if not any(word.strip() for word in words):
             continue
@@ -110,9 +155,14 @@ def read(lines: Lines, asked: list[Column] | None = None) -> list[Reading]:
         if label := next((words[index] for index in texts if AVERAGE.fullmatch(words[index])), ""):
             labels[lines.number] = label.strip()
         table.append((lines.number, {role: words[index].strip() for role, index in place.items()}))
+        others |= {word.strip() for word in words if "." in word}
+        extra[lines.number] = (
+            {name: words[index].strip() for name, index in factors.items()},
+            {header[index]: words[index].strip() for index in clocks},
+        )
     if not table:
         raise Bad(lines.number, "there is no row below the columns' names")
-    comma = delimiter != "," and _decimal_comma(table)
+    comma = _decimal_comma(table, delimiter, others, decimal)
     rows: list[Row] = []
     averages, doubted = 0, []
     for line, row in table:
@@ -126,15 +176,12 @@ def read(lines: Lines, asked: list[Column] | None = None) -> list[Reading]:
             doubted.append(Warning_("no-average-row", text))
     if not rows:
         raise Bad(lines.number, "there is no row below the columns' names but averages")
-    made = _runs(rows, units, "run" in place)
+    made = _runs(rows, units, "run" in place, {} if _each_row(asked, place) else extra, extra)
     notes = (
         [Warning_("average-row", f"{averages} average or total rows were left out: they repeat the others")]
         if averages
         else []
     ) + doubted
-    if "run" not in place and len(made) > MANY_ROWS:
-        text = f"each of {len(made)} rows was taken for a run of its own; rows of one run need a column that says so (run=…), else the interval is too narrow"
-        notes.append(Warning_("rows-as-runs", text))
     made[0].notes = [*notes, *made[0].notes]
     return made
 
@@ -161,6 +208,10 @@ def _rows(lines: Lines, delimiter: str) -> Iterator[list[str]]:
 def _places(asked: list[Column], header: list[str], line: int) -> dict[str, int]:
     place = {}
     for each in asked:
+        if each.role in ("factor", "decimal") or (
+            each.role == "run" and each.name == EACH_ROW and EACH_ROW not in header
+        ):
+            continue
         fits = [index for index, name in enumerate(header) if name.lower() == each.name.lower()]
         if len(fits) != 1:
             how = "is not there" if not fits else f"stands there {len(fits)} times"
@@ -169,21 +220,70 @@ def _places(asked: list[Column], header: list[str], line: int) -> dict[str, int]
     return place
 
 
+def _factors(asked: list[Column], header: list[str], line: int) -> dict[str, int]:
+    """Columns that are factors, by their names in the file, each with its place."""
+    return {
+        header[index]: index
+        for each in asked
+        if each.role == "factor"
+        for index in _places([each._replace(role="")], header, line).values()
+    }
+
+
+def _each_row(asked: list[Column], place: dict[str, int]) -> bool:
+    """Whether the map says that each row is a run."""
+    return "run" not in place and any(each.role == "run" for each in asked)
+
+
 def _numbers(line: int, row: dict[str, str], comma: bool) -> dict[str, float]:
     return {role: _number(line, text, comma) for role, text in row.items() if role in NUMBERS}
 
 
-def _decimal_comma(table: list[tuple[int, dict[str, str]]]) -> bool:
-    """Whether the figures have one. Raises Bad where commas may as well be between thousands."""
+def _decimal_comma(table: list[tuple[int, dict[str, str]]], delimiter: str, others: set[str], said: str) -> bool:
+    """Whether the figures have one, so that points are between thousands. Raises Bad where commas, or points, may be either.
+
+    `others`: all words of the file with a point; `said`: `point`, `comma` or nothing.
+    """
+    if said:
+        return said == "comma"
+    if delimiter == ",":
+        return _points(table, delimiter, others)
     with_comma = [(line, text) for line, row in table for role, text in row.items() if role in NUMBERS and "," in text]
+    if not with_comma:
+        return _points(table, delimiter, others)
     if with_comma and all(THOUSANDS.fullmatch(re.sub(r"\s", "", text)) for _, text in with_comma):
         line, text = with_comma[0]
         raise Bad(
             line,
             f"'{text}' can be read in two ways: every comma here has three digits behind it, as between thousands: write figures "
-            "with a point, and without commas",
+            "with a point, and without commas, or say decimal=comma",
         )
-    return bool(with_comma)
+    return True
+
+
+def _points(table: list[tuple[int, dict[str, str]]], delimiter: str, others: set[str]) -> bool:
+    """Whether points are between thousands, in a file without decimal commas. Raises Bad where they may be either.
+
+    One figure anywhere that can only have a decimal point decides for all.
+    """
+    pointed = [
+        (line, role, text) for line, row in table for role, text in row.items() if role in NUMBERS and "." in text
+    ]
+    if any(text.count(".") > 1 and GROUPED.fullmatch(text) for _, _, text in pointed):
+        return True
+    if any(NUMERIC.fullmatch(word) and word.count(".") == 1 and not GROUPED.fullmatch(word) for word in others):
+        return False
+    whole = {
+        role for _, row in table for role, text in row.items() if role in NUMBERS and re.fullmatch(r"\d{1,3}", text)
+    }
+    for line, role, text in pointed:
+        if GROUPED.fullmatch(text) and (delimiter != "," or role not in FRACTIONS or role in whole):
+            raise Bad(
+                line,
+                f"'{text}' can be read in two ways: every point in these figures has three digits behind it, as between thousands: say "
+                "decimal=point or decimal=comma in --columns",
+            )
+    return False
 
 
 def _number(line: int, text: str, comma: bool) -> float:
@@ -211,14 +311,21 @@ def _number(line: int, text: str, comma: bool) -> float:
 Row = tuple[int, dict[str, str], dict[str, float]]
 
 
-def _runs(rows: list[Row], units: dict[str, str], grouped: bool) -> list[Reading]:
-    """Rows put together by arm, workload, clients and, where there is one, run; and each arm's average row, that doesn't say so, left out."""
-    by_arm: dict[tuple[str, ...], list[Row]] = {}
+Extra = dict[int, tuple[dict[str, str], dict[str, str]]]
+"""By line: the row's factors, and the columns that may count time."""
+
+
+def _runs(rows: list[Row], units: dict[str, str], grouped: bool, doubted: Extra, extra: Extra) -> list[Reading]:
+    """Rows put together by arm, workload, factors, clients and, where there is one, run; and each arm's average row, that doesn't say so,
+    left out. `doubted`: empty where each row surely is a run."""
+    by_arm: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
-        key = tuple(row[1].get(role, "") for role in ("arm", "workload", "clients"))
+        key = (*(row[1].get(role, "") for role in ("arm", "workload", "clients")), *extra[row[0]][0].items())
         by_arm.setdefault(key, []).append(row)
+    alike = not grouped and bool(doubted) and _alike(list(by_arm.values()))
     made = []
-    for (arm, workload, clients), own in by_arm.items():
+    for own in by_arm.values():
+        arm, workload, clients = (own[0][1].get(role, "") for role in ("arm", "workload", "clients"))
         notes = []
         if not grouped and _average_of_others(own):
             text = f"line {own[-1][0]} is the average of the rows above it, without saying so: it was left out"
@@ -227,10 +334,89 @@ def _runs(rows: list[Row], units: dict[str, str], grouped: bool) -> list[Reading
         runs: dict[str, list[Row]] = {}
         for row in own:
             runs.setdefault(row[1]["run"] if grouped else str(row[0]), []).append(row)
+        if not grouped and doubted and (found := _of_one_run(own, doubted, alike)):
+            text, parts = found
+            notes.append(Warning_("rows-of-one-run", text))
+            runs = {str(part[0][0]): part for part in parts}
         readings = [_reading(each, units, arm, workload, clients) for each in runs.values()]
+        for each in readings:
+            each.factors = extra[each.line][0]
         readings[0].notes += notes
         made += readings
     return made
+
+
+def _of_one_run(rows: list[Row], extra: Extra, alike: bool) -> tuple[str, list[list[Row]]] | None:
+    """(why, the rows of each run) where rows of one arm are reports of one run, or of some that follow each other; None: each is a run.
+
+    `alike`: whether the table's rows are each like the one before. Raises Bad where the clock was given for a time that each row took.
+    """
+    otherwise = "if each row is a run of its own, say run=row in --columns"
+    for name in extra[rows[0][0]][1]:
+        stamps = [_stamp(extra[row[0]][1][name]) for row in rows]
+        parts = _counted(rows, stamps)
+        if parts is None:
+            continue
+        step = np.diff(np.array([_stamp(extra[row[0]][1][name]) for row in parts[0]])).min()
+        if all(row[1].get("time") == extra[row[0]][1][name] for row in rows):
+            text = f"column '{name}' counts up in equal steps: it is the clock, and not how long each row took: leave time={name} out"
+            raise Bad(rows[0][0], text)
+        runs_ = f"reports of {len(parts)} runs that follow each other" if len(parts) > 1 else "reports of one run"
+        return (
+            f"column '{name}' counts up in steps of {step:g}: the {len(rows)} rows are {runs_}, and no runs; {otherwise}",
+            parts,
+        )
+    if len(rows) > MANY_ROWS:
+        return (
+            f"{len(rows)} rows of one arm, and no column that tells of runs, were taken for reports of one run; {otherwise}",
+            [rows],
+        )
+    if alike and len(rows) > 1:
+        return (
+            f"each row is like the one before it, as reports of one run are: {len(rows)} rows were taken for one run; {otherwise}",
+            [rows],
+        )
+    return None
+
+
+def _counted(rows: list[Row], stamps: list[float]) -> list[list[Row]] | None:
+    """The rows by run, each of which a clock counts in equal steps, and begins again with the next; None where it doesn't."""
+    if not all(math.isfinite(each) for each in stamps):
+        return None
+    begins = [0, *(at for at in range(1, len(rows)) if stamps[at] <= stamps[at - 1]), len(rows)]
+    parts = [rows[a:b] for a, b in itertools.pairwise(begins)]
+    for first, last in itertools.pairwise(begins):
+        steps = np.diff(np.array(stamps[first:last]))
+        if len(steps) < LEAST_COUNTED - 1:
+            return None
+        least = float(np.median(steps))
+        near = ABOUT if least <= SHORT_STEP else EXACTLY
+        # A report may be missing: then a step is a multiple of the others.
+        if (
+            least <= 0
+            or np.abs(steps / least - np.maximum(1, np.round(steps / least))).max() > near
+            or np.mean(steps < 1.5 * least) < 0.7
+        ):
+            return None
+    return parts
+
+
+def _stamp(text: str) -> float:
+    """Seconds of `12.5`, `12,5`, `12:34:56`, `2026-11-21 12:34:56`, epochs in milliseconds too; nan: no time."""
+    if match := re.fullmatch(r"(?:(\d+):)?(\d+):(\d+(?:[.,]\d+)?)", text):
+        return int(match[1] or 0) * 3600 + int(match[2]) * 60 + float(match[3].replace(",", "."))
+    with contextlib.suppress(ValueError, OverflowError):
+        value = float(text.replace(",", "."))
+        return value / 1e3 if value > 1e11 else value
+    with contextlib.suppress(ValueError, OverflowError):
+        return datetime.datetime.fromisoformat(text).replace(tzinfo=datetime.UTC).timestamp()
+    return math.nan
+
+
+def _alike(groups: list[list[Row]]) -> bool:
+    """Whether rows are each like the one before, in all arms together."""
+    names = [name for name in FIGURES if groups and all(name in row[2] for own in groups for row in own)]
+    return bool(names) and depend([np.log(np.maximum([row[2][names[0]] for row in own], 1e-300)) for own in groups])
 
 
 def _of_others(line: int, row: dict[str, str], comma: bool, above: list[Row]) -> bool:
@@ -317,6 +503,7 @@ def _reading(rows: list[Row], units: dict[str, str], arm: str, workload: str, cl
         workload=workload or "rows",
         clients=round(float(clients)) if re.fullmatch(r"\d+(?:\.0+)?", clients) else 0,
         names=[arm] if arm else [],
+        digits=min(17, max(digits(text) for role, text in rows[0][1].items() if role in FIGURES) + len(rows) - 1),
         operations=round(sum(operations)) if "operations" in values[0] else 0,
         seconds=sum(times),
         started=min(stamped) if stamped else None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ciphercost.importers import NUMBER, Bad, Lines, duration, line_of, number
+from ciphercost.importers import NUMBER, Bad, Lines, digits, duration, line_of, number
 from ciphercost.importers._http import contradictions
 from ciphercost.model import Reading, Warning_
 
@@ -45,7 +45,7 @@ def read(lines: Lines) -> list[Reading]:
             said["application"] = match[1]
         elif match := FINISHED.fullmatch(line):
             began = began or lines.number
-            told["seconds"], told["rate"] = duration(match[1]), number(match[3])
+            told["seconds"], told["rate"], told["digits"] = duration(match[1]), number(match[3]), digits(match[3])
         elif match := REQUESTS.fullmatch(line):
             told["done"], told["failed"] = number(match[3]), number(match[5])
             told["succeeded"] = number(match[4])
@@ -72,6 +72,9 @@ def reading(told: dict[str, float], said: dict[str, str], line: int) -> Reading:
             line, "no request succeeded: there is nothing to compare (against HTTP/1.1 in clear h2load needs --h1)"
         )
     notes = contradictions(told["done"], told["seconds"], told["rate"])
+    if told["failed"] > told["succeeded"]:
+        text = f"{told['failed']:,.0f} of {told['done']:,.0f} answers were errors"
+        raise Bad(line, f"{text}: this is the speed of error pages; fix the address, and run it again")
     if told["failed"]:
         notes.append(
             Warning_("errors", f"{told['failed']:,.0f} requests failed beside {told['succeeded']:,.0f} that succeeded")
@@ -89,6 +92,7 @@ def reading(told: dict[str, float], said: dict[str, str], line: int) -> Reading:
         operations=int(told["done"]),
         errors=int(told["failed"]),
         seconds=told["seconds"],
+        digits=int(told["digits"]),
         figures={"throughput": told["rate"]}
         | ({"latency_mean": told["latency_mean"]} if told.get("latency_mean") else {}),
         notes=notes,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from ciphercost.importers import NUMBER, Bad, Lines, line_of, number
+from ciphercost.importers import NUMBER, Bad, Lines, digits, line_of, number
 from ciphercost.model import Reading, Warning_
 
 AVERAGE = re.compile(rf"\s*Average number of seconds to run all queries: {NUMBER} seconds\s*")
@@ -107,6 +107,7 @@ def reading(line: int, average: float, least: float, longest: float, clients: in
         factors={"queries": str(operations)},
         operations=operations,
         seconds=average,
+        digits=digits(f"{average:.3f}"),
         figures={"throughput": operations / average},
         notes=notes,
     )

@@ -6,7 +6,7 @@ import itertools
 import math
 import re
 
-from ciphercost.importers import NUMBER, Bad, Lines, differ, line_of, number
+from ciphercost.importers import NUMBER, Bad, Lines, differ, digits, line_of, number, set_rate
 from ciphercost.model import Reading, Warning_
 
 MARK = re.compile(
@@ -15,7 +15,7 @@ MARK = re.compile(
 )
 VERSION = re.compile(r"pgbench \((?:PostgreSQL\) )?(\d+[\w.]*)")
 PROGRESS = re.compile(
-    rf"progress: {NUMBER} s, {NUMBER} tps, lat {NUMBER} ms stddev {NUMBER}(?:, (\d+) failed)?(?:, lag .*)?\s*"
+    rf"progress: {NUMBER} s, {NUMBER} tps, lat {NUMBER} ms stddev {NUMBER}(?:, (\d+) failed)?(, lag .*)?\s*"
 )
 TPS = re.compile(
     rf"tps = {NUMBER} \((without initial|excluding|including) (re)?connections?\s*(?:times?|establishing)\)\s*"
@@ -53,7 +53,7 @@ def read(lines: Lines) -> list[Reading]:
     made: list[Reading] = []
     told: dict[str, str] = {}
     progress: list[tuple[float, float, float]] = []
-    version, began, summary, old_rate = "", 0, False, False
+    version, began, summary, old_rate, lagging = "", 0, False, False, False
     for line in lines:
         if "run was aborted" in line.lower():
             raise Bad(
@@ -64,6 +64,7 @@ def read(lines: Lines) -> list[Reading]:
             version, summary, began = match[1], True, began or lines.number
         elif match := PROGRESS.fullmatch(line):
             began = began or lines.number
+            lagging = lagging or bool(match[6])
             if "nan" not in match[2]:
                 # A second without a transaction has no latency: `nan`, or 0.
                 latency = 0.0 if "nan" in match[3] else number(match[3])
@@ -80,7 +81,8 @@ def read(lines: Lines) -> list[Reading]:
             if match[3]:
                 told["each"] = "-C"
             made.append(reading(told, number(match[1]), progress, version, began or lines.number))
-            told, progress, began, summary, old_rate = {}, [], 0, False, False
+            made[-1].digits = digits(match[1])
+            told, progress, began, summary, old_rate, lagging = {}, [], 0, False, False, False
         else:
             for name, pattern in FIELDS.items():
                 if match := pattern.fullmatch(line):
@@ -93,6 +95,8 @@ def read(lines: Lines) -> list[Reading]:
         made[0] = with_progress(made[0], progress)
     elif progress:
         made.append(of_progress(progress, version, began, complete=not made))
+        if lagging:
+            set_rate(made[-1])
     return made
 
 
@@ -150,11 +154,6 @@ def reading(
                 f"not {clients} (Little's law): clients waited elsewhere, or a figure is of another run",
             )
         )
-    if "lag" in told:
-        notes.append(
-            Warning_("rate-limited", "the rate was set (-R): throughput is what was asked for, not what the server can")
-        )
-        figures.pop("throughput")
     notes += [
         Warning_("errors", f"{int(told[name]):,} transactions {name} beside {operations:,} that were done")
         for name in ("failed", "skipped")
@@ -175,7 +174,10 @@ def reading(
         figures=figures,
         notes=notes,
     )
-    return with_progress(made, progress)
+    with_progress(made, progress)
+    if "lag" in told:
+        set_rate(made)
+    return made
 
 
 def with_progress(made: Reading, progress: list[tuple[float, float, float]]) -> Reading:

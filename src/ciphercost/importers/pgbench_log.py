@@ -10,12 +10,21 @@ import math
 import re
 from collections.abc import Sequence
 
-from ciphercost.importers import Bad, Lines
+from ciphercost.importers import Bad, Lines, set_rate
 from ciphercost.model import Reading, Warning_
 
 TRANSACTION = re.compile(r"\d+ \d+ (?:\d+|skipped|failed|serialization|deadlock) \d+ 1\d{9} \d{1,6}(?: -?\d+)*")
 INTERVAL = re.compile(r"1\d{9} \d+ \d+ \d+ \d+ \d+(?: -?\d+)*")
 HEAD_LINES = 50
+LAG = 7
+"""Columns of a log with one more than usual: the lag behind the schedule (-R), in µs, or a count of retries (--max-tries)."""
+MOST_RETRIES = 100
+SAMPLED = 0.95
+"""Of the transactions that their numbers count: with fewer in it a log was sampled (--sampling-rate)."""
+ENOUGH = 200
+"""Lines a client times the root of the clients, for a throughput by transactions' numbers to half a per cent."""
+LAG_SUM = 6
+"""Column of the lags' sum in a log of intervals."""
 
 
 def recognise(head: str) -> int:
@@ -33,8 +42,10 @@ def read(lines: Lines) -> list[Reading]:
     rows: list[list[int]] = []
     seconds: dict[int, int] = {}
     latencies: dict[int, int] = {}
+    skipped = False
     total, lost, started, ended, sum_us = 0, 0, math.inf, -math.inf, 0
-    clients: set[int] = set()
+    clients: dict[int, list[int]] = {}
+    lag = 0
     for line in lines:
         text = line.strip()
         if not text or lines.cut:
@@ -49,11 +60,15 @@ def read(lines: Lines) -> list[Reading]:
         if kind is INTERVAL:
             rows.append([int(word) for word in words])
             continue
+        own = clients.setdefault(int(words[0]), [0, 0])
+        own[0], own[1] = own[0] + 1, max(own[1], int(words[1]))
         if not words[2].isdecimal():
             lost += 1
+            skipped = skipped or words[2] == "skipped"
             continue
         latency, at = int(words[2]), int(words[4]) + int(words[5]) / 1e6
-        clients.add(int(words[0]))
+        if len(words) >= LAG:
+            lag = max(lag, int(words[LAG - 1])) if len(words) == LAG else MOST_RETRIES + 1
         total, sum_us = total + 1, sum_us + latency
         started, ended = min(started, at - latency / 1e6), max(ended, at)
         seconds[int(words[4])] = seconds.get(int(words[4]), 0) + 1
@@ -83,7 +98,41 @@ def read(lines: Lines) -> list[Reading]:
         if lost
         else [],
     )
+    if lost <= total:
+        of_a_sample(made, list(clients.values()))
+    # Retries are few; only a run with a schedule skips.
+    if skipped or lag > MOST_RETRIES:
+        set_rate(made)
     return [finished(made)]
+
+
+def of_a_sample(made: Reading, clients: list[list[int]]) -> None:
+    """Make a sampled log that of its whole run, as each client numbers its transactions from 1. Changes it.
+
+    `clients`: lines and highest number of each. Of k numbers drawn from 1 … N with highest m, m + m/k − 1 is N without bias; its
+    error is about N/k, and clients' errors are independent.
+    """
+    if sum(lines for lines, _ in clients) >= SAMPLED * sum(highest for _, highest in clients):
+        return
+    whole = round(sum(highest + highest / lines - 1 for lines, highest in clients))
+    text = f"the log holds {made.operations / whole:.2g} of the transactions that its numbers count (--sampling-rate)"
+    least = min(lines for lines, _ in clients)
+    made.by_second = {}
+    if least * math.sqrt(len(clients)) < ENOUGH:
+        made.notes.append(
+            Warning_("sampled-log", f"{percent(text)}: too few to tell its throughput, which is left out")
+        )
+    else:
+        made.notes.append(
+            Warning_("sampled-log", f"{percent(text)}: throughput is by these numbers, latency is of the sample")
+        )
+        made.operations = whole
+        made.figures["throughput"] = whole / made.seconds
+
+
+def percent(text: str) -> str:
+    """`0.1 of` -> `10 % of`."""
+    return re.sub(r"\d[\d.e-]*(?= of)", lambda share: f"{float(share[0]) * 100:.2g} %", text, count=1)
 
 
 def rounded(latency: int) -> int:
@@ -94,15 +143,18 @@ def rounded(latency: int) -> int:
 
 def finished(made: Reading) -> Reading:
     """The figures that all of a run's files decide together."""
-    figures = {"throughput": made.operations / made.seconds, **made.figures}
-    if made.operations >= 100:
+    figures = dict(made.figures)
+    known = {note.code for note in made.notes}
+    if not known & {"rate-limited", "sampled-log"}:
+        figures = {"throughput": made.operations / made.seconds, **figures}
+    if sum(made.counts.values()) >= 100:
         figures |= {
             name: quantile(made.counts, share) / 1e3 for name, share in (("latency_p50", 0.5), ("latency_p99", 0.99))
         }
     whole = sorted(made.by_second)[1:-1]  # The first and the last second are parts of one.
     series = [float(made.by_second.get(second, 0)) for second in range(whole[0], whole[-1] + 1)] if whole else []
     made.figures = figures
-    made.series = {"throughput": series} if len(series) > 1 else {}
+    made.series = {"throughput": series} if len(series) > 1 and "rate-limited" not in known else {}
     return made
 
 
@@ -131,7 +183,7 @@ def of_intervals(rows: list[list[int]]) -> Reading:
     seconds = float(rows[-1][0] - kept[0][0])
     if not count:
         raise Bad(len(rows), "the log has no transaction that was done")
-    return Reading(
+    made = Reading(
         tool="pgbench --aggregate-interval",
         line=1,
         engine="postgresql",
@@ -147,6 +199,9 @@ def of_intervals(rows: list[list[int]]) -> Reading:
         },
         notes=[Warning_("left-out", "the first and the last interval are parts of one and were left out")],
     )
+    if any(len(row) > LAG_SUM + 3 and row[LAG_SUM] for row in rows):
+        set_rate(made)
+    return made
 
 
 def together(parts: Sequence[Reading]) -> Reading:
@@ -168,21 +223,24 @@ def together(parts: Sequence[Reading]) -> Reading:
             for key, value in own.items():
                 whole[key] = whole.get(key, 0) + value
     mean = sum(part.figures["latency_mean"] * part.operations for part in parts) / operations
-    return finished(
-        Reading(
-            tool=first.tool,
-            line=1,
-            engine=first.engine,
-            workload=first.workload,
-            clients=sum(part.clients for part in parts),
-            operations=operations,
-            errors=sum(part.errors for part in parts),
-            seconds=ended - started,
-            started=started,
-            ended=ended,
-            figures={"latency_mean": mean},
-            counts=counts,
-            by_second=by_second,
-            notes=[note for part in parts for note in part.notes],
-        )
+    made = Reading(
+        tool=first.tool,
+        line=1,
+        engine=first.engine,
+        workload=first.workload,
+        clients=sum(part.clients for part in parts),
+        operations=operations,
+        errors=sum(part.errors for part in parts),
+        seconds=ended - started,
+        started=started,
+        ended=ended,
+        figures={"latency_mean": mean},
+        counts=counts,
+        by_second=by_second,
+        notes=[note for part in parts for note in part.notes],
     )
+    if any("sampled-log" in (note.code for note in part.notes) for part in parts):
+        made.by_second = {}
+        if all("throughput" in part.figures for part in parts):
+            made.figures["throughput"] = operations / made.seconds
+    return finished(made)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ciphercost.importers import NUMBER, Bad, Lines, differ, line_of, number
+from ciphercost.importers import NUMBER, Bad, Lines, differ, digits, line_of, number, set_rate
 from ciphercost.importers.pgbench_log import quantile
 from ciphercost.model import Reading, Warning_
 
@@ -20,6 +20,9 @@ EVENTS = re.compile(r"\s*total number of events:\s+(\d+)\s*")
 SUM = re.compile(rf"\s*sum:\s+{NUMBER}\s*")
 PERCENTILE = re.compile(rf"\s*(?:approx\.\s+)?(\d+)(?:th|st|nd|rd)?\s+percentile:\s+{NUMBER}(ms)?\s*")
 ERRORS = re.compile(rf"\s*ignored errors:\s+(\d+)\s+\({NUMBER} per sec\.\)\s*")
+TARGET = re.compile(r"Target transaction rate: (\d+)/sec.*")
+QUEUE = re.compile(r"\[ *\d+s *\] queue length: .*")
+"""With `--rate` alone."""
 END = re.compile(rf"\s*execution time \(avg/stddev\):\s+{NUMBER}/{NUMBER}\s*")
 TOLERANCE = 0.02
 LEAST_COUNT = 1000
@@ -36,7 +39,7 @@ def read(lines: Lines) -> list[Reading]:
     told: dict[str, float] = {}
     series: list[float] = []
     buckets: dict[int, int] = {}
-    version, began = "", 0
+    version, rate, began = "", "", 0
     for line in lines:
         if match := VERSION.fullmatch(line):
             if began:
@@ -46,17 +49,23 @@ def read(lines: Lines) -> list[Reading]:
             began = began or lines.number
             series.append(number(match[3]))
             told.setdefault("threads", float(match[2]))  # the last line of a run may be of those that are left
+        elif match := TARGET.fullmatch(line):
+            rate, began = match[1], began or lines.number
+        elif QUEUE.fullmatch(line):
+            rate = rate or "set"
         elif match := BUCKET.fullmatch(line):
             buckets[round(number(match[1]) * 1e3)] = buckets.get(round(number(match[1]) * 1e3), 0) + int(match[2])
         elif match := TRANSACTIONS.fullmatch(line):
-            told["transactions"], told["rate"] = number(match[1]), number(match[2])
+            told["transactions"], told["rate"], told["digits"] = number(match[1]), number(match[2]), digits(match[2])
         elif match := PERCENTILE.fullmatch(line):
             told[f"latency_p{match[1]}"] = number(match[2])
         elif END.fullmatch(line):
             if "time" not in told or "events" not in told:
                 raise Bad(lines.number, f"the end of a run without its total time or number of events: {WHOLE}")
             made.append(reading(told, series, buckets, version, began or lines.number))
-            told, series, buckets, began = {}, [], {}, 0
+            if rate not in ("", "0"):
+                set_rate(made[-1], rate.removeprefix("set"))
+            told, series, buckets, rate, began = {}, [], {}, "", 0
         else:
             for name, pattern in (
                 ("threads", THREADS),
@@ -113,6 +122,7 @@ def reading(told: dict[str, float], series: list[float], buckets: dict[int, int]
         operations=operations,
         errors=int(told.get("errors", 0)),
         seconds=told["time"],
+        digits=int(told.get("digits", 0)),
         figures=figures,
         series={"throughput": series} if len(series) > 1 else {},
         notes=notes,

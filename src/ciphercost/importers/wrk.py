@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ciphercost.importers import NUMBER, Bad, Lines, duration, line_of, number
+from ciphercost.importers import NUMBER, Bad, Lines, digits, duration, line_of, number, set_rate
 from ciphercost.importers._http import contradictions
 from ciphercost.model import Reading, Warning_
 
@@ -17,6 +17,11 @@ REQUESTS = re.compile(rf"\s*(\d+) requests in ({NUMBER}(?:us|ms|s|m|h)), .* read
 NON_2XX = re.compile(r"\s*Non-2xx or 3xx responses: (\d+)\s*")
 SOCKET = re.compile(r"\s*Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)\s*")
 RATE = re.compile(rf"Requests/sec:\s+{NUMBER}\s*")
+SECTION = re.compile(r"\s*Latency Distribution(?: \(HdrHistogram - (.*)\))?\s*")
+"""wrk2 prints two: recorded latencies, from when a request was due; and uncorrected ones, from when it was sent."""
+CALIBRATION = re.compile(r"\s*Thread calibration: .*")
+MODE = re.compile(r"\s*Mode: (?:constant rate (\d+) req/s|closed loop).*")
+"""Forks of wrk2, which need no rate, print which it was."""
 END = re.compile(r"Transfer/sec:\s+\S+B\s*")
 
 
@@ -28,7 +33,8 @@ def read(lines: Lines) -> list[Reading]:
     """A reading for each run; it ends with `Transfer/sec`."""
     made: list[Reading] = []
     told: dict[str, float] = {}
-    url, began, wrong = "", 0, 0
+    url, began, status, lost = "", 0, 0, 0
+    rate, recorded = "", True
     for line in lines:
         if match := RUNNING.fullmatch(line):
             if began:
@@ -38,22 +44,35 @@ def read(lines: Lines) -> list[Reading]:
             told["connections"] = number(match[1])
         elif match := LATENCY.fullmatch(line):
             told["latency_mean"] = duration(match[1]) * 1e3
+        elif match := SECTION.fullmatch(line):
+            recorded = not (match[1] or "").startswith("Uncorrected")
+            rate = rate or ("set" if match[1] else "")
+        elif CALIBRATION.fullmatch(line):
+            rate = rate or "set"
+        elif match := MODE.fullmatch(line):
+            rate = match[1] or "none"
         elif match := QUANTILE.fullmatch(line):
-            told[f"latency_p{match[1]}"] = duration(match[2]) * 1e3
+            if recorded:
+                told[f"latency_p{match[1]}"] = duration(match[2]) * 1e3
         elif match := REQUESTS.fullmatch(line):
             began = began or lines.number
             told["requests"], told["seconds"] = number(match[1]), duration(match[2])
-        elif match := NON_2XX.fullmatch(line) or SOCKET.fullmatch(line):
-            wrong += sum(int(each) for each in match.groups())
+        elif match := NON_2XX.fullmatch(line):
+            status += int(match[1])
+        elif match := SOCKET.fullmatch(line):
+            lost += sum(int(each) for each in match.groups())
         elif match := RATE.fullmatch(line):
-            told["rate"] = number(match[1])
+            told["rate"], told["digits"] = number(match[1]), digits(match[1])
         elif END.fullmatch(line):
             if not {"rate", "requests"} <= told.keys():
                 raise Bad(
                     lines.number, "the end of a run without 'requests in' or 'Requests/sec': import wrk's whole output"
                 )
-            made.append(reading(told, url, wrong, began))
-            told, url, began, wrong = {}, "", 0, 0
+            made.append(reading(told, url, status, lost, began))
+            if rate not in ("", "none"):
+                set_rate(made[-1], rate.removeprefix("set"))
+            told, url, began, status, lost = {}, "", 0, 0, 0
+            rate, recorded = "", True
     if began or told:
         raise Bad(
             lines.number,
@@ -62,9 +81,14 @@ def read(lines: Lines) -> list[Reading]:
     return made
 
 
-def reading(told: dict[str, float], url: str, wrong: int, line: int) -> Reading:
+def reading(told: dict[str, float], url: str, status: int, lost: int, line: int) -> Reading:
+    """One run. `status`: answers that were no 2xx or 3xx; `lost`: requests that had none."""
+    wrong = status + lost
     if not told["requests"] or not told["rate"]:
         raise Bad(line, "no request was answered: there is nothing to compare")
+    if status > told["requests"] / 2:
+        text = f"{status:,} of {told['requests']:,.0f} answers were errors (neither 2xx nor 3xx)"
+        raise Bad(line, f"{text}: this is the speed of error pages; fix the address, and run it again")
     notes = contradictions(told["requests"], told["seconds"], told["rate"])
     if wrong:
         notes.append(
@@ -81,6 +105,7 @@ def reading(told: dict[str, float], url: str, wrong: int, line: int) -> Reading:
         operations=int(told["requests"]),
         errors=wrong,
         seconds=told["seconds"],
+        digits=int(told["digits"]),
         figures={
             "throughput": told["rate"],
             **{name: told[name] for name in told if name.startswith("latency_") and told[name] > 0},

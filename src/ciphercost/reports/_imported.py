@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from ciphercost import engines, mechanisms
 from ciphercost.layout import figure_row, wrap
-from ciphercost.model import ARMS, Cell, Estimate, Imported, Result
+from ciphercost.model import ARMS, Cell, Estimate, Imported, Layer, Result
 from ciphercost.words import LEVELS, METRICS, interval, levels, number, proof_line, runs_of, verdict, worded
 
 
@@ -56,15 +57,50 @@ WORKLOADS = {"TPC-B (sort of)": "tpcb", "select only": "point-select"}
 """pgbench's own, and which of ours does the same."""
 
 
+ENGINES = {
+    "web": "nginx",
+    "mysql or mariadb": "mysql",
+    "postgres": "postgresql",
+    "pg": "postgresql",
+    "sqlcipher": "sqlite",
+}
+"""Other words for engines, as tools and tables have them."""
+NO_TARGETS = ("null", "url")
+"""Engines that measure the tool itself, or need more than a name."""
+FIRST_LAYERS: tuple[Layer, ...] = ("transit", "rest", "column")
+
+
+def engine_of(cell: Cell) -> str:
+    """The engine that a cell's own words name, of its factors too (`dbms=MySQL 8.0`); empty: none does."""
+    for text in (cell.engine, *cell.factors.values()):
+        for word in (text.lower(), *re.findall(r"[a-z]+", text.lower())):
+            if (name := ENGINES.get(word, word)) in engines.names() and name not in NO_TARGETS:
+                return name
+    return ""
+
+
+def target(cell: Cell) -> tuple[str, str]:
+    """(engine, mechanism) that measure what a cell's figures were to tell; a mechanism that the engine has. Pure."""
+    engine = engine_of(cell)
+    own = mechanisms.get(cell.mechanism) if cell.mechanism in mechanisms.names() else None
+    if not engine:
+        # What the mechanism is for, if that is known.
+        fits = [
+            name for name in ("postgresql", "mysql", *engines.names()) if own is None or own.serves(engines.get(name))
+        ]
+        engine = fits[0] if fits else "postgresql"
+    if own is not None and own.serves(engines.get(engine)):
+        return engine, own.name
+    layers = (own.layer, *FIRST_LAYERS) if own is not None else FIRST_LAYERS
+    has = [name for layer in layers for name in mechanisms.of(engines.get(engine), layer)]
+    return engine, has[0] if has else "tls"
+
+
 def real_answer(result: Result) -> str:
     """The command that measures what the imported figures were to tell."""
-    known = {"web": "nginx", "mysql or mariadb": "mysql"}
-    targets = {}
-    for cell in result.cells:
-        engine = known.get(cell.engine, cell.engine)
-        mechanism = cell.mechanism if cell.mechanism in mechanisms.names() else "tls"
-        targets[f"{engine if engine in engines.names() else 'postgresql'}:{mechanism}"] = cell
+    targets = {f"{engine}:{mechanism}": cell for cell in result.cells for engine, mechanism in [target(cell)]}
     words = ["ciphercost run", *targets]
+    cell = result.cells[-1]
     if len(targets) == 1 and (workload := WORKLOADS.get(cell.workload)):
         words += ["--workload", workload, *(["--clients", str(cell.clients)] if cell.clients else [])]
         words += ["--set", f"scale={cell.factors['scale']}"] if workload == "tpcb" and "scale" in cell.factors else []

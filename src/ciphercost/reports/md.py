@@ -23,6 +23,9 @@ SHORT = 120
 BREAK = "\u200b"
 """A space of no width."""
 
+IMPORTED = {True: "runs differ", False: "unresolved", None: "differs by itself only"}
+"""Of other tools' cells, after Holm's correction for their number."""
+
 _SPECIAL = re.compile(r"[\\`*|<>\[\]&~$^!{}]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|:(?=//)|(?<=www)\.")
 _MENTIONS = re.compile(r"[@#]|(?i:gh)-(?=\d)|:(?=[\w+-]+:)")
 """GitHub mentions, links and draws emoji where it has decoded character references: a space of no width stays between."""
@@ -72,7 +75,8 @@ def table(cells: Sequence[Cell]) -> Iterator[str]:
         label = "operations/s" if key == "throughput" else words.LABELS[key]
         named = escaped(name, SHORT) + (" (control)" if words.is_control(cell) else "")
         standing = f"**{words.standing(cell)}**" if words.standing(cell) else ""
-        verdict = " ".join(word for word in (cell.verdict, standing) if word)
+        found = IMPORTED[words.runs_differ(cell)] if cell.imported is not None else cell.verdict
+        verdict = " ".join(word for word in (found, standing) if word)
         yield row(named, f"{words.cost(key, estimate)} {label}", words.interval(estimate), *said, verdict)
 
 

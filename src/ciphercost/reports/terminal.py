@@ -10,6 +10,7 @@ from ciphercost.layout import WIDTH, figure_row, named, row, wrap
 from ciphercost.model import ARMS, Cell, Curve, Finding, Result
 from ciphercost.reports import _imported
 from ciphercost.words import (
+    answer,
     beside,
     by_severity,
     costs,
@@ -318,7 +319,8 @@ def advice_line(text: str) -> list[str]:
 def footer(result: Result) -> str:
     """The machine, the seed, and where the run is."""
     if any(cell.imported for cell in result.cells):
-        return f"import {result.id}; for a real answer, paired and proven:\n  {_imported.real_answer(result)}"
+        several = "\n".join(wrap(answer(result))) + "\n\n" if len(result.cells) > 1 else ""
+        return f"{several}import {result.id}; for a real answer, paired and proven:\n  {_imported.real_answer(result)}"
     machine = result.machine
     aes = "with AES instructions" if machine.get("aes") else "WITHOUT AES instructions"
     lines = [f"{machine.get('cpu')}, {machine.get('cores')} cores, {aes}, Linux {machine.get('kernel')}"]
