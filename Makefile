@@ -1,6 +1,10 @@
 # quick: build what is needed and run the main job · test · check · bench: the same lines that CI runs.
 
 PYTHON ?= python3
+# make fresh ON='13 user': on Debian 13 as an ordinary user only.
+ON     ?=
+# make test TESTS='tests/test_plan.py tests/test_record.py': these tests only, and no servers are fetched for them.
+TESTS  ?=
 VENV   := .venv
 BIN    := $(VENV)/bin
 RUST   := agents/rust
@@ -8,20 +12,22 @@ STAMPS := .make
 SHELL  := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 
-.PHONY: quick test check bench ready dev servers schema clean help
+.PHONY: quick test check bench fresh ready dev servers schema clean help
 
 help:
 	@echo "make quick   build, then measure what encryption costs here (one minute of load)"
 	@echo "make test    get the servers that the tests need, and run the tests"
 	@echo "make check   formatting, lint and types, Python and Rust"
+	@echo "make fresh   make quick and some tests in minimal Debian 12 and 13 roots, as root and as a user (as root, with mmdebstrap)"
 	@echo "make bench   ratios against peers and against our own aims, into benchmarks/latest.json"
 
 quick: ready
-	$(BIN)/ciphercost quick
+	@status=0; $(BIN)/ciphercost quick || status=$$?; \
+	printf '\n%s\n' "To call ciphercost yourself: source $(VENV)/bin/activate"; exit $$status
 
-test: dev servers
+test: dev $(if $(TESTS),,servers)
 	cd $(RUST) && cargo test --release --quiet
-	$(BIN)/python -m pytest -n 2 --dist loadfile --durations 30
+	$(BIN)/python -m pytest -n 2 --dist loadfile --durations 30 $(TESTS)
 
 check: dev
 	$(BIN)/ruff check .
@@ -33,6 +39,9 @@ check: dev
 bench: dev servers
 	$(BIN)/python benchmarks/run.py
 
+fresh:
+	@bash tests/fresh.sh $(ON)
+
 schema: ready
 	$(BIN)/python -m ciphercost.schema > docs/result.schema.json
 
@@ -42,14 +51,14 @@ ready: $(STAMPS)/agent $(STAMPS)/python
 dev: ready $(STAMPS)/dev
 
 $(STAMPS)/venv:
+	@bash agents/needs.sh $(PYTHON)
 	@mkdir -p $(STAMPS)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet 'maturin>=1.7,<2'
 	touch $@
 
-$(STAMPS)/agent: $(STAMPS)/venv $(RUST)/Cargo.toml $(RUST)/Cargo.lock $(RUST)/pyproject.toml $(shell find $(RUST)/src -name '*.rs')
-	@command -v cargo >/dev/null || { echo "cargo is needed to build the agent: install Rust (Debian: apt-get install cargo; or rustup)"; exit 2; }
-	@command -v cc >/dev/null || { echo "a C compiler is needed to build the agent's OpenSSL and SQLCipher (Debian: apt-get install build-essential)"; exit 2; }
+$(STAMPS)/agent: $(STAMPS)/venv $(RUST)/Cargo.toml $(RUST)/Cargo.lock $(RUST)/pyproject.toml $(RUST)/build.rs $(shell find $(RUST)/src -name '*.rs')
+	@bash agents/needs.sh $(PYTHON)
 	@echo "building the agent (OpenSSL, SQLCipher and ciphercost-agent: some minutes the first time)"
 	@# Without isolation, so that cargo sees the same surroundings each time and builds OpenSSL once.
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip install --quiet --force-reinstall --no-deps --no-build-isolation ./$(RUST)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import json
 import os
 import re
 import selectors
+import shlex
 import shutil
 import signal
 import subprocess
@@ -14,8 +16,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib import metadata
 from pathlib import Path
 from typing import Any, Self
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import msgspec
 
@@ -44,9 +49,20 @@ def find() -> str:
     for candidate in (os.environ.get("CIPHERCOST_AGENT"), str(beside), shutil.which("ciphercost-agent")):
         if candidate and os.access(candidate, os.X_OK) and Path(candidate).is_file():
             return candidate
-    raise MissingServer(
-        "no ciphercost-agent found; run `make quick`, or `pip install ciphercost-agent`, or set CIPHERCOST_AGENT"
-    )
+    raise MissingServer(f"ciphercost-agent, which makes the load, is not installed. {how_to_install()}")
+
+
+def how_to_install() -> str:
+    """What to type for the agent: in a clone of the sources, the one that ciphercost was installed from where that is known."""
+    clone = Path()
+    with contextlib.suppress(metadata.PackageNotFoundError, TypeError, ValueError, KeyError):
+        origin = json.loads(metadata.distribution("ciphercost").read_text("direct_url.json") or "")["url"]
+        clone = Path(url2pathname(urlsplit(origin).path))
+    sources = clone / "agents" / "rust"
+    known = (sources / "Cargo.toml").is_file()
+    install = shlex.join([sys.executable, "-m", "pip", "install", str(sources) if known else "./agents/rust"])
+    where = "" if known else ", in a clone of ciphercost's sources"
+    return f"Build it{where} (README.md lists what that needs): {install}. Or set CIPHERCOST_AGENT to the path of a built one."
 
 
 @contextlib.contextmanager

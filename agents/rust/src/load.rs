@@ -523,11 +523,11 @@ impl<'a, C: Connection> Worker<'a, C> {
             }
             self.tally.late += u64::from(slot.late);
             self.tally.last_end_ns = now;
-        } else if self.boundary_ns == u64::MAX
-            && let Some(error) = &self.slots[at].connection.outcome().error
-        {
-            // Begun before the end, like all: who waits in vain fails long after it, in every slice.
-            self.tally.fail(error);
+        } else if self.boundary_ns == u64::MAX {
+            if let Some(error) = &self.slots[at].connection.outcome().error {
+                // Begun before the end, like all: who waits in vain fails long after it, in every slice.
+                self.tally.fail(error);
+            }
         }
         now
     }

@@ -209,10 +209,10 @@ impl Link {
     pub fn next_now(&mut self, format: &Format) -> Result<Packet<'_>> {
         // Looked for twice: what is returned from within the loop would hold the inbox for all of it.
         while self.inbox.next_is_missing(format)? {
-            if !self.receive()?
-                && let Phase::Open(transport) = &self.phase
-            {
-                transport.socket().wait(libc::POLLIN)?;
+            if !self.receive()? {
+                if let Phase::Open(transport) = &self.phase {
+                    transport.socket().wait(libc::POLLIN)?;
+                }
             }
         }
         self.inbox.next(format)?.ok_or_else(|| Failure::internal("a packet was lost"))

@@ -145,10 +145,10 @@ type Errands<E> = Arc<Vec<Errand<<E as Exchange>::Request>>>;
 impl<E: Exchange> Site<E> {
     fn errands(&self, script: &Arc<Script>) -> Result<Errands<E>> {
         let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((known, errands)) = &*ready
-            && known.statements == script.statements
-        {
-            return Ok(errands.clone());
+        if let Some((known, errands)) = &*ready {
+            if known.statements == script.statements {
+                return Ok(errands.clone());
+            }
         }
         let mut errands = Vec::with_capacity(script.statements.len());
         for span in script.transactions() {
@@ -449,10 +449,10 @@ impl<E: Exchange> Client<E> {
     #[cold]
     fn listen(&mut self) {
         for line in std::iter::once(&mut self.main).chain(&mut self.clear) {
-            if line.is_heard()
-                && let Err(surplus) = line.attend()
-            {
-                self.surplus = Some(surplus);
+            if line.is_heard() {
+                if let Err(surplus) = line.attend() {
+                    self.surplus = Some(surplus);
+                }
             }
         }
     }
@@ -845,10 +845,10 @@ impl<E: Exchange> Connection for Client<E> {
 
     /// The server has closed the connection, or says what nobody asked for: the next request opens another, or fails.
     fn unasked(&mut self, _: &Script, _: &Operation) -> Result<()> {
-        if let Some((_, line)) = self.current()
-            && let Err(surplus) = line.attend()
-        {
-            self.surplus = Some(surplus);
+        if let Some((_, line)) = self.current() {
+            if let Err(surplus) = line.attend() {
+                self.surplus = Some(surplus);
+            }
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! library: the C interface of SQLite (and SQLCipher) -> a few safe calls on a database and its statements.
 
+use super::ffi;
 use crate::failure::{Failure, Result};
-use libsqlite3_sys as ffi;
 use std::ffi::{CStr, CString, c_int};
 use std::ptr::null_mut;
 
@@ -126,20 +126,20 @@ impl Prepared {
     /// SQLite copies the text.
     #[inline]
     pub fn bind_text(&mut self, index: c_int, value: &[u8]) -> c_int {
-        // SAFETY: the length is the text's own and SQLITE_TRANSIENT makes SQLite copy it before the call returns.
+        // SAFETY: the length is the text's own and `transient` makes SQLite copy it before the call returns.
         unsafe {
             let length = value.len() as c_int;
-            ffi::sqlite3_bind_text(self.0, index, value.as_ptr().cast(), length, ffi::SQLITE_TRANSIENT())
+            ffi::sqlite3_bind_text(self.0, index, value.as_ptr().cast(), length, ffi::transient())
         }
     }
 
     /// SQLite copies the bytes.
     #[inline]
     pub fn bind_bytes(&mut self, index: c_int, value: &[u8]) -> c_int {
-        // SAFETY: the length is the value's own and SQLITE_TRANSIENT makes SQLite copy it before the call returns.
+        // SAFETY: the length is the value's own and `transient` makes SQLite copy it before the call returns.
         unsafe {
             let length = value.len() as c_int;
-            ffi::sqlite3_bind_blob(self.0, index, value.as_ptr().cast(), length, ffi::SQLITE_TRANSIENT())
+            ffi::sqlite3_bind_blob(self.0, index, value.as_ptr().cast(), length, ffi::transient())
         }
     }
 

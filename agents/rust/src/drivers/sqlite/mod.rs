@@ -1,5 +1,6 @@
 //! sqlite: statements -> SQLite or SQLCipher: one library, and only the key differs.
 
+mod ffi;
 mod library;
 
 use super::{Connection, Opened, Outcome, Pool, QUERY_LIMIT_BYTES, Rows, Step, escape};
@@ -140,7 +141,7 @@ impl SqliteConnection {
             loop {
                 let code = statement.step();
                 database.check(code)?;
-                if code != libsqlite3_sys::SQLITE_ROW {
+                if code != ffi::SQLITE_ROW {
                     break;
                 }
                 add_row(&statement, columns, &mut answer);
@@ -189,12 +190,12 @@ impl SqliteConnection {
             let open = script.statements[at].open;
             let code = loop {
                 match statement.step() {
-                    libsqlite3_sys::SQLITE_ROW if open => {
+                    ffi::SQLITE_ROW if open => {
                         self.outcome.opened_row(|vault, row| {
                             put_row(statement, columns, row, |value, row| vault.put(value, row))
                         });
                     }
-                    libsqlite3_sys::SQLITE_ROW => {
+                    ffi::SQLITE_ROW => {
                         hash_row(statement, columns, &mut self.row, &mut self.outcome);
                     }
                     code => break code,

@@ -1,0 +1,165 @@
+#!/usr/bin/env bash
+# Runs the README's two commands on bare machines: minimal Debian 12 and 13 with exactly the packages that README.md lists, each as
+# root and as an ordinary user. Run it before every release.
+#   tests/fresh.sh [12|13]… [root|user]…         logs: .make/fresh/      FRESH_TESTS: other tests than the subset below
+# A root is a directory that is removed at the end. Each command runs in mount and PID namespaces of its own, so that its mounts and
+# processes end with it, even when this script is killed.
+set -u
+here=$(cd "$(dirname "$0")/.." && pwd)
+tests=${FRESH_TESTS:-tests/test_sqlcipher.py tests/test_vectors.py tests/test_plan.py tests/test_record.py tests/test_toolchain.py}
+declare -A suites=([12]=bookworm [13]=trixie)
+
+die() { printf '%s\n' "make fresh: $1" >&2; exit 2; }
+
+versions=() users=()
+for word in "$@"; do
+    case $word in
+        12 | 13) versions+=("$word") ;;
+        root | user) users+=("$word") ;;
+        *) die "$word is neither a Debian version (12, 13) nor a user (root, user)" ;;
+    esac
+done
+[ ${#versions[@]} = 0 ] && versions=(13 12)
+[ ${#users[@]} = 0 ] && users=(root user)
+
+[ "$(id -u)" = 0 ] || die "needs root, to make Debian roots and enter them; run it as root"
+for program in mmdebstrap git unshare chroot; do
+    command -v $program >/dev/null || die "$program was not found; on Debian: apt-get install mmdebstrap git util-linux coreutils"
+done
+
+# repository LABEL: where this machine's apt has it from.
+repository() {
+    apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' "Label: $1" 2>/dev/null | head -n 1
+}
+mirror=${CIPHERCOST_DEBIAN_MIRROR:-$(repository Debian)}
+[ -n "$mirror" ] || die "this machine's apt knows no Debian mirror; run apt-get update, or set CIPHERCOST_DEBIAN_MIRROR to the URI of one"
+security=$(repository Debian-Security)
+
+cd "$here" || exit 2
+[ -z "$(git status --porcelain --untracked-files=no)" ] || echo "uncommitted changes are left out: what is tested is $(git log -1 --format=%h)"
+logs=$here/.make/fresh
+mkdir -p "$logs"
+work=$(mktemp -d "${TMPDIR:-/var/tmp}/ciphercost-fresh.XXXXXX")
+child=
+stop() {
+    trap '' INT TERM HUP
+    [ -n "$child" ] && kill -KILL "$child" 2>/dev/null && wait "$child" 2>/dev/null
+    exit 130
+}
+trap 'rm -rf --one-file-system "$work"' EXIT
+trap stop INT TERM HUP
+
+# watched LOG COMMAND…: runs it with its output in LOG, so that a signal to this script ends it.
+watched() {
+    local log=$1
+    shift
+    "$@" >"$log" 2>&1 </dev/null &
+    child=$!
+    wait "$child"
+    local status=$?
+    child=
+    return $status
+}
+
+# What a user of this machine has set for the package clients, so that they work in the root too.
+settings=()
+while IFS='=' read -r -d '' name value; do
+    case $name in
+        CARGO_HOME | CARGO_TARGET_DIR | CARGO_MANIFEST_* | CARGO_PKG_* | CARGO_MAKE* | PIP_TARGET | PIP_PREFIX | PIP_CACHE_DIR) ;;
+        PIP_* | CARGO_* | MAVEN_* | CIPHERCOST_DEBIAN_MIRROR | [Hh][Tt][Tt][Pp]_[Pp][Rr][Oo][Xx][Yy] | [Hh][Tt][Tt][Pp][Ss]_[Pp][Rr][Oo][Xx][Yy] | \
+            [Nn][Oo]_[Pp][Rr][Oo][Xx][Yy] | [Aa][Ll][Ll]_[Pp][Rr][Oo][Xx][Yy]) settings+=("$name=$value") ;;
+    esac
+done < <(env -0)
+
+# carry ROOT HOME: the clients' files of settings, and certificates that an administrator added.
+carry() {
+    local root=$1 home=$2 file
+    for file in /etc/resolv.conf /etc/hosts /etc/pip.conf; do
+        [ -e $file ] && cp -L $file "$root$file"
+    done
+    for file in .config/pip/pip.conf .pip/pip.conf .m2/settings.xml; do
+        [ -e ~/$file ] && mkdir -p "$root$home/$(dirname $file)" && cp -L ~/$file "$root$home/$file"
+    done
+    file=${CARGO_HOME:-$HOME/.cargo}/config.toml
+    [ -e "$file" ] && mkdir -p "$root$home/.cargo" && cp -L "$file" "$root$home/.cargo/"
+    if [ -x "$root/usr/sbin/update-ca-certificates" ] && compgen -G '/usr/local/share/ca-certificates/*.crt' >/dev/null; then
+        cp -L /usr/local/share/ca-certificates/*.crt "$root/usr/local/share/ca-certificates/"
+        chroot "$root" update-ca-certificates >/dev/null 2>&1
+    fi
+}
+
+# make_root VERSION DIRECTORY
+make_root() {
+    local version=$1 root=$2 suite=${suites[$1]} packages
+    packages=$(sed -n "s/^    Debian $version  *apt-get install //p" README.md)
+    [ -n "$packages" ] || die "README.md names no packages for Debian $version"
+    local sources=("deb $mirror $suite main" "deb $mirror $suite-updates main")
+    [ -n "$security" ] && sources+=("deb $security $suite-security main")
+    echo "Debian $version: making a root with $packages"
+    apt-config dump | grep '^Acquire::.*[Pp]roxy\|^Acquire::https\?::.*\(CaInfo\|Verify\)' >"$work/apt.conf"
+    watched "$logs/debian-$version.log" unshare --mount --pid --fork --kill-child --mount-proc mmdebstrap --mode=root --variant=minbase --include="${packages// /,}" \
+        --aptopt="$work/apt.conf" "$suite" "$root" "${sources[@]}" || {
+        tail -n 20 "$logs/debian-$version.log"
+        return 1
+    }
+    carry "$root" /root
+    chroot "$root" useradd --create-home --shell /bin/bash user
+    # mmdebstrap removes the lists of packages; a machine in use has them.
+    watched "$logs/debian-$version-apt.log" enter "$root" root /root / apt-get update
+    return 0
+}
+
+# enter ROOT USER HOME DIRECTORY COMMAND…: in namespaces of its own, with nothing of this machine's surroundings but `settings`.
+enter() {
+    local root=$1 user=$2 home=$3 directory=$4
+    shift 4
+    exec unshare --mount --pid --fork --kill-child bash -c '
+        root=$1 user=$2 directory=$3
+        shift 3
+        mount -t proc proc "$root/proc" && mount --rbind /dev "$root/dev" && mount --rbind /sys "$root/sys" &&
+            exec chroot --userspec="$user:$user" "$root" env -i --chdir="$directory" "$@"' \
+        - "$root" "$user" "$directory" "HOME=$home" "USER=$user" LANG=C.UTF-8 \
+        PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "${settings[@]}" "$@"
+}
+
+lines=() failed=0
+# try VERSION USER COMMAND…
+try() {
+    local version=$1 user=$2 name log began=$SECONDS status line home=/root
+    shift 2
+    [ "$user" = root ] || home=/home/$user
+    name=$*
+    log=$logs/debian-$version-$user-$2.log
+    echo "Debian $version, $user: $name (log: ${log#"$here"/})"
+    watched "$log" enter "$work/$version" "$user" "$home" "$home/ciphercost" "$@"
+    status=$?
+    [ $status = 0 ] || { failed=1; tail -n 30 "$log" | sed 's/^/    /'; }
+    printf -v line 'Debian %-3s %-5s %-10s exit %-3s %5s s' "$version" "$user" "make $2" $status $((SECONDS - began))
+    echo "$line"
+    lines+=("$line")
+}
+
+for version in "${versions[@]}"; do
+    root=$work/$version
+    if ! make_root "$version" "$root"; then
+        failed=1
+        lines+=("Debian $version: the root could not be made (log: .make/fresh/debian-$version.log)")
+        continue
+    fi
+    for user in "${users[@]}"; do
+        home=/root
+        [ "$user" = root ] || home=/home/$user
+        carry "$root" "$home"
+        mkdir "$root$home/ciphercost"
+        git archive HEAD | tar -x -C "$root$home/ciphercost"
+        [ "$user" = root ] || chroot "$root" chown -R "$user:$user" "$home"
+        try "$version" "$user" make quick
+        try "$version" "$user" make test TESTS="$tests"
+        rm -rf --one-file-system "$root$home/ciphercost"
+    done
+    rm -rf --one-file-system "$root"
+done
+
+echo
+printf '%s\n' "${lines[@]}"
+exit $failed
