@@ -10,7 +10,8 @@ import pytest
 from hypothesis import settings
 
 import fake as fake_agent
-from ciphercost import drive, engines, sources
+import needs
+from ciphercost import drive
 from ciphercost.engines import Installation
 
 Require = Callable[[object, str], None]
@@ -22,6 +23,14 @@ settings.load_profile("repeatable")
 
 # A page at the end of every run would double the time of many tests; those of the page ask for it.
 os.environ.setdefault("CIPHERCOST_PAGE", "off")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """A run begins with what its tests require; with pytest-xdist the controller alone prints it. (`-q` leaves a report header out.)"""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None and not hasattr(session.config, "workerinput"):
+        for line in needs.report():
+            reporter.write_line(line)
 
 
 def _require(found: object, reason: str) -> None:
@@ -39,8 +48,9 @@ def require() -> Require:
 
 
 def _require_server(name: str, version: str = "") -> Installation:
-    found = [each for each in engines.get(name).available() if sources.matches(each.version, version)]
     wanted = f"{name}@{version}" if version else name
+    assert needs.is_server(name, version), f"{wanted} is not in the list of tests/needs.py, so nothing gets it"
+    found = needs.here(name, version)
     _require(found, f"no {wanted} here: `ciphercost install {wanted}`")
     return found[0]
 

@@ -109,7 +109,7 @@ def postgres(installation: Installation, logs: Path) -> Iterator[Postgres]:
 
 
 VERSIONS = ("15", "18")
-"""Those that `servers.sh` brings with pgbench."""
+"""Those of `needs.SERVERS` that come with pgbench."""
 
 
 def of_version(version: str, require: Require) -> Installation:
@@ -407,8 +407,13 @@ def result_of(directory: Path) -> Result:
     return conclude.conclude(directory)
 
 
-def test_h2load_that_failed_altogether_is_refused(tools: Path, site: dict[str, str], tmp_path: Path) -> None:
-    text = run(tools / "h2load", "-c1", "-n10", site["plain"])  # HTTP/2 in clear, which this server does not speak
+def test_h2load_that_failed_altogether_is_refused(tools: Path, require_server: RequireServer, tmp_path: Path) -> None:
+    # HTTP/2 in clear, which nginx speaks from 1.25.1 on.
+    with (
+        web_servers.site(require_server("nginx", "1.22"), tmp_path, {"/1KB": 1000}) as old,
+        old.started() as server,
+    ):
+        text = run(tools / "h2load", "-c1", "-n10", f"http://127.0.0.1:{server.connection()['port']}/1KB")
     with pytest.raises(UsageError, match=r"plain\.txt, line 1: no request succeeded"):
         only(text, tmp_path)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from ciphercost import engines, guard, record, sources
+from ciphercost import apt, engines, guard, record, sources
 from ciphercost.engines import Installation
 from ciphercost.engines.postgresql import ARTIFACTS, NEWEST, SUITES, version_of
 from ciphercost.errors import MissingServer, RunError, UsageError
@@ -172,8 +172,71 @@ def test_what_mvn_says_when_it_fails_is_passed_on(tmp_path: Path, monkeypatch: p
     client.write_text("#!/bin/sh\necho '[INFO] noise'; echo '[ERROR] no such artifact'; exit 1\n")
     client.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    with pytest.raises(MissingServer, match=r"could not fetch group:artifact:1:\n\[ERROR\] no such artifact"):
+    with pytest.raises(MissingServer, match=r"could not fetch group:artifact:1: \[ERROR\] no such artifact"):
         sources.maven(Artifact("group:artifact:1", "0" * 64), work)
+
+
+MVN_TRUST = """\
+[ERROR] Plugin org.apache.maven.plugins:maven-dependency-plugin:2.8 or one of its dependencies could not be resolved: Failed to read \
+artifact descriptor for org.apache.maven.plugins:maven-dependency-plugin:jar:2.8: Could not transfer artifact x from/to central: PKIX \
+path building failed: sun.security.provider.certpath.SunCertPathBuilderException: unable to find valid certification path -> [Help 1]
+org.apache.maven.plugin.PluginResolutionException: Plugin org.apache.maven.plugins:maven-dependency-plugin:2.8 could not be resolved
+    at org.apache.maven.plugin.internal.DefaultPluginDependenciesResolver.resolve (DefaultPluginDependenciesResolver.java:131)
+Caused by: org.apache.maven.wagon.TransferFailedException: transfer failed for x.pom
+    at org.apache.maven.wagon.providers.http.wagon.shared.AbstractHttpClientWagon.fillInputData (AbstractHttpClientWagon.java:1173)
+Caused by: java.security.InvalidAlgorithmParameterException: the trustAnchors parameter must be non-empty
+    at java.security.cert.PKIXParameters.setTrustAnchors (PKIXParameters.java:200)
+[ERROR]
+[ERROR] Re-run Maven using the -X switch to enable full debug logging.
+[ERROR] [Help 1] PluginResolutionException
+"""
+MMDEBSTRAP = """\
+I: running apt-get update...
+Err:1 proto://host.example/debian trixie InRelease
+  Could not connect to host.example:9 (127.0.0.1). - connect (111: Connection refused)
+Reading package lists...
+E: Failed to fetch proto://host.example/debian/dists/trixie/InRelease  Could not connect to host.example:9
+E: Some index files failed to download. They have been ignored, or old ones used instead.
+E: mmdebstrap failed to run
+"""
+
+
+@pytest.mark.parametrize(
+    ("output", "cause"),
+    [
+        (MVN_TRUST, f"the trustAnchors parameter must be non-empty\n{sources.UNTRUSTED}"),
+        (
+            MMDEBSTRAP,
+            "E: Failed to fetch proto://host.example/debian/dists/trixie/InRelease  Could not connect to host.example:9",
+        ),
+        ("one\ntwo\n\nthree\nfour\nfive\n", "two\nthree\nfour\nfive"),
+        ("[ERROR] " + "a" * 1000 + ": the cause", None),
+        ("", ""),
+    ],
+    ids=["mvn", "mmdebstrap", "neither", "long", "nothing"],
+)
+def test_of_what_a_client_printed_the_cause_is_shown(output: str, cause: str | None) -> None:
+    found = sources.decisive(output)
+    if cause is None:
+        assert len(found) < sources.LONGEST + 10
+        assert found.endswith(": the cause")
+    else:
+        assert found == cause
+
+
+def test_a_real_mvn_that_reaches_no_repository_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, work: Work, require: Require
+) -> None:
+    client = sources.maven_client()
+    require(client, "mvn (Debian: apt-get install maven)")
+    settings = "<settings><mirrors><mirror><id>m</id><mirrorOf>*</mirrorOf><url>{}</url></mirror></mirrors></settings>"
+    (tmp_path / "settings.xml").write_text(settings.format("http://127.0.0.1:9/none"))
+    wrapper = tmp_path / "mvn"
+    wrapper.write_text(f'#!/bin/sh\nexec {client} -s {tmp_path}/settings.xml -Dmaven.repo.local={tmp_path}/m2 "$@"\n')
+    wrapper.chmod(0o755)
+    monkeypatch.setattr(sources, "maven_client", lambda: str(wrapper))
+    with pytest.raises(MissingServer, match="Connection refused"):
+        sources.maven(next(iter(ARTIFACTS.values())), work)
 
 
 def test_an_archive_in_a_jar_is_unpacked_with_its_links_and_modes(tmp_path: Path) -> None:
@@ -226,12 +289,62 @@ def test_the_mirror_is_the_hosts_or_the_users(monkeypatch: pytest.MonkeyPatch, t
         sources.mirror()
 
 
-def test_without_mmdebstrap_the_message_says_how_to_get_it(
+def test_with_neither_mmdebstrap_nor_apt_the_message_says_how_to_get_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, work: Work
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(MissingServer, match="apt-get install mmdebstrap"):
+    with pytest.raises(
+        MissingServer, match=r"apt-get install mmdebstrap.*apt-get, apt-cache, apt-config, dpkg-deb were not found"
+    ):
         sources.debian("trixie", ["postgresql-17"], work)
+    with pytest.raises(MissingServer, match="only Debian and its relatives"):
+        sources.of_release(work)
+
+
+def test_a_suite_of_debians_comes_without_mmdebstrap_and_runs_in_place(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, require: Require
+) -> None:
+    monkeypatch.setattr(sources, "mmdebstrap_possible", lambda: False)
+    require(not sources.debian_possible(), sources.debian_possible())
+    _opened(cache)
+    installation = engines.get("nginx").install("1.22", "debian")
+    assert installation.version.startswith("1.22.")
+    assert (installation.source, installation in list(engines.get("nginx").available())) == ("debian", True)
+    assert not list(cache.glob("nginx/*/.apt")), "what apt needed is gone"
+
+
+def test_postgresql_comes_from_the_systems_own_release_and_runs_in_place_with_its_own_libraries(
+    cache: Path, require: Require
+) -> None:
+    require(not sources.apt_possible(), sources.apt_possible())
+    before = sorted(Path("/var/lib/apt/lists").iterdir()), sorted(Path("/var/cache/apt").rglob("*"))
+    _opened(cache)
+    engine = engines.get("postgresql")
+    installation = engine.install("", "apt")
+    assert installation.source == "apt"
+    assert version_of(Path(installation.location)) == installation.version
+    libraries = makes_a_cluster(installation)
+    assert [path for path in libraries if not path.is_relative_to(cache)] == []
+    assert (Path(installation.location).parents[1] / installation.version[:2] / "lib/pgcrypto.so").exists()
+    assert before == (sorted(Path("/var/lib/apt/lists").iterdir()), sorted(Path("/var/cache/apt").rglob("*")))
+    with pytest.raises(MissingServer, match="has no package postgresql-9"):
+        engine.install("9", "apt")
+
+
+def test_what_apt_can_not_reach_is_named(tmp_path: Path, work: Work, require: Require) -> None:
+    require(not sources.apt_possible(), sources.apt_possible())
+    with (
+        apt.Apt(work.path / "home", work.run, "deb [trusted=yes] http://127.0.0.1:9/debian sid main\n") as lists,
+        pytest.raises(MissingServer, match=r"has no package nginx: Failed to fetch .*127\.0\.0\.1"),
+    ):
+        lists.need("nginx")
+
+
+def test_the_build_with_the_old_openssl_is_the_last_to_be_used(cache: Path) -> None:
+    for source, version in (("maven", "18.4"), ("apt", "15.9"), ("debian", "17.5")):
+        sources.keep("thing", source, lambda work, s=source, v=version: Receipt("thing", v, s, "."))  # type: ignore[misc]
+    assert [each.source for each in sources.installed("thing")] == ["debian", "apt", "maven"]
+    assert list(engines.get("postgresql").ways()) == ["debian", "apt", "maven"]  # type: ignore[attr-defined]
 
 
 def test_postgresql_comes_from_debian_and_runs_in_place_with_its_own_libraries(cache: Path, require: Require) -> None:

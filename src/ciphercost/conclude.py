@@ -58,6 +58,14 @@ if TYPE_CHECKING:
     from ciphercost.provision import Bench, Twins
 
 
+OLD_OPENSSL = ("OpenSSL 0.", "OpenSSL 1.")
+OLD_OPENSSL_TEXT = (
+    "the server is linked to OpenSSL {}; that series has had no support since September 2023 and lacks VAES and recent key exchange, so "
+    "encryption may cost more here than with a current OpenSSL"
+)
+"""{}: its version."""
+
+
 def conclude(directory: Path) -> Result:
     """The result of a run's directory, finished or cut off. Raises UsageError where the record is damaged."""
     return _concluded(directory)[0]
@@ -409,8 +417,17 @@ def describe_session(facts: CellFacts, twins: Twins, connected: dict[str, Any]) 
     facts.encryption = prove.negotiated(connected)
     if twins.server is not None and twins.server.library:
         facts.encryption["server_library"] = twins.server.library
+        old = old_openssl(twins.server.library)
+        facts.warnings = [*(each for each in facts.warnings if each.code != "old-openssl"), *old]
     facts.separate_processes = len({each.pid for each in twins.servers}) > 1 and not twins.embedded
     facts.cores = {"server": spell(twins.server_cpus), "agent": spell(twins.agent_cpus)}
+
+
+def old_openssl(library: str) -> list[Warning_]:
+    """What to mind where a server has loaded this library (`Server.library`). Pure."""
+    if not library.startswith(OLD_OPENSSL):
+        return []
+    return [Warning_("old-openssl", OLD_OPENSSL_TEXT.format(library.split()[1]))]
 
 
 def describe_client(facts: CellFacts, twins: Twins, agent: Agent) -> None:

@@ -40,6 +40,7 @@ def checks() -> list[Check]:
         _maven(),
         _java(),
         _debian(),
+        _apt(),
         _fscrypt(),
         _fuse(),
         *_engines(),
@@ -149,7 +150,7 @@ def _cgroups() -> Check:
 def _user() -> Check:
     if os.geteuid() == 0:
         return "user", "ok", "root: servers run as 'nobody'"
-    return "user", "ok", "not root: servers run as you; Debian packages can't be unpacked, nor file systems mounted"
+    return "user", "ok", "not root: servers run as you; no file system can be mounted"
 
 
 def _disk() -> Check:
@@ -176,17 +177,24 @@ def _maven() -> Check:
     client = sources.maven_client()
     if client:
         return "mvn", "ok", f"{client}: PostgreSQL 14 to 18 can be fetched"
-    return "mvn", "warn", "not found: PostgreSQL can't be fetched without root (Debian: apt-get install maven)"
+    return "mvn", "warn", "not found: PostgreSQL can't be fetched from Maven (Debian: apt-get install maven)"
 
 
 def _debian() -> Check:
     if reason := sources.debian_possible():
-        return "mmdebstrap", "warn", f"servers can't be fetched from Debian: {reason}"
+        return "debian", "warn", f"servers can't be fetched from Debian's suites: {reason}"
     try:
         sources.mirror()
     except CiphercostError as error:
-        return "mmdebstrap", "warn", str(error)
-    return "mmdebstrap", "ok", "servers can be fetched from the Debian mirror that apt uses"
+        return "debian", "warn", str(error)
+    client = "mmdebstrap" if sources.mmdebstrap_possible() else "apt-get, without root"
+    return "debian", "ok", f"servers can be fetched from the Debian mirror that apt uses, by {client}"
+
+
+def _apt() -> Check:
+    if reason := sources.apt_possible():
+        return "apt", "warn", f"servers of this system's own release can't be fetched: {reason}"
+    return "apt", "ok", f"servers of this system's own release ({sources.release()}) can be fetched, without root"
 
 
 def _fscrypt() -> Check:

@@ -39,6 +39,7 @@ class Run(msgspec.Struct):
     guard: guard.Guard
     scratch: Path
     watcher: Watcher
+    servers: provision.Servers = msgspec.field(default_factory=provision.Servers)
 
 
 class Unit(msgspec.Struct):
@@ -80,6 +81,7 @@ def experiment(numbers: list[int], run: Run) -> None:
                         shared,
                         left=functools.partial(schema_left, cells[number]),
                         paused=run.watcher.paused,
+                        servers=run.servers,
                     )
                 )
                 conclude.describe(cells[number], bench)

@@ -71,8 +71,9 @@ def carry_out(record: Record, mark: str, watcher: Watcher, before: Before | None
             announce(record.facts, watcher)
             if before:
                 before(record, run_guard, scratch, watcher)
+            whole = Run(record, run_guard, scratch, watcher)
             for numbers in plan.groups(spec):
-                experiment(numbers, Run(record, run_guard, scratch, watcher))
+                experiment(numbers, whole)
             facts.ended = now()
             record.save_facts()
             result = conclude.conclude(record.directory)

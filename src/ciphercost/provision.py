@@ -36,7 +36,7 @@ from ciphercost.agent import Agent
 from ciphercost.conditions.delay import delayed
 from ciphercost.conditions.link import Link, check_rights, linked
 from ciphercost.engines import Engine, Installation, Server
-from ciphercost.errors import AgentError, RunError, Unproven
+from ciphercost.errors import AgentError, MissingServer, RunError, Unproven
 from ciphercost.mechanisms import Mechanism
 from ciphercost.mechanisms._column import Columns
 from ciphercost.mechanisms._rest import AtRest, Look, Rest, Volume
@@ -144,6 +144,24 @@ class Shared:
         if like not in self.servers:
             self.servers[like] = self.enter(make)
         return self.servers[like]
+
+
+class Servers:
+    """Finds, or fetches, each server once for a run. What could not be had isn't asked for again, and its reason isn't repeated."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str, str, str], Installation | None] = {}
+
+    def find(self, engine: Engine, version: str, url: str, bindir: str) -> Installation:
+        """As `Engine.find`. Raises MissingServer."""
+        key = (engine.name, version, url, bindir)
+        if key not in self._found:
+            self._found[key] = None
+            self._found[key] = engine.find(version, url=url, bindir=bindir)
+        if (found := self._found[key]) is None:
+            title = f"{engine.title} {version}".strip()
+            raise MissingServer(f"there is no {title} here: the first cell that needs it gives the reason")
+        return found
 
 
 class Bench(msgspec.Struct):
@@ -493,12 +511,13 @@ def bench(
     data: bool = True,
     left: Callable[[str], None] = schemas.say_left,
     paused: Callable[[], AbstractContextManager[None]] = nullcontext,
+    servers: Servers | None = None,
 ) -> Iterator[Bench]:
     """Find the server, make and load the data of one cell. Everything made is gone afterwards.
 
     `shared`: what it has in common with the other cells of its experiment, all of which live to the end of it. `data` false:
-    the workload's tables are not needed. `paused`: within it a terminal is free for a question. On a server that is the
-    user's nothing is made before `ready`. Raises RunError, MissingServer.
+    the workload's tables are not needed. `paused`: within it a terminal is free for a question. `servers`: those that the run has
+    found already. On a server that is the user's nothing is made before `ready`. Raises RunError, MissingServer.
     """
     engine = engines.get(cell.engine)
     mechanism = mechanisms.get(cell.mechanism)
@@ -517,7 +536,7 @@ def bench(
     directory.mkdir(mode=0o711)
     clients = clients_of(cell, engine, program)
     shared.clients = max(shared.clients, clients)
-    installation = engine.find(cell.version, url=cell.url, bindir=cell.bindir or mechanism.bindir())
+    installation = (servers or Servers()).find(engine, cell.version, cell.url, cell.bindir or mechanism.bindir())
     engine.check_factors(mechanism.name, factors, installation.version)
     mechanism.check_version(engine, installation.version)
     made = Bench(

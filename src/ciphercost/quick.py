@@ -1,21 +1,41 @@
-"""quick: the spec of `ciphercost quick`. Pure."""
+"""quick: the spec of `ciphercost quick`: SQLite inside the agent, which every machine has, and PostgreSQL where it can be had."""
 
 from __future__ import annotations
 
+from ciphercost import engines
+from ciphercost.errors import CiphercostError
 from ciphercost.model import CellSpec, Spec
 from ciphercost.spec import check, duration
 
-CELLS = (
+POSTGRESQL = (
     CellSpec("postgresql", "tls", workload="point-select", regime="one-core"),
     CellSpec("postgresql", "tls", workload="bulk-read", regime="one-core"),
     CellSpec("postgresql", "tls", workload="connect", regime="one-core"),
+)
+"""A request, bytes, a handshake."""
+EMBEDDED = (
     CellSpec("sqlite", "sqlcipher", workload="point-select", regime="one-core"),
     CellSpec("sqlite", "sqlcipher", workload="insert", regime="one-core"),
 )
-"""What can be had on any machine in a minute: a request, bytes, a handshake, pages read, pages written."""
+"""Pages read, pages written."""
+CELLS = POSTGRESQL + EMBEDDED
+MORE = (
+    "PostgreSQL was left out: none was found or could be fetched. For its {} cells install it (Debian: apt-get install postgresql); "
+    "`ciphercost install postgresql` shows why it could not be fetched."
+)
 
 
-def spec(seed: int = 0, time: str | None = None) -> Spec:
-    """One session a cell, on one core, for a minute altogether (or `time`). Raises UsageError for a time that is none."""
+def cells() -> tuple[list[CellSpec], str]:
+    """What this machine can measure, and a line on what to install for more (empty: it has all). PostgreSQL is fetched if need be."""
+    try:
+        engines.get("postgresql").find()
+    except CiphercostError:
+        return list(EMBEDDED), MORE.format(len(POSTGRESQL))
+    return list(CELLS), ""
+
+
+def spec(seed: int = 0, time: str | None = None, cells: list[CellSpec] | None = None) -> Spec:
+    """One session a cell, on one core, for a minute altogether (or `time`). Raises UsageError for a time that is none. Pure."""
+    chosen = list(CELLS) if cells is None else cells
     whole = duration(time) if time else 60.0
-    return check(Spec(cells=list(CELLS), seed=seed, mode="quick", sessions=1, time=whole / len(CELLS), latency=False))
+    return check(Spec(cells=chosen, seed=seed, mode="quick", sessions=1, time=whole / len(chosen), latency=False))

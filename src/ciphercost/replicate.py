@@ -81,12 +81,13 @@ def _pairs(
     began = time.monotonic()
     with ExitStack() as benches:
         # Pairs that begin with the same data load it once.
-        shared = provision.Shared(scratch / "secrets" / "study")
+        shared, servers = provision.Shared(scratch / "secrets" / "study"), provision.Servers()
         for number, cell in enumerate(cells, start=1):
             name = f"{cell.engine}:{cell.mechanism}" if kept.engines else cell.mechanism
             # What one pair does not need is the next ones'.
             share = max(0.0, seconds - (time.monotonic() - began)) / (len(cells) - number + 1)
-            make = provision.bench(cell, run_guard, scratch, record.logs, len(record.facts.cells) + number - 1, shared)
+            place = len(record.facts.cells) + number - 1
+            make = provision.bench(cell, run_guard, scratch, record.logs, place, shared, servers=servers)
             try:
                 bench = benches.enter_context(make)
                 _pair(study, bench, number, _Told(record, kept, watcher.say, share))

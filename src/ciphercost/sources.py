@@ -1,7 +1,8 @@
 """sources: where servers are fetched from, by the machine's own package clients, into a cache; nothing is installed on the host.
 
-`maven` brings one archive with a pinned checksum; `debian` unpacks packages of a named suite into a private root and makes
-their programs run in place. No registry is named here: `mvn` and `apt` know theirs.
+`debian` unpacks packages of a named suite into a private root and makes their programs run in place; `apt` does the same with the
+release that the machine itself runs; `maven` brings one archive with a pinned checksum. No registry is named here: `mvn` and `apt`
+know theirs.
 """
 
 from __future__ import annotations
@@ -10,17 +11,20 @@ import contextlib
 import fcntl
 import hashlib
 import os
+import platform
 import re
 import shutil
 import subprocess
 import sys
 import tarfile
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import msgspec
 
+from ciphercost import apt
 from ciphercost.engines import Installation
 from ciphercost.errors import MissingServer, RunError, UsageError
 from ciphercost.guard import Guard, server_user
@@ -60,13 +64,13 @@ def cache() -> Path:
 
 
 def installed(engine: str) -> list[Installation]:
-    """What was fetched of this engine, newest version first."""
+    """What was fetched of this engine, newest version first; builds that Maven brought last: their OpenSSL is of 2018."""
     found = []
     for receipt in (cache() / engine).glob(f"[!.]*/{RECEIPT}"):
         with contextlib.suppress(msgspec.DecodeError, msgspec.ValidationError, OSError):
             kept = msgspec.json.decode(receipt.read_bytes(), type=Receipt)
             found.append(Installation(engine, kept.version, kept.source, str(receipt.parent / kept.programs)))
-    return sorted(found, key=lambda each: version_key(each.version), reverse=True)
+    return sorted(found, key=lambda each: (each.source != "maven", version_key(each.version)), reverse=True)
 
 
 def version_key(version: str) -> tuple[int, ...]:
@@ -92,15 +96,51 @@ class Work:
         self.final = final
         self._guard = guard
 
-    def run(self, command: list[str], failure: str) -> str:
-        """Run a package client to its end. Raises MissingServer with its own last words."""
-        env = {**os.environ, "LC_ALL": "C"}
+    def run(self, command: list[str], failure: str, env: Mapping[str, str] | None = None) -> str:
+        """Run a package client to its end. Raises MissingServer with `failure` and the lines that tell the cause."""
+        given = {**(env or os.environ), "LC_ALL": "C"}
         try:
-            return self._guard.run(command, timeout=FETCH_SECONDS, env=env, cwd=self.path, umask=0o022)
+            process = self._guard.spawn(command, env=given, cwd=self.path, umask=0o022)
+            try:
+                status, output = process.wait(FETCH_SECONDS), process.output()
+            finally:
+                process.stop(timeout=1.0)
         except RunError as error:
-            lines = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).splitlines()
-            telling = [line for line in lines if "error" in line.lower() or line.startswith("E:")]
-            raise MissingServer(f"{failure}:\n" + "\n".join((telling or lines)[:10])) from None
+            raise MissingServer(f"{failure}: {error}") from None
+        if status != 0:
+            raise MissingServer(f"{failure}: {decisive(output) or f'it ended with status {status} and gave no reason'}")
+        return output
+
+
+TELLING = (re.compile(r"^(?:E:|\[ERROR\])"), re.compile(r"^(?:Err|W):|error|cannot|failed|no space", re.IGNORECASE))
+"""Lines of package clients that tell why they failed, best first."""
+NOISE = re.compile(
+    r"^\[ERROR\] (?:\[Help|To see the full|Re-run Maven|For more information)|^\[ERROR\]$|mmdebstrap failed to run|^E: Some index"
+)
+MOST_LINES = 4
+LONGEST = 400
+UNTRUSTED = "Java does not trust that server's certificate (Debian: apt-get install --reinstall ca-certificates-java)"
+
+
+def decisive(output: str) -> str:
+    """Of what a package client printed, the lines that tell why it failed. Pure.
+
+    Maven names the step that failed first, and its cause last, in the innermost exception.
+    """
+    lines = [line.strip() for line in re.sub(r"\x1b\[[0-9;]*m", "", output).splitlines() if line.strip()]
+    hint = f"\n{UNTRUSTED}" if "trustAnchors" in output or "PKIX" in output else ""
+    if causes := [line for line in lines if line.startswith("Caused by: ")]:
+        return _cut(re.sub(r"^Caused by: (?:[\w.$]+(?:Exception|Error): )?", "", causes[-1])) + hint
+    told = [_cut(line.removesuffix(" -> [Help 1]")) for line in lines if not NOISE.search(line)]
+    for pattern in TELLING:
+        if telling := dict.fromkeys(line for line in told if pattern.search(line)):
+            return "\n".join([*telling][:MOST_LINES]) + hint
+    return "\n".join(told[-MOST_LINES:])
+
+
+def _cut(line: str) -> str:
+    """A long line without its middle: what failed comes first in it, and why comes last."""
+    return line if len(line) <= LONGEST else f"{line[: LONGEST // 3]} … {line[-LONGEST * 2 // 3 :]}"
 
 
 def keep(engine: str, name: str, make: Callable[[Work], Receipt]) -> Installation:
@@ -153,6 +193,9 @@ class Artifact(msgspec.Struct, frozen=True):
     sha256: str
 
 
+COPY = "org.apache.maven.plugins:maven-dependency-plugin:2.8:copy"
+
+
 def maven_client() -> str | None:
     return shutil.which("mvn")
 
@@ -173,7 +216,8 @@ def maven(artifact: Artifact, work: Work) -> Path:
     say(f"fetching {artifact.coordinate} with mvn …")
     download = work.path / "download"
     download.mkdir()
-    goal = [client, "-B", "-q", "dependency:copy", f"-Dartifact={artifact.coordinate}", f"-DoutputDirectory={download}"]
+    # -e: the cause of a failure is in its exceptions alone. By its short name a plugin that can't be fetched is "not found".
+    goal = [client, "-B", "-q", "-e", COPY, f"-Dartifact={artifact.coordinate}", f"-DoutputDirectory={download}"]
     output = work.run(goal, f"mvn could not fetch {artifact.coordinate}")
     jars = list(download.glob("*.jar"))
     if len(jars) != 1:
@@ -223,13 +267,48 @@ def unpack_txz_in_jar(jar: Path, work: Path) -> None:
 # ── Debian ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+KEYS = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+
+
+def mmdebstrap_possible() -> bool:
+    return shutil.which("mmdebstrap") is not None and os.geteuid() == 0
+
+
 def debian_possible() -> str:
-    """Why Debian packages can't be unpacked here; empty when they can."""
-    if shutil.which("mmdebstrap") is None:
-        return "mmdebstrap was not found (Debian: apt-get install mmdebstrap)"
-    if os.geteuid() != 0:
-        return "unpacking Debian packages needs root"
-    return ""
+    """Why packages of a suite of Debian's can't be unpacked here; empty when they can: as root by mmdebstrap, else by apt alone."""
+    if mmdebstrap_possible():
+        return ""
+    if not (reason := apt.possible()) and KEYS.exists():
+        return ""
+    reason = reason or f"Debian's keys are not in {KEYS} (apt-get install debian-archive-keyring)"
+    other = "mmdebstrap needs root" if shutil.which("mmdebstrap") else "mmdebstrap was not found"
+    return f"{other} (as root on Debian: apt-get install mmdebstrap), and {reason}"
+
+
+def apt_possible() -> str:
+    """Why packages of this system's own release can't be unpacked here; empty when they can."""
+    return apt.possible()
+
+
+def release() -> str:
+    """The release that this machine runs: `debian-12`; `system` where it has no name."""
+    try:
+        told = platform.freedesktop_os_release()
+    except OSError:
+        return "system"
+    return re.sub(r"[^\w.-]", "", f"{told['ID']}-{told.get('VERSION_CODENAME', '')}").strip("-")
+
+
+def of_release(work: Work) -> AbstractContextManager[apt.Apt]:
+    """Packages of this system's own release, for the root `work`. Raises MissingServer."""
+    if reason := apt_possible():
+        raise MissingServer(f"can't fetch this system's own packages: {reason}")
+    say(f"asking apt for packages of this system's own release ({release()}) …")
+    return apt.Apt(work.path / APT, work.run)
+
+
+APT = ".apt"
+"""Where apt works, in a root that is being filled."""
 
 
 def mirror() -> str:
@@ -253,13 +332,10 @@ def debian(suite: str, packages: Iterable[str], work: Work) -> None:
     """Unpack packages of a suite, and all they need, into the root `work`; nothing of them is configured or started."""
     if reason := debian_possible():
         raise MissingServer(f"can't fetch Debian packages: {reason}")
-    names = ",".join(packages)
-    say(f"unpacking {names} of Debian {suite} with mmdebstrap …")
-    command = ["mmdebstrap", "--verbose", "--variant=extract", "--mode=root", "--format=directory", "--skip=output/dev"]
-    target = [f"--include={names}", suite, str(work.path), mirror()]
-    failure = f"mmdebstrap could not unpack {names} of {suite}"
+    wanted = list(packages)
+    unpack = _by_mmdebstrap if mmdebstrap_possible() else _by_apt
     try:
-        work.run([*command, *target], failure)
+        unpack(suite, wanted, work, strict=True)
     except MissingServer as error:
         if "expired" not in str(error):
             raise
@@ -267,7 +343,23 @@ def debian(suite: str, packages: Iterable[str], work: Work) -> None:
             f"the mirror's list of {suite} is out of date (a frozen mirror, or a wrong clock here); its signature still holds …"
         )
         _empty(work.path)
-        work.run([*command, '--aptopt=Acquire::Check-Valid-Until "false"', *target], failure)
+        unpack(suite, wanted, work, strict=False)
+
+
+def _by_mmdebstrap(suite: str, packages: list[str], work: Work, *, strict: bool) -> None:
+    names = ",".join(packages)
+    say(f"unpacking {names} of Debian {suite} with mmdebstrap …")
+    command = ["mmdebstrap", "--verbose", "--variant=extract", "--mode=root", "--format=directory", "--skip=output/dev"]
+    command += [] if strict else ['--aptopt=Acquire::Check-Valid-Until "false"']
+    target = [f"--include={names}", suite, str(work.path), mirror()]
+    work.run([*command, *target], f"mmdebstrap could not unpack {names} of {suite}")
+
+
+def _by_apt(suite: str, packages: list[str], work: Work, *, strict: bool) -> None:
+    say(f"unpacking {', '.join(packages)} of Debian {suite} with apt-get …")
+    options = f"signed-by={KEYS}" + ("" if strict else " check-valid-until=no")
+    with apt.Apt(work.path / APT, work.run, f"deb [{options}] {mirror()} {suite} main\n") as lists:
+        lists.unpack(packages, work.path)
 
 
 # ── tools ─────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -32,7 +32,7 @@ class Installation(msgspec.Struct, frozen=True):
     version: str
     """Full version as the server itself says it ("17.5")."""
     source: str
-    """`running`, `path`, `debian`, `maven` or `library` (inside the agent)."""
+    """`running`, `path`, `debian`, `apt`, `maven` or `library` (inside the agent)."""
     location: str
     """Directory of the binaries, or the URL without its password."""
 
@@ -151,7 +151,7 @@ class Engine(ABC):
 
     @abstractmethod
     def install(self, version: str = "", source: str = "") -> Installation:
-        """Fetch this version into a private root (`debian`, `maven`); nothing is installed on the host. Raises MissingServer."""
+        """Fetch this version into a private root (`debian`, `apt`, `maven`); nothing is installed on the host. Raises MissingServer."""
 
     @abstractmethod
     def initialise(

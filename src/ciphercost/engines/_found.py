@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ciphercost import sources
 from ciphercost.engines import Engine, Installation
-from ciphercost.errors import MissingServer, UsageError
+from ciphercost.errors import MissingServer, UsageError, nearest
 
 
 class Found(Engine):
@@ -26,6 +26,10 @@ class Found(Engine):
     @abstractmethod
     def absent(self) -> str:
         """What a directory without this server lacks, for people."""
+
+    @abstractmethod
+    def ways(self) -> Mapping[str, Callable[[str], Installation]]:
+        """How it is fetched, by source, in the order in which they are tried. Each takes a version ('': any); raises MissingServer."""
 
     oldest: int = 0
     """Of its major versions, that is started."""
@@ -47,6 +51,28 @@ class Found(Engine):
             if sources.matches(each.version, version) and sources.reachable(Path(each.location)):
                 return each
         return self.install(version)
+
+    def install(self, version: str = "", source: str = "") -> Installation:
+        """From this source, or from the first that has it and works here."""
+        ways = self.ways()
+        if source and source not in ways:
+            raise UsageError(f"{self.name} can't be fetched from '{source}': {nearest(source, ways)}")
+        reasons = []
+        for name in [source] if source else list(ways):
+            try:
+                installation = ways[name](version)
+            except MissingServer as error:
+                reasons.append(f"  {name}: {error}")
+                continue
+            if sources.matches(installation.version, version):
+                return installation
+            reasons.append(f"  {name}: has {self.title} {installation.version}, not {version}")
+        title = f"{self.title} {version}".strip()
+        raise MissingServer(
+            f"no {title} was found, and none could be fetched:\n"
+            + "\n".join(reasons)
+            + "\nInstall one, or name its directory with --bindir."
+        )
 
     def _in(self, bindir: Path, version: str) -> Installation:
         found = self.version_in(bindir)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shutil
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ciphercost import sources
 from ciphercost.engines import Installation
 from ciphercost.engines._found import Found
-from ciphercost.errors import MissingServer, UsageError, nearest
+from ciphercost.errors import MissingServer
 from ciphercost.sources import Receipt, Work
 
 PLACE = "usr/sbin"
@@ -54,38 +54,41 @@ class Packaged(Found):
         bindir = Path(installation.location)
         return next(bindir / each for each in self.programs if (bindir / each).exists())
 
-    def install(self, version: str = "", source: str = "") -> Installation:
-        """The packages of a Debian suite, in a private root."""
-        if source not in ("", "debian"):
-            raise UsageError(f"{self.name} can't be fetched from '{source}': {nearest(source, ['debian'])}")
-        title = f"{self.title} {version}".strip()
-        fits = [each for each in self.suites if sources.matches(each, version) or sources.matches(version, each)]
-        wanted = fits[-1] if fits else ""
-        if not wanted:
-            raise MissingServer(
-                f"no {title} was found, and Debian has none (it has {', '.join(self.suites)}). "
-                "Install one, or name its directory with --bindir."
-            )
-        try:
-            installation = sources.keep(
-                self.name, f"{wanted}-debian", lambda work: self._unpack(self.suites[wanted], work)
-            )
-        except MissingServer as error:
-            raise MissingServer(
-                f"no {title} was found, and none could be fetched:\n  debian: {error}\n"
-                "Install one, or name its directory with --bindir."
-            ) from None
-        if not sources.matches(installation.version, version):
-            raise MissingServer(f"Debian {self.suites[wanted]} has {self.title} {installation.version}, not {version}")
-        return installation
+    def ways(self) -> Mapping[str, Callable[[str], Installation]]:
+        return {"debian": self._from_debian, "apt": self._from_apt}
 
-    def _unpack(self, suite: str, work: Work) -> Receipt:
-        sources.debian(suite, self.packages, work)
+    def _from_debian(self, version: str) -> Installation:
+        """The packages of a Debian suite, in a private root."""
+        fits = [each for each in self.suites if sources.matches(each, version) or sources.matches(version, each)]
+        if not fits:
+            raise MissingServer(f"Debian has none (it has {', '.join(self.suites)})")
+        suite = self.suites[fits[-1]]
+
+        def make(work: Work) -> Receipt:
+            sources.debian(suite, self.packages, work)
+            return self._receipt(work, "debian")
+
+        return sources.keep(self.name, f"{fits[-1]}-debian", make)
+
+    def _from_apt(self, version: str) -> Installation:
+        """The packages of the release that this machine runs, in a private root."""
+
+        def make(work: Work) -> Receipt:
+            with sources.of_release(work) as lists:
+                if not sources.matches(found := lists.need(self.packages[0]), version):
+                    raise MissingServer(f"this system's release has {self.title} {found}, not {version}")
+                lists.unpack(self.packages, work.path)
+            return self._receipt(work, "apt")
+
+        return sources.keep(self.name, f"{version or sources.release()}-apt", make)
+
+    def _receipt(self, work: Work, source: str) -> Receipt:
+        """Make the unpacked server run in place. Raises MissingServer where it can't."""
         program = next((each for each in self.programs if (work.path / PLACE / each).exists()), "")
         if not program:
-            raise MissingServer(f"the packages {', '.join(self.packages)} of {suite} hold no {self.programs[0]}")
+            raise MissingServer(f"the packages {', '.join(self.packages)} hold no {self.programs[0]}")
         version = self.said_version(work.path / PLACE / program, sources.with_loader(work.path))
         if not version:
             raise MissingServer(f"the unpacked {program} doesn't run on this machine")
         sources.run_in_place(work, [f"{PLACE}/{program}", *self.runs_in_place])
-        return Receipt(self.name, version, "debian", PLACE)
+        return Receipt(self.name, version, source, PLACE)

@@ -16,7 +16,7 @@ import shutil
 import socket
 import struct
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -26,7 +26,7 @@ from ciphercost import sources
 from ciphercost.engines import Installation, Server, Spill, _firebird_pages, _network
 from ciphercost.engines._found import Found
 from ciphercost.engines._network import PASSWORD_FILE, StartedServer, own_file, parse_url
-from ciphercost.errors import AgentError, MissingServer, RunError, UsageError, nearest
+from ciphercost.errors import AgentError, MissingServer, RunError, UsageError
 from ciphercost.guard import hand_over, scratch_base, server_user
 from ciphercost.launch import LAST_LINES, apart, launch
 from ciphercost.model import ARMS
@@ -102,6 +102,10 @@ PAGE_SIZE, LEAST_PAGES = 8192, 256
 
 SUITES = {"4.0": "trixie"}
 """Debian suites by the version they carry."""
+
+
+def _packages(series: str) -> list[str]:
+    return [f"firebird{series}-server", f"firebird{series}-utils"]
 
 
 # ── finding ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -298,34 +302,47 @@ class Firebird(Found):
     def check_url(self, url: str) -> None:
         _parse(url)
 
-    def install(self, version: str = "", source: str = "") -> Installation:
-        if source not in ("", "debian"):
-            raise UsageError(f"firebird can't be fetched from '{source}': {nearest(source, ['debian'])}")
+    def ways(self) -> Mapping[str, Callable[[str], Installation]]:
+        return {"debian": self._from_debian, "apt": self._from_apt}
+
+    def _series(self, version: str) -> str:
+        """The series that a version is of. Raises MissingServer where it is none that can be fetched."""
         series = next((each for each in SUITES if sources.matches(each, version) or sources.matches(version, each)), "")
         if not series:
-            raise MissingServer(
-                f"no Firebird {version} was found, and Debian has none (known: {', '.join(SUITES)}). "
-                "Install one, or name its directory with --bindir."
-            )
-        programs = f"usr/lib/firebird/{series}/bin"
+            raise MissingServer(f"Debian has no Firebird {version} (known: {', '.join(SUITES)})")
+        return series
+
+    def _from_debian(self, version: str) -> Installation:
+        series = self._series(version)
 
         def make(work: Work) -> Receipt:
-            sources.debian(SUITES[series], [f"firebird{series}-server", f"firebird{series}-utils"], work)
-            found = version_of(work.path / programs, sources.with_loader(work.path))
-            sources.run_in_place(work, [f"{programs}/*"])
-            return Receipt(self.name, found, "debian", programs)
+            sources.debian(SUITES[series], _packages(series), work)
+            return self._receipt(work, series, "debian")
 
-        try:
-            installation = sources.keep(self.name, f"{series}-debian", make)
-        except MissingServer as error:
-            raise MissingServer(
-                f"no Firebird was found, and none could be fetched:\n  debian: {error}\n"
-                "Install one, or name its directory with --bindir."
-            ) from None
-        if not (found := version_of(Path(installation.location))):
+        return self._that_runs(sources.keep(self.name, f"{series}-debian", make))
+
+    def _from_apt(self, version: str) -> Installation:
+        """Of the release that this machine runs."""
+        series = self._series(version)
+
+        def make(work: Work) -> Receipt:
+            with sources.of_release(work) as lists:
+                lists.need(_packages(series)[0])
+                lists.unpack(_packages(series), work.path)
+            return self._receipt(work, series, "apt")
+
+        return self._that_runs(sources.keep(self.name, f"{series}-apt", make))
+
+    def _receipt(self, work: Work, series: str, source: str) -> Receipt:
+        """Make the unpacked server run in place."""
+        programs = f"usr/lib/firebird/{series}/bin"
+        found = version_of(work.path / programs, sources.with_loader(work.path))
+        sources.run_in_place(work, [f"{programs}/*"])
+        return Receipt(self.name, found, source, programs)
+
+    def _that_runs(self, installation: Installation) -> Installation:
+        if not version_of(Path(installation.location)):
             raise MissingServer(f"the unpacked server in {installation.location} doesn't run on this machine")
-        if not sources.matches(found, version):
-            raise MissingServer(f"Debian {SUITES[series]} has Firebird {found}, not {version}")
         return installation
 
     def initialise(

@@ -13,7 +13,7 @@ import signal
 import socket
 import struct
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -23,7 +23,7 @@ from ciphercost import sources
 from ciphercost.engines import Installation, Server, Spill, _network
 from ciphercost.engines._found import Found
 from ciphercost.engines._network import PASSWORD_FILE, StartedServer, own_file, parse_url
-from ciphercost.errors import MissingServer, RunError, UsageError, nearest
+from ciphercost.errors import MissingServer, RunError, UsageError
 from ciphercost.guard import hand_over, server_user
 from ciphercost.launch import apart, launch
 from ciphercost.mechanisms import tls
@@ -147,6 +147,11 @@ def major(version: str) -> int:
     """`"17.5"`, `"18beta1"` -> 17, 18. Pure."""
     match = re.match(r"\d+", version)
     return int(match[0]) if match else 0
+
+
+def major_of(version: str) -> str:
+    """`"17.5"` -> "17"; '' where no version is asked for. Pure."""
+    return str(major(version)) if version else ""
 
 
 # ── the servers ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -276,26 +281,11 @@ class Postgresql(Found):
         """Both arms' connections are open together, and a few of the witnesses'."""
         return {"max_connections": str(2 * clients + 20)} if 2 * clients + 20 > int(SETTINGS["max_connections"]) else {}
 
-    def install(self, version: str = "", source: str = "") -> Installation:
-        wanted = str(major(version)) if version else ""
-        ways = {"maven": self._from_maven, "debian": self._from_debian}
-        if source and source not in ways:
-            raise UsageError(f"postgresql can't be fetched from '{source}': {nearest(source, ways)}")
-        reasons = []
-        for name in [source] if source else list(ways):
-            try:
-                installation = ways[name](wanted)
-            except MissingServer as error:
-                reasons.append(f"  {name}: {error}")
-                continue
-            if sources.matches(installation.version, version):
-                return installation
-            reasons.append(f"  {name}: has {installation.version}, not {version}")
-        text = f"no PostgreSQL {version}".strip() + " was found, and none could be fetched:\n" + "\n".join(reasons)
-        raise MissingServer(text + "\nInstall one, or name its directory with --bindir.")
+    def ways(self) -> Mapping[str, Callable[[str], Installation]]:
+        return {"debian": self._from_debian, "apt": self._from_apt, "maven": self._from_maven}
 
     def _from_maven(self, wanted: str) -> Installation:
-        version, machine = wanted or NEWEST, MACHINES.get(platform.machine(), platform.machine())
+        version, machine = major_of(wanted) or NEWEST, MACHINES.get(platform.machine(), platform.machine())
         artifact = ARTIFACTS.get((machine, version))
         if artifact is None:
             known = sorted(number for kind, number in ARTIFACTS if kind == machine)
@@ -310,18 +300,38 @@ class Postgresql(Found):
         return sources.keep(self.name, f"{version}-maven", make)
 
     def _from_debian(self, wanted: str) -> Installation:
-        version = wanted or "17"
+        version = major_of(wanted) or "17"
         if version not in SUITES:
             raise MissingServer(f"has no PostgreSQL {version} (known: {', '.join(sorted(SUITES))})")
-        programs = f"usr/lib/postgresql/{version}/bin"
 
         def make(work: Work) -> Receipt:
             sources.debian(SUITES[version], [f"postgresql-{version}"], work)
-            found = version_of(work.path / programs, sources.with_loader(work.path))
-            sources.run_in_place(work, [f"{programs}/*"])
-            return Receipt(self.name, found, "debian", programs)
+            return self._receipt(work, version, "debian")
 
-        installation = sources.keep(self.name, f"{version}-debian", make)
+        return self._that_runs(sources.keep(self.name, f"{version}-debian", make))
+
+    def _from_apt(self, wanted: str) -> Installation:
+        """Of the release that this machine runs, or of whatever else its apt knows: the version that was asked for, or its usual one."""
+        version = major_of(wanted)
+
+        def make(work: Work) -> Receipt:
+            with sources.of_release(work) as lists:
+                # The package without a number follows the usual version, and bears its number.
+                chosen = version or str(major(lists.need("postgresql")))
+                lists.need(f"postgresql-{chosen}")
+                lists.unpack([f"postgresql-{chosen}"], work.path)
+            return self._receipt(work, chosen, "apt")
+
+        return self._that_runs(sources.keep(self.name, f"{version or sources.release()}-apt", make))
+
+    def _receipt(self, work: Work, version: str, source: str) -> Receipt:
+        """Make the unpacked server of this major version run in place."""
+        programs = f"usr/lib/postgresql/{version}/bin"
+        found = version_of(work.path / programs, sources.with_loader(work.path))
+        sources.run_in_place(work, [f"{programs}/*"])
+        return Receipt(self.name, found, source, programs)
+
+    def _that_runs(self, installation: Installation) -> Installation:
         if not version_of(Path(installation.location)):
             raise MissingServer(f"the unpacked server in {installation.location} doesn't run on this machine")
         return installation

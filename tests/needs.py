@@ -1,0 +1,165 @@
+"""needs: what the tests require of a machine, in one list. `make test` gets it, and every run begins by printing what is missing.
+
+python tests/needs.py           what is here, and what is missing
+python tests/needs.py --get     get what is missing: servers and tools into ciphercost's cache, programs by apt-get (as root)
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import NamedTuple
+
+import other_tools
+from ciphercost import drivers, engines, java, sources
+from ciphercost.errors import CiphercostError
+from ciphercost.volumes import fuse
+
+
+class Need(NamedTuple):
+    """One thing that tests require: without it they are skipped, or fail with CIPHERCOST_REQUIRE=all."""
+
+    name: str
+    found: Callable[[], object]
+    """What is here of it; nothing, or CiphercostError: it is missing."""
+    get: Callable[[], object]
+    """Raises CiphercostError, with what to do."""
+
+
+PROGRAMS = {
+    # Before the others: what these are fetched with.
+    "mvn": "maven",
+    "javac": "default-jdk-headless",
+    "mmdebstrap": "mmdebstrap",
+    "chromium": "chromium",
+    "fio": "fio",
+    "ip": "iproute2",
+    "kill": "procps",
+    "localedef": "libc-bin",
+    "mkfs.ext4": "e2fsprogs",
+    "openssl": "openssl",
+    "psql": "postgresql-client",
+    "setpriv": "util-linux",
+    "tc": "iproute2",
+    "unshare": "util-linux",
+}
+"""Debian's package by the program that tests call."""
+OTHER_NAMES = {"chromium": ("chromium-browser", "google-chrome")}
+
+SERVERS = {
+    "postgresql@15": "debian",
+    "postgresql@17": "maven",
+    "postgresql@18": "debian",
+    "mysql@9.7": "debian",
+    "mariadb@10.11": "debian",
+    "mariadb@11.8": "debian",
+    "firebird@4.0": "debian",
+    "nginx@1.22": "debian",
+    "nginx@1.26": "debian",
+    "apache@2.4": "debian",
+}
+"""The source that each is fetched from, if that works; else any that has it."""
+
+
+def is_server(name: str, version: str) -> bool:
+    """Whether `make test` gets a server of this version ('': any). Pure."""
+    known = [each.partition("@") for each in SERVERS]
+    return any(engine == name and sources.matches(has, version) for engine, _, has in known)
+
+
+def here(name: str, version: str = "") -> list[engines.Installation]:
+    """Installations of a server that tests can use."""
+    return [each for each in engines.get(name).available() if sources.matches(each.version, version)]
+
+
+def program(name: str) -> str:
+    """The path of a program that tests call; empty where it is missing."""
+    return next(filter(None, map(shutil.which, (name, *OTHER_NAMES.get(name, ())))), "")
+
+
+def everything() -> Iterator[Need]:
+    for name, package in PROGRAMS.items():
+        yield Need(name, partial(program, name), partial(_install, package))
+    for server, source in SERVERS.items():
+        yield Need(server, partial(_server, server), partial(_fetch, server, source))
+    yield Need("JDBC agent", lambda: java.jar(fetch=False), java.jar)
+    yield Need("JDBC drivers", lambda: _jars(fetch=False), _jars)
+    yield Need("gocryptfs", lambda: sources.tool("gocryptfs", fetch=False), lambda: sources.tool("gocryptfs"))
+    yield Need("gocryptfs's plain twin", lambda: fuse.passing(fetch=False), fuse.passing)
+    yield Need("other load generators", other_tools.place, lambda: sources.together(other_tools.TOOLS))
+
+
+def found(need: Need) -> bool:
+    try:
+        return bool(need.found())
+    except CiphercostError:
+        return False
+
+
+def report() -> list[str]:
+    """What is here and what is missing, in lines."""
+    needs = [(need.name, found(need)) for need in everything()]
+    missing = [name for name, has in needs if not has]
+    lines = [f"required and here: {', '.join(name for name, has in needs if has) or 'nothing'}"]
+    if not missing:
+        return [*lines, "required and missing: nothing"]
+    fate = "fail (CIPHERCOST_REQUIRE=all)" if os.environ.get("CIPHERCOST_REQUIRE") == "all" else "are skipped"
+    lines += [f"required and MISSING: {name}" for name in missing]
+    return [*lines, f"tests of what is missing {fate}; `python tests/needs.py --get` gets it"]
+
+
+def get() -> list[str]:
+    """Get what is missing. Returns what can't be had, with the reason."""
+    failed = []
+    for need in everything():
+        if found(need):
+            continue
+        print(f"getting {need.name} …", flush=True)
+        try:
+            need.get()
+        except CiphercostError as error:
+            failed.append(f"{need.name} can't be had: {error}")
+            print(failed[-1], flush=True)
+    return failed
+
+
+def _server(server: str) -> bool:
+    name, _, version = server.partition("@")
+    return bool(here(name, version))
+
+
+def _fetch(server: str, source: str) -> None:
+    name, _, version = server.partition("@")
+    try:
+        engines.get(name).install(version, source)
+    except CiphercostError as error:
+        print(error, flush=True)
+        engines.get(name).install(version)
+
+
+def _jars(*, fetch: bool = True) -> list[object]:
+    return [path for driver in drivers.DRIVERS for path in driver.jars(fetch=fetch)]
+
+
+def _install(package: str) -> None:
+    """Raises CiphercostError."""
+    advice = f"install it (Debian: apt-get install {package})"
+    if os.geteuid() != 0 or shutil.which("apt-get") is None:
+        raise CiphercostError(advice)
+    env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    install = ["apt-get", "install", "-y", "-q", "--no-install-recommends", package]
+    for command in (install, ["apt-get", "-q", "update"], install):
+        done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+        if command is install and done.returncode == 0:
+            return
+    raise CiphercostError(f"{advice}: {sources.decisive(done.stdout + done.stderr)}")
+
+
+if __name__ == "__main__":
+    if "--get" in sys.argv[1:]:
+        get()
+    print("\n".join(report()))

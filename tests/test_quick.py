@@ -1,0 +1,97 @@
+"""quick: the embedded cells run on every machine; PostgreSQL's where it can be had, and otherwise one line says what to install."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ciphercost import cli, conclude, engines, pipeline, quick
+from ciphercost.engines import Installation
+from ciphercost.errors import MissingServer
+from ciphercost.model import CellSpec, Spec
+from fake import Fake
+
+POSTGRESQL = engines.get("postgresql")
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """There is no PostgreSQL and none can be fetched; holds what was asked for."""
+    wanted: list[str] = []
+
+    def find(version: str = "", **_: object) -> Installation:
+        wanted.append(version)
+        raise MissingServer("no PostgreSQL was found, and none could be fetched:\n  apt: the network is gone")
+
+    monkeypatch.setattr(POSTGRESQL, "find", find)
+    return wanted
+
+
+def test_without_postgresql_the_embedded_cells_run_and_one_line_says_what_to_install(
+    asked: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    measured: list[Spec] = []
+
+    def measure(given: dict[str, Any], run_in: Any, failed: Any) -> bool:
+        measured.append(run_in.args[0])
+        return False
+
+    monkeypatch.setattr(cli, "_measure", measure)
+    monkeypatch.setattr(sys, "argv", ["ciphercost", "quick", "--time", "10s", "--no-progress"])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 0
+    (spec,) = measured
+    assert [cell.engine for cell in spec.cells] == ["sqlite", "sqlite"]
+    assert spec.time == 5.0, "all the time is theirs"
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 1
+    assert "apt-get install postgresql" in said[0]
+    assert asked == [""]
+
+
+def test_with_postgresql_all_cells_run_and_nothing_more_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(POSTGRESQL, "find", lambda *_, **__: Installation("postgresql", "17.5", "path", "/x"))
+    assert quick.cells() == (list(quick.CELLS), "")
+
+
+def test_a_time_that_is_none_is_refused_before_anything_is_fetched(
+    asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["ciphercost", "quick", "--time", "soon"])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 2
+    assert asked == []
+
+
+def test_cells_that_are_asked_for_fail_without_their_server_which_is_looked_for_once(
+    asked: list[str], tmp_path: Path, fake: Fake
+) -> None:
+    fake("--sd 0.01")
+    cells = [CellSpec("postgresql", "tls", workload=each) for each in ("point-select", "connect", "bulk-read")]
+    first, *others = pipeline.run(Spec(cells=cells, mode="quick", sessions=1, time=4.0), tmp_path / "run").cells
+    assert asked == [""]
+    assert [cell.status for cell in (first, *others)] == ["failed"] * 3
+    assert "the network is gone" in first.reason
+    assert {cell.reason for cell in others} == {
+        "there is no PostgreSQL here: the first cell that needs it gives the reason"
+    }
+
+
+@pytest.mark.parametrize(
+    ("library", "warns"),
+    [
+        ("OpenSSL 1.1.1 11 Sep 2018", True),
+        ("OpenSSL 1.0.2u 20 Dec 2019", True),
+        ("OpenSSL 3.0.19 27 Jan 2026", False),
+        ("", False),
+    ],
+)
+def test_a_server_with_an_openssl_that_has_no_support_warns(library: str, warns: bool) -> None:
+    found = conclude.old_openssl(library)
+    assert [each.code for each in found] == (["old-openssl"] if warns else [])
+    assert all(library.split()[1] in each.text for each in found)
