@@ -28,8 +28,8 @@ NOISES: dict[str, Noise] = {
     "white": simulate.white,
     "drift": simulate.drift,
     "periodic": simulate.periodic,
-    "regimes": simulate.regimes,
-    "trend with a step": simulate.trend_with_step,
+    "regimes": simulate.speeds,
+    "trend with a step": simulate.trend_with_large_step,
     "spikes in both arms": simulate.spikes,
 }
 DESIGNS: dict[str, tuple[int, int]] = {

@@ -137,7 +137,7 @@ def test_two_runs_are_not_equivalent_where_only_one_of_them_stalls() -> None:
 
 # ── the warning is calibrated ─────────────────────────────────────────────────────────────────────────────────────────
 
-NOISES: dict[str, Noise] = {**simulate.SCENARIOS, "regimes": simulate.regimes, "step": simulate.trend_with_step}
+NOISES: dict[str, Noise] = {**simulate.SCENARIOS, "regimes": simulate.speeds, "step": simulate.trend_with_large_step}
 
 
 @pytest.mark.parametrize("sessions", [1, 8])
@@ -232,7 +232,7 @@ def uneven(mode: Mode, seed: int, effect: float, stall: float, spread: float) ->
     for session in range(1, 5 if mode == "full" else 2):
         level, own = random.normal(0, spread), effect + random.normal(0, spread / 3)
         for phase, blocks in (("capacity", 5), ("latency", 3)):
-            made = simulate.experiment(random, simulate.regimes, 1, blocks, effect=own)
+            made = simulate.experiment(random, simulate.speeds, 1, blocks, effect=own)
             rates = made.rates[0] + level + simulate.STALL * (random.random((blocks, 4)) < stall)
             records = simulate.records(rates, made.signs[0], session=session, first=100 * (phase == "latency"))
             for record in records:

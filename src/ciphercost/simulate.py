@@ -355,13 +355,13 @@ def records(
 # ── stalls ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def regimes(random: Random, rows: int, steps: int) -> Floats:
+def speeds(random: Random, rows: int, steps: int) -> Floats:
     """A machine with two speeds, 20 % apart, that changes every 40 steps on average, with 0.5 % of white noise."""
     state = (np.cumsum(random.random((rows, steps)) < 1 / 40, axis=1) + random.integers(0, 2, (rows, 1))) % 2
     return -0.2 * state + white(random, rows, steps, 0.005)
 
 
-def trend_with_step(random: Random, rows: int, steps: int) -> Floats:
+def trend_with_large_step(random: Random, rows: int, steps: int) -> Floats:
     """A trend of up to 10 % over the run and one step of 20 % somewhere in it, with 0.5 % of white noise."""
     index = np.arange(steps)
     trend = random.uniform(-0.1, 0.1, (rows, 1)) * index / steps
