@@ -35,8 +35,8 @@ mirror=${CIPHERCOST_DEBIAN_MIRROR:-$(repository Debian)}
 [ -n "$mirror" ] || die "this machine's apt knows no Debian mirror; run apt-get update, or set CIPHERCOST_DEBIAN_MIRROR to the URI of one"
 security=$(repository Debian-Security)
 
-cd "$here" || exit 2
-[ -z "$(git status --porcelain --untracked-files=no)" ] || echo "uncommitted changes are left out: what is tested is $(git log -1 --format=%h)"
+cd "$here" && commit=$(git rev-parse HEAD) || die "$here is no clone with a commit; what is tested is a commit"
+[ -z "$(git status --porcelain --untracked-files=no)" ] || echo "uncommitted changes are left out: what is tested is ${commit:0:9}"
 logs=$here/.make/fresh
 mkdir -p "$logs"
 work=$(mktemp -d "${TMPDIR:-/var/tmp}/ciphercost-fresh.XXXXXX")
@@ -91,7 +91,7 @@ carry() {
 # make_root VERSION DIRECTORY
 make_root() {
     local version=$1 root=$2 suite=${suites[$1]} packages
-    packages=$(sed -n "s/^    Debian $version  *apt-get install //p" README.md)
+    packages=$(sed -n "s/^    Debian $version  *apt-get install //p" <(git show "$commit:README.md"))
     [ -n "$packages" ] || die "README.md names no packages for Debian $version"
     local sources=("deb $mirror $suite main" "deb $mirror $suite-updates main")
     [ -n "$security" ] && sources+=("deb $security $suite-security main")
@@ -153,7 +153,7 @@ try() {
             [ "$user" = root ] || home=/home/$user
             carry "$root" "$home"
             mkdir "$root$home/ciphercost"
-            git archive HEAD | tar -x -C "$root$home/ciphercost"
+            git archive "$commit" | tar -x -C "$root$home/ciphercost"
             [ "$user" = root ] || chroot "$root" chown -R "$user:$user" "$home"
             try "$version" "$user" make quick
             try "$version" "$user" make test TESTS="$tests"
