@@ -3,7 +3,7 @@
 # root and as an ordinary user. Run it before every release.
 #   tests/fresh.sh [12|13]… [root|user]…         logs: .make/fresh/      FRESH_TESTS: other tests than the subset below
 # A root is a directory that is removed at the end. Each command runs in mount and PID namespaces of its own, so that its mounts and
-# processes end with it, even when this script is killed.
+# processes end with it, even when this script is killed (kill -9 leaves the directory, /var/tmp/ciphercost-fresh.*, and nothing else).
 set -u
 here=$(cd "$(dirname "$0")/.." && pwd)
 tests=${FRESH_TESTS:-tests/test_sqlcipher.py tests/test_vectors.py tests/test_plan.py tests/test_record.py tests/test_toolchain.py}
@@ -23,7 +23,7 @@ done
 [ ${#users[@]} = 0 ] && users=(root user)
 
 [ "$(id -u)" = 0 ] || die "needs root, to make Debian roots and enter them; run it as root"
-for program in mmdebstrap git unshare chroot; do
+for program in mmdebstrap git unshare setpriv chroot; do
     command -v $program >/dev/null || die "$program was not found; on Debian: apt-get install mmdebstrap git util-linux coreutils"
 done
 
@@ -35,8 +35,8 @@ mirror=${CIPHERCOST_DEBIAN_MIRROR:-$(repository Debian)}
 [ -n "$mirror" ] || die "this machine's apt knows no Debian mirror; run apt-get update, or set CIPHERCOST_DEBIAN_MIRROR to the URI of one"
 security=$(repository Debian-Security)
 
-cd "$here" || exit 2
-[ -z "$(git status --porcelain --untracked-files=no)" ] || echo "uncommitted changes are left out: what is tested is $(git log -1 --format=%h)"
+cd "$here" && commit=$(git rev-parse HEAD) || die "$here is no clone with a commit; what is tested is a commit"
+[ -z "$(git status --porcelain --untracked-files=no)" ] || echo "uncommitted changes are left out: what is tested is ${commit:0:9}"
 logs=$here/.make/fresh
 mkdir -p "$logs"
 work=$(mktemp -d "${TMPDIR:-/var/tmp}/ciphercost-fresh.XXXXXX")
@@ -91,13 +91,13 @@ carry() {
 # make_root VERSION DIRECTORY
 make_root() {
     local version=$1 root=$2 suite=${suites[$1]} packages
-    packages=$(sed -n "s/^    Debian $version  *apt-get install //p" README.md)
+    packages=$(sed -n "s/^    Debian $version  *apt-get install //p" <(git show "$commit:README.md"))
     [ -n "$packages" ] || die "README.md names no packages for Debian $version"
     local sources=("deb $mirror $suite main" "deb $mirror $suite-updates main")
     [ -n "$security" ] && sources+=("deb $security $suite-security main")
     echo "Debian $version: making a root with $packages"
     apt-config dump | grep '^Acquire::.*[Pp]roxy\|^Acquire::https\?::.*\(CaInfo\|Verify\)' >"$work/apt.conf"
-    watched "$logs/debian-$version.log" unshare --mount --pid --fork --kill-child --mount-proc mmdebstrap --mode=root --variant=minbase --include="${packages// /,}" \
+    watched "$logs/debian-$version.log" setpriv --pdeathsig KILL unshare --mount --pid --fork --kill-child --mount-proc mmdebstrap --mode=root --variant=minbase --include="${packages// /,}" \
         --aptopt="$work/apt.conf" "$suite" "$root" "${sources[@]}" || {
         tail -n 20 "$logs/debian-$version.log"
         return 1
@@ -113,7 +113,7 @@ make_root() {
 enter() {
     local root=$1 user=$2 home=$3 directory=$4
     shift 4
-    exec unshare --mount --pid --fork --kill-child bash -c '
+    exec setpriv --pdeathsig KILL unshare --mount --pid --fork --kill-child bash -c '
         root=$1 user=$2 directory=$3
         shift 3
         mount -t proc proc "$root/proc" && mount --rbind /dev "$root/dev" && mount --rbind /sys "$root/sys" &&
@@ -139,27 +139,30 @@ try() {
     lines+=("$line")
 }
 
-for version in "${versions[@]}"; do
-    root=$work/$version
-    if ! make_root "$version" "$root"; then
-        failed=1
-        lines+=("Debian $version: the root could not be made (log: .make/fresh/debian-$version.log)")
-        continue
-    fi
-    for user in "${users[@]}"; do
-        home=/root
-        [ "$user" = root ] || home=/home/$user
-        carry "$root" "$home"
-        mkdir "$root$home/ciphercost"
-        git archive HEAD | tar -x -C "$root$home/ciphercost"
-        [ "$user" = root ] || chroot "$root" chown -R "$user:$user" "$home"
-        try "$version" "$user" make quick
-        try "$version" "$user" make test TESTS="$tests"
-        rm -rf --one-file-system "$root$home/ciphercost"
+# In braces, so that bash has read all of it before it begins: whoever edits this file meanwhile changes nothing.
+{
+    for version in "${versions[@]}"; do
+        root=$work/$version
+        if ! make_root "$version" "$root"; then
+            failed=1
+            lines+=("Debian $version: the root could not be made (log: .make/fresh/debian-$version.log)")
+            continue
+        fi
+        for user in "${users[@]}"; do
+            home=/root
+            [ "$user" = root ] || home=/home/$user
+            carry "$root" "$home"
+            mkdir "$root$home/ciphercost"
+            git archive "$commit" | tar -x -C "$root$home/ciphercost"
+            [ "$user" = root ] || chroot "$root" chown -R "$user:$user" "$home"
+            try "$version" "$user" make quick
+            try "$version" "$user" make test TESTS="$tests"
+            rm -rf --one-file-system "$root$home/ciphercost"
+        done
+        rm -rf --one-file-system "$root"
     done
-    rm -rf --one-file-system "$root"
-done
 
-echo
-printf '%s\n' "${lines[@]}"
-exit $failed
+    echo
+    printf '%s\n' "${lines[@]}"
+    exit $failed
+}
