@@ -526,6 +526,12 @@ def test_a_clock_that_begins_again_begins_another_run(tmp_path: Path) -> None:
     assert "reports of 3 runs" in note(found[0], "rows-of-one-run")
 
 
+def test_a_clock_that_begins_again_after_few_rows_counts_too(tmp_path: Path) -> None:
+    stamps = [*range(1, 9), 1, 2, 3]
+    rows = "".join(f"off,{at},{900 + at * 7 % 5}.25\n" for at in stamps)
+    assert len(table(tmp_path, "mode,sec,tps\n" + rows, "throughput=tps,arm=mode")) == 2
+
+
 @pytest.mark.parametrize(
     "stamps", [["1795297570", "1795297633", "1795297695", "1795297759", "1795297820"], ["5", "3", "9", "1", "7"]]
 )

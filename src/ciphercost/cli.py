@@ -777,7 +777,8 @@ def compare(
     click.option(
         "--columns",
         metavar="MAP",
-        help="What the columns of a table are: time=elapsed_ms,arm=mode,operations=n,latency=p50:us.",
+        help="What the columns of a table are: time=elapsed_ms,arm=mode,operations=n,latency=p50:us,factor=dbms; "
+        "run=NAME or run=row (each row is a run), decimal=point or comma.",
     ),
     click.option("--engine", default="", metavar="ENGINE", help="What server it was. [default: what the tool tells]"),
     click.option(

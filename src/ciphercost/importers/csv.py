@@ -357,7 +357,7 @@ def _of_one_run(rows: list[Row], extra: Extra, alike: bool) -> tuple[str, list[l
         parts = _counted(rows, stamps)
         if parts is None:
             continue
-        step = np.diff(np.array([_stamp(extra[row[0]][1][name]) for row in parts[0]])).min()
+        step = np.diff(np.array([_stamp(extra[row[0]][1][name]) for row in max(parts, key=len)])).min()
         if all(row[1].get("time") == extra[row[0]][1][name] for row in rows):
             text = f"column '{name}' counts up in equal steps: it is the clock, and not how long each row took: leave time={name} out"
             raise Bad(rows[0][0], text)
@@ -385,10 +385,12 @@ def _counted(rows: list[Row], stamps: list[float]) -> list[list[Row]] | None:
         return None
     begins = [0, *(at for at in range(1, len(rows)) if stamps[at] <= stamps[at - 1]), len(rows)]
     parts = [rows[a:b] for a, b in itertools.pairwise(begins)]
+    short = 0
     for first, last in itertools.pairwise(begins):
         steps = np.diff(np.array(stamps[first:last]))
         if len(steps) < LEAST_COUNTED - 1:
-            return None
+            short += last - first
+            continue
         least = float(np.median(steps))
         near = ABOUT if least <= SHORT_STEP else EXACTLY
         # A report may be missing: then a step is a multiple of the others.
@@ -398,7 +400,7 @@ def _counted(rows: list[Row], stamps: list[float]) -> list[list[Row]] | None:
             or np.mean(steps < 1.5 * least) < 0.7
         ):
             return None
-    return parts
+    return parts if 2 * short < len(rows) else None
 
 
 def _stamp(text: str) -> float:

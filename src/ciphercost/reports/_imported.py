@@ -72,9 +72,10 @@ FIRST_LAYERS: tuple[Layer, ...] = ("transit", "rest", "column")
 
 def engine_of(cell: Cell) -> str:
     """The engine that a cell's own words name, of its factors too (`dbms=MySQL 8.0`); empty: none does."""
+    names: list[str]
     for text in (cell.engine, *cell.factors.values()):
-        words: list[str] = [text.lower(), *re.findall(r"[a-z]+", text.lower())]
-        for word in words:
+        names = [text.lower(), *re.findall(r"[a-z]+", text.lower())]
+        for word in names:
             if (name := ENGINES.get(word, word)) in engines.names() and name not in NO_TARGETS:
                 return name
     return ""
