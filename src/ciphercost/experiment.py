@@ -168,7 +168,7 @@ def one_session(session: int, units: list[Unit], shared: provision.Shared, run: 
             stack.enter_context(shared.session())
             # Of all cells at once: once the controller is out of the way, it sees only what is left to it.
             regimes = {unit.drive.cell.regime for unit in units}
-            cores = {regime: plan.cores(session, available_cpus(), regime) for regime in regimes}
+            cores = {regime: plan.cores(run.record.facts.seed, session, available_cpus(), regime) for regime in regimes}
             stack.enter_context(out_of_the_way({cpu for both in cores.values() for side in both for cpu in side}))
             ready: list[tuple[Unit, tuple[Iterator[None], ...]]] = []
             for unit in units:
@@ -224,7 +224,7 @@ def open_unit(
     drive.watcher.phase(drive.number, session, "starting and proving")
     # Where a server of the user's runs is not ours to say.
     server_cpus, agent_cpus = set(() if facts.spec.url else cores[0]), set(cores[1])
-    twins = bench.twins(session, server_cpus, agent_cpus)
+    twins = bench.twins(session, server_cpus, agent_cpus, plan.arms(seed, drive.number, session))
     agent = stack.enter_context(bench.agent(twins))
     if isinstance(agent, JdbcAgent):
         agent.enter(twins.connect)
