@@ -57,7 +57,7 @@ def one_after_the_other(cell: CellSpec, place: Path) -> float:
     with guard.Guard(run_id) as run_guard:
         scratch = guard.scratch(run_id, run_guard)
         shared = provision.Shared(scratch / "secrets" / "group-0")
-        cores = {plan.cores(1, experiment.available_cpus(), "one-core")[0][0]}
+        cores = {plan.cores(0, 1, experiment.available_cpus(), "one-core")[0][0]}
         with (
             provision.bench(cell, run_guard, scratch, place / "logs", 0, shared) as bench,
             shared.session(),

@@ -117,7 +117,7 @@ def test_what_is_in_the_way_is_named(cpus: Path, tmp_path: Path, monkeypatch: py
 def test_client_and_server_never_share_a_physical_core(cores: int, threads: int, session: int, regime: Regime) -> None:
     # As most machines count: first a thread of every core, then the second of each.
     physical = {thread * cores + core: f"core {core}" for thread in range(threads) for core in range(cores)}
-    server, agent = plan.cores(session, sorted(physical), regime, physical)
+    server, agent = plan.cores(7, session, sorted(physical), regime, physical)
     assert server
     assert len(server) == len(agent)
     assert not {physical[cpu] for cpu in server} & {physical[cpu] for cpu in agent}
@@ -223,7 +223,7 @@ def test_a_closed_loop_keeps_both_sides_awake_and_an_open_one_the_client(
     on_this_machine(tmp_path, monkeypatch)
     calls = spied(monkeypatch)
     facts = measured(tmp_path, "capacity")
-    server, client = plan.cores(1, sorted(os.sched_getaffinity(0)), "capacity")
+    server, client = plan.cores(7, 1, sorted(os.sched_getaffinity(0)), "capacity")
     assert facts.idle == "poll"
     assert {frozenset(each) for each in calls} == {
         frozenset(),

@@ -10,13 +10,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ciphercost import guard
+from ciphercost import examine, guard
 from ciphercost.engines import Installation
 from ciphercost.engines._mysql.family import SMALLEST_POOL
 from ciphercost.errors import MissingServer, RunError
 from ciphercost.mechanisms._rest import KeyState, Look
 from ciphercost.mechanisms.innodb_tde import COMPONENT, CONFIGURATION, MANIFEST
-from ciphercost.model import ARMS, Arm
+from ciphercost.model import ARMS, Arm, CellSpec
 from conftest import RequireServer
 from tde_servers import CANARY, Pair, in_force, pair, spilt, told
 
@@ -243,6 +243,20 @@ def test_with_logs_off_what_is_written_lies_in_them_in_clear(installation: Insta
         assert [(each.code, each.severity) for each in made.mechanism.findings(made.rest)] == [
             ("logs-in-clear", "high")
         ]
+
+
+def test_logs_that_were_left_in_clear_stand_in_the_disk_witness_words_and_in_the_verdict(
+    installation: Installation,
+) -> None:
+    cell = CellSpec("mysql", "innodb-tde", version=installation.version, factors={"logs": "off"})
+    passed, text = examine.examine(cell)
+    said = " ".join(text.split())
+    assert passed, text
+    assert "the canary is in none but data/binlog.0" in said
+    assert "(left in clear by logs=off; " in said
+    assert (
+        "ENCRYPTED but for data/binlog.*, data/#innodb_redo/*, data/undo_* (logs=off), proven by every witness" in said
+    )
 
 
 # ── the cache ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -10,7 +10,7 @@ import pytest
 import ciphercost
 from ciphercost import mechanisms
 from ciphercost.mechanisms import Mechanism
-from ciphercost.mechanisms._rest import AtRest, KeyState, Look, Rest
+from ciphercost.mechanisms._rest import AtRest, KeyState, Look, Rest, Volume
 from ciphercost.model import Cell, CellSpec, Spec
 
 
@@ -61,3 +61,18 @@ def test_the_interface_has_no_default_that_would_pass() -> None:
 
     with pytest.raises(NotImplementedError):
         Silent().status(None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["fscrypt", "gocryptfs", "path", "sqlcipher"])
+def test_files_of_temporary_data_beside_what_is_encrypted_have_an_advice(name: str) -> None:
+    mechanism = mechanisms.get(name)
+    assert isinstance(mechanism, AtRest)
+    assert "temp_store=2" in mechanism.advice("/var/tmp/etilqs_1f (deleted)")
+
+
+def test_a_search_of_a_devices_blocks_says_what_it_does_not_show() -> None:
+    mechanism = mechanisms.get("path")
+    assert isinstance(mechanism, AtRest)
+    blocks = Volume(Path("/x/cluster"), (Path("/x/encrypted.blocks"),))
+    assert mechanism.searched(blocks).endswith("and not those of files that were deleted")
+    assert mechanism.searched(Volume(Path("/x/cluster"), (Path("/x"),))) == ""

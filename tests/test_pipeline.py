@@ -9,8 +9,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from ciphercost import conclude, pipeline, record, schema, workloads
-from ciphercost.model import CellSpec, Result, Spec
+from ciphercost import conclude, pipeline, plan, record, schema, workloads
+from ciphercost.model import ARMS, CellSpec, Result, Spec
 from fake import Fake
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -107,6 +107,28 @@ def test_the_same_seed_gives_the_same_order_and_another_seed_another(tmp_path: P
             [each.order for each in record.read_slices(tmp_path / name) if each.phase == "capacity"][: 5 * 20]
         )
     assert orders[0] == orders[1] != orders[2]
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 4])
+def test_all_that_is_done_to_both_arms_is_done_first_to_the_one_that_the_seed_says(
+    tmp_path: Path, fake: Fake, seed: int
+) -> None:
+    said, wrapper = tmp_path / "said", tmp_path / "fake-agent"
+    fake("--sd 0.005")
+    wrapper.write_text(wrapper.read_text().replace("exec ", f"tee -a {shlex.quote(str(said))} | exec ", 1))
+    cells = [CellSpec("null", "busy", regime="one-core")]
+    pipeline.run(Spec(cells=cells, seed=seed, mode="quick", sessions=1, time=30.0, latency=False), tmp_path / "run")
+    first, second = plan.arms(seed, 0, 1)
+    lines = [json.loads(line) for line in said.read_text().splitlines()]
+    assert [each["arm"] for each in lines if each["type"] == "connect" and each["arm"] in ARMS] == [first, second]
+    slices = list(record.read_slices(tmp_path / "run"))
+    for phase in ("pilot", "warmup"):
+        assert [each.arm for each in slices if each.phase == phase][:2] == [first, second]
+
+
+def test_seeds_that_differ_begin_with_either_arm() -> None:
+    """Those of the test above."""
+    assert {plan.arms(seed, 0, 1) for seed in (1, 2, 3, 4)} == {ARMS, ARMS[::-1]}
 
 
 def test_rows_that_differ_give_no_number(tmp_path: Path, fake: Fake) -> None:

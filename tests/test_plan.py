@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ciphercost import plan, simulate, tally
-from ciphercost.model import CellSpec, Regime, Spec
+from ciphercost.model import ARMS, CellSpec, Regime, Spec
 from ciphercost.statistics import Floats
 
 Record = Callable[[str, object], None]
@@ -48,6 +48,26 @@ def test_blocks_are_numbered_and_each_has_a_lead_in_and_mirrors_its_order() -> N
         assert sorted(quad) == ["encrypted", "encrypted", "plain", "plain"]
 
 
+@given(st.integers(0, 2**63), st.integers(0, 100), st.integers(1, 100))
+def test_which_arm_comes_first_is_drawn_for_two_sessions_that_have_it_the_other_way_round(
+    seed: int, cell: int, pair: int
+) -> None:
+    first, second = (plan.arms(seed, cell, session) for session in (2 * pair - 1, 2 * pair))
+    assert first == second[::-1] == plan.arms(seed, cell, 2 * pair - 1)
+    assert set(first) == set(ARMS)
+
+
+def test_in_the_only_session_of_a_quick_run_either_arm_comes_first_as_often() -> None:
+    firsts = [plan.arms(seed, 0, 1)[0] == "plain" for seed in range(2_000)]
+    assert np.mean(firsts) == pytest.approx(0.5, abs=0.04)
+    later = [plan.arms(3, 0, session)[0] == "plain" for session in range(1, 4_000, 2)]
+    assert np.mean(later) == pytest.approx(0.5, abs=0.04)
+    cells = [plan.arms(3, cell, 1)[0] == "plain" for cell in range(2_000)]
+    assert np.mean(cells) == pytest.approx(0.5, abs=0.04)
+    blocks = [next(plan.blocks(seed, 0, 1)).order == "ABBA" for seed in range(2_000)]
+    assert np.corrcoef(firsts, blocks)[0, 1] == pytest.approx(0.0, abs=0.06), "a draw of its own"
+
+
 @given(st.lists(st.tuples(*[st.integers(0, 2000)] * 5), min_size=2, max_size=30, unique=True))
 def test_every_slice_has_its_own_seed_that_a_json_reader_keeps_exactly(places: list[tuple[int, ...]]) -> None:
     seeds = [plan.slice_seed(*place) for place in places]
@@ -59,17 +79,25 @@ def test_every_slice_has_its_own_seed_that_a_json_reader_keeps_exactly(places: l
 # ── cores ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@given(st.lists(st.integers(0, 255), min_size=2, max_size=64, unique=True), st.integers(0, 9))
-def test_halves_are_disjoint_equal_and_swap_between_sessions(available: list[int], session: int) -> None:
-    server, agent = plan.cores(session, available, "capacity")
+@given(st.lists(st.integers(0, 255), min_size=2, max_size=64, unique=True), st.integers(0, 2**63), st.integers(1, 9))
+def test_halves_are_disjoint_equal_and_swap_between_two_sessions(available: list[int], seed: int, pair: int) -> None:
+    server, agent = plan.cores(seed, 2 * pair - 1, available, "capacity")
     assert not set(server) & set(agent)
     assert len(server) == len(agent) == len(available) // 2
-    assert plan.cores(session + 1, available, "capacity") == (agent, server)
+    assert plan.cores(seed, 2 * pair, available, "capacity") == (agent, server)
 
 
-@given(st.lists(st.integers(0, 255), min_size=1, max_size=64, unique=True), st.integers(0, 9))
-def test_one_core_means_the_same_single_core(available: list[int], session: int) -> None:
-    server, agent = plan.cores(session, available, "one-core")
+@pytest.mark.parametrize("regime", ["capacity", "one-core"])
+def test_in_the_only_session_of_a_quick_run_the_server_has_either_half_as_often(regime: Regime) -> None:
+    low = [plan.cores(seed, 1, [0, 1, 2, 3], regime)[0][0] == 0 for seed in range(2_000)]
+    assert np.mean(low) == pytest.approx(0.5, abs=0.04)
+    firsts = [plan.arms(seed, 0, 1)[0] == "plain" for seed in range(2_000)]
+    assert np.corrcoef(firsts, low)[0, 1] == pytest.approx(0.0, abs=0.06), "a draw of its own"
+
+
+@given(st.lists(st.integers(0, 255), min_size=1, max_size=64, unique=True), st.integers(0, 9), st.integers(0, 9))
+def test_one_core_means_the_same_single_core(available: list[int], seed: int, session: int) -> None:
+    server, agent = plan.cores(seed, session, available, "one-core")
     assert server == agent
     assert len(server) == 1
     assert server[0] in available
@@ -77,9 +105,9 @@ def test_one_core_means_the_same_single_core(available: list[int], session: int)
 
 def test_with_one_core_both_are_on_it() -> None:
     regimes: tuple[Regime, ...] = ("capacity", "latency", "one-core")
-    assert {plan.cores(3, [5], regime) for regime in regimes} == {((5,), (5,))}
+    assert {plan.cores(1, 3, [5], regime) for regime in regimes} == {((5,), (5,))}
     with pytest.raises(ValueError, match="no CPU"):
-        plan.cores(0, [], "capacity")
+        plan.cores(1, 0, [], "capacity")
 
 
 # ── time ──────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -53,7 +53,7 @@ def measure(bench: Bench, twins: Twins, agent: Agent) -> tuple[dict[str, Counts]
     """(statements, traffic) by arm, each an operation's. The agent's program is the cell's. What can't be counted is left out."""
     statements: dict[str, Counts] = {}
     traffic: dict[str, Counts] = {}
-    for arm in ARMS:
+    for arm in twins.connect:
         fields = alone(twins.connect[arm])
         traffic[arm], few, operations = through_a_relay(agent, fields, together(bench.cell))
         if bench.cell.url:

@@ -99,6 +99,8 @@ class Drive:
         self._samplers: dict[Arm, Sampler]
         self._quiet: Quiet
         self._awake: Awake
+        self._arms: tuple[Arm, Arm]
+        """That first which comes first in this session."""
         self._sealed: dict[Arm, int]
         """Values that the agent itself sealed or opened in this session, by arm."""
 
@@ -123,6 +125,7 @@ class Drive:
         """
         self._twins, self._agent, self._samplers, self._open_arm = twins, agent, samplers, open_arm
         self._quiet, self._awake = quiet, awake
+        self._arms = plan.arms(self.seed, self.number, number)
         self._last_answer = 0.0
         self._warm_for = 0
         self._sealed = dict.fromkeys(ARMS, 0)
@@ -196,7 +199,7 @@ class Drive:
         limit = min(COMPILE_LIMIT, COMPILE_SHARE * self.budget.total_s)
         spent, step = 0.0, 0
         while spent < limit and self._warm_for < COMPILED_SLICES:
-            spent += self._uncounted(session, "warmup", step, ARMS[step % 2], COMPILE_SLICE, rates)
+            spent += self._uncounted(session, "warmup", step, self._arms[step % 2], COMPILE_SLICE, rates)
             step += 1
 
     def _pilot(self, session: int) -> float:
@@ -207,7 +210,7 @@ class Drive:
         rates: dict[Arm, list[float]] = {arm: [] for arm in ARMS}
         spent, step = 0.0, 0
         while step < LEAST_PILOT or spent < self.budget.pilot_s:
-            spent += self._uncounted(session, "pilot", step, ARMS[step % 2], PILOT_SLICE, rates)
+            spent += self._uncounted(session, "pilot", step, self._arms[step % 2], PILOT_SLICE, rates)
             step += 1
         shortest = min(len(rates["plain"]), len(rates["encrypted"]))
         if rates["plain"]:
@@ -228,7 +231,7 @@ class Drive:
         spent, step = 0.0, 0
         length = max(0.02, self.budget.warmup_s / (2 * plan.WARMUP_POINTS))
         while True:
-            for arm in ARMS if step % 2 == 0 else ARMS[::-1]:
+            for arm in self._arms if step % 2 == 0 else self._arms[::-1]:
                 spent += self._uncounted(session, "warmup", 2 * step, arm, length, rates)
             step += 1
             steady = plan.steady(np.array(rates["plain"]), np.array(rates["encrypted"]))
@@ -425,7 +428,7 @@ class Drive:
         if self._failures >= MAX_FAILURES or draft.phase == "pilot":
             raise RunError(f"{draft.arm} arm: {record.error}")
         self._quiet.close()
-        for arm in ARMS:
+        for arm in self._arms:
             # A lost connection is opened again, so that one broken slice costs one block and not the session.
             self._open_arm(arm)
 

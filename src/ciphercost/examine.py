@@ -62,6 +62,12 @@ def in_columns(twins: provision.Twins, agent: Agent) -> list[Finding]:
     return columns.findings(twins.sight("encrypted", agent, "encrypted"))
 
 
+def but_for(bench: provision.Bench) -> str:
+    """What was asked to be left in clear, in the words of a verdict; empty: nothing."""
+    left = bench.mechanism.left_in_clear(bench.rest) if isinstance(bench.mechanism, AtRest) else {}
+    return f" but for {', '.join(left)} ({', '.join(dict.fromkeys(left.values()))})" if left else ""
+
+
 def judge(proofs: list[Proof], bench: provision.Bench) -> tuple[bool, str]:
     """The encrypted arm decides; the plain arm is the control that shows that the witnesses can see.
 
@@ -98,5 +104,5 @@ def judge(proofs: list[Proof], bench: provision.Bench) -> tuple[bool, str]:
             if refused
             else " that can be heard (the server can't be asked)"
         )
-    lines += wrap(f"ENCRYPTED, proven {by}" if proven else "NOT PROVEN", "  ", "    ")
+    lines += wrap(f"ENCRYPTED{but_for(bench)}, proven {by}" if proven else "NOT PROVEN", "  ", "    ")
     return proven, "\n".join(lines)

@@ -170,9 +170,9 @@ def one_session(session: int, units: list[Unit], shared: provision.Shared, run: 
             stack.enter_context(shared.session())
             # Of all cells at once: once the controller is out of the way, it sees only what is left to it.
             regimes = {unit.drive.cell.regime for unit in units}
-            available = available_cpus()
+            seed, available = run.record.facts.seed, available_cpus()
             physical = idle.physical(available)
-            cores = {regime: plan.cores(session, available, regime, physical) for regime in regimes}
+            cores = {regime: plan.cores(seed, session, available, regime, physical) for regime in regimes}
             stack.enter_context(out_of_the_way({cpu for both in cores.values() for side in both for cpu in side}))
             awake = stack.enter_context(idle.Awake(run.guard, run.scratch))
             ready: list[tuple[Unit, tuple[Iterator[None], ...]]] = []
@@ -234,7 +234,7 @@ def open_unit(
     drive.watcher.phase(drive.number, session, "starting and proving")
     # Where a server of the user's runs is not ours to say.
     server_cpus, agent_cpus = set(() if facts.spec.url else cores[0]), set(cores[1])
-    twins = bench.twins(session, server_cpus, agent_cpus)
+    twins = bench.twins(session, server_cpus, agent_cpus, plan.arms(seed, drive.number, session))
     agent = stack.enter_context(bench.agent(twins))
     if isinstance(agent, JdbcAgent):
         agent.enter(twins.connect)

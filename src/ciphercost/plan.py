@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ciphercost import mechanisms
-from ciphercost.model import Block, CellSpec, Regime, Spec
+from ciphercost.model import ARMS, Arm, Block, CellSpec, Regime, Spec
 
 Floats = NDArray[np.float64]
 
@@ -83,6 +83,22 @@ def turns(seed: int, session: int, cells: int) -> Iterator[tuple[int, ...]]:
         yield tuple(int(each) for each in order.permutation(cells))
 
 
+def arms(seed: int, cell: int, session: int) -> tuple[Arm, Arm]:
+    """Which arm comes first in whatever a session does to both before its blocks: copied, started, proven, connected, warmed up.
+
+    Drawn for two sessions at a time (1 and 2, 3 and 4, …), of which the second has it the other way round: whoever is the first
+    gains nothing by it in the long run, nor in two sessions.
+    """
+    return ARMS if _first_of_two(seed, session, (cell, 3)) else ARMS[::-1]
+
+
+def _first_of_two(seed: int, session: int, purpose: Sequence[int]) -> bool:
+    """A fair coin for each two sessions: in one of them it shows one side, in the other the other."""
+    two, second = divmod(session - 1, 2)
+    coin = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, two + 1, *purpose])))
+    return bool(coin.integers(2)) is not bool(second)
+
+
 def slice_seed(seed: int, cell: int, session: int, block: int, position: int) -> int:
     """Seed of one slice's draws, 0 ≤ seed < 2⁵³, so that every JSON reader keeps it exactly."""
     state = np.random.SeedSequence([seed, cell, session, 1, block, position]).generate_state(1, np.uint64)
@@ -90,19 +106,21 @@ def slice_seed(seed: int, cell: int, session: int, block: int, position: int) ->
 
 
 def cores(
-    session: int, available: Sequence[int], regime: Regime, physical: Mapping[int, str] | None = None
+    seed: int, session: int, available: Sequence[int], regime: Regime, physical: Mapping[int, str] | None = None
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """CPUs of the server and of the agent in one session: (server, agent), chosen from `available` (not empty).
 
-    `one-core`: both on one core, the first and the last in turn. Otherwise two halves of equal size that swap between
-    sessions; with an odd number one core is left to everything else. With a single core both are on it. `physical`
-    names each CPU's physical core: SMT siblings then go to the same half, so that client and server never share a
-    core, unless there is only one. Raises ValueError without any core.
+    `one-core`: both on one core, the first or the last. Otherwise two halves of equal size, each side on one of them; with an
+    odd number one core is left to everything else. Which of the two is drawn for two sessions at a time, and they have it the
+    other way round from each other. With a single core both are on it. `physical` names each CPU's physical core: SMT
+    siblings then go to the same half, so that client and server never share a core, unless there is only one. Raises
+    ValueError without any core.
     """
     if not available:
         raise ValueError("no CPU is available to this process")
+    lower = _first_of_two(seed, session, (4,))
     if regime == "one-core" or len(available) == 1:
-        core = (available[0] if session % 2 == 0 else available[-1],)
+        core = (available[0] if lower else available[-1],)
         return core, core
     together: dict[str, list[int]] = {}
     for cpu in available:
@@ -110,7 +128,7 @@ def cores(
     groups = list(together.values()) if len(together) > 1 else [[cpu] for cpu in available]
     half = len(groups) // 2
     low, high = (tuple(cpu for group in side for cpu in group) for side in (groups[:half], groups[-half:]))
-    return (low, high) if session % 2 == 0 else (high, low)
+    return (low, high) if lower else (high, low)
 
 
 # ── time ──────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -19,7 +19,7 @@ from ciphercost.errors import AgentError, Unproven
 from ciphercost.mechanisms import Mechanism, tls
 from ciphercost.mechanisms._rest import AtRest, Look
 from ciphercost.model import ARMS, Arm, Proof, Witness
-from ciphercost.provision import CANARY_TABLE, Twins, arms_of
+from ciphercost.provision import CANARY_TABLE, Twins
 from ciphercost.relay import Relay, moved
 from ciphercost.sample import tree
 from ciphercost.workloads import Program
@@ -79,7 +79,7 @@ def prove(
     probe = Probe(engine, mechanism, twins, agent, session)
     proofs: list[Proof] = []
     prime(engine, twins, agent)
-    for arm in arms_of(session):
+    for arm in twins.connect:
         # The client first: without a connection the others have nothing to look at.
         for witness in sorted(set(mechanism.witnesses) - set(engine.mute), key=lambda name: name != "client"):
             proofs.append(_hear(probe, arm, witness))
@@ -456,9 +456,9 @@ def same_rows(twins: Twins, agent: Agent, program: Program, seed: int) -> str:
         operations = 4 if program.per_request else 64
         if not program.per_request:
             # Of very long answers a few will do.
-            one = agent.slice("plain", 60, discard=0.0, seed=seed, operations=1)
+            one = agent.slice(next(iter(twins.connect)), 60, discard=0.0, seed=seed, operations=1)
             operations = max(1, min(operations, MOST_COMPARED // max(1, one.bytes_received)))
-        answers = {arm: agent.slice(arm, 60, discard=0.0, seed=seed, operations=operations) for arm in ARMS}
+        answers = {arm: agent.slice(arm, 60, discard=0.0, seed=seed, operations=operations) for arm in twins.connect}
         for arm, answer in answers.items():
             if answer.errors:
                 raise AgentError(
@@ -473,7 +473,7 @@ def same_rows(twins: Twins, agent: Agent, program: Program, seed: int) -> str:
             )
     if program.check:
         rows = {}
-        for arm in ARMS:
+        for arm in twins.connect:
             agent.connect(f"check-{arm}", **single(twins.connect[arm]))
             tables = program.tables(arm)
             rows[arm] = tables.read(agent.query(f"check-{arm}", tables.check))

@@ -50,16 +50,11 @@ STATEMENT_SHOWN = 120
 T = TypeVar("T")
 
 
-def arms_of(session: int) -> tuple[Arm, ...]:
-    """Which arm is copied, proven and connected first: by turns, so that being first favours neither. Pure."""
-    return ARMS if session % 2 else ARMS[::-1]
-
-
 class Twins(msgspec.Struct):
     """What serves the two arms in one session."""
 
     connect: dict[Arm, dict[str, object]]
-    """Fields of the agent's `connect` for the load, without the arm's name."""
+    """Fields of the agent's `connect` for the load, without the arm's name. That arm first which comes first in this session."""
     servers: list[Server]
     canary: str
     rest: Rest | None = None
@@ -215,13 +210,15 @@ class Bench(msgspec.Struct):
     def _place(self, arm: Arm) -> str:
         return arm if self.separate else "both"
 
-    def twins(self, number: int, server_cpus: set[int], agent_cpus: set[int]) -> Twins:
-        """Fresh twins: data copied, servers started, nothing connected yet. All of it is gone at the end of the shared session."""
+    def twins(self, number: int, server_cpus: set[int], agent_cpus: set[int], arms: tuple[Arm, ...] = ARMS) -> Twins:
+        """Fresh twins: data copied, servers started, nothing connected yet. All of it is gone at the end of the shared session.
+
+        `arms`: in which order, now and in all that is done to both before the load.
+        """
         work = self.directory / f"session-{number}"
-        arms = arms_of(number)
         servers = {
             place: self.shared.server(self._like(place), self._server(place, work / place, server_cpus))
-            for place in (self.places if number % 2 else self.places[::-1])
+            for place in (arms if self.separate else self.places)
         }
         if self.cell.url and not self.entered:
             self.enter(servers)

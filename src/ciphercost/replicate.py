@@ -137,11 +137,13 @@ class _Pair:
         self._stack.close()
         self._opened += 1
         bench, kept = self._bench, self._told.kept
-        cores = plan.cores(self._opened, sorted(os.sched_getaffinity(0)), "one-core")[0] if self._study.one_core else ()
+        seed = self._told.record.facts.seed
+        available = sorted(os.sched_getaffinity(0))
+        number = self._number + self._opened - 1
+        cores = plan.cores(seed, number, available, "one-core")[0] if self._study.one_core else ()
         self._stack.enter_context(bench.shared.session())
         self._stack.enter_context(out_of_the_way(set(cores)))
-        # Odd and even: the arms are made and proven first by turns.
-        twins = bench.twins(self._number + self._opened - 1, set(cores), set(cores))
+        twins = bench.twins(number, set(cores), set(cores), plan.arms(seed, 0, number))
         agent = self._stack.enter_context(
             Agent(
                 cpus=cores or None, log=bench.logs / "agent.log", netns=twins.netns
