@@ -66,6 +66,7 @@ settings=()
 while IFS='=' read -r -d '' name value; do
     case $name in
         CARGO_HOME | CARGO_TARGET_DIR | CARGO_MANIFEST_* | CARGO_PKG_* | CARGO_MAKE* | PIP_TARGET | PIP_PREFIX | PIP_CACHE_DIR) ;;
+        PIP_FIND_LINKS) [[ $value == *://* ]] && settings+=("$name=$value") ;; # a directory of this machine is not in the root
         PIP_* | CARGO_* | MAVEN_* | CIPHERCOST_DEBIAN_MIRROR | [Hh][Tt][Tt][Pp]_[Pp][Rr][Oo][Xx][Yy] | [Hh][Tt][Tt][Pp][Ss]_[Pp][Rr][Oo][Xx][Yy] | \
             [Nn][Oo]_[Pp][Rr][Oo][Xx][Yy] | [Aa][Ll][Ll]_[Pp][Rr][Oo][Xx][Yy]) settings+=("$name=$value") ;;
     esac
