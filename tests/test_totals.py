@@ -21,8 +21,11 @@ from hypothesis import strategies as st
 from ciphercost import advice, compare, fio, reports, simulate, statistics, totals, words
 from ciphercost.compare import Run
 from ciphercost.estimate import CellEstimator, ratio_of_totals, throughput_differs
-from ciphercost.model import ARMS, Cell, CellEstimate, Estimate, Mode, SliceRecord, StorageSlice
+from ciphercost.model import ARMS, Cell, CellEstimate, Estimate, Mode, SliceRecord, StorageSlice, StudyRun
 from ciphercost.simulate import Blocks, Noise
+from ciphercost.studies.column_functions import measured
+from ciphercost.studies.jdbc_tls import measured as jdbc
+from ciphercost.studies.jdbc_tls.setups import Setup
 from ciphercost.tally import COLUMN
 from results import cell, result
 
@@ -366,3 +369,34 @@ def test_the_pooled_quantile_of_sessions_has_an_interval_of_its_own() -> None:
     assert each.totals_high is not None
     assert each.totals_low <= (each.ratio_of_totals or 0) <= each.totals_high
     assert statistics.ALPHA > totals.ALPHA
+
+
+@given(st.integers(0, 1000), st.integers(1, 4))
+def test_levels_of_the_column_study_agree_with_their_ratio(seed: int, sessions: int) -> None:
+    random = np.random.default_rng(seed)
+    blocks = {
+        session: [measured.Block(*random.normal(session, 1, 2)) for _ in range(int(random.integers(1, 7)))]
+        for session in range(sessions)
+    }
+    levels, cost = measured.levels_of(blocks), measured.ratio_of(blocks)
+    assert cost is not None
+    assert levels["encrypted"] / levels["plain"] == pytest.approx(cost.value)
+
+
+@given(st.lists(st.tuples(st.floats(1, 1e3), st.floats(1, 1e3)), min_size=2, max_size=9))
+def test_levels_of_the_driver_study_agree_with_their_ratio_and_difference(times: list[tuple[float, float]]) -> None:
+    old, new = Setup("5.1.42", "one", "plain"), Setup("9.7.0", "one", "encrypted")
+    rounds = [
+        {
+            setup: StudyRun("one", setup.arm, 0.0, {}, {"cold_us": [time]})
+            for setup, time in zip((old, new), both, strict=True)
+        }
+        for both in times
+    ]
+    level = [jdbc.over(rounds, lambda each, s=setup: jdbc.us(each[s], "cold")) for setup in (old, new)]  # type: ignore[misc]
+    ratio = jdbc.ratio(rounds, new, old, "cold")
+    assert ratio is not None
+    assert level[0] is not None
+    assert level[1] is not None
+    assert ratio.ratio == pytest.approx(level[1].value / level[0].value)
+    assert ratio.low <= ratio.ratio <= ratio.high

@@ -36,7 +36,7 @@ COLUMNS: dict[str, tuple[type, str]] = {
     "n": (int, "sessions or blocks behind the interval"),
     "p_value": (float, "two-sided, against a ratio of 1; that of the verdict after Holm's correction"),
     "method": (str, "of the interval"),
-    "plain": (float, "level of the plain arm, in `unit`"),
+    "plain": (float, "level of the plain arm, in `unit`: encrypted / plain is `ratio`"),
     "encrypted": (float, "level of the encrypted arm, in `unit`"),
     "unit": (str, "of both levels"),
 }

@@ -56,7 +56,7 @@ def _plot(number: int, label: str, trace: Trace) -> Plot:
         ),
         cell=number,
         caption="Latency, ms",
-        note=f"Timed {what}. {requests} requests{read}.",
+        note=f"Timed {what}. {requests} requests of all sessions together{read}; the table's quantiles are of the typical session or block.",
     )
 
 
