@@ -23,6 +23,8 @@ NORMAL = 1.4826
 """Standard deviation ÷ median absolute deviation of Gaussian noise."""
 STALLED = 0.5
 """A slice stalled where its rate is below this share of the median of its arm in the same session."""
+TOLD = 0.05
+"""A split of stalls between both arms that a fair coin would make more often than this is not mentioned."""
 NEIGHBOURS = 5
 """Blocks (odd number) over which that median is taken: a machine that is slow for a while has not stalled."""
 EXACT = 12
@@ -91,7 +93,8 @@ class Stalled(NamedTuple):
 
     @property
     def uneven(self) -> bool:
-        return self.plain != self.encrypted
+        """Whether the stalls are worth a word: one arm alone has them, or a fair coin would rarely split them like this."""
+        return self.plain != self.encrypted and (min(self.plain, self.encrypted) == 0 or self.p_value < TOLD)
 
 
 def stalled(blocks: Arms) -> Stalled:
