@@ -65,10 +65,10 @@ def _agent() -> Iterator[Check]:
         )
         hello = json.loads(done.stdout.splitlines()[0])
     except (OSError, subprocess.SubprocessError, ValueError, IndexError) as error:
-        yield "agent", "missing", f"{path} does not answer ({error}). Install it again: pip install ciphercost-agent"
+        yield "agent", "missing", f"{path} does not answer ({error}). {agent.how_to_install()}"
         return
     if hello.get("type") != "hello":
-        yield "agent", "missing", f"{path} refuses: {hello.get('text')}. Install the ciphercost-agent of this version."
+        yield "agent", "missing", f"{path} refuses: {hello.get('text')}. {agent.how_to_install()}"
         return
     yield "agent", "ok", f"{hello['agent']} {hello['version']} ({path}), speaks {hello['drivers']}"
     yield "client's TLS library", "ok", str(hello["tls_library"])
