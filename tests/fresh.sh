@@ -3,7 +3,8 @@
 # root and as an ordinary user. Run it before every release.
 #   tests/fresh.sh [12|13]… [root|user]…         logs: .make/fresh/      FRESH_TESTS: other tests than the subset below
 # A root is a directory that is removed at the end. Each command runs in mount and PID namespaces of its own, so that its mounts and
-# processes end with it, even when this script is killed (kill -9 leaves the directory, /var/tmp/ciphercost-fresh.*, and nothing else).
+# processes end with it, even when this script is killed (kill -9 leaves the directory, /var/tmp/ciphercost-fresh.*). The kernel's
+# settings are read-only in there, so idle cores halt.
 set -u
 here=$(cd "$(dirname "$0")/.." && pwd)
 tests=${FRESH_TESTS:-tests/test_sqlcipher.py tests/test_vectors.py tests/test_plan.py tests/test_record.py tests/test_toolchain.py}
@@ -118,6 +119,7 @@ enter() {
         root=$1 user=$2 directory=$3
         shift 3
         mount -t proc proc "$root/proc" && mount --rbind /dev "$root/dev" && mount --rbind /sys "$root/sys" &&
+            mount -o remount,bind,ro "$root/sys" && # settings of this machine: no guardian outlives a kill -9 here
             exec chroot --userspec="$user:$user" "$root" env -i --chdir="$directory" "$@"' \
         - "$root" "$user" "$directory" "HOME=$home" "USER=$user" LANG=C.UTF-8 \
         PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "${settings[@]}" "$@"

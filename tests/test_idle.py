@@ -123,6 +123,13 @@ def test_client_and_server_never_share_a_physical_core(cores: int, threads: int,
     assert not {physical[cpu] for cpu in server} & {physical[cpu] for cpu in agent}
 
 
+def test_halves_are_of_equal_size_where_not_all_threads_of_a_core_are_ours() -> None:
+    for session in (1, 2):
+        server, agent = plan.cores(7, session, [0, 1, 2], "capacity", {0: "0-1", 1: "0-1", 2: "2"})
+        assert len(server) == len(agent) == 1
+        assert 2 in {*server, *agent}
+
+
 HOLDER = """
 import sys
 from pathlib import Path
@@ -274,6 +281,9 @@ def test_a_cell_that_was_begun_in_one_mode_is_never_continued_in_the_other(
     begun = CellFacts(CellSpec("null", "busy"), idle="halt", whole_sessions=[1])
     conclude.describe_idle(begun, twins["plain"])  # type: ignore[arg-type]
     assert begun.idle == "halt", "what its sessions had stays"
+    older = CellFacts(CellSpec("null", "busy"), whole_sessions=[1])
+    conclude.describe_idle(older, twins["plain"])  # type: ignore[arg-type]
+    assert older.idle == "halt", "before this was recorded, cores halted"
     monkeypatch.setattr(idle, "CPUS", machine(cpus.parent / "other", 4, state="C1"))
     polled = CellFacts(CellSpec("null", "busy"), idle="poll", whole_sessions=[1])
     with pytest.raises(UsageError, match="1 sessions"):

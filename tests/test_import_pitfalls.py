@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ciphercost import engines, import_run, imported, importing, mechanisms, statistics, words
 from ciphercost.errors import UsageError
-from ciphercost.importers import csv
+from ciphercost.importers import csv, hyperfine
 from ciphercost.importing import Wanted
 from ciphercost.model import Cell, Reading
 from ciphercost.reports import _imported, md, terminal
@@ -602,7 +602,7 @@ def test_independent_values_seldom_seem_to_follow_each_other() -> None:
     ("text", "columns", "rates"),
     [
         ("tps;x\n1.234.567;1\n9.876;1\n", "throughput=tps", [1234567, 9876]),
-        ("tps;x\n1.234;0.5\n9.876;1\n", "throughput=tps", [1.234, 9.876]),
+        ("tps;lat\n1.234;0.5\n9.876;1\n", "throughput=tps,latency=lat:ms", [1.234, 9.876]),
         ("tps;x\n1.234;1\n9.87;1\n", "throughput=tps", [1.234, 9.87]),
         ("tps;x\n1.234;1\n9.876;1\n", "throughput=tps,decimal=point", [1.234, 9.876]),
         ("tps;x\n1.234;1\n9.876;1\n", "throughput=tps,decimal=comma", [1234, 9876]),
@@ -625,6 +625,8 @@ def test_points_are_decimal_or_between_thousands_but_never_by_guess(
         ("tps,x\n1.234,1\n9.876,1\n", "throughput=tps"),
         ("lat,x\n1.234,1\n987,1\n", "time=lat:ms"),
         ("n;lat\n1.500;12,5\n".replace(",5", ""), "time=lat:ms,operations=n"),
+        # A version in another column has a point, and says nothing of how numbers are written.
+        ("tps;server\n1.234;8.0\n987;8.0\n", "throughput=tps"),
     ],
 )
 def test_points_that_may_be_between_thousands_are_refused(text: str, columns: str, tmp_path: Path) -> None:
@@ -757,3 +759,27 @@ def test_a_cut_summary_never_gives_a_throughput_that_was_set(name: str, tmp_path
 def test_any_table_is_read_or_refused(rows: list[tuple[str, str]], delimiter: str, more: str, tmp_path: Path) -> None:
     text = f"tps{delimiter}time\n" + "".join(f"{one}{delimiter}{other}\n" for one, other in rows)
     anything(text.encode(), tmp_path, columns=f"throughput=tps{more}")
+
+
+def test_runs_at_one_set_rate_are_told_apart_by_their_latencies(tmp_path: Path) -> None:
+    different = [
+        Reading(tool="table", line=line, figures={"throughput": 1000.0, "latency_p50": latency}, digits=3)
+        for line, latency in enumerate((5.1, 5.2, 5.3, 5.4), 1)
+    ]
+    assert not imported.by_copying([*different, different[0]], different, 1)
+    alike = [msgspec.structs.replace(each, figures={"throughput": 500.0}) for each in different]
+    assert not imported.by_copying([*alike, alike[0]], alike, 1), "where nothing scatters, few digits prove no copy"
+
+
+def test_one_failed_run_of_many_without_their_times_is_a_note(tmp_path: Path) -> None:
+    command = hyperfine.Command(command="x", mean=1.0, exit_codes=[*[0] * 9, 1], times=None)
+    notes = [note.text for reading in hyperfine.of_command(command, 1) for note in reading.notes]
+    assert any("1 of 10 runs" in text for text in notes)
+
+
+def test_a_tools_own_first_line_is_no_command() -> None:
+    assert importing.heading("sysbench 1.0.20 (using bundled LuaJIT 2.1.0-beta2)", 3) is None
+    assert importing.heading("pgbench (16.2)", 3) is None
+    found = importing.heading("$ sysbench oltp_read_only --rate=200 run", 1)
+    assert found is not None
+    assert found.rate == "200"

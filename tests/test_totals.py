@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from ciphercost import advice, compare, fio, reports, simulate, statistics, totals, words
 from ciphercost.compare import Run
-from ciphercost.estimate import CellEstimator, ratio_of_totals, throughput_differs
+from ciphercost.estimate import CellEstimator, Pooled, ratio_of_totals, throughput_differs
 from ciphercost.model import ARMS, Cell, CellEstimate, Estimate, Mode, SliceRecord, StorageSlice, StudyRun
 from ciphercost.simulate import Blocks, Noise
 from ciphercost.studies.column_functions import measured
@@ -369,6 +369,15 @@ def test_the_pooled_quantile_of_sessions_has_an_interval_of_its_own() -> None:
     assert each.totals_high is not None
     assert each.totals_low <= (each.ratio_of_totals or 0) <= each.totals_high
     assert statistics.ALPHA > totals.ALPHA
+
+
+def test_the_pooled_quantile_of_blocks_is_judged_around_itself() -> None:
+    robust = statistics.block_interval(np.random.default_rng(1).normal(0.0, 0.002, 20))
+    assert robust.middle != robust.centre
+    pooled = Pooled(np.array([0.0095]), np.empty((0, 1))).interval(0, robust, None)
+    assert pooled.tost(math.log1p(0.01)) > statistics.ALPHA, "0.95 % ± 0.1 % does not lie within 1 %"
+    low, high = pooled.bounds()
+    assert pooled.centre - low == pytest.approx(high - pooled.centre)
 
 
 @given(st.integers(0, 1000), st.integers(1, 4))

@@ -455,7 +455,8 @@ def describe_columns(facts: CellFacts, twins: Twins, agent: Agent) -> None:
 def describe_idle(facts: CellFacts, twins: Twins) -> None:
     """Decide what idle cores do in this cell, once for all of its sessions. Raises UsageError where it can't be what it must be."""
     server, client = twins.server_cpus, twins.agent_cpus
-    wish = facts.idle or facts.spec.idle
+    # Sessions recorded before this was known had halting cores.
+    wish = facts.idle or ("halt" if facts.whole_sessions else facts.spec.idle)
     reason = "" if wish == "halt" else idle.obstacle(server, client)
     if wish == "poll" and reason:
         begun = f"the {len(facts.whole_sessions)} sessions that this cell has were measured with idle cores polling"

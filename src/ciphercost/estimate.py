@@ -442,7 +442,7 @@ class Pooled(NamedTuple):
         """Of one quantile. Blocks keep no histograms: over blocks the standard error is the robust estimate's own."""
         centre = float(self.log_ratio[column])
         if not len(self.parts):
-            return robust._replace(centre=centre)
+            return robust._replace(centre=centre, mean=None)
         return statistics.session_interval(self.parts[:, column], centre, most_nu)
 
 

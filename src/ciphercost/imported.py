@@ -47,6 +47,8 @@ LEAST_FALL = 1.25
 """First third ÷ last third of a run, above which (or below its inverse) the run is not called steady."""
 UNEQUAL = 0.2
 """Of the lengths of the arms' runs."""
+SAME = 1e-9
+"""Logs of a figure that scatter less are the same but for rounding."""
 SURE_DIGITS, COARSE_DIGITS = 6, 5
 """Of a figure, at which two equal runs are one; and, where nothing is known of how runs scatter, for which they are taken for one."""
 EXPECTED = 0.05
@@ -258,12 +260,17 @@ def by_copying(runs: list[Reading], different: list[Reading], copies: int) -> bo
     least = min(digits(run) for run in runs)
     if least >= SURE_DIGITS:
         return True
-    name = next((name for name in words.IMPORTED if all(run.figures.get(name, 0.0) > 0 for run in runs)), "")
-    if not name or len(different) < 3:
+    scatter = [
+        float(np.std(values(name, different), ddof=1))
+        for name in words.IMPORTED
+        if len(different) >= 3 and all(run.figures.get(name, 0.0) > 0 for run in runs)
+    ]
+    # A figure that is the same in every run (a set rate) does not say how much runs scatter.
+    spread = next((each for each in scatter if each > SAME), 0.0)
+    if not spread:
         return least >= COARSE_DIGITS
-    logs = values(name, different)
     step = 10.0 ** (1 - least)  # at most, of a figure that begins with 1
-    chance = step / (2 * math.sqrt(math.pi) * float(np.std(logs, ddof=1)))
+    chance = step / (2 * math.sqrt(math.pi) * spread)
     return len(runs) * (len(runs) - 1) / 2 * chance < EXPECTED * copies
 
 

@@ -71,6 +71,7 @@ OWN_LINE = re.compile(
 )
 """Lines of a tool's own, with words of TLS in them that tell of no arm, or are read elsewhere."""
 MAY_TELL = re.compile(r"plain|clear|enc|tls|ssl|tde|http|cipher|luks|fscrypt|secure|baseline|crypt", re.IGNORECASE)
+VERSION_LINE = re.compile(r"\s*(?:pgbench \(|(?:pgbench|sysbench) \d)")
 COMMAND = re.compile(r"(?:^|[\s/;&|=])(?:wrk2?|pgbench|sysbench|h2load)\s.*")
 RATE = re.compile(r"\s(?:-R\s*|--rate[ =]|--rps[ =])(\d[\d.]*[kKmM]?)\b")
 """On the command line of wrk2, pgbench, sysbench or h2load."""
@@ -347,7 +348,8 @@ def heading(line: str, number: int) -> Heading | None:
     """What a line that is no tool's own tells of the runs below it; None: nothing. Pure."""
     if len(line) > LONGEST_HEADING:
         return None
-    command = COMMAND.search(line)
+    # `pgbench (16.2)` and `sysbench 1.0.20` are the tools' own first lines, and no commands.
+    command = None if VERSION_LINE.match(line) else COMMAND.search(line)
     rate = (match[1] if (match := RATE.search(line)) else "") if command else None
     arm = arm_in(line) if MAY_TELL.search(line) and not (OWN_LINE.fullmatch(line.rstrip()) and not command) else None
     return Heading(number, line.strip(), arm, rate) if arm or command else None

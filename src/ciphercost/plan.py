@@ -128,6 +128,9 @@ def cores(
     groups = list(together.values()) if len(together) > 1 else [[cpu] for cpu in available]
     half = len(groups) // 2
     low, high = (tuple(cpu for group in side for cpu in group) for side in (groups[:half], groups[-half:]))
+    # Not all threads of a core may be ours.
+    size = min(len(low), len(high))
+    low, high = low[:size], high[-size:]
     return (low, high) if lower else (high, low)
 
 

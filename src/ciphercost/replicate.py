@@ -139,11 +139,11 @@ class _Pair:
         bench, kept = self._bench, self._told.kept
         seed = self._told.record.facts.seed
         available = sorted(os.sched_getaffinity(0))
-        number = self._number + self._opened - 1
+        number = self._opened
         cores = plan.cores(seed, number, available, "one-core")[0] if self._study.one_core else ()
         self._stack.enter_context(bench.shared.session())
         self._stack.enter_context(out_of_the_way(set(cores)))
-        twins = bench.twins(number, set(cores), set(cores), plan.arms(seed, 0, number))
+        twins = bench.twins(number, set(cores), set(cores), plan.arms(seed, self._number, number))
         agent = self._stack.enter_context(
             Agent(
                 cpus=cores or None, log=bench.logs / "agent.log", netns=twins.netns

@@ -159,11 +159,6 @@ class Arms(NamedTuple):
         grouped: Floats = np.bincount(unit, weights=sums).astype(np.float64)
         return grouped
 
-    def throughput_ratio(self) -> float:
-        """Operations a second of all slices together, encrypted ÷ plain."""
-        encrypted, plain = (self.total(arm, "work") / self.total(arm, "seconds") for arm in ARMS[::-1])
-        return encrypted / plain
-
     def enough_requests(self, share: float) -> bool:
         """Whether the median block has ENOUGH/(1 − share) requests in each arm.
 

@@ -22,7 +22,7 @@ FAR = 3.0
 NORMAL = 1.4826
 """Standard deviation ÷ median absolute deviation of Gaussian noise."""
 STALLED = 0.5
-"""A slice stalled where its rate is below this share of the median of its arm in the same session."""
+"""A slice stalled where its rate is below this share of the median of its arm in the blocks around it (NEIGHBOURS)."""
 TOLD = 0.05
 """A split of stalls between both arms that a fair coin would make more often than this is not mentioned."""
 NEIGHBOURS = 5

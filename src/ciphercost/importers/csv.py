@@ -155,7 +155,8 @@ def read(lines: Lines, asked: list[Column] | None = None) -> list[Reading]:
         if label := next((words[index] for index in texts if AVERAGE.fullmatch(words[index])), ""):
             labels[lines.number] = label.strip()
         table.append((lines.number, {role: words[index].strip() for role, index in place.items()}))
-        others |= {word.strip() for word in words if "." in word}
+        # Only figures tell: a version (`8.0`) in another column says nothing of how numbers are written.
+        others |= {words[index].strip() for role, index in place.items() if role in NUMBERS and "." in words[index]}
         extra[lines.number] = (
             {name: words[index].strip() for name, index in factors.items()},
             {header[index]: words[index].strip() for index in clocks},
@@ -242,7 +243,7 @@ def _numbers(line: int, row: dict[str, str], comma: bool) -> dict[str, float]:
 def _decimal_comma(table: list[tuple[int, dict[str, str]]], delimiter: str, others: set[str], said: str) -> bool:
     """Whether the figures have one, so that points are between thousands. Raises Bad where commas, or points, may be either.
 
-    `others`: all words of the file with a point; `said`: `point`, `comma` or nothing.
+    `others`: all figures of the file with a point; `said`: `point`, `comma` or nothing.
     """
     if said:
         return said == "comma"

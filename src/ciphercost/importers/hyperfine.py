@@ -63,12 +63,13 @@ def of_command(command: Command, count: int) -> list[Reading]:
     if command.times is None:
         notes.append(Warning_("iterations-hidden", "the export has a mean only, and not the times behind it"))
     if wrong := sum(1 for code in command.exit_codes if code):
-        if wrong > len(times) / 2:
+        runs = max(len(times), len(command.exit_codes))
+        if wrong > runs / 2:
             raise Bad(
                 1,
-                f"{wrong} of {len(times)} runs of command {count} ended with an error: fix the command, and run it again",
+                f"{wrong} of {runs} runs of command {count} ended with an error: fix the command, and run it again",
             )
-        notes.append(Warning_("errors", f"{wrong} of {len(times)} runs of command {count} ended with an error"))
+        notes.append(Warning_("errors", f"{wrong} of {runs} runs of command {count} ended with an error"))
     made = [
         Reading(
             tool="hyperfine",
