@@ -41,7 +41,8 @@ fi
 
 # What README.md lists for this system: `    Debian 13       apt-get install …`.
 system=$(. "${CIPHERCOST_OS_RELEASE:-/etc/os-release}" 2>/dev/null && echo "${NAME%% *} ${VERSION_ID:-}")
-install=$(sed -n '/^## What it needs/,/^## /p' "$root/README.md" | sed -n "s/^    $system  *//p")
+install=
+[ -z "$system" ] || install=$(sed -n '/^## What it needs/,/^## /p' "$root/README.md" | sed -n "s/^    $system  *//p")
 {
     echo "ciphercost can't be built yet:"
     printf '  - %s\n' "${gaps[@]}"

@@ -290,6 +290,21 @@ def test_a_cell_that_was_begun_in_one_mode_is_never_continued_in_the_other(
         conclude.describe_idle(polled, twins["plain"])  # type: ignore[arg-type]
 
 
+def test_halting_that_somebody_else_prevents_is_a_warning(cpus: Path) -> None:
+    class Twins(msgspec.Struct):
+        server_cpus: set[int]
+        agent_cpus: set[int]
+
+    facts = CellFacts(CellSpec("null", "busy", idle="halt"))
+    conclude.describe_idle(facts, Twins({0}, {1}))  # type: ignore[arg-type]
+    assert not facts.warnings
+    idle.setting(1).write_text("n/a")
+    facts.idle = ""
+    conclude.describe_idle(facts, Twins({0}, {1}))  # type: ignore[arg-type]
+    assert [each.code for each in facts.warnings] == ["cores-kept"]
+    assert cpus.exists()
+
+
 def test_a_matrix_compares_both_modes_in_one_experiment() -> None:
     cells = spec.matrix(CellSpec("null", "busy"), ["idle=poll,halt"])
     assert [cell.idle for cell in cells] == ["poll", "halt"]

@@ -464,6 +464,12 @@ def describe_idle(facts: CellFacts, twins: Twins) -> None:
     if facts.idle:
         return
     facts.idle = "halt" if wish == "halt" or reason else "poll"
+    if facts.idle == "halt" and idle.kept_by_others(server | client):
+        kept = (
+            "idle cores were to halt, and another run or the machine's owner keeps some of them from it "
+            "(pm_qos_resume_latency_us is n/a): these figures are not those of halting cores"
+        )
+        facts.warnings = [*facts.warnings, Warning_("cores-kept", kept)]
     # On one core nobody waits for another core to wake.
     if reason and server != client:
         halting = (

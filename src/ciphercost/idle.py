@@ -57,6 +57,11 @@ def obstacle(server: Iterable[int], client: Iterable[int]) -> str:
     return ""
 
 
+def kept_by_others(cpus: Iterable[int]) -> bool:
+    """Whether one of these CPUs polls already: another run is under way, or the machine's owner wants it so."""
+    return any(_text(setting(cpu)) == NEVER for cpu in cpus)
+
+
 def halts(cpus: Iterable[int]) -> int:
     """How often these CPUs have entered an idle state other than polling, since boot."""
     return sum(
