@@ -48,6 +48,8 @@ PROGRAMS = {
     "unshare": "util-linux",
 }
 """Debian's package by the program that tests call."""
+BUILD = ("cargo",)
+"""Programs without which the agent could not have been built."""
 OTHER_NAMES = {"chromium": ("chromium-browser", "google-chrome")}
 
 SERVERS = {
@@ -66,7 +68,9 @@ SERVERS = {
 
 
 def is_server(name: str, version: str) -> bool:
-    """Whether `make test` gets a server of this version ('': any). Pure."""
+    """Whether `make test` gets a server of this version ('': any), or it is inside the agent. Pure."""
+    if engines.get(name).embedded:
+        return True
     known = [each.partition("@") for each in SERVERS]
     return any(engine == name and sources.matches(has, version) for engine, _, has in known)
 

@@ -190,8 +190,9 @@ def test_the_cryptographic_library_is_known(start: Start) -> None:
     assert start(certificate="ecdsa-p256").library.startswith("OpenSSL ")
 
 
-@pytest.mark.usefixtures("require_postgresql")
-def test_it_also_works_for_somebody_who_is_not_root(tmp_path: Path, require: Require) -> None:
+def test_it_also_works_for_somebody_who_is_not_root(
+    tmp_path: Path, require: Require, require_postgresql: Installation
+) -> None:
     require(os.geteuid() != 0 or shutil.which("setpriv"), "setpriv (Debian: apt-get install util-linux)")
     script = (
         "import sys; from pathlib import Path; from ciphercost import engines, guard\n"
@@ -199,7 +200,7 @@ def test_it_also_works_for_somebody_who_is_not_root(tmp_path: Path, require: Req
         "with guard.Guard('unprivileged') as made:\n"
         "    scratch = guard.scratch('unprivileged', made)\n"
         "    assert scratch.stat().st_mode & 0o777 == 0o700\n"
-        "    found = next(each for each in engine.available() if each.source == 'path')\n"
+        "    found = engine.find(bindir=sys.argv[1])\n"
         "    engine.initialise(found, scratch / 'data', made)\n"
         "    server = engine.start(found, scratch / 'data', made)\n"
         "    assert server.library, server\n"
@@ -216,7 +217,7 @@ def test_it_also_works_for_somebody_who_is_not_root(tmp_path: Path, require: Req
     try:
         packages = os.pathsep.join(path for path in sys.path if path)
         done = subprocess.run(
-            [*before, sys.executable, "-c", script],
+            [*before, sys.executable, "-c", script, require_postgresql.location],
             capture_output=True,
             text=True,
             check=False,

@@ -234,7 +234,7 @@ class Bench(msgspec.Struct):
             by_arm=by_arm,
             rest=self.rest if isinstance(self.mechanism, AtRest) else None,
             sealing=self.sealing,
-            promised=self.mechanism.promises(self._asked_for),
+            promised=self._promised,
             openings={arm: each.opening for arm, each in by_arm.items()} if self.separate else {},
             relay=relay,
             netns=way.path if way else None,
@@ -292,6 +292,14 @@ class Bench(msgspec.Struct):
         """The mechanism's factors. A server of the user's is met with those that were given, and none of our defaults."""
         given = self.cell.factors if self.cell.url else self.factors
         return {name: self.factors[name] for name in given if name in self.factors}
+
+    @property
+    def _promised(self) -> dict[str, str]:
+        """What was asked for and must be negotiated; which plugin of Firebird's a JDBC driver takes is the driver's choice."""
+        promised = self.mechanism.promises(self._asked_for)
+        if jdbc.asked(self.cell) and self.mechanism.name == "wire-crypt":
+            promised.pop("cipher", None)
+        return promised
 
     def enter(self, servers: Mapping[str, Server]) -> None:
         """Log in at the user's server. Raises RunError where neither arm can and both for one reason: then it isn't encryption's."""
