@@ -18,12 +18,17 @@ from hypothesis import strategies as st
 
 from ciphercost import clean, compare, conclude, conditions, guard, idle, pipeline, plan, record, spec
 from ciphercost.errors import RunError, UsageError
-from ciphercost.model import Arm, CellFacts, CellSpec, Regime, Spec
+from ciphercost.model import CellFacts, CellSpec, Regime, Spec
 from conftest import Require
 from fake import Fake
 from processes import wait_for
 
-KERNEL = idle.CPUS
+
+class Twins(msgspec.Struct):
+    """As much of a session's twins as the idle mode is decided by."""
+
+    server_cpus: set[int]
+    agent_cpus: set[int]
 
 
 def machine(place: Path, cpus: int, *, threads: int = 1, state: str = "POLL") -> Path:
@@ -273,28 +278,20 @@ def test_where_cores_cannot_be_kept_the_cell_warns_and_a_demand_is_refused(
 def test_a_cell_that_was_begun_in_one_mode_is_never_continued_in_the_other(
     cpus: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Twins(msgspec.Struct):
-        server_cpus: set[int]
-        agent_cpus: set[int]
-
-    twins: dict[Arm, Twins] = {"plain": Twins({0}, {1})}
+    twins = Twins({0}, {1})
     begun = CellFacts(CellSpec("null", "busy"), idle="halt", whole_sessions=[1])
-    conclude.describe_idle(begun, twins["plain"])  # type: ignore[arg-type]
+    conclude.describe_idle(begun, twins)  # type: ignore[arg-type]
     assert begun.idle == "halt", "what its sessions had stays"
     older = CellFacts(CellSpec("null", "busy"), whole_sessions=[1])
-    conclude.describe_idle(older, twins["plain"])  # type: ignore[arg-type]
+    conclude.describe_idle(older, twins)  # type: ignore[arg-type]
     assert older.idle == "halt", "before this was recorded, cores halted"
     monkeypatch.setattr(idle, "CPUS", machine(cpus.parent / "other", 4, state="C1"))
     polled = CellFacts(CellSpec("null", "busy"), idle="poll", whole_sessions=[1])
     with pytest.raises(UsageError, match="1 sessions"):
-        conclude.describe_idle(polled, twins["plain"])  # type: ignore[arg-type]
+        conclude.describe_idle(polled, twins)  # type: ignore[arg-type]
 
 
 def test_halting_that_somebody_else_prevents_is_a_warning(cpus: Path) -> None:
-    class Twins(msgspec.Struct):
-        server_cpus: set[int]
-        agent_cpus: set[int]
-
     facts = CellFacts(CellSpec("null", "busy", idle="halt"))
     conclude.describe_idle(facts, Twins({0}, {1}))  # type: ignore[arg-type]
     assert not facts.warnings

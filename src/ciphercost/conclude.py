@@ -343,8 +343,8 @@ def describe(facts: CellFacts, bench: Bench) -> None:
     facts.factors |= spec.choices(bench.cell) | spec.client_options(bench.cell)
     if jdbc.asked(bench.cell):
         facts.client = jdbc.driver_of(bench.cell).title
-        if bench.mechanism.name == "wire-crypt":
-            facts.factors.pop("cipher", None)  # it is the driver's choice, and in `encryption`
+        if chosen := jdbc.DRIVERS_CHOICE.get(bench.mechanism.name):
+            facts.factors.pop(chosen, None)  # what it chose is in `encryption`
     if (
         bench.mask
         and bench.mechanism.layer != "control"

@@ -29,6 +29,8 @@ from ciphercost.relay import Relay
 from ciphercost.workloads import Program
 
 WORD = "jdbc"
+DRIVERS_CHOICE = {"wire-crypt": "cipher"}
+"""By mechanism: the factor that a driver decides itself."""
 SPEECHES: dict[str, Speech] = {"mysql": "mysql", "postgres": "postgres"}
 """How servers begin, by the Rust agent's driver; others have no certificates."""
 OTHER_NAME = "127.0.0.2"
@@ -250,7 +252,7 @@ def _properties(text: str) -> dict[str, str]:
 
 def _check_tls(cell: CellSpec, driver: Driver, factors: Mapping[str, str]) -> None:
     given = cell.factors
-    if cell.mechanism == "wire-crypt" and "cipher" in given:
+    if DRIVERS_CHOICE.get(cell.mechanism) in given:
         raise UsageError("Jaybird takes the first cipher of its own that the server has: leave cipher out")
     if cell.mechanism != "tls":
         return

@@ -295,11 +295,10 @@ class Bench(msgspec.Struct):
 
     @property
     def _promised(self) -> dict[str, str]:
-        """What was asked for and must be negotiated; which plugin of Firebird's a JDBC driver takes is the driver's choice."""
+        """What was asked for and must be negotiated; of what a JDBC driver decides itself nothing was asked for."""
+        chosen = jdbc.DRIVERS_CHOICE.get(self.mechanism.name) if jdbc.asked(self.cell) else None
         promised = self.mechanism.promises(self._asked_for)
-        if jdbc.asked(self.cell) and self.mechanism.name == "wire-crypt":
-            promised.pop("cipher", None)
-        return promised
+        return {name: value for name, value in promised.items() if name != chosen}
 
     def enter(self, servers: Mapping[str, Server]) -> None:
         """Log in at the user's server. Raises RunError where neither arm can and both for one reason: then it isn't encryption's."""

@@ -92,3 +92,9 @@ class Found(Engine):
 
     def _new_enough(self, version: str) -> bool:
         return sources.version_key(version) >= (self.oldest,)
+
+    def _that_runs(self, installation: Installation) -> Installation:
+        """The unpacked server, if it runs here. Raises MissingServer."""
+        if not self.version_in(Path(installation.location)):
+            raise MissingServer(f"the unpacked server in {installation.location} doesn't run on this machine")
+        return installation

@@ -340,11 +340,6 @@ class Firebird(Found):
         sources.run_in_place(work, [f"{programs}/*"])
         return Receipt(self.name, found, source, programs)
 
-    def _that_runs(self, installation: Installation) -> Installation:
-        if not version_of(Path(installation.location)):
-            raise MissingServer(f"the unpacked server in {installation.location} doesn't run on this machine")
-        return installation
-
     def initialise(
         self,
         installation: Installation,
