@@ -261,16 +261,14 @@ def _candidate(number: int, name: str, cell: Cell, need: Sequence[str], limit: f
     if limit is None:
         return said("meets", [])
     passed = compare.passed(metric, estimate, limit)
-    _, low, high = words.loss(metric, estimate)
     if passed == "pass":
         return said("meets", [])
-    digits = words.decimals(estimate)
     budget = f"{limit * 100:.10g} %"
     if passed != compare.robustly(metric, estimate, limit):
         return said("over" if passed == "fail" else "unresolved", [compare.hidden(metric, estimate)])
     if passed == "fail":
-        return said("over", [f"it costs at least {low * 100:.{digits}f} %, more than {budget}"])
-    return said("unresolved", [f"its interval holds {budget}: it may cost {high * 100:.{digits}f} %"])
+        return said("over", [f"its interval ({words.bounds(metric, estimate)}) is above {budget}"])
+    return said("unresolved", [f"its interval ({words.bounds(metric, estimate)}) includes {budget}"])
 
 
 def _dear(each: Candidate) -> float:
@@ -327,4 +325,7 @@ def _lines(advice: Advice, result: Result) -> list[str]:
 
 def _cost(each: Candidate) -> str:
     assert each.estimate is not None
-    return f"{words.cost(each.metric, each.estimate)} {words.LABELS[each.metric]} ({words.interval(each.estimate)})"
+    changed = words.of_what(
+        words.cost(each.metric, each.estimate), words.SHORT.get(each.metric, words.LABELS[each.metric])
+    )
+    return f"{changed} ({words.bounds(each.metric, each.estimate)})"

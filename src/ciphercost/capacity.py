@@ -51,13 +51,13 @@ def of(cell: Cell) -> Capacity | None:
 
 
 def line(cell: Cell) -> str:
-    """`a million operations: 12.7 → 17.7 CPU s (17.4 to 17.8); 10 servers that CPU limits become 13.9 (13.7 to 14.0)`; empty without."""
+    """`a million operations: 12.7 → 17.7 CPU s (17.4–17.8); 10 servers that CPU limits become 13.9 (13.7–14.0)`; empty without."""
     found = of(cell)
     if found is None:
         return ""
     seconds, servers = found.encrypted_s, found.servers
     return (
         f"a million operations: {words.number(found.plain_s)} → {words.number(seconds.value)} CPU s "
-        f"({words.number(seconds.low)} to {words.number(seconds.high)}); "
-        f"{SERVERS} servers that CPU limits become {servers.value:,.1f} ({servers.low:,.1f} to {servers.high:,.1f})"
+        f"({words.number(seconds.low)}–{words.number(seconds.high)}); "
+        f"{SERVERS} servers that CPU limits become {servers.value:,.1f} ({servers.low:,.1f}–{servers.high:,.1f})"
     )

@@ -525,9 +525,9 @@ def of_totals(estimate: Estimate) -> Estimate | None:
 
 
 def hidden(metric: str, estimate: Estimate) -> str:
-    """`all slices together: 1.8 % fewer operations per second (0.3 to 3.2 %)`: what the robust ratio does not show."""
+    """`all slices together, stalls included: 1.8 % fewer operations per second (0.3–3.2 %)`: what the robust ratio does not show."""
     totals_ = of_totals(estimate)
     if totals_ is None:
         return ""
-    cost = f"{words.cost(metric, totals_)} {words.LABELS[metric]}"
-    return f"all slices together, stalls included: {cost} ({words.interval(totals_)})"
+    cost = words.of_what(words.cost(metric, totals_), words.LABELS[metric])
+    return f"all slices together, stalls included: {cost} ({words.bounds(metric, totals_)})"

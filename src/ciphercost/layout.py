@@ -11,10 +11,10 @@ DELIMITERS = re.compile(r"(?<=[;,/&|:])")
 
 
 def wrap(text: str, indent: str = "", further: str | None = None, width: int = WIDTH) -> list[str]:
-    """The text in lines, the first behind `indent`, the others behind `further`."""
+    """The text in lines, the first behind `indent`, the others behind `further`. A figure and its % stay in one line."""
     behind = further if further is not None else indent + "  "
     lines, line, empty = [], indent, True
-    for space, word in re.findall(r"(\s*)(\S+)", text):
+    for space, word in re.findall(r"(\s*)(\S+(?: %\S*)?)", text):
         for number, piece in enumerate(_pieces(word, width - len(behind))):
             glue = "" if number else re.sub(r"\s", " ", space)
             if not empty and len(line) + len(glue) + len(piece) > width:

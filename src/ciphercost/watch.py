@@ -275,10 +275,11 @@ def detail(cell: Shown, width: int) -> list[tuple[str, str]]:
 
 
 def scale(first: Estimate, now: Estimate, width: int) -> str:
-    """`-40 % [          ├──●──┤                 ] -10 %`: the interval now, on a scale as wide as the first one was. Pure."""
+    """`40 % fewer [          ├──●──┤                 ] 10 % fewer`: the interval now, on a scale as wide as the first one was. Pure."""
     low, high = min(first.low, now.low), max(first.high, now.high)
     span = (high - low) or 1.0
-    before, after = f"{(low - 1) * 100:+.3g} % [", f"] {(high - 1) * 100:+.3g} %"
+    least, most = (worded(Estimate(each, low, high), "more", "fewer") for each in (low, high))
+    before, after = f"{least} [", f"] {most}"
     inner = max(5, width - len(before) - len(after))
 
     def place(value: float) -> int:
@@ -292,8 +293,8 @@ def scale(first: Estimate, now: Estimate, width: int) -> str:
 
 
 def cost(estimate: Estimate) -> str:
-    """`24.9 % fewer (24.2 to 25.5 %)`."""
-    return f"{worded(estimate, 'more', 'fewer')} ({interval(estimate)})"
+    """`24.9 % fewer (24.2–25.5 %)`."""
+    return f"{worded(estimate, 'more', 'fewer')} ({interval(estimate, 'more', 'fewer')})"
 
 
 def short(text: str, room: int) -> str:

@@ -1,4 +1,4 @@
-"""words: figures -> the words in which every report says them. Pure; knows no page and no width."""
+"""words: a result's figures -> the words that every report prints. Pure; independent of format and width."""
 
 from __future__ import annotations
 
@@ -9,8 +9,18 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
+
 from ciphercost import conditions, engines, mechanisms
 from ciphercost.model import ARMS, Arm, Cell, Estimate, Finding, Imported, Part, Result, Severity
+from ciphercost.notation import NO_CHANGE as NO_CHANGE
+from ciphercost.notation import by_factor as by_factor
+from ciphercost.notation import decimals as decimals
+from ciphercost.notation import decimals_of_width as decimals_of_width
+from ciphercost.notation import interval as interval
+from ciphercost.notation import number as number
+from ciphercost.notation import percent as percent
+from ciphercost.notation import worded as worded
 from ciphercost.statistics import ALPHA
 
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low", "info")
@@ -21,10 +31,10 @@ METRICS: tuple[tuple[str, str, str, str], ...] = (
     ("machine_cpu_per_op", "… with kernel threads", "more", "less"),
     ("client_cpu_per_op", "client CPU per operation", "more", "less"),
     ("throughput", "operations per second", "more", "fewer"),
-    ("latency_p50", "latency p50", "longer", "shorter"),
-    ("latency_p99", "latency p99", "longer", "shorter"),
-    ("latency_mean", "latency, mean", "longer", "shorter"),
-    ("host_busy", "CPU in use, machine", "more", "less"),
+    ("latency_p50", "latency p50", "higher", "lower"),
+    ("latency_p99", "latency p99", "higher", "lower"),
+    ("latency_mean", "mean latency", "higher", "lower"),
+    ("host_busy", "machine CPU in use", "more", "less"),
     ("host_cpu_per_op", "machine CPU per operation", "more", "less"),
     ("wire_bytes_per_op", "bytes on the wire", "more", "fewer"),
     ("disk_bytes_per_op", "bytes from and to disk", "more", "fewer"),
@@ -50,6 +60,8 @@ def _steers(letter: str) -> bool:
     return letter not in "\n\t" and (unicodedata.category(letter) in UNPRINTABLE or letter in "\ufffe\uffff")
 
 
+PROCESS_CPU = "process CPU per operation"
+"""The client's CPU where the database runs inside it."""
 MORE_LESS = {key: (more, less) for key, _, more, less in METRICS}
 LABELS = {key: label for key, label, _, _ in METRICS}
 
@@ -66,15 +78,39 @@ class Row(NamedTuple):
     estimate: Estimate
 
 
+PAGE = 4096.0
+"""Bytes that a database or a file system reads and writes at once."""
+FLOORS = {
+    "wire_bytes_per_op": 1.0,
+    "disk_bytes_per_op": PAGE / 100,
+    "disk_written_per_op": PAGE / 100,
+    "disk_read_per_op": PAGE / 100,
+}
+"""Bytes an operation below which a change says nothing: a byte on the wire, one page in a hundred operations on the disk."""
+
+
+def is_noise(cell: Cell, key: str) -> bool:
+    """Whether a figure is left out of reports because both arms do next to nothing of it; result.json and CSV keep it.
+
+    Both arms are below the metric's floor, and either the interval includes no change or both are below a tenth of the floor.
+    """
+    known = [value for arm in ARMS if key in FLOORS and (value := level(cell, arm, key)) is not None]
+    if len(known) < len(ARMS) or max(known) >= FLOORS[key]:
+        return False
+    estimate = cell.overhead[key]
+    return estimate.low <= 1 <= estimate.high or max(known) < FLOORS[key] / 10
+
+
 def rows(cell: Cell) -> Iterator[Row]:
-    """Every figure of a cell, in the order in which reports show them."""
+    """Every figure of a cell that is more than noise, in the order in which reports show them."""
     # The agent is the database where it is embedded: first its own CPU time, then that with kernel threads.
     order = sorted(METRICS[:3], key=lambda metric: metric[0] == "machine_cpu_per_op" and embedded(cell))
     for key, label, more, less in (*order, *METRICS[3:]):
-        if key in cell.overhead and not (cell.layer == "rest" and key == "disk_bytes_per_op"):
-            estimate = cell.overhead[key]
-            name = "process CPU per operation" if key == "client_cpu_per_op" and embedded(cell) else label
-            yield Row(key, name, worded(estimate, more, less), interval(estimate), levels(cell, key), estimate)
+        if key not in cell.overhead or (cell.layer == "rest" and key == "disk_bytes_per_op") or is_noise(cell, key):
+            continue
+        estimate = cell.overhead[key]
+        name = PROCESS_CPU if key == "client_cpu_per_op" and embedded(cell) else label
+        yield Row(key, name, worded(estimate, more, less), bounds(key, estimate), levels(cell, key), estimate)
 
 
 def main_metric(cell: Cell) -> str:
@@ -89,9 +125,40 @@ def standing(cell: Cell) -> str:
     return "" if cell.status == "ok" else cell.status.upper().replace("-", " ")
 
 
+def lead_metric(cell: Cell) -> str:
+    """The figure that a headline gives: the main metric, but on one core the server's CPU per operation.
+
+    There the client shares the core, so throughput includes the client's own work.
+    """
+    if cell.regime == "one-core" and cell.imported is None:
+        at_rest = ["machine_cpu_per_op"] if cell.layer == "rest" else []
+        wanted = ["client_cpu_per_op"] if embedded(cell) else [*at_rest, "server_cpu_per_op"]
+        if found := next((key for key in wanted if key in cell.overhead), ""):
+            return found
+    return main_metric(cell)
+
+
+def quantity(cell: Cell, key: str) -> str:
+    """The name of a metric inside a sentence: `operations/s`, `server CPU per operation`, `latency p50`."""
+    if key == "client_cpu_per_op" and embedded(cell):
+        return PROCESS_CPU
+    special = {"throughput": "operations/s", "machine_cpu_per_op": "CPU per operation, kernel threads included"}
+    return special.get(key, LABELS.get(key, key))
+
+
 def cost(key: str, estimate: Estimate) -> str:
     """`12.3 % fewer`, in the words of that metric."""
     return worded(estimate, *MORE_LESS.get(key, ("more", "less")))
+
+
+def bounds(key: str, estimate: Estimate) -> str:
+    """`11.8–12.9 %` or `1.2 % fewer to 0.8 % more`: the interval, in the words of that metric."""
+    return interval(estimate, *MORE_LESS.get(key, ("more", "less")))
+
+
+def of_what(change: str, what: str) -> str:
+    """`12.3 % fewer operations/s`, `×4.45 server CPU/op`, `no change in latency p50`."""
+    return f"{change} in {what}" if change == NO_CHANGE else f"{change} {what}"
 
 
 # A page asks hundreds of times, and each time would be a look through a directory.
@@ -106,10 +173,10 @@ def is_control(cell: Cell) -> bool:
 
 
 def beside(estimate: Estimate) -> str:
-    """`8.1 % fewer operations/s (7.2 to 9.0 %), p < 0.001`: a cell against the reference of its experiment."""
+    """`8.1 % fewer (7.2–9.0 %, p < 0.001)`: a cell against the reference of its experiment."""
     p = estimate.p_value
     surely = "" if p is None else ", p < 0.001" if p < 0.001 else f", p = {p:.2g}"
-    return f"{worded(estimate, 'more', 'fewer')} ({interval(estimate)}{surely})"
+    return f"{worded(estimate, 'more', 'fewer')} ({interval(estimate, 'more', 'fewer')}{surely})"
 
 
 def logged(cell: Cell) -> Iterator[str]:
@@ -145,18 +212,18 @@ def stored(cell: Cell) -> Iterator[tuple[str, str, str]]:
 
 
 def growth(ratio: float) -> str:
-    """`49.3 % more` or `3.2 times`, of something counted and not estimated."""
-    if ratio == 1:
-        return "no more"
-    return f"{ratio:.3g} times" if ratio >= 3 else f"{abs(ratio - 1) * 100:.1f} % {'more' if ratio > 1 else 'fewer'}"
+    """`49.3 % more` or `×3.20`, of something counted and not estimated."""
+    return worded(Estimate(ratio, ratio, ratio), "more", "fewer")
 
 
-COSTS: tuple[tuple[str, str], ...] = (
-    ("throughput", "operations/s"),
-    ("server_cpu_per_op", "server CPU/op"),
-    ("client_cpu_per_op", "client CPU/op"),
-    ("latency_p50", "latency p50"),
-)
+SHORT = {
+    "throughput": "operations/s",
+    "server_cpu_per_op": "server CPU/op",
+    "client_cpu_per_op": "client CPU/op",
+    "latency_p50": "latency p50",
+}
+"""Labels of metrics where there is little room."""
+COSTS = tuple(SHORT.items())
 """The figures that stand for a cost where there is little room, latency only where there is no throughput."""
 
 
@@ -164,7 +231,7 @@ def costs(cell: Cell) -> Iterator[str]:
     """The dearest figures of a cell, in words."""
     for key, what in COSTS:
         if key in cell.overhead and not (key == "latency_p50" and "throughput" in cell.overhead):
-            yield f"{cost(key, cell.overhead[key])} {what}"
+            yield of_what(cost(key, cell.overhead[key]), what)
     for what, words, _ in stored(cell):
         yield f"{words} stored, {what}"
 
@@ -191,10 +258,11 @@ def storage(cell: Cell) -> Iterator[tuple[str, str, str, str]]:
     for key, label in STORAGE:
         if estimate := cell.storage.get(key):
             late = key == "fsync_latency"
-            change = worded(estimate, "longer", "shorter") if late else worded(estimate, "faster", "slower")
+            direction = ("higher", "lower") if late else ("faster", "slower")
             scale, unit = (1.0, "µs") if late else (1e6, "MB/s")
             both = [cell.arms.get(arm, {}).get("storage", {}).get(key, 0.0) / scale for arm in ARMS]
-            yield label, change, interval(estimate), f"{' → '.join(map(number, both))} {unit}"
+            change, ends = worded(estimate, *direction), interval(estimate, *direction)
+            yield label, change, ends, f"{' → '.join(map(number, both))} {unit}"
 
 
 def taken_apart(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
@@ -207,8 +275,8 @@ def taken_apart(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
             continue
         without = control.overhead["throughput"]
         words = (
-            f"of it {name.replace('-', ' ')}: {worded(without, 'more', 'fewer')} ({interval(without)}); "
-            f"{cell.mechanism.upper()} itself: {worded(left, 'more', 'fewer')} ({interval(left)})"
+            f"of it {name.replace('-', ' ')}: {cost('throughput', without)} ({bounds('throughput', without)}); "
+            f"{cell.mechanism.upper()} itself: {cost('throughput', left)} ({bounds('throughput', left)})"
         )
         own, theirs = cell.arms, control.arms
         cpu = [
@@ -247,37 +315,6 @@ def heading_words(cell: Cell) -> dict[str, str]:
         # Nothing else sets an imported cell apart from others.
         "factors": " ".join(f"{name}={value}" for name, value in cell.factors.items()) if cell.imported else "",
     }
-
-
-def worded(estimate: Estimate, more: str = "more", less: str = "less") -> str:
-    """`12.3 % fewer`, `31 % more`, `8.4 times` of a ratio."""
-    change = estimate.ratio - 1
-    if estimate.ratio >= 3:
-        return f"{estimate.ratio:.3g} times"
-    return f"{abs(change) * 100:.{decimals(estimate)}f} % {more if change >= 0 else less}"
-
-
-def interval(estimate: Estimate) -> str:
-    """`11.8 to 12.9 %` in the direction of the estimate, or `-0.3 to +0.5 %` where it holds zero."""
-    if estimate.ratio >= 3:
-        return f"{estimate.low:.3g} to {estimate.high:.3g} times"
-    digits = decimals(estimate)
-    low, high = (estimate.low - 1) * 100, (estimate.high - 1) * 100
-    if low > 0:
-        return f"{low:.{digits}f} to {high:.{digits}f} %"
-    if high < 0:
-        return f"{-high:.{digits}f} to {-low:.{digits}f} %"
-    return f"{low:+.{digits}f} to {high:+.{digits}f} %"
-
-
-def decimals(estimate: Estimate) -> int:
-    """As many digits as the interval's width lets one trust."""
-    return decimals_of_width((estimate.high - estimate.low) * 100)
-
-
-def decimals_of_width(width: float) -> int:
-    """Of an interval, in percentage points."""
-    return 0 if width > 20 else 1 if width > 0.5 else 2
 
 
 def _typical(*names: str) -> Callable[[dict[str, Any]], float | None]:
@@ -327,13 +364,6 @@ def levels(cell: Cell, key: str) -> str:
     return " → ".join(number(value) for value in known) + f" {unit}" if len(known) == len(ARMS) else ""
 
 
-def number(value: float) -> str:
-    """Three significant digits, thousands apart."""
-    if abs(value) >= 999.5:
-        return f"{value:,.0f}"
-    return f"{value:.3g}"
-
-
 def verdict(cell: Cell) -> str:
     """The verdict in words, and what it rests on."""
     if cell.imported is not None:
@@ -354,7 +384,7 @@ def verdict(cell: Cell) -> str:
             f": {TOTALS_OPEN}{f', {cell.sessions_needed} sessions would resolve it' if cell.sessions_needed else ''}"
         )
     elif cell.verdict == "unresolved" and cell.smallest_effect:
-        words += f": this run could have seen {cell.smallest_effect:.1%} or more"
+        words += f": this run could have detected {cell.smallest_effect * 100:.1f} % or more"
         if cell.sessions_needed:
             words += f", {cell.sessions_needed} sessions would resolve it"
     return f"{words} ({rests})"
@@ -439,11 +469,14 @@ def imported_answer(cells: Sequence[Cell], known: Sequence[Cell]) -> str:
     alone = sum(runs_differ(cell) is None for cell in known)
     if len(known) <= 3:
         unresolved = {True: "", False: ", which is unresolved", None: f", but {BY_ITSELF}"}
-        shown = "; ".join(f"{heading(cell)}: encrypted {_does(cell)}{unresolved[runs_differ(cell)]}" for cell in known)
+        shown = "; ".join(
+            f"{heading(cell)}: encrypted {_does(cell, main_metric(cell))}{unresolved[runs_differ(cell)]}"
+            for cell in known
+        )
         return f"{loud}: {shown}; whether encryption did it these runs can't tell."
     said = f"the arms' runs differ in {len(differing)} of {len(known)} cells after Holm's correction for their number"
     said += f" ({alone} more by themselves only)" if alone else ""
-    shown = "; ".join(f"{heading(cell)}: encrypted {_does(cell)}" for cell in differing[:2])
+    shown = "; ".join(f"{heading(cell)}: encrypted {_does(cell, main_metric(cell))}" for cell in differing[:2])
     more = f"; {len(differing) - 2} more below" if len(differing) > 2 else ""
     return f"{loud}: {said}{f': {shown}' if shown else ''}{more}; whether encryption did it these runs can't tell."
 
@@ -469,7 +502,7 @@ def longer(milliseconds: float) -> str:
 
 def share(ratio: float) -> str:
     """`34.2 % fewer` of a ratio."""
-    return f"{abs(ratio - 1) * 100:.1f} % {'more' if ratio > 1 else 'fewer'}"
+    return percent(ratio, 1, "more", "fewer") if ratio < 2 else growth(ratio)
 
 
 def proof_line(cell: Cell) -> str:
@@ -503,17 +536,19 @@ def embedded(cell: Cell) -> bool:
     return engines.get(cell.engine).embedded if cell.engine in _engines() else False
 
 
-# ── a whole run in one sentence
+# ── a whole run in a few sentences
 # ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def priced(cell: Cell) -> str:
-    """`24.9 % fewer operations per second (95 % interval 24.2 to 25.5 %)`; empty where the cell has no figure."""
-    if not (key := main_metric(cell)):
+def priced(cell: Cell, key: str = "") -> str:
+    """`24.9 % fewer operations/s (95 % CI 24.2–25.5 %)` of the cell's lead metric, or of `key` without its name; empty: no figure."""
+    metric = key or lead_metric(cell)
+    if not metric:
         return ""
-    estimate = cell.overhead[key]
-    said = (LABELS[key], cost(key, estimate)) if key.startswith("latency") else (cost(key, estimate), LABELS[key])
-    return f"{' '.join(said)} (95 % interval {interval(estimate)})"
+    estimate = cell.overhead[metric]
+    change = cost(metric, estimate)
+    said = change if key else of_what(change, quantity(cell, metric))
+    return f"{said} (95 % CI {bounds(metric, estimate)})"
 
 
 def loss(key: str, estimate: Estimate) -> tuple[float, float, float]:
@@ -525,113 +560,194 @@ def loss(key: str, estimate: Estimate) -> tuple[float, float, float]:
 
 def in_common(cells: Sequence[Cell]) -> str:
     """`postgresql 18.4 · tls · point-select`: what all cells share of their headings."""
-    said = [heading_words(cell) for cell in cells]
+    said = _headings(cells, shared=True)
     first = said[0] if said else {}
     return " · ".join(value for name, value in first.items() if value and len({each[name] for each in said}) == 1)
 
 
-def names(cells: Sequence[Cell]) -> list[str]:
-    """Of each cell what sets it apart from the others of its run: the words of its heading in which they differ, and its variant."""
-    said = [heading_words(cell) for cell in cells]
+def _headings(cells: Sequence[Cell], *, shared: bool) -> list[dict[str, str]]:
+    """Each cell's heading words; of its conditions and factors only those that all cells share, or only the others."""
+
+    def some(pairs: Sequence[dict[str, str]]) -> list[dict[str, str]]:
+        common = set.intersection(*(set(each.items()) for each in pairs)) if pairs else set()
+        return [dict(pair for pair in each.items() if (pair in common) == shared) for each in pairs]
+
+    own = zip(cells, some([each.conditions for each in cells]), some([each.factors for each in cells]), strict=True)
+    return [
+        heading_words(msgspec.structs.replace(cell, conditions=conditions_, factors=factors))
+        for cell, conditions_, factors in own
+    ]
+
+
+def names(cells: Sequence[Cell], without: Sequence[str] = ()) -> list[str]:
+    """Of each cell what sets it apart from the others of its run: the words in which they differ, and its variant.
+
+    What all cells share is left out, as is what a label would say twice (`8 clients · clients=8`), and the words of `without`.
+    """
+    if len(cells) == 1 and not without:
+        (only,) = cells
+        parts = [f"{only.engine} {only.version}".strip(), only.mechanism, only.workload]
+        return [
+            " · ".join(
+                [*(part for part in parts if part and part not in only.variant.split()), *filter(None, [only.variant])]
+            )
+        ]
+    said = _headings(cells, shared=False)
     apart = [name for name in (said[0] if said else ()) if len({each[name] for each in said}) > 1]
-    shown = apart or (["engine", "mechanism", "workload"] if len(cells) == 1 else [])
+    tokens = [cell.variant.split() for cell in cells]
+    common = set.intersection(*map(set, tokens)) if len(cells) > 1 else set()
     found = []
-    for cell, each in zip(cells, said, strict=True):
-        # A control's variant names its mechanism too.
-        parts = [each[name] for name in shown if each[name] and each[name] not in cell.variant.split()]
-        found.append(" · ".join([*parts, *[cell.variant] * bool(cell.variant)]) or heading(cell))
-    # Cells that no experiment has named differ in their factors.
+    for each, own in zip(said, tokens, strict=True):
+        # A control's variant names its mechanism too, and a matrix's variant may repeat a word of the heading.
+        parts = [each[name] for name in apart if each[name] and each[name] not in own and name not in without]
+        variant = [token for token in own if token not in common and not each.get(token.partition("=")[0])]
+        found.append(" · ".join([*parts, *[" ".join(variant)] * bool(variant)]))
+    return _told_apart(cells, found) if not without else found
+
+
+def _told_apart(cells: Sequence[Cell], found: list[str]) -> list[str]:
+    """The same labels, those of several cells with the factors in which these differ, or else with the cells' numbers."""
     alike: dict[str, list[Cell]] = {}
     for cell, name in zip(cells, found, strict=True):
         alike.setdefault(name, []).append(cell)
-    for number, those in enumerate([alike[name] for name in found]):
+    made = []
+    for cell, name, those in zip(cells, found, [alike[name] for name in found], strict=True):
         own = [
-            f"{name}={value}"
-            for name, value in cells[number].factors.items()
-            if value and len({each.factors.get(name) for each in those}) > 1
+            f"{factor}={value}"
+            for factor, value in cell.factors.items()
+            if value and len({each.factors.get(factor) for each in those}) > 1
         ]
-        found[number] = " · ".join([found[number], *own])
-    twice = {name for name, count in Counter(found).items() if count > 1}
-    return [f"{name} (cell {number})" if name in twice else name for number, name in enumerate(found, start=1)]
+        made.append(" · ".join(word for word in (name, *own) if word) or heading(cell))
+    twice = {name for name, count in Counter(made).items() if count > 1}
+    return [f"{name} (cell {number})" if name in twice else name for number, name in enumerate(made, start=1)]
+
+
+LISTED = 3
+"""Cells of one mechanism whose costs a headline gives one by one; of more it gives the ends."""
+MOST_SENTENCES = 6
+"""Mechanisms that a headline has a sentence for."""
 
 
 def answer(result: Result, only: str = "") -> str:
-    """What encryption costs, of the whole run, in one sentence with its intervals; what is not known is said.
+    """What encryption costs in this run: the sentences of `sentences` in one line."""
+    return " ".join(sentences(result, only))
 
-    `only`: of the cells whose main metric that is, where cells of the other have a place of their own.
+
+def sentences(result: Result, only: str = "") -> list[str]:
+    """What encryption costs in this run: a sentence for each mechanism on each server, with its intervals.
+
+    Mechanisms, servers and workloads are never ranked against each other. `only`: a main metric, for a plot that shows this metric alone.
     """
     cells = [cell for cell in result.cells if not is_control(cell)] or list(result.cells)
     if only and not any(main_metric(cell) == only for cell in cells):
         cells = list(result.cells)
-    of = {key: [cell for cell in cells if main_metric(cell) == key] for key in ("throughput", "latency_p50")}
-    told = [key for key, those in of.items() if those and only in ("", key)]
     if any(cell.imported for cell in cells):
-        return imported_answer(cells, [cell for cell in cells if cell.overhead])
-    known = [cell for cell in cells if main_metric(cell) in told]
-    lost = sum(not main_metric(cell) for cell in cells)
+        return [imported_answer(cells, [cell for cell in cells if cell.overhead])]
     if not cells:
-        return "This run measured nothing."
+        return ["This run measured nothing."]
+    known = [cell for cell in cells if main_metric(cell) and only in ("", main_metric(cell))]
     if not known:
         if len(cells) == 1:
-            return f"No cost was measured: {heading(cells[0])} {without_number(cells[0])}."
-        return f"No cost was measured: none of the {len(cells)} cells has a number, for the reasons given with each."
-    labels = dict(zip(map(id, cells), names(cells) if len(cells) > 1 else [""], strict=True))
-    first, *further = (_of_one_metric(of[key], labels) for key in told)
-    said = "; ".join([first, *(f"where latency alone was measured: {each[0].lower()}{each[1:]}" for each in further)])
-    # What has no number is said once, with what comes first.
-    if lost and not (only and only != next(key for key, those in of.items() if those)):
-        said += f"; {lost} of {len(cells)} cells {'has' if lost == 1 else 'have'} no number"
-    return f"{said}."
+            return [f"No cost was measured: {heading(cells[0])} {without_number(cells[0])}."]
+        return [f"No cost was measured: none of the {len(cells)} cells has a number, for the reasons given with each."]
+    said = [_of_one_mechanism(those, labels, only) for those, labels in _by_mechanism(cells, known)]
+    if len(said) > MOST_SENTENCES:
+        said[MOST_SENTENCES - 1 :] = [f"{len(said) - MOST_SENTENCES + 1} more mechanisms are in the table."]
+    lost = sum(not main_metric(cell) for cell in cells)
+    # Cells without a number are counted once: with the first metric, where each metric has its own sentences.
+    if lost and only in ("", next(main_metric(cell) for cell in cells if main_metric(cell))):
+        said.append(f"{lost} of {len(cells)} cells {'has' if lost == 1 else 'have'} no number.")
+    return said
 
 
-def _of_one_metric(known: Sequence[Cell], labels: dict[int, str]) -> str:
-    """The same of cells whose costs can be set in one order."""
-    if len(known) == 1:
-        return _one(known[0], labels[id(known[0])])
-    key = main_metric(known[0])
-    # Of what was not resolved it can't be said that it is cheap, or dear.
-    resolved = [cell for cell in known if cell.verdict != "unresolved"] or known
-    alike = sorted(resolved, key=lambda cell: loss(key, cell.overhead[key])[0])
-    cheapest, dearest = (labels[id(cell)] for cell in (alike[0], alike[-1]))
-    unresolved = sum(cell.verdict == "unresolved" for cell in known)
-    if unresolved == len(known):
-        spans = f"{priced(alike[0])} with {cheapest} to {priced(alike[-1])} with {dearest}"
-        return f"What encryption costs was resolved in none of {len(known)} cells: from {spans}"
-    tail = f"; of {unresolved} more the cost was not resolved" if unresolved else ""
-    if len(alike) == 1:
-        return f"{_one(alike[0], cheapest)}{tail}"
-    return (
-        f"Encrypted, the cheapest of {len(alike)} cells ({cheapest}) {_does(alike[0])}, "
-        f"the dearest ({dearest}) {_does(alike[-1])}{tail}"
-    )
+def _by_mechanism(cells: Sequence[Cell], known: Sequence[Cell]) -> Iterator[tuple[list[Cell], list[str]]]:
+    """The cells with a number by server and mechanism, each with the label that sets it apart from the other cells of its set."""
+    labels = dict(zip(map(id, cells), names(cells, without=("engine", "mechanism")), strict=True))
+    alike: dict[tuple[str, str, str], list[Cell]] = {}
+    for cell in known:
+        alike.setdefault((cell.engine, cell.version, cell.mechanism), []).append(cell)
+    for those in alike.values():
+        own = [labels[id(cell)] for cell in those]
+        yield those, own if len(those) == 1 else _told_apart(those, own)
 
 
-def _one(cell: Cell, name: str = "") -> str:
-    """The same of one cell; `name`: what sets it apart from others that the sentence has nothing of."""
-    who, what = (
-        f"{cell.engine} {cell.version}".strip(),
-        cell.mechanism + f" ({name})" * bool(name and name != cell.mechanism),
-    )
-    if cell.verdict == "unresolved":
-        least = f"{cell.smallest_effect:.1%}".replace("%", " %") if cell.smallest_effect else ""
-        could = f"; this run could have seen {least} or more" if least else ""
-        could = f"; {BY_ITSELF}" if by_itself(cell) else f"; {TOTALS_OPEN}" if cell.totals_open else could
-        return f"What {what} costs {who} was not resolved here: {priced(cell)}{could}"
+def _of_one_mechanism(cells: Sequence[Cell], labels: Sequence[str], only: str) -> str:
+    """`On one core, postgresql 18.4 with tls uses 37.3 % more server CPU per operation (95 % CI 36.2–38.5 %).`"""
+    first = cells[0]
+    who = f"{first.engine} {first.version}".strip()
+    control = " (a control)" if is_control(first) else ""
+    who = f"{'On one core, ' * all(each.regime == 'one-core' for each in cells)}{who} with {first.mechanism}{control}"
+    by_metric: dict[str, list[tuple[Cell, str]]] = {}
+    for cell, label in zip(cells, labels, strict=True):
+        by_metric.setdefault(only or lead_metric(cell), []).append((cell, label))
+    clauses = [_clause(key, those) for key, those in by_metric.items()]
+    return f"{who} {'; it '.join(clauses)}."
+
+
+def _clause(key: str, cells: Sequence[tuple[Cell, str]]) -> str:
+    """`does 18.4 % fewer operations/s (95 % CI 4.5–21.0 %) for 1 client and 21.9 % fewer (14.0–33.6 %) for 8 clients`."""
+    if len(cells) == 1:
+        ((cell, label),) = cells
+        return f"{_does(cell, key)}{f' for {label}' * bool(label)}{_how_sure(cell, key)}"
+    if len(cells) <= LISTED:
+        said: list[str] = []
+        for cell, label in cells:
+            estimate = cell.overhead[key]
+            short = f"{cost(key, estimate)} ({bounds(key, estimate)})"
+            unresolved = ", which is unresolved" * (_standing(cell, key) == "unresolved")
+            said.append(f"{short if said else _does(cell, key)} for {label}{unresolved}")
+        return f"{', '.join(said[:-1])} and {said[-1]}"
+    # An unresolved cost is neither a lower nor an upper end.
+    resolved = [each for each in cells if _standing(each[0], key) != "unresolved"] or list(cells)
+    ordered = sorted(resolved, key=lambda each: loss(key, each[0].overhead[key])[0])
+    (least, of_least), (most, of_most) = ordered[0], ordered[-1]
+    lost = len(cells) - len(resolved)
+    tail = f"; {lost} more {'is' if lost == 1 else 'are'} unresolved" if lost else ""
+    if all(_standing(each, key) == "unresolved" for each, _ in cells):
+        tail = "; none of them is resolved"
+    if least is most:
+        return f"{_does(least, key)} for {of_least}{tail}"
+    low, high = least.overhead[key], most.overhead[key]
+    short = f"{cost(key, high)} ({bounds(key, high)})"
+    if low.low <= high.high and high.low <= low.high:
+        return f"{_does(least, key)} to {short} in {len(resolved)} cells, whose intervals overlap{tail}"
+    return f"{_does(least, key)} for {of_least} to {short} for {of_most}, in {len(resolved)} cells{tail}"
+
+
+def _does(cell: Cell, key: str) -> str:
+    """`does 24.9 % fewer operations/s (95 % CI 24.2–25.5 %)`, `uses ×4.45 the server CPU per operation (…)`."""
+    estimate, what = cell.overhead[key], quantity(cell, key)
+    change, known = cost(key, estimate), f"(95 % CI {bounds(key, estimate)})"
+    if change == NO_CHANGE:
+        return f"shows no change in {what} {known}"
+    verb = "does" if key == "throughput" else "uses" if "cpu" in key else "shows"
+    return f"{verb} {change} {'the ' * by_factor(estimate)}{what} {known}"
+
+
+def _standing(cell: Cell, key: str) -> str:
+    """The cell's verdict; of a figure that the verdict is not about, `unresolved` where its interval includes no change."""
+    if key == main_metric(cell):
+        return cell.verdict or ""
+    return "unresolved" if cell.overhead[key].low <= 1 <= cell.overhead[key].high else "differs"
+
+
+def _how_sure(cell: Cell, key: str) -> str:
+    """What a verdict other than `differs` means; on one core throughput too, which includes the client's own work."""
+    main = main_metric(cell)
+    if key != main:
+        throughput = f"; its {quantity(cell, main)}, client included: {priced(cell, main)}" if main else ""
+        doubt = ", which is unresolved" * (_standing(cell, key) == "unresolved")
+        return f"{doubt}{throughput}{_how_sure(cell, main) if main else ''}"
     if cell.verdict == "equivalent":
-        return f"With {what}, {who} does as well as without it, but for differences too small to matter: {priced(cell)}"
-    return f"With {what}, {who} {_does(cell)}"
-
-
-def _does(cell: Cell) -> str:
-    """`does 24.9 % fewer operations per second (95 % interval …)`, or `takes 12 % longer …`."""
-    key = main_metric(cell)
-    estimate = cell.overhead[key]
-    if key == "throughput":
-        return f"does {priced(cell)}"
-    if not key.startswith("latency"):
-        return f"takes {cost(key, estimate)} ({LABELS.get(key, key)}; 95 % interval {interval(estimate)})"
-    took = worded(estimate, "longer", "shorter") + (" as long" if estimate.ratio >= 3 else "")
-    return f"takes {took} for an operation ({LABELS[key]}; 95 % interval {interval(estimate)})"
+        return ", too little to matter (equivalent within the margin)"
+    if cell.verdict != "unresolved":
+        return ""
+    if by_itself(cell):
+        return f", which is unresolved: {BY_ITSELF}"
+    if cell.totals_open:
+        return f", which is unresolved: {TOTALS_OPEN}"
+    could = f": this run could have detected {cell.smallest_effect * 100:.1f} % or more" if cell.smallest_effect else ""
+    return f", which is unresolved{could}"
 
 
 def without_number(cell: Cell) -> str:

@@ -30,7 +30,9 @@ def _plot(curve: Curve, number: int) -> Plot:
         rows.append({"x": point.x, "cost": cost, "low": low, "high": high})
         name = words.size(point.x) if curve.along == "size" else f"{point.x:.0f}"
         cpu = "" if point.server_cpu_us is None else f"{point.server_cpu_us:+,.3g} µs"
-        table.append((name, words.worded(point.throughput, "more", "fewer"), words.interval(point.throughput), cpu))
+        table.append(
+            (name, words.worded(point.throughput, "more", "fewer"), words.bounds("throughput", point.throughput), cpu)
+        )
     far = rows[-1]["x"] / max(rows[0]["x"], 1) > FAR
     ends = [table[0], table[-1]]
     return Plot(

@@ -27,10 +27,13 @@ def lines(cell: Cell, imported: Imported) -> Iterator[str]:
         # Without an interval nothing tells how many digits may be trusted: one behind the point is many.
         rough = shown if known or own.within_low else Estimate(own.ratio, 0.9, 1.1)
         yield from figure_row(
-            label, worded(rough, more, less), interval(known) if known else "NO INTERVAL", levels(cell, key)
+            label, worded(rough, more, less), interval(known, more, less) if known else "NO INTERVAL", levels(cell, key)
         )
         if own.within_low and own.within_high:
-            text = f"within these two runs alone {interval(shown)}: the least that an interval would hold, as runs differ by more than their seconds do"
+            text = (
+                f"within these two runs alone {interval(shown, more, less)}: an interval over several runs would be wider, "
+                "since runs differ by more than their seconds do"
+            )
             yield from wrap(text, "    ", "    ")
     if len(cell.arms) == 1:
         (arm, own_level) = next(iter(cell.arms.items()))

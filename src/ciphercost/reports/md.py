@@ -34,7 +34,8 @@ _LEADING = re.compile(r"^(?:[-+=#]|\d+[.)])")
 
 def render(result: Result) -> str:
     """At most MOST letters: where not all fits, details and then rows are left out from the end, and it says so."""
-    head = [f"### {escaped(words.answer(result))}", ""]
+    first, *further = words.sentences(result)
+    head = [f"### {escaped(first)}", "", *(line for each in further for line in (escaped(each), ""))]
     foot = ["", f"<sub>{escaped(footer(result))}</sub>"]
     rows = list(table(result.cells))
     room = MOST - sum(len(line) + 1 for line in (*head, *foot)) - 400
@@ -71,13 +72,14 @@ def table(cells: Sequence[Cell]) -> Iterator[str]:
         estimate = cell.overhead[key]
         served = "client_cpu_per_op" if words.embedded(cell) else "server_cpu_per_op"
         cpu = cell.overhead.get(served)
-        said = ("", "") if cpu is None else (words.worded(cpu), words.interval(cpu))
-        label = "operations/s" if key == "throughput" else words.LABELS[key]
+        said = ("", "") if cpu is None else (words.cost(served, cpu), words.bounds(served, cpu))
+        label = words.SHORT.get(key, words.LABELS[key])
         named = escaped(name, SHORT) + (" (control)" if words.is_control(cell) else "")
         standing = f"**{words.standing(cell)}**" if words.standing(cell) else ""
         found = IMPORTED[words.runs_differ(cell)] if cell.imported is not None else cell.verdict
         verdict = " ".join(word for word in (found, standing) if word)
-        yield row(named, f"{words.cost(key, estimate)} {label}", words.interval(estimate), *said, verdict)
+        changed = words.of_what(words.cost(key, estimate), label)
+        yield row(named, changed, words.bounds(key, estimate), *said, verdict)
 
 
 def row(*cells: str) -> str:
@@ -85,7 +87,7 @@ def row(*cells: str) -> str:
 
 
 def details(cell: Cell) -> str:
-    """Every figure of a cell, what it rests on and what to mind, folded."""
+    """Every figure of a cell, its basis and its warnings, folded."""
     return fold(words.heading(cell) + (f" · {cell.variant}" if cell.variant else ""), _details(cell))
 
 
@@ -112,7 +114,7 @@ def _details(cell: Cell) -> Iterator[str]:
     for each in words.by_severity(cell.findings):
         yield item(f"open, {each.severity}: {words.left_open(each)}")
     for warning in cell.warnings:
-        yield item(f"mind: {warning.text}")
+        yield item(f"warning: {warning.text}")
 
 
 def advice(report: Report, result: Result) -> str:

@@ -1,4 +1,4 @@
-"""terminal: a result as plain words and figures, 80 columns wide; cost first, then proof, then what to mind."""
+"""terminal: a result as text, 80 columns wide: the answer and a table of all cells first, then each cell with its proofs and warnings."""
 
 from __future__ import annotations
 
@@ -10,24 +10,31 @@ from ciphercost.layout import WIDTH, figure_row, named, row, wrap
 from ciphercost.model import ARMS, Cell, Curve, Finding, Result
 from ciphercost.reports import _imported
 from ciphercost.words import (
-    answer,
+    SHORT,
     beside,
+    bounds,
     by_severity,
-    costs,
+    cost,
+    embedded,
     heading,
     heading_words,
+    in_common,
     interval,
     is_control,
+    lead_metric,
     left_open,
     levels,
     logged,
+    names,
     number,
     plus,
     prediction,
+    priced,
     printable,
     proof_line,
     protects,
     rows,
+    sentences,
     size,
     standing,
     storage,
@@ -42,7 +49,7 @@ DOUBTFUL = 3.0
 
 
 def render(result: Result) -> str:
-    """Every cell, cells of one experiment as one table; where the cost comes from; the machine and how to see it again."""
+    """The answer and the summary; every cell, those of one experiment as one table; where the cost comes from; the machine."""
     blocks = []
     for _, cells in itertools.groupby(result.cells, key=lambda cell: cell.group or id(cell)):
         together = list(cells)
@@ -54,13 +61,80 @@ def render(result: Result) -> str:
     if result.parts:
         blocks.append("\n".join(parts(result)))
     blocks += ["\n".join(curve(each)) for each in result.curves]
-    if protections := protected(result.cells):
-        blocks.append("\n".join(protections))
     if result.study is not None:
         from ciphercost import studies
 
-        blocks = [studies.get(result.study.study).table(result.study), "By our method:", *blocks]
+        blocks = [studies.get(result.study.study).table(result.study), "By our method:", *summary(result), *blocks]
+    else:
+        blocks = [*summary(result), *blocks]
     return printable("\n\n".join([*blocks, footer(result)]))
+
+
+def summary(result: Result) -> list[str]:
+    """The answer, a sentence for each mechanism; where there are several cells, their costs and what each mechanism protects."""
+    blocks = ["\n".join(line for sentence in sentences(result) for line in wrap(sentence))]
+    if len(result.cells) > 1 and not any(cell.imported for cell in result.cells):
+        blocks.append("\n".join(overview(result.cells)))
+    if protections := protected(result.cells):
+        blocks.append("\n".join(protections))
+    return blocks
+
+
+def overview(cells: Sequence[Cell]) -> Iterator[str]:
+    """A line a cell, in the run's order: its lead figure, and the other of operations/s and CPU, each with its interval."""
+    yield from wrap(in_common(cells) or "all cells")
+    metrics = _metrics(cells)
+    lines: list[tuple[str, list[str] | str]] = []
+    for name, cell in zip(names(cells), cells, strict=True):
+        label = name + " (control)" * (is_control(cell) and not all(map(is_control, cells)))
+        shown = [_in_column(cell, key) for key in metrics]
+        if not cell.overhead:
+            lines.append((label, standing(cell)))
+        elif not shown[0]:
+            lines.append((label, priced(cell)))
+        else:
+            lines.append((label, [text for key in shown for text in _figure(cell, key)]))
+    embeds = any(_in_column(cell, "server_cpu_per_op") not in ("", "server_cpu_per_op") for cell in cells)
+    heads = ["CPU/op" if key == "server_cpu_per_op" and embeds else SHORT.get(key, key) for key in metrics]
+    yield from columned([heads[0], "95 % CI", heads[1], "95 % CI"], lines)
+
+
+def _figure(cell: Cell, key: str) -> tuple[str, str]:
+    return (cost(key, cell.overhead[key]), bounds(key, cell.overhead[key])) if key else ("–", "")
+
+
+def _metrics(cells: Sequence[Cell]) -> list[str]:
+    """The overview's two metrics: the one that most cells lead with, then the other of throughput and server CPU."""
+    leads = ["server_cpu_per_op" if "cpu" in key else key for cell in cells if (key := lead_metric(cell))]
+    first = max(dict.fromkeys(leads), key=leads.count, default="throughput")
+    return [first, "throughput" if first == "server_cpu_per_op" else "server_cpu_per_op"]
+
+
+def _in_column(cell: Cell, key: str) -> str:
+    """The cell's metric for a column, or nothing: in the CPU's column the one that it leads with, or the process's where embedded."""
+    if key == "server_cpu_per_op":
+        lead = lead_metric(cell)
+        key = lead if "cpu" in lead else "client_cpu_per_op" if embedded(cell) else key
+    return key if key in cell.overhead else ""
+
+
+def columned(heads: Sequence[str], lines: Sequence[tuple[str, Sequence[str] | str]]) -> Iterator[str]:
+    """Names with four columns, each as wide as its texts; a text in their place stands behind its name."""
+    figures = [heads, *(texts for _, texts in lines if not isinstance(texts, str))]
+    widths = [max(len(texts[at]) for texts in figures) for at in range(len(heads))]
+    room = WIDTH - 2 - sum(widths) - 2 * len(widths)
+    longest = max((len(name) for name, texts in lines if not isinstance(texts, str)), default=0)
+    left = 2 + max(0, min(room, longest))
+    places = []
+    for at, width in enumerate(widths):
+        # Costs end at their column's right edge, intervals begin at their left.
+        places.append(left + 2 if at % 2 else -(left + 2 + width))
+        left += 2 + width
+    for name, texts in [("", heads), *lines]:
+        if isinstance(texts, str):
+            yield from wrap(f"{name}: {texts}", "  ", "    ")
+        else:
+            yield from named(name, min(room, longest), list(zip(texts, places, strict=True)))
 
 
 def lost(controls: Iterable[Cell], shown: Iterable[Cell]) -> Iterator[str]:
@@ -73,7 +147,7 @@ def lost(controls: Iterable[Cell], shown: Iterable[Cell]) -> Iterator[str]:
 
 
 def table(cells: list[Cell], everything: Sequence[Cell] = ()) -> str:
-    """An experiment of several cells: a row a cell, the cheapest first; below it the proofs and what to mind."""
+    """An experiment of several cells: a row a cell, the cheapest first; below it the proofs and the warnings."""
     return "\n".join(_rows(cells, everything))
 
 
@@ -86,12 +160,12 @@ def _rows(cells: list[Cell], everything: Sequence[Cell]) -> Iterator[str]:
     )
     shared = max(cell.sessions for cell in cells)
     sessions = f"{shared} session{'s' * (shared != 1)}"
-    yield from wrap(f"one experiment: {len(cells)} cells share {sessions}; cheapest first", "  ")
+    yield from wrap(f"one experiment: {len(cells)} cells share {sessions}; sorted by estimated cost", "  ")
     names = {id(cell): cell.variant if several or cell is not reference else "the reference" for cell in cells}
     if not several:
         yield from wrap(f"the reference: {reference.variant}", "  ")
     closed = any("throughput" in cell.overhead for cell in cells)
-    metric, more, less = ("throughput", "more", "fewer") if closed else ("latency_p50", "longer", "shorter")
+    metric, more, less = ("throughput", "more", "fewer") if closed else ("latency_p50", "higher", "lower")
     yield from _of_table("", "operations/s" if closed else "latency p50", "95 % interval", "server CPU/op", "p (Holm)")
     shown = sorted((cell for cell in cells if metric in cell.overhead), key=lambda cell: cell.overhead[metric].ratio)
     for cell in shown[::-1] if closed else shown:
@@ -99,7 +173,7 @@ def _rows(cells: list[Cell], everything: Sequence[Cell]) -> Iterator[str]:
         cpu = cell.overhead.get("server_cpu_per_op")
         p = "" if estimate.p_value is None else "<0.001" if estimate.p_value < 0.001 else f"{estimate.p_value:.3f}"
         server = worded(cpu) if cpu else ""
-        yield from _of_table(names[id(cell)], worded(estimate, more, less), interval(estimate), server, p)
+        yield from _of_table(names[id(cell)], worded(estimate, more, less), interval(estimate, more, less), server, p)
         if cell.against_reference is not None and not several:
             yield from wrap(f"against the reference {beside(cell.against_reference)}", "    ", "      ")
         for words_ in taken_apart(cell, everything):
@@ -218,8 +292,8 @@ def curve(of: Curve) -> Iterator[str]:
         bar = "█" * round(BAR * abs(1 - point.throughput.ratio) / most)
         added = point.server_cpu_us
         cpu = "" if added is None else f"{'-' if added < 0 else '+'}{number(abs(added))} µs"
-        cost = worded(point.throughput, "more", "fewer")
-        (*lines, last) = row((name, -11), (cost, -25), (interval(point.throughput), 27), (cpu, 46))
+        change = cost("throughput", point.throughput)
+        (*lines, last) = row((name, -11), (change, -25), (bounds("throughput", point.throughput), 27), (cpu, 46))
         yield from lines
         yield f"{last:<59} {bar}".rstrip()[:WIDTH]
 
@@ -269,36 +343,32 @@ def _lines(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
         yield from wrap(f"! {warning.text}", "  ", "    ")
 
 
-NAME_WIDTH, COST_WIDTH, PROTECTS_WIDTH = 20, 24, 32
+NAME_WIDTH = 24
 
 
 def protected(cells: list[Cell]) -> list[str]:
-    """What it costs and what it protects side by side, where a run compares mechanisms; nothing where it doesn't."""
+    """What each mechanism protects and leaves open, where a run compares mechanisms; nothing where it doesn't."""
     shown = [cell for cell in cells if cell.overhead and cell.layer != "control" and cell.imported is None]
     if len({(cell.engine, cell.mechanism, cell.factors.get("iv")) for cell in shown}) < 2:
         return []
-    lines = _of_protection("", "what it costs", "what it protects")
+    alike: dict[str, list[str]] = {}
     for cell in shown:
         iv = f"iv={cell.factors['iv']}" if cell.layer == "column" and "iv" in cell.factors else ""
-        names = [
-            each for each in (f"{cell.engine} {cell.version}", cell.mechanism, cell.workload, iv, cell.variant) if each
-        ]
-        if any(len(word) > NAME_WIDTH for name in names for word in name.split()):
-            # There is no room for it beside the others.
-            lines += wrap(" · ".join(names), "  ")
-            names = []
+        name = " ".join(each for each in (cell.engine, cell.version, cell.mechanism, iv) if each)
+        alike.setdefault(name, []).extend(protects(cell))
+    lines = row(("", 2), ("what it protects", 3 + NAME_WIDTH))
+    for name, texts in alike.items():
+        if any(len(word) > NAME_WIDTH for word in name.split()):
+            # Too long for the column: the name gets a line of its own.
+            lines += wrap(name, "  ")
+            name = ""
         columns = [
-            [line for name in names for line in wrap(name, "", "", NAME_WIDTH)],
-            [line for cost in costs(cell) for line in wrap(cost, "", "  ", COST_WIDTH)],
-            [line for text in dict.fromkeys(protects(cell)) for line in wrap(text, "", "  ", PROTECTS_WIDTH)],
+            wrap(name, "", "  ", NAME_WIDTH),
+            [line for text in dict.fromkeys(texts) for line in wrap(text, "", "  ", WIDTH - NAME_WIDTH - 3)],
         ]
-        for each in itertools.zip_longest(*columns, fillvalue=""):
-            lines += _of_protection(*each)
+        for left, right in itertools.zip_longest(*columns, fillvalue=""):
+            lines += row((left, 2), (right, 3 + NAME_WIDTH))
     return lines
-
-
-def _of_protection(name: str, cost: str, protection: str) -> list[str]:
-    return row((name, 2), (cost, 3 + NAME_WIDTH), (protection, 4 + NAME_WIDTH + COST_WIDTH))
 
 
 def findings_lines(findings: list[Finding]) -> Iterator[str]:
@@ -319,8 +389,7 @@ def advice_line(text: str) -> list[str]:
 def footer(result: Result) -> str:
     """The machine, the seed, and where the run is."""
     if any(cell.imported for cell in result.cells):
-        several = "\n".join(wrap(answer(result))) + "\n\n" if len(result.cells) > 1 else ""
-        return f"{several}import {result.id}; for a real answer, paired and proven:\n  {_imported.real_answer(result)}"
+        return f"import {result.id}; for a real answer, paired and proven:\n  {_imported.real_answer(result)}"
     machine = result.machine
     aes = "with AES instructions" if machine.get("aes") else "WITHOUT AES instructions"
     lines = [f"{machine.get('cpu')}, {machine.get('cores')} cores, {aes}, Linux {machine.get('kernel')}"]

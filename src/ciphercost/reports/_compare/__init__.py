@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from ciphercost import words
 from ciphercost.compare import QUICK_ALPHA, Change, Comparison, Gate, Pair, is_quick
 from ciphercost.errors import UsageError, nearest
-from ciphercost.model import Estimate
 from ciphercost.statistics import ALPHA
 
 
@@ -75,17 +74,13 @@ def percent(share: float) -> str:
 
 
 def gate_line(gate: Gate) -> str:
-    """`PASS  postgresql 15.18 · tls · …: 3.1 % fewer operations per second, at most 3.4 %`."""
+    """`PASS: postgresql 15.18 · tls · …: 3.1 % fewer operations per second (95 % CI 2.8–3.4 %)`."""
     if gate.estimate is None or gate.outcome == "failed":
         return f"{gate.outcome.upper()}: {gate.title}: {gate.reason}"
-    digits = words.decimals(gate.estimate)
-    _, low, high = words.loss(gate.metric, gate.estimate)
-    bound = {"pass": f"at most {high * 100:.{digits}f} %", "fail": f"at least {low * 100:.{digits}f} %"}.get(
-        gate.outcome, f"between {low * 100:.{digits}f} and {high * 100:.{digits}f} %"
-    )
+    changed = words.of_what(words.cost(gate.metric, gate.estimate), words.LABELS[gate.metric])
+    reason = f"; {gate.reason}" if gate.reason else ""
     return (
-        f"{gate.outcome.upper()}: {gate.title}: {words.cost(gate.metric, gate.estimate)} {words.LABELS[gate.metric]}, {bound}"
-        + (f"; {gate.reason}" if gate.reason else "")
+        f"{gate.outcome.upper()}: {gate.title}: {changed} (95 % CI {words.bounds(gate.metric, gate.estimate)}){reason}"
     )
 
 
@@ -113,14 +108,11 @@ def verdict(pair: Pair, margin: float) -> str:
 
 
 def both(pair: Pair, metric: str) -> str:
-    """`-24.9 % → -53.0 %`: both costs, encrypted ÷ plain."""
-    return " → ".join(signed(each) for each in pair.costs[metric])
-
-
-def signed(estimate: Estimate) -> str:
-    if estimate.ratio >= 3:
-        return f"{estimate.ratio:.3g} times"
-    return f"{(estimate.ratio - 1) * 100:+.{words.decimals(estimate)}f} %"
+    """`24.9 % fewer → 53.0 % fewer`: both costs, encrypted ÷ plain; the direction once where both have the same."""
+    first, second = (words.cost(metric, each) for each in pair.costs[metric])
+    head, percent_, direction = first.partition(" % ")
+    same = percent_ and second.endswith(f" % {direction}")
+    return f"{head if same else first} → {second}"
 
 
 def shown(pair: Pair) -> Iterator[tuple[str, str, str, str, str]]:
@@ -128,7 +120,7 @@ def shown(pair: Pair) -> Iterator[tuple[str, str, str, str, str]]:
     for metric, label, _, _ in words.METRICS:
         if metric in pair.change:
             change = pair.change[metric]
-            yield metric, label, words.cost(metric, change), words.interval(change), both(pair, metric)
+            yield metric, label, words.cost(metric, change), words.bounds(metric, change), both(pair, metric)
 
 
 def listed(changes: Iterable[Change]) -> str:

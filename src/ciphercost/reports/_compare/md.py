@@ -45,9 +45,9 @@ def _gate_table(of: Comparison) -> Iterator[str]:
 def _costs(gate: Gate) -> tuple[str, str]:
     if gate.estimate is None or gate.outcome == "failed":
         return escaped(gate.reason, SHORT), ""
-    return f"{words.cost(gate.metric, gate.estimate)} {words.LABELS[gate.metric]}" + (
-        f"; {gate.reason}" if gate.reason else ""
-    ), words.interval(gate.estimate)
+    changed = words.of_what(words.cost(gate.metric, gate.estimate), words.LABELS[gate.metric])
+    reason = f"; {gate.reason}" if gate.reason else ""
+    return f"{changed}{reason}", words.bounds(gate.metric, gate.estimate)
 
 
 def _table(of: Comparison) -> Iterator[str]:
