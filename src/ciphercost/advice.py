@@ -1,4 +1,4 @@
-"""advice: a result and what is needed -> the cheapest proven mechanism of those measured that meets it, and why the others don't. Pure.
+"""advice: a result and what is needed -> the cheapest proven mechanism that meets your requirements, and why the others do not. Pure.
 
 Only what was witnessed counts: the layer, what the sessions negotiated (`encryption`), and what was found open (`findings`). A mechanism
 that was not proven, or of which a finding of high severity was seen, meets nothing. Mechanisms are alternatives where they were measured
@@ -122,7 +122,7 @@ class Candidate(msgspec.Struct, frozen=True):
     metric: str
     estimate: Estimate | None
     reasons: list[str]
-    """Why it does not meet what is needed, or can't be told to."""
+    """Why it does not meet the requirements, or why that is unresolved."""
     protects: str = ""
 
 
@@ -134,7 +134,7 @@ class Advice(msgspec.Struct, frozen=True):
     chosen: int | None
     """Number of the cell; None: none meets it for sure."""
     as_cheap: list[int]
-    """Those that meet it too, and whose intervals overlap the chosen one's: not dearer as far as this run can tell."""
+    """Others that meet the requirements and whose intervals overlap the chosen one's: this run can't rank them."""
     candidates: list[Candidate]
     """The cheapest first; those that fail last."""
 
@@ -309,16 +309,18 @@ def _lines(advice: Advice, result: Result) -> list[str]:
             )
         if advice.as_cheap:
             names = ", ".join(f"{by_number[number].name} ({_cost(by_number[number])})" for number in advice.as_cheap)
-            said.append(f"  as cheap, as far as this run can tell: {names}")
+            said.append(f"  costs as much, as far as this run can tell: {names}")
     elif any(each.outcome == "unresolved" for each in advice.candidates):
-        said.append("none meets it for sure; a longer --time would tell of those that may")
+        said.append("none is certain to meet it; run with a longer --time to decide about those that may")
     else:
-        said.append("none of those measured meets it")
+        said.append("no measured mechanism meets it")
     for each in advice.candidates:
         if each.cell == advice.chosen or each.cell in advice.as_cheap:
             continue
         cost = f"{_cost(each)}; " if each.estimate else ""
-        head = {"meets": "dearer", "unresolved": "may do", "over": "over budget", "fails": "no"}[each.outcome]
+        head = {"meets": "costs more", "unresolved": "may meet it", "over": "over budget", "fails": "does not meet it"}[
+            each.outcome
+        ]
         said.append(f"{head}: {each.name}: {cost}{'; '.join(each.reasons)}".removesuffix("; "))
     return said
 

@@ -156,6 +156,13 @@ def bounds(key: str, estimate: Estimate) -> str:
     return interval(estimate, *MORE_LESS.get(key, ("more", "less")))
 
 
+def both(first: str, second: str, between: str) -> str:
+    """`24.9 → 53.0 % fewer`: two costs, the direction once where they share it, one cost where they are the same."""
+    head, percent_, direction = first.partition(" % ")
+    shared = percent_ and second.endswith(f" % {direction}")
+    return first if first == second and between == " to " else f"{head if shared else first}{between}{second}"
+
+
 def of_what(change: str, what: str) -> str:
     """`12.3 % fewer operations/s`, `×4.45 server CPU/op`, `no change in latency p50`."""
     return f"{change} in {what}" if change == NO_CHANGE else f"{change} {what}"
@@ -601,7 +608,8 @@ def names(cells: Sequence[Cell], without: Sequence[str] = ()) -> list[str]:
         # A control's variant names its mechanism too, and a matrix's variant may repeat a word of the heading.
         parts = [each[name] for name in apart if each[name] and each[name] not in own and name not in without]
         variant = [token for token in own if token not in common and not each.get(token.partition("=")[0])]
-        found.append(" · ".join([*parts, *[" ".join(variant)] * bool(variant)]))
+        label = " · ".join([*parts, *[" ".join(variant)] * bool(variant)])
+        found.append(label or "no further conditions" * ("conditions" in apart))
     return _told_apart(cells, found) if not without else found
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ciphercost import words
+from ciphercost import layout, words
 from ciphercost.model import Cell
 from ciphercost.plots import Plot, Subject, Table, Width
 from ciphercost.plots._draw import BACKGROUND, ENCRYPTED, GROUND, INK, MUTED, Chart
 
-LOGARITHMIC = 4.0
-"""Times as long, from which on an axis of latency is logarithmic."""
 OUTLYING = 1.6
 """An interval is cut off, and says so by an arrow, where it reaches this many times farther than all estimates."""
 LONG = 24
@@ -21,6 +19,12 @@ SIZES: dict[Width, dict[str, int]] = {
     "wide": {"width": 960, "row": 26, "from": 330, "to": 690, "name": 280, "up": 0},
     "narrow": {"width": 326, "row": 46, "from": 12, "to": 314, "name": 200, "up": -16},
 }
+LETTERS: dict[Width, int] = {"wide": 44, "narrow": 31}
+"""Of a name, a line: longer names take more lines, since what they end in sets them apart."""
+LINES = 4
+"""Lines of a name at most; of a longer one the middle is left out."""
+LINE = 14
+"""Height of a line."""
 TITLES = {
     "throughput": "Operations per second that encryption costs",
     "latency_p50": "Latency p50 that encryption adds",
@@ -45,7 +49,8 @@ def plots(of: Subject) -> Iterator[Plot]:
 
 def _plot(of: Subject, key: str, shown: list[tuple[Cell, str]], missing: list[tuple[Cell, str]]) -> Plot:
     losses = [words.loss(key, cell.overhead[key]) for cell, _ in shown]
-    times = key != "throughput" and max(1 + cost for cost, _, _ in losses) > LOGARITHMIC
+    # The axis has the notation of the figures beside it: where one of them is a factor, a logarithmic axis of factors.
+    times = key != "throughput" and any(words.by_factor(cell.overhead[key]) for cell, _ in shown)
     rows = []
     least, most = _domain(losses, of.budget, times=times)
     for number, ((cell, label), each) in enumerate(zip(shown, losses, strict=True)):
@@ -60,7 +65,7 @@ def _plot(of: Subject, key: str, shown: list[tuple[Cell, str]], missing: list[tu
                 "low": min(max(low, least), most),
                 "high": min(max(high, least), most),
                 "said": said,
-                "more": f"{said}   ({words.interval(estimate)})",
+                "more": f"{said}   ({words.bounds(key, estimate)})",
                 "control": words.is_control(cell) and not all(words.is_control(each) for each, _ in shown),
                 "kind": "unresolved" if cell.verdict == "unresolved" else "resolved",
             }
@@ -75,14 +80,14 @@ def _plot(of: Subject, key: str, shown: list[tuple[Cell, str]], missing: list[tu
         status = cell.status.replace("-", " ")
         rows.append({"n": number, "name": label, "said": status, "more": f"no number: {status}", "kind": "missing"})
     budget = [{"at": 1 + of.budget if times else 100 * of.budget}] if of.budget is not None else []
-    unit = "times as long" if times else "% longer" if key != "throughput" else "% fewer operations per second"
-    charts = {
-        width: Chart(
-            _spec(width, len(rows), unit, least, most, times=times),
-            {"rows": rows, "cut": cut, "budget": budget, "none": [{"at": 1.0 if times else 0.0}]},
+    unit = _unit(key, least, times=times)
+    charts = {}
+    for width in SIZES:
+        named, lines = _names(rows, LETTERS[width])
+        charts[width] = Chart(
+            _spec(width, len(rows), unit, least, most, times=times, lines=lines),
+            {"rows": named, "cut": cut, "budget": budget, "none": [{"at": 1.0 if times else 0.0}]},
         )
-        for width in SIZES
-    }
     return Plot(
         name="forest" if key == "throughput" else "forest-latency",
         title=TITLES[key],
@@ -91,6 +96,26 @@ def _plot(of: Subject, key: str, shown: list[tuple[Cell, str]], missing: list[tu
         table=_table(of, key, shown, missing),
         note=_note(of, rows, cut),
     )
+
+
+def _unit(key: str, least: float, *, times: bool) -> str:
+    """The axis's title. Its labels have no sign, so it says on which side of no change the other direction lies."""
+    if times:
+        return "latency p50, encrypted ÷ plain (logarithmic)"
+    what, more, less = (
+        ("operations per second", "fewer", "more") if key == "throughput" else ("latency p50", "higher", "lower")
+    )
+    return f"← {less}    % {what}    {more} →" if least < 0 else f"% {more} {what}"
+
+
+def _names(rows: Sequence[dict[str, Any]], letters: int) -> tuple[list[dict[str, Any]], int]:
+    """The rows, each name in lines of so many letters, and the most lines that a name has."""
+    wrapped = [layout.wrap(row["name"], "", "", letters) for row in rows]
+    wrapped = [lines if len(lines) <= LINES else [*lines[: LINES - 2], "…", lines[-1]] for lines in wrapped]
+    most = max((len(lines) for lines in wrapped), default=1)
+    if most <= 1:
+        return list(rows), 1
+    return [{**row, "name": lines} for row, lines in zip(rows, wrapped, strict=True)], most
 
 
 def _domain(losses: Sequence[tuple[float, float, float]], budget: float | None, *, times: bool) -> tuple[float, float]:
@@ -106,13 +131,17 @@ def _domain(losses: Sequence[tuple[float, float, float]], budget: float | None, 
     return 100 * min(least, *costs), 100 * max(most, *costs)
 
 
-def _spec(width: Width, rows: int, unit: str, least: float, most: float, *, times: bool) -> dict[str, Any]:
+def _spec(
+    width: Width, rows: int, unit: str, least: float, most: float, *, times: bool, lines: int = 1
+) -> dict[str, Any]:
     size = SIZES[width]
+    height = size["row"] + LINE * (lines - 1) if width == "narrow" else max(size["row"], LINE * lines + 6)
     room = 0.04 * (most - least)
     scale: dict[str, Any] = {"range": [size["from"], size["to"]], "zero": False, "nice": False}
     scale |= {"type": "log", "domain": [least, most * 1.05]} if times else {"domain": [least - room, most + room]}
     axis = {
         "title": unit,
+        "labelExpr": "'×' + datum.label" if times else "format(abs(datum.value), '~g')",
         # Of a long list the end is not in sight.
         "orient": "top" if rows > LONG else "bottom",
         "titleX": (size["from"] + size["to"]) / 2,
@@ -126,12 +155,14 @@ def _spec(width: Width, rows: int, unit: str, least: float, most: float, *, time
         "axis": None,
         "scale": {"domain": [-0.5, rows - 0.5], "reverse": True, "nice": False, "zero": False},
     }
-    up = size["up"]
-    under = 8 if width == "narrow" else 0
+    # In a narrow chart the name stands above its bar, which moves down to make room for more lines.
+    above = LINE * (lines - 1) if width == "narrow" else 0
+    up = size["up"] - above
+    under = 8 + above // 2 if width == "narrow" else 0
     rule = {"type": "rule", "yOffset": under, "y2Offset": under}
     at = {"x": {"field": "at", "type": "quantitative"}}
     quantitative = {"type": "quantitative"}
-    name = {"type": "text", "align": "left", "dy": up + under, "limit": size["name"], "baseline": "middle"}
+    name = {"type": "text", "align": "left", "dy": up + under, "baseline": "middle", "lineHeight": LINE}
     said = {"type": "text", "align": "right", "dy": up + under, "baseline": "middle", "fontWeight": 600}
     right = {"type": "text", "align": "left", "baseline": "middle"}
     numbered = {"transform": [{"filter": "datum.kind != 'missing'"}]}
@@ -148,7 +179,7 @@ def _spec(width: Width, rows: int, unit: str, least: float, most: float, *, time
         texts.append({"transform": lost, "mark": right | {"color": MUTED}, "encoding": beside})
     return {
         "width": size["width"],
-        "height": size["row"] * rows,
+        "height": height * rows,
         "autosize": {"type": "pad", "contains": "content"},
         "data": {"name": "rows"},
         "layer": [
@@ -194,7 +225,7 @@ def _spec(width: Width, rows: int, unit: str, least: float, most: float, *, time
 
 
 def _note(of: Subject, rows: list[dict[str, Any]], cut: list[dict[str, Any]]) -> str:
-    said = ["Each bar is a 95 % interval; farther right is dearer; the upright line is no cost."]
+    said = ["Each bar is a 95 % interval; farther right costs more; the vertical line is no change."]
     if any(row["kind"] == "unresolved" for row in rows):
         said.append("A hollow point was not resolved.")
     if any(row.get("control") for row in rows):
@@ -214,7 +245,7 @@ def _table(of: Subject, key: str, shown: list[tuple[Cell, str]], missing: list[t
         row = [
             f"{label} (control)" if words.is_control(cell) else label,
             words.cost(key, estimate),
-            words.interval(estimate),
+            words.bounds(key, estimate),
             cell.verdict or "",
             str(cell.sessions),
         ]

@@ -108,11 +108,9 @@ def verdict(pair: Pair, margin: float) -> str:
 
 
 def both(pair: Pair, metric: str) -> str:
-    """`24.9 % fewer → 53.0 % fewer`: both costs, encrypted ÷ plain; the direction once where both have the same."""
+    """`24.9 → 53.0 % fewer`: both costs, encrypted ÷ plain."""
     first, second = (words.cost(metric, each) for each in pair.costs[metric])
-    head, percent_, direction = first.partition(" % ")
-    same = percent_ and second.endswith(f" % {direction}")
-    return f"{head if same else first} → {second}"
+    return words.both(first, second, " → ")
 
 
 def shown(pair: Pair) -> Iterator[tuple[str, str, str, str, str]]:

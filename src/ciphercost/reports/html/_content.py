@@ -117,7 +117,7 @@ def page(of: Subject) -> Page:
     return Page(
         title=f"What encryption costs · {result.id}",
         subtitle=words.in_common(result.cells),
-        answer=_unbroken(words.answer(result)),
+        answer=Markup("<br>").join(_unbroken(each) for each in words.sentences(result)),
         budget=_budget(of),
         basis=_basis(result),
         advice=_advice(of),
@@ -218,13 +218,12 @@ def _protection(result: Result, labels: Sequence[str]) -> Iterator[Protection]:
 
 
 def _spans(cells: Sequence[Cell]) -> Iterator[str]:
-    """`operations/s: 15.8 % fewer to 75.4 % fewer`, of the figures that stand for a cost."""
+    """`operations/s: 15.8 to 75.4 % fewer`, of the figures that stand for a cost."""
     for key, what in words.COSTS:
         known = sorted((cell.overhead[key] for cell in cells if key in cell.overhead), key=lambda each: each.ratio)
         if known and not (key == "latency_p50" and any("throughput" in cell.overhead for cell in cells)):
             ends = (known[-1], known[0]) if key == "throughput" else (known[0], known[-1])
-            least, most = (words.cost(key, each) for each in ends)
-            yield f"{what}: {least}" + f" to {most}" * (most != least)
+            yield f"{what}: {words.both(*(words.cost(key, each) for each in ends), ' to ')}"
 
 
 def _experiments(result: Result, labels: Sequence[str]) -> Iterator[Table]:

@@ -1,0 +1,187 @@
+"""headline: what a run costs, in a sentence for each mechanism; and the terminal's summary, labels and what is left out as noise."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+import results
+from ciphercost import figures, words
+from ciphercost.model import Cell, Estimate
+from ciphercost.plots import Subject, forest
+from ciphercost.reports import html, latex, md, terminal
+
+RANKING = re.compile("cheapest|dearest|best|worst|fastest|slowest")
+
+
+def cell(ratio: float, half: float = 0.02, **more: Any) -> Cell:
+    known: dict[str, Any] = {"overhead": {"throughput": results.estimate(ratio, half)}}
+    return results.cell(**known | more)
+
+
+def one_core(**more: Any) -> Cell:
+    overhead = {"throughput": results.estimate(0.72), "server_cpu_per_op": results.estimate(1.37)}
+    return results.cell(**{"regime": "one-core", "overhead": overhead} | more)
+
+
+# ── the sentences ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_each_mechanism_has_a_sentence_and_nothing_is_ranked() -> None:
+    made = results.result(
+        cell(0.8),
+        cell(0.5, engine="mysql"),
+        cell(0.6, engine="sqlite", mechanism="sqlcipher", layer="rest"),
+        cell(0.9, engine="nginx", workload="file"),
+    )
+    said = words.sentences(made)
+    assert len(said) == 4
+    for sentence, each in zip(said, made.cells, strict=True):
+        assert sentence.startswith(f"{each.engine} {each.version} with {each.mechanism} does ")
+        assert sentence.count("95 % CI") == 1
+        assert not RANKING.search(sentence)
+
+
+def test_a_few_cells_of_a_mechanism_are_named_one_by_one() -> None:
+    made = results.result(cell(0.816, clients=1), cell(0.781, clients=8))
+    (said,) = words.sentences(made)
+    assert said == (
+        "postgresql 18.4 with tls does 18.4 % fewer operations/s (95 % CI 16.8–20.0 %) for 1 client and "
+        "21.9 % fewer (20.3–23.5 %) for 8 clients."
+    )
+
+
+def test_of_many_cells_the_ends_are_given_unless_their_intervals_overlap() -> None:
+    apart = results.result(*(cell(0.9 - 0.1 * n, 0.02, variant=f"cipher=c{n}") for n in range(5)))
+    (said,) = words.sentences(apart)
+    assert "for cipher=c0 to 50.0 % fewer" in said
+    assert "for cipher=c4, in 5 cells" in said
+    overlapping = results.result(*(cell(0.9 - 0.01 * n, 0.1, variant=f"cipher=c{n}") for n in range(5)))
+    (said,) = words.sentences(overlapping)
+    assert "in 5 cells, whose intervals overlap" in said
+    assert "cipher=" not in said, "no cell is named as an end that the intervals can't tell from the others"
+
+
+def test_on_one_core_the_servers_cpu_leads() -> None:
+    (said,) = words.sentences(results.result(one_core()))
+    assert said.startswith("On one core, postgresql 18.4 with tls uses 37.0 % more server CPU per operation (95 % CI ")
+    assert "; its operations/s, client included: 28.0 % fewer (95 % CI " in said
+    several = results.result(one_core(), one_core(workload="connect"))
+    assert "operations/s" not in words.answer(several)
+    assert html.render(several).count("server CPU per operation (95 % CI") > 0
+    # Where there is no such figure throughput has to do.
+    assert "operations/s" in words.answer(results.result(cell(0.8, regime="one-core")))
+    assert words.lead_metric(cell(0.8)) == "throughput"
+
+
+def test_an_embedded_database_leads_with_its_process() -> None:
+    overhead = {"throughput": results.estimate(0.22), "client_cpu_per_op": results.estimate(4.45, 0.003)}
+    made = results.cell("sqlite", "sqlcipher", layer="rest", regime="one-core", overhead=overhead)
+    assert "uses ×4.45 the process CPU per operation (95 % CI ×4.44–×4.46)" in words.answer(results.result(made))
+
+
+def test_no_change_is_a_sentence_too() -> None:
+    none = cell(1.0, overhead={"throughput": Estimate(1.0, 0.99999, 1.00001)}, verdict="equivalent")
+    assert "shows no change in operations/s (95 % CI no change)" in words.answer(results.result(none))
+
+
+def test_more_mechanisms_than_a_headline_holds_are_counted() -> None:
+    made = results.result(*(cell(0.8, engine=f"engine{n}") for n in range(9)))
+    said = words.sentences(made)
+    assert len(said) == words.MOST_SENTENCES
+    assert said[-1] == f"{9 - words.MOST_SENTENCES + 1} more mechanisms are in the table."
+
+
+# ── where it stands ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_terminal_begins_with_the_answer_and_a_table_of_all_cells() -> None:
+    made = results.result(
+        one_core(), one_core(workload="connect"), results.failed(workload="insert", regime="one-core")
+    )
+    text = terminal.render(made)
+    first = words.sentences(made)[0]
+    assert " ".join(text.split()).startswith(" ".join(first.split()))
+    summary, details = text.index("server CPU/op"), text.index("what encryption costs")
+    assert summary < details
+    lines = text[:details].splitlines()
+    row = next(line for line in lines if line.startswith("  point-select "))
+    for figure in ("37.0 % more", "34.3–39.7 %", "28.0 % fewer", "26.6–29.4 %"):
+        assert figure in row
+    assert "  insert: FAILED" in lines
+    assert text.count("what it protects") == 0, "there is one mechanism"
+
+
+def test_markdown_and_latex_have_the_sentences_too() -> None:
+    made = results.result(cell(0.8), cell(0.5, engine="mysql"))
+    assert md.render(made).startswith("### postgresql 18.4 with tls does 20.0 % fewer operations/s")
+    assert "\nmysql 18.4 with tls does 50.0 % fewer operations/s" in md.render(made)
+    assert r"with tls does 50.0 \% fewer operations/s" in latex.render(made)
+
+
+# ── labels ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_label_leaves_out_what_all_share_and_says_nothing_twice() -> None:
+    matrix = [cell(0.8, clients=n, variant=f"clients={n} cipher=chacha20") for n in (1, 8)]
+    assert words.names(matrix) == ["1 client", "8 clients"]
+    conditions = [cell(0.8, conditions={"delay": "10ms", "cache": "small"}), cell(0.8, conditions={"delay": "10ms"})]
+    shown = words.names(conditions)
+    assert "10ms" not in " ".join(shown)
+    assert "10ms" in words.in_common(conditions)
+    assert shown == [
+        "cache small (a tenth of the data; the system's emptied before each session's load)",
+        "no further conditions",
+    ]
+
+
+def test_a_long_label_of_a_plot_takes_more_lines_and_loses_nothing() -> None:
+    long = "certificate=rsa4096 resumption=tickets cipher=TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256 share="
+    cells = [cell(0.8, variant=long + each) for each in ("all", "none")] + [cell(0.7, variant="version=1.2")]
+    (plot,) = forest.plots(Subject(results.result(*cells)))
+    for width in ("wide", "narrow"):
+        drawn = plot.drawn(width)  # type: ignore[arg-type]
+        for last in ("share=all", "share=none"):
+            assert last in drawn
+        assert "…" not in drawn
+
+
+def test_the_axis_has_the_notation_of_the_figures() -> None:
+    slow = results.cell(overhead={"latency_p50": results.estimate(8.0)})
+    (plot,) = forest.plots(Subject(results.result(slow)))
+    drawn = plot.drawn()
+    assert "latency p50, encrypted ÷ plain (logarithmic)" in drawn
+    assert ">×" in drawn
+    (plot,) = forest.plots(Subject(results.result(cell(0.8), cell(1.3, workload="connect"))))
+    texts = re.findall(r"<text[^>]*>([^<]*)</text>", plot.drawn())
+    assert not [text for text in texts if text.startswith(("−", "-"))], "a direction is a word"
+    assert any("fewer →" in text for text in texts)
+
+
+# ── noise ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("plain", "encrypted", "estimate", "noise"),
+    [
+        (0.009, 0.05, Estimate(5.9, 0.255, 136), True),
+        (0.00988, 1.15, Estimate(116, 26.6, 509), True),
+        (20.0, 22.0, Estimate(1.1, 0.7, 1.6), True),
+        (20.0, 30.0, Estimate(1.5, 1.4, 1.6), False),
+        (4476.0, 4379.0, Estimate(0.98, 0.9, 1.1), False),
+    ],
+)
+def test_bytes_that_are_next_to_none_are_left_out(
+    plain: float, encrypted: float, estimate: Estimate, *, noise: bool
+) -> None:
+    overhead = {"throughput": results.estimate(0.8), "disk_read_per_op": estimate}
+    arms = {"plain": {"read_bytes_per_op": plain}, "encrypted": {"read_bytes_per_op": encrypted}}
+    made = results.result(results.cell("sqlite", "sqlcipher", layer="rest", overhead=overhead, arms=arms))
+    shown = [row.key for row in words.rows(made.cells[0])]
+    assert ("disk_read_per_op" in shown) is not noise
+    for text in (terminal.render(made), md.render(made), html.render(made)):
+        assert ("bytes read from disk" in text) is not noise
+    # The data keep what the reports leave out.
+    assert "disk_read_per_op" in {row["metric"] for row in figures.figures(made)}
