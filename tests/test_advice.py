@@ -199,8 +199,8 @@ def test_microseconds_an_operation_are_seconds_a_million_and_servers_follow_the_
     assert found.plain_s == 12.75
     assert found.encrypted_s.value == pytest.approx(12.75 * 1.24)
     assert (found.servers.value, found.servers.low, found.servers.high) == pytest.approx((12.4, 11.9, 12.9))
-    assert "12.8 → 15.8 CPU s (15.2 to 16.4)" in capacity.line(made)
-    assert "10 servers that CPU limits become 12.4 (11.9 to 12.9)" in capacity.line(made)
+    assert "12.8 → 15.8 CPU s (15.2–16.4)" in capacity.line(made)
+    assert "10 servers that CPU limits become 12.4 (11.9–12.9)" in capacity.line(made)
 
 
 def test_kernel_threads_count_at_rest_and_the_process_where_it_is_embedded() -> None:

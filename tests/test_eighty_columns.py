@@ -180,7 +180,7 @@ def test_cells_of_one_experiment(variants: list[str], data: st.DataObject) -> No
         said(cell.variant, lines)
         estimate = cell.overhead["throughput"]
         stands(words.worded(estimate, "more", "fewer"), lines)
-        stands(words.interval(estimate), lines)
+        stands(words.bounds("throughput", estimate), lines)
         if server := cell.overhead.get("server_cpu_per_op"):
             stands(words.worded(server), lines)
 
@@ -221,7 +221,7 @@ def test_curves_and_parts(points: list[tuple[float, Estimate, float]], version: 
         lines = check("\n".join(terminal.curve(curve)))
         for _, estimate, _ in points:
             stands(words.worded(estimate, "more", "fewer"), lines)
-            stands(words.interval(estimate), lines)
+            stands(words.bounds("throughput", estimate), lines)
     fitted = [Part(each[2], each[2] - each[0], each[2] + each[0]) for each in points]
     parts = [Parts("postgresql", "wire-crypt", "server", one, one, one, [0], 1.0, one, 0.1) for one in fitted]
     lines = check("\n".join(terminal.parts(result([], parts=parts))))

@@ -169,8 +169,8 @@ def test_every_format_says_the_same_numbers(name: str) -> None:
         result(*[cell(variant=f"v={n}", overhead={"throughput": estimate(0.5 + n / 50)}) for n in range(60)]),
     ):
         assert READERS[name](reports.get(name)(found)) == in_words(found)
-    assert ("8.4 times", "8.15 to 8.65 times") in in_words(mixed()).values()
-    assert ("0.1 % fewer", "-0.4 to +0.2 %") in in_words(mixed()).values()
+    assert ("×8.40", "×8.15–×8.65") in in_words(mixed()).values()
+    assert ("0.1 % fewer", "0.4 % fewer to 0.2 % more") in in_words(mixed()).values()
 
 
 @pytest.mark.parametrize("name", READERS)

@@ -178,7 +178,7 @@ def test_set_rates_cost_latency_only(tmp_path: Path) -> None:
     (cell,) = result.cells
     assert "throughput" not in cell.overhead
     assert cell.overhead["latency_mean"].ratio == pytest.approx(1.14, abs=0.02)
-    assert "latency, mean" in words.answer(result)
+    assert "mean latency" in words.answer(result)
     assert "latency, mean" in words.verdict(cell)
 
 

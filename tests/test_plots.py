@@ -69,7 +69,7 @@ def test_an_interval_that_reaches_far_beyond_all_estimates_is_cut_off_and_says_s
     (plot,) = forest.plots(Subject(result_of(priced("mysql", 0.9), priced("mariadb", 0.95, 0.9, verdict="unresolved"))))
     assert {row["side"] for row in rows(plot, "cut")} == {"left", "right"}
     assert "goes on" in plot.note
-    assert plot.table.rows[0][2] == words.interval(results.estimate(0.95, 0.9)), "the table has all of it"
+    assert plot.table.rows[0][2] == words.bounds("throughput", results.estimate(0.95, 0.9)), "the table has all of it"
     (plain,) = forest.plots(Subject(result_of(priced("mysql", 0.9), priced("mariadb", 0.95))))
     assert rows(plain, "cut") == []
 
@@ -88,7 +88,7 @@ def test_cells_with_latency_alone_have_a_plot_of_their_own() -> None:
     throughput, late = forest.plots(Subject(result_of(priced("mysql", 0.5), slow)))
     assert len(rows(throughput)) == 1
     assert rows(late)[0]["cost"] == pytest.approx(8.0)
-    assert "times as long" in texts(late.drawn())
+    assert "latency p50, encrypted ÷ plain (logarithmic)" in texts(late.drawn())
 
 
 def test_of_mixed_cells_each_plot_says_what_it_shows_and_a_failed_one_stands_once() -> None:
@@ -101,18 +101,20 @@ def test_of_mixed_cells_each_plot_says_what_it_shows_and_a_failed_one_stands_onc
     first, second = forest.plots(Subject(result))
     assert [[row["kind"] for row in rows(plot)].count("missing") for plot in (first, second)] == [1, 0]
     assert "fewer operations" in first.finding
-    assert "longer" not in first.finding
+    assert "latency" not in first.finding
     assert "fewer operations" not in second.finding
-    assert "longer" in second.finding
+    assert "higher latency p50" in second.finding
     assert "1 of 5 cells has no number" in first.finding
     assert "no number" not in second.finding
     answer = words.answer(result)
-    assert all(words.priced(cell).split(" (")[0].removeprefix("latency p50 ") in answer for cell in cells[:4])
-    assert "where latency alone was measured: encrypted, the cheapest of 2 cells" in answer
+    assert all(
+        words.cost(words.main_metric(cell), cell.overhead[words.main_metric(cell)]) in answer for cell in cells[:4]
+    )
+    assert "mariadb 18.4 with tls shows 30.0 % higher latency p50" in answer
     assert answer.count("no number") == 1
     control = results.cell("mariadb", layer="control", overhead={"latency_p50": results.estimate(1.3)})
     first, second = forest.plots(Subject(result_of(cells[0], control)))
-    assert "longer" in second.finding
+    assert "higher latency p50" in second.finding
     assert "mariadb" not in words.answer(result_of(cells[0], control)), "a control is no cost of encryption"
 
 
@@ -129,10 +131,10 @@ def test_what_the_correction_alone_left_unresolved_says_so() -> None:
     vague = priced("mysql", 0.99, 0.05, verdict="unresolved", smallest_effect=0.058)
     for said in (words.verdict(weak), words.answer(result_of(weak))):
         assert "by itself it differs, but not after the correction for the number of cells" in said
-        assert "could have seen" not in said
+        assert "could have detected" not in said
     for said in (words.verdict(vague), words.answer(result_of(vague))):
         assert "by itself" not in said
-        assert "could have seen 5.8" in said
+        assert "could have detected 5.8" in said
 
 
 def test_a_control_among_others_is_a_diamond() -> None:

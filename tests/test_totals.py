@@ -293,12 +293,12 @@ def agree(cost: str, levels: str) -> bool:
     (a, b), (c, d) = (span(each) for each in NUMBER.findall(levels)[:2])
     least, most = c / b, d / max(a, 1e-12)
     low, high = span(NUMBER.findall(cost)[0])
-    if "times" in cost:
+    if "×" in cost:
         # Three significant digits.
         value = (low + high) / 2
         half = max((high - low) / 2, 0.5 * 10.0 ** (math.floor(math.log10(value)) - 2))
         return least <= value + half and value - half <= most
-    less = re.search("fewer|less|shorter|slower", cost)
+    less = re.search("fewer|less|shorter|slower|lower", cost)
     low, high = (1 - high / 100, 1 - low / 100) if less else (1 + low / 100, 1 + high / 100)
     return least <= high and low <= most
 
@@ -306,14 +306,22 @@ def agree(cost: str, levels: str) -> bool:
 def test_what_can_not_be_of_one_pair_is_noticed() -> None:
     assert agree("0.3 % fewer", "12,521 → 12,483 /s")
     assert not agree("0.3 % fewer", "12,521 → 12,575 /s")
-    assert not agree("19 % shorter", "0.728 → 0.801 ms")
+    assert agree("×4.46", "2.04 → 9.1 µs")
+    assert not agree("×4.56", "2.04 → 9.1 µs")
+    assert not agree("19 % lower", "0.728 → 0.801 ms")
 
 
 def rows_of(name: str, text: str) -> list[tuple[str, str]]:
     """(cost, levels) of every row of a page that has both."""
     text = unescape(re.sub(r"<[^>]+>", "|", text)) if name == "html" else text
-    text = text.replace("\\%", "%").replace("{,}", ",").replace("\\textmu{}", "µ").replace("$\\to$", "→")
-    cost = r"([\d.,]+ % (?:more|less|fewer|longer|shorter)|[\d.,]+ times)"
+    text = (
+        text.replace("\\%", "%")
+        .replace("{,}", ",")
+        .replace("\\textmu{}", "µ")
+        .replace("$\\to$", "→")
+        .replace("$\\times$", "×")
+    )
+    cost = r"([\d.,]+ % (?:more|less|fewer|longer|shorter|higher|lower)|×[\d.,]+)"
     levels = r"([\d.,]+(?:e[+-]\d+)? → [\d.,]+(?:e[+-]\d+)? (?:/s|µs|ms|B|MB|s)\b)"
     return re.findall(rf"{cost}[^→\n]*?{levels}", text.replace("|\n", "|") if name == "html" else text)
 

@@ -154,16 +154,16 @@ def cells() -> list[watch.Shown]:
 def test_the_screen_has_every_cell_the_time_left_both_arms_and_the_interval() -> None:
     lines = [line for line, _ in watch.page(cells(), 2, 130.0, "", 79, 22)]
     assert lines[0].endswith("62 % · about 2 min left · 2 of 4 cells done")
-    assert re.fullmatch(r"  ✓ postgresql:tls point-select +25.0 % fewer \(24.0 to 26.0 %\)", lines[1])
+    assert re.fullmatch(r"  ✓ postgresql:tls point-select +25.0 % fewer \(24.0–26.0 %\)", lines[1])
     assert re.fullmatch(r"  ✗ mysql:tls connect +NO STEADY STATE", lines[2])
-    assert re.fullmatch(r"  ▸ postgresql:tls bulk-read +25.0 % fewer \(24.0 to 26.0 %\)", lines[3])
+    assert re.fullmatch(r"  ▸ postgresql:tls bulk-read +25.0 % fewer \(24.0–26.0 %\)", lines[3])
     assert re.fullmatch(r"  · sqlite:sqlcipher insert +waits", lines[4])
     assert lines[5:8] == [
         "postgresql:tls bulk-read",
         "  session 4 of 8, capacity",
         "  plain 46,019 op/s   encrypted 34,490 op/s",
     ]
-    assert lines[8] == "  so far 25.0 % fewer (24.0 to 26.0 %) operations/s"
+    assert lines[8] == "  so far 25.0 % fewer (24.0–26.0 %) operations/s"
     assert lines[10] == "  2 of 120 slices marked: steal 2"
 
 
@@ -172,8 +172,8 @@ def test_the_interval_narrows_before_ones_eyes() -> None:
     drawn = [watch.scale(first, Estimate(0.75, 0.75 - half, 0.75 + half), 42) for half in (0.15, 0.08, 0.02)]
     widths = [line.index("┤") - line.index("├") for line in drawn]
     assert widths == sorted(widths, reverse=True)
-    assert drawn[0].startswith("-40 % [├")
-    assert drawn[0].endswith("┤] -10 %")
+    assert drawn[0].startswith("40 % fewer [├")
+    assert drawn[0].endswith("┤] 10 % fewer")
     assert {len(line) for line in drawn} == {42}
 
 
@@ -279,8 +279,8 @@ def test_lines_say_how_it_stands_when_a_session_begins(capsys: pytest.CaptureFix
     assert capsys.readouterr().err.splitlines() == [
         "1 cell: about 10 s, 8 s of it load",
         "a b: session 1, starting and proving",
-        "a b: session 2, starting and proving; so far 25.0 % fewer (24.0 to 26.0 %)",
-        "a b: ok; so far 25.0 % fewer (24.0 to 26.0 %)",
+        "a b: session 2, starting and proving; so far 25.0 % fewer (24.0–26.0 %)",
+        "a b: ok; so far 25.0 % fewer (24.0–26.0 %)",
     ]
 
 

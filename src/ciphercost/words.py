@@ -235,7 +235,7 @@ COSTS = tuple(SHORT.items())
 
 
 def costs(cell: Cell) -> Iterator[str]:
-    """The dearest figures of a cell, in words."""
+    """The main figures of a cell, in words."""
     for key, what in COSTS:
         if key in cell.overhead and not (key == "latency_p50" and "throughput" in cell.overhead):
             yield of_what(cost(key, cell.overhead[key]), what)

@@ -1,4 +1,4 @@
-"""forest: every cell's cost with its 95 % interval, the cheapest first; the budget as a line. Pure."""
+"""forest: every cell's cost with its 95 % interval, sorted by estimate; the budget as a line. Pure."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _unit(key: str, least: float, *, times: bool) -> str:
     what, more, less = (
         ("operations per second", "fewer", "more") if key == "throughput" else ("latency p50", "higher", "lower")
     )
-    return f"← {less}    % {what}    {more} →" if least < 0 else f"% {more} {what}"
+    return f"← {less} · % {what} · {more} →" if least < 0 else f"% {more} {what}"
 
 
 def _names(rows: Sequence[dict[str, Any]], letters: int) -> tuple[list[dict[str, Any]], int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ciphercost.compare import Comparison, Pair
-from ciphercost.layout import wrap
+from ciphercost.layout import figure_row, wrap
 from ciphercost.reports._compare import LOUD, compared, gate_line, headline, listed, machines, shown, verdict
 from ciphercost.words import printable
 
@@ -53,9 +53,9 @@ def _pair(pair: Pair, of: Comparison) -> Iterator[str]:
     if pair.also:
         yield from wrap(f"also differs: {listed(pair.also)}", "  ", "    ")
     if pair.change:
-        yield f"  {'the cost changed by':<25}{'':>14}  {'95 % interval':<17} reference → this"
-    for _, label, change, interval, both in shown(pair):
-        yield f"  {label:<25}{change:>14}  {interval:<17} {both}"
+        yield from figure_row("the cost changed by", "", "95 % interval", "reference → this")
+    for _, *figures in shown(pair):
+        yield from figure_row(*figures)
     yield from wrap(f"verdict: {verdict(pair, of.margin)}", "  ", "           ")
     for text in pair.mind:
         yield from wrap(f"! {text}", "  ", "    ")

@@ -150,7 +150,7 @@ def figure(plot: Plot) -> Figure:
 
 def _unbroken(text: str) -> Markup:
     """A figure and its % stay in one line; the words are as they were."""
-    parts = re.split(r"([\d.,–×]*\d %|×[\d.,]+(?:–×[\d.,]+)?)", text)
+    parts = re.split(r"(95 % CI|[\d.,–×]*\d %|×[\d.,]+(?:–×[\d.,]+)?)", text)
     return Markup("").join(Markup("<span>{}</span>").format(each) if n % 2 else each for n, each in enumerate(parts))
 
 
