@@ -8,7 +8,7 @@ from typing import Any
 from ciphercost import words
 from ciphercost.model import Curve
 from ciphercost.plots import Plot, Subject, Table, Width
-from ciphercost.plots._draw import ENCRYPTED, INK, Chart
+from ciphercost.plots._draw import INK, MUTED, Chart
 
 WIDTHS: dict[Width, int] = {"wide": 640, "narrow": 326}
 HEIGHT = 230
@@ -71,7 +71,7 @@ def _spec(width: int, along: str, values: list[float], *, far: bool) -> dict[str
         "data": {"name": "points"},
         "layer": [
             {
-                "mark": {"type": "line", "color": ENCRYPTED, "strokeWidth": 1.5, "strokeDash": [4, 3]},
+                "mark": {"type": "line", "color": MUTED, "strokeWidth": 1, "strokeDash": [4, 3]},
                 "encoding": {"x": x, "y": y},
             },
             {
@@ -79,7 +79,7 @@ def _spec(width: int, along: str, values: list[float], *, far: bool) -> dict[str
                 "encoding": {"x": x, "y": {"field": "low", "type": "quantitative"}, "y2": {"field": "high"}},
             },
             {
-                "mark": {"type": "point", "filled": True, "color": INK, "size": 70, "opacity": 1},
+                "mark": {"type": "point", "filled": True, "color": INK, "size": 28, "opacity": 1},
                 "encoding": {"x": x, "y": y},
             },
         ],

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from ciphercost import advice as advice_
-from ciphercost import capacity, words
+from ciphercost import capacity, disturbed, words
 from ciphercost.advice import Report
 from ciphercost.model import Cell, Result
 
@@ -35,6 +35,8 @@ _LEADING = re.compile(r"^(?:[-+=#]|\d+[.)])")
 def render(result: Result) -> str:
     """At most MOST letters: where not all fits, details and then rows are left out from the end, and it says so."""
     head = [f"### {escaped(words.answer(result))}", ""]
+    if warning := disturbed.warning(result.cells):
+        head += [f"**{escaped(warning)}**", ""]
     foot = ["", f"<sub>{escaped(footer(result))}</sub>"]
     rows = list(table(result.cells))
     room = MOST - sum(len(line) + 1 for line in (*head, *foot)) - 400

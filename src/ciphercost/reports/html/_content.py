@@ -121,7 +121,7 @@ def page(of: Subject) -> Page:
         budget=_budget(of),
         basis=_basis(result),
         advice=_advice(of),
-        patterns=Markup(patterns("var(--server)", "var(--client)", "var(--page)")),  # noqa: S704 - nothing of the record
+        patterns=Markup(patterns("var(--server)", "var(--client)", "var(--ink)", "var(--strong)", "var(--page)")),  # noqa: S704 - nothing of the record
         forest=kinds["forest"],
         protection=list(_protection(result, labels)),
         where=kinds["where"],

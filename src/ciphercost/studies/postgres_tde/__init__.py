@@ -111,6 +111,13 @@ class PostgresTde(Study):
     def procedure(self, stage: Stage) -> None:
         procedure.run(stage)
 
+    def caveat(self, result: StudyResult) -> str:
+        own = [each.operation.rpartition(", ")[2] for each in self.judged(result)]
+        below = [name for name in dict.fromkeys(own) if name and name not in servers.VENDORS]
+        if not below:
+            return ""
+        return f"Published: encryption by the server (TDE); here: {' and '.join(below)}, below the server. They are not the same product."
+
     def compare(self, record: StudyRecord, cells: list[Cell]) -> StudyResult:
         return compare.compare(self, record, cells)
 
