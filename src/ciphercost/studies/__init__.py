@@ -22,6 +22,7 @@ from ciphercost.model import Cell, CellSpec, Spec, StudyFigure, StudyRecord, Stu
 if TYPE_CHECKING:
     from ciphercost.agent import Agent
     from ciphercost.provision import Bench, Twins
+    from ciphercost.studies.agreement import Judged
     from ciphercost.studies.sheet import Report, Sheet
 
 
@@ -121,9 +122,11 @@ class Study(ABC):
         own = [each for each in costs if not each.operation.startswith("published alone")]
         return [each for each in own if each.figure == own[0].figure]
 
-    def judged(self, result: StudyResult) -> list[StudyFigure]:
+    def judged(self, result: StudyResult) -> Judged:
         """The published costs by which `agreement` says whether the study was replicated. Pure."""
-        return self.headline(result)
+        from ciphercost.studies.agreement import Judged
+
+        return Judged(self.headline(result))
 
     def caveat(self, result: StudyResult) -> str:  # noqa: ARG002
         """What else limits that comparison; empty: nothing. Pure."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from ciphercost.model import StudyFigure
 
 Agreement = Literal["within", "direction", "differs", "open", ""]
-Verdict = Literal["replicated", "partly", "not", "open", ""]
+Verdict = Literal["replicated", "direction", "partly", "not", "open", ""]
 
 SHORT: dict[Agreement, str] = {
     "within": "within interval",
@@ -20,6 +20,7 @@ SHORT: dict[Agreement, str] = {
 }
 HEADS: dict[Verdict, str] = {
     "replicated": "Replicated",
+    "direction": "Replicated in direction only",
     "partly": "Partly replicated",
     "not": "Not replicated",
     "open": "Not resolved",
@@ -27,9 +28,31 @@ HEADS: dict[Verdict, str] = {
 }
 CRITERION = (
     "Criterion: a published cost (encrypted ÷ plain) is replicated where it lies within the 95 % interval of our method and that interval "
-    "excludes no cost; where both lie on the same side of no cost, only the direction is. The published figures come from other hardware "
+    "excludes no cost; where both only lie on the same side of no cost, its direction is. The published figures come from other hardware "
     "and have no confidence interval: another size does not refute them."
 )
+
+
+DIRECTION_ONLY = (
+    "Criterion: a published cost (encrypted ÷ plain) and the 95 % interval of our method lie on the same side of no cost. Their sizes can't "
+    "be compared."
+)
+
+
+class Judged(NamedTuple):
+    """The published costs of a study, each beside ours."""
+
+    figures: Sequence[StudyFigure]
+    direction_only: bool = False
+    """Where what was published and what is measured here are not the same quantity, or not the same product."""
+
+    @property
+    def criterion(self) -> str:
+        return DIRECTION_ONLY if self.direction_only else CRITERION
+
+    def of(self, figure: StudyFigure) -> Agreement:
+        found = agreement(figure)
+        return "direction" if found == "within" and self.direction_only else found
 
 
 def agreement(figure: StudyFigure) -> Agreement:
@@ -44,42 +67,40 @@ def agreement(figure: StudyFigure) -> Agreement:
     return "direction" if (figure.published > 1) == (figure.low > 1) and figure.published != 1 else "differs"
 
 
-def verdict(figures: Sequence[StudyFigure]) -> Verdict:
+def verdict(judged: Judged) -> Verdict:
     """Of all published costs of a study together."""
-    found = {each for each in map(agreement, figures) if each}
+    found = {each for each in map(judged.of, judged.figures) if each}
     if not found:
         return ""
-    if found == {"within"}:
-        return "replicated"
-    if found == {"open"}:
-        return "open"
+    alone: dict[Agreement, Verdict] = {"within": "replicated", "direction": "direction", "open": "open"}
+    if len(found) == 1 and (only := next(iter(found))) in alone:
+        return alone[only]
     return "partly" if found & {"within", "direction"} else "not"
 
 
-def counted(figures: Sequence[StudyFigure]) -> str:
+def counted(judged: Judged) -> str:
     """`Partly replicated: of 4 published costs 1 lies within our 95 % interval, 3 have its direction but another size`."""
-    counts = Counter(map(agreement, figures))
-    published = sum(each.published is not None for each in figures)
-    judged = sum(count for kind, count in counts.items() if kind)
-    if not judged:
+    counts = Counter(map(judged.of, judged.figures))
+    published = sum(each.published is not None for each in judged.figures)
+    known = sum(count for kind, count in counts.items() if kind)
+    if not known:
         return f"{HEADS['']}: this run has no 95 % interval of any published cost"
-    one = ("lies", "has", "differs"), ("lie", "have", "differ")
-    said = []
-    for kind, words in (
-        ("within", "{0} within our 95 % interval"),
-        ("direction", "{1} its direction but another size"),
-        ("differs", "{2} from it in direction, or where it finds no cost"),
-        ("open", "can't be resolved: the interval holds both it and no cost"),
-    ):
-        if count := counts[kind]:
-            said.append(f"{count} {words.format(*one[count > 1])}")
-    if published > judged:
-        said.append(f"{published - judged} {'was' if published - judged == 1 else 'were'} not measured")
-    return f"{HEADS[verdict(figures)]}: of {published} published cost{'s' * (published != 1)} {', '.join(said)}"
+    same = "same direction as ours" if judged.direction_only else "same direction as ours but another size"
+    words: dict[Agreement, tuple[str, str]] = {
+        "within": ("lies within our 95 % interval", "lie within our 95 % interval"),
+        "direction": (f"has the {same}", f"have the {same}"),
+        "differs": ("differs from ours in direction", "differ from ours in direction"),
+        "open": ("was not resolved here", "were not resolved here"),
+    }
+    said = [f"{counts[kind]} {words[kind][counts[kind] > 1]}" for kind in words if counts[kind]]
+    if published > known:
+        said.append(f"{published - known} {'was' if published - known == 1 else 'were'} not measured here")
+    of = "the one published cost" if published == 1 else f"of {published} published costs,"
+    return f"{HEADS[verdict(judged)]}: {of} {', '.join(said).removeprefix('1 ') if published == 1 else ', '.join(said)}"
 
 
-def sentence(figures: Sequence[StudyFigure], published_on: str, here: str) -> str:
+def sentence(judged: Judged, published_on: str, here: str) -> str:
     """The same as a sentence that says what was compared."""
-    kinds = ", ".join(dict.fromkeys(each.figure for each in figures if each.published is not None))
+    kinds = "; ".join(dict.fromkeys(each.figure for each in judged.figures if each.published is not None))
     where = f" on {here}" if here else ""
-    return f"{counted(figures)}. Compared: {kinds or 'nothing'}, published on {published_on}, measured here{where}."
+    return f"{counted(judged)}. Compared: {kinds or 'nothing'}; published on {published_on}, measured here{where}."

@@ -74,8 +74,10 @@ def lines(sheet: Sheet) -> Iterator[str]:
     head = [tuple(("", *[""] * (deep - len(each)), *each)[number + 1] for each in heads) for number in range(deep)]
     whole = [each for each in (*head, *sheet.rows) if len(each) > 1]
     widths = [max(len(each[at]) for each in whole) for at in range(1, len(sheet.head))]
-    gap = 2 if sum(widths) + 2 * len(widths) + LEAST_LABEL + INDENT <= WIDTH else 1
-    label = min(max(len(each[0]) for each in whole) + INDENT, WIDTH - sum(widths) - gap * len(widths))
+    gap = 2 if sum(widths) + 2 * len(widths) + LEAST_LABEL <= WIDTH else 1
+    # Rows below a heading of their own stand further in.
+    inset = INDENT * (1 + any(len(each) == 1 for each in sheet.rows))
+    label = min(max(len(each[0]) for each in whole) + inset, WIDTH - sum(widths) - gap * len(widths))
     ends, at = [], max(label, INDENT)
     for width in widths:
         at += gap + width
@@ -84,20 +86,20 @@ def lines(sheet: Sheet) -> Iterator[str]:
         yield from wrap(sheet.title)
     for each in (*head, *sheet.rows):
         if any(each):
-            yield from _row(each, label, ends)
+            yield from _row(each, label, ends, inset)
     if sheet.note:
         yield from wrap(sheet.note, " " * INDENT, " " * INDENT)
 
 
-def _row(cells: tuple[str, ...], label: int, ends: Sequence[int]) -> Iterator[str]:
+def _row(cells: tuple[str, ...], label: int, ends: Sequence[int], inset: int) -> Iterator[str]:
     name, *figures = cells
     if not figures:
         yield from wrap(name, " " * INDENT)
         return
     columns = list(zip(figures, ends, strict=True))
-    if len(name) + INDENT <= label or not name:
-        yield from row((" " * INDENT + name if name else "", 0), *columns)
+    if len(name) + inset <= label:
+        yield from row((" " * inset + name if name else "", 0), *columns)
         return
-    yield from wrap(name, " " * INDENT)
+    yield from wrap(name, " " * inset)
     if any(figures):
         yield from row(*columns)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from ciphercost import studies
 from ciphercost.model import ARMS, StudyFigure, StudyResult
 from ciphercost.studies import agreement, sheet
+from ciphercost.studies.agreement import Judged
 from ciphercost.studies.sheet import Report, Sheet
 from ciphercost.words import decimals_of_width
 
@@ -24,41 +25,42 @@ def report(study: StudyResult) -> Report:
     """What every report renders: the verdict, its table, the study's own tables, how they were measured, and the findings."""
     own = studies.get(study.study)
     judged = own.judged(study)
-    caveat = own.caveat(study)
     return Report(
         title=study.title,
         verdict=agreement.sentence(judged, study.published_server, study.server),
-        criterion=" ".join(filter(None, (agreement.CRITERION, caveat))),
+        criterion=" ".join(filter(None, (judged.criterion, own.caveat(study)))),
         sheets=[*compared(judged), *own.sheets(study)],
         method=[f"the same procedure here: {study.procedure}", *own.method(study)],
         findings=study.findings,
     )
 
 
-def compared(judged: Sequence[StudyFigure]) -> Iterator[Sheet]:
+def compared(judged: Judged) -> Iterator[Sheet]:
     """The published costs beside ours, and whether they agree."""
     from ciphercost.studies import together
 
-    several = len({each.operation for each in judged}) > 1
-    figures = dict.fromkeys(each.figure for each in judged)
+    several = len({each.operation for each in judged.figures}) > 1
+    figures = dict.fromkeys(each.figure for each in judged.figures)
+    # Where each figure has one cost, its name is the row's.
+    single = len(figures) > 1 and len(figures) == len(judged.figures)
     rows: list[tuple[str, ...]] = []
     for figure in figures:
-        if len(figures) > 1:
+        if len(figures) > 1 and not single:
             rows.append((figure,))
         rows += [
             (
-                together.what(each, several),
+                figure if single else together.what(each, several),
                 percent(each.published) if each.published is not None else NOT_PUBLISHED,
                 percent(each.here),
                 with_interval(each),
-                agreement.SHORT[agreement.agreement(each)],
+                agreement.SHORT[judged.of(each)],
             )
-            for each in judged
+            for each in judged.figures
             if each.figure == figure
         ]
     if rows:
         title = f"What encryption changed: {next(iter(figures))}" if len(figures) == 1 else "What encryption changed"
-        yield Sheet(title, ("", "as published", "the same here", "our method (95 %)", "published cost"), rows)
+        yield Sheet(title, ("", "as\npublished", "the same\nhere", "our method\n(95 %)", "published\ncost"), rows)
 
 
 def sheets(study: StudyResult) -> Iterator[Sheet]:

@@ -35,17 +35,19 @@ def sheets(study: StudyResult) -> Iterator[Sheet]:
 def headlines(study: StudyResult) -> Sheet:
     """Three columns, a row a server and version of the statements."""
     rows: list[tuple[str, ...]] = []
+    notes = []
     for each in (one for one in study.figures if one.operation == names.ALL_OPERATIONS):
         mine = ours(each)
         if each.workload == procedure.STUDYS:
             said = plus_minus(each.published, each.published_sd) or NOT_PUBLISHED
             rows.append((each.engine, said, plus_minus(each.here, each.here_sd) or "-", mine))
             printed = published.servers(studies.get(study.study))[each.engine]
-            rows.append((f"  published on {printed.version}, {printed.cipher}; here {each.mechanism}",))
+            notes.append(f"{each.engine} {printed.version}, {printed.cipher}, here {each.mechanism}")
         else:
-            rows.append((f"statements of `{each.workload}`", "", "", mine))
+            rows.append((f"{each.engine}, {each.workload}", "", "", mine))
     head = ("", "as published", "the same here", "our method here")
-    return Sheet("Cost in time, mean over operations and loads", head, rows)
+    note = f"published on {'; '.join(notes)}. `{procedure.TUNED}`: the same by other statements"
+    return Sheet("Cost in time, mean over operations and loads", head, rows, note)
 
 
 def ours(cost: StudyFigure) -> str:

@@ -10,6 +10,7 @@ from ciphercost.errors import UsageError
 from ciphercost.model import ARMS, FORMAT, Cell, CellSpec, Mode, Spec, StudyFigure, StudyRecord, StudyResult
 from ciphercost.spec import check
 from ciphercost.studies import Stage, Study
+from ciphercost.studies.agreement import Judged
 from ciphercost.studies.jdbc_tls import compare, procedure, report, setups
 from ciphercost.studies.jdbc_tls.setups import CALLS, EXECUTE, SERVER_VERSION, Setup
 from ciphercost.studies.sheet import Sheet
@@ -86,12 +87,12 @@ class JdbcTls(Study):
         """Of the upgrade what encryption is."""
         return [each for each in result.figures if each.figure == f"{compare.ENCRYPTION}, {procedure.COLD}"]
 
-    def judged(self, result: StudyResult) -> list[StudyFigure]:
+    def judged(self, result: StudyResult) -> Judged:
         """Every published ratio of two loops."""
-        return [each for each in result.figures if each.arm == "cost" and each.published is not None]
+        return Judged([each for each in result.figures if each.arm == "cost" and each.published is not None])
 
-    def caveat(self, result: StudyResult) -> str:
-        return f"Published on MySQL and an unnamed machine, measured here on {result.server}; ours is cold starts, by t over rounds."
+    def caveat(self, result: StudyResult) -> str:  # noqa: ARG002
+        return "Ours is of starts of Java, its interval by t over rounds."
 
     def sheets(self, result: StudyResult) -> Iterator[Sheet]:
         return report.sheets(result)

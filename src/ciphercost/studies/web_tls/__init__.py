@@ -13,6 +13,7 @@ from ciphercost.errors import UsageError
 from ciphercost.model import ARMS, FORMAT, Cell, CellSpec, Spec, StudyFigure, StudyRecord, StudyResult
 from ciphercost.spec import check, with_controls
 from ciphercost.studies import Stage, Study
+from ciphercost.studies.agreement import Judged
 from ciphercost.studies.sheet import Sheet
 from ciphercost.studies.web_tls import compare, counters, measured, procedure, published, report
 
@@ -138,7 +139,7 @@ class WebTls(Study):
     def compare(self, record: StudyRecord, cells: list[Cell]) -> StudyResult:
         return compare.compare(self, record, cells)
 
-    def judged(self, result: StudyResult) -> list[StudyFigure]:
+    def judged(self, result: StudyResult) -> Judged:
         """Processor time as published, beside the server's CPU time of a fetch by our method, which has the interval."""
         ours = {
             each.operation: each
@@ -150,12 +151,12 @@ class WebTls(Study):
             own = ours.get(each.operation)
             known = {"ours": own.ours, "low": own.low, "high": own.high} if own else {"ours": None}
             found.append(msgspec.structs.replace(each, **known))
-        return found
+        return Judged(found, direction_only=True)
 
     def caveat(self, result: StudyResult) -> str:  # noqa: ARG002
         return (
             "Published: the machine's processor time over a fixed window, idle time and all; ours: the server's own CPU time of a fetch, "
-            "without the window. They are not the same quantity."
+            "without the window."
         )
 
     def sheets(self, result: StudyResult) -> Iterator[Sheet]:
