@@ -170,9 +170,9 @@ def _finish(drawn: str, label: str, heading: Sequence[str], *, page: bool) -> st
     body = _in_tags(lambda tag: _COLOUR.sub(lambda found: own.get(found[0], found[0]), tag), body)
     margin = 12
     lines = list(_broken(heading, float(width)))
-    head = LINE * len(lines) + 8 * bool(lines)
-    wide, high = float(width) + 2 * margin, float(height) + 2 * margin + head
-    top = -margin - head
+    above = LINE * len(lines) + 8 * bool(lines)
+    wide, high = float(width) + 2 * margin, float(height) + 2 * margin + above
+    top = -margin - above
     said = "".join(
         f'<text x="0" y="{top + margin + LINE * number + 12}" font-size="{15 if first else 13}px" '
         f'font-weight="{600 if first else 400}" fill="{INK if first else MUTED}">{escape(line)}</text>'

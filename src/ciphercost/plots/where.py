@@ -122,7 +122,7 @@ def _by_parts(of: Subject, pair: list[Parts], number: int) -> Plot:
         name="where-parts" if number == 0 else f"where-parts-{number + 1}",
         title=f"CPU that encryption adds, by what it is added to: {pair[0].engine} {pair[0].mechanism}",
         finding=spoken,
-        charts={} if alike else _charts(rows, PARTS, "% of the CPU that encryption adds to an operation"),
+        charts={} if alike else _charts(rows, PARTS, "% of the CPU that encryption adds"),
         table=Table(head, table),
         note=f"One part makes nearly all of the added CPU in each cell, so there is no chart. {said}."
         if alike

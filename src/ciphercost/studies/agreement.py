@@ -14,7 +14,7 @@ Verdict = Literal["replicated", "direction", "partly", "not", "open", ""]
 SHORT: dict[Agreement, str] = {
     "within": "within interval",
     "direction": "same direction",
-    "differs": "differs",
+    "differs": "not confirmed",
     "open": "not resolved",
     "": "-",
 }
@@ -27,14 +27,13 @@ HEADS: dict[Verdict, str] = {
     "": "Not judged",
 }
 CRITERION = (
-    "Criterion: a published cost (encrypted ÷ plain) is replicated where it lies within the 95 % interval of our method and that interval "
-    "excludes no cost; where both only lie on the same side of no cost, its direction is. The published figures come from other hardware "
-    "and have no confidence interval: another size does not refute them."
+    "Criterion: a published cost is replicated where it lies within the 95 % interval of our method and that interval excludes no cost; "
+    "where both only lie on the same side of no cost, its direction is; where neither holds, it is not confirmed, or not resolved if the "
+    "interval holds both it and no cost. The published figures come from other hardware and have no confidence interval: another size "
+    "does not refute them."
 )
-
-
 DIRECTION_ONLY = (
-    "Criterion: a published cost (encrypted ÷ plain) and the 95 % interval of our method lie on the same side of no cost. Their sizes can't "
+    "Criterion: a published cost and the 95 % interval of our method lie on the same side of no cost. Their sizes can't "
     "be compared."
 )
 
@@ -60,6 +59,7 @@ def agreement(figure: StudyFigure) -> Agreement:
     if figure.published is None or figure.ours is None or figure.low is None or figure.high is None:
         return ""
     holds = figure.low <= figure.published <= figure.high
+    # An interval that holds no cost can't confirm that there is one.
     if figure.low <= 1 <= figure.high:
         return "open" if holds else "differs"
     if holds:
@@ -89,7 +89,7 @@ def counted(judged: Judged) -> str:
     words: dict[Agreement, tuple[str, str]] = {
         "within": ("lies within our 95 % interval", "lie within our 95 % interval"),
         "direction": (f"has the {same}", f"have the {same}"),
-        "differs": ("differs from ours in direction", "differ from ours in direction"),
+        "differs": ("was not confirmed", "were not confirmed"),
         "open": ("was not resolved here", "were not resolved here"),
     }
     said = [f"{counts[kind]} {words[kind][counts[kind] > 1]}" for kind in words if counts[kind]]
@@ -99,8 +99,8 @@ def counted(judged: Judged) -> str:
     return f"{HEADS[verdict(judged)]}: {of} {', '.join(said).removeprefix('1 ') if published == 1 else ', '.join(said)}"
 
 
-def sentence(judged: Judged, published_on: str, here: str) -> str:
-    """The same as a sentence that says what was compared."""
+def compared(judged: Judged, published_on: str, here: str) -> str:
+    """What was compared with what, as a sentence."""
     kinds = "; ".join(dict.fromkeys(each.figure for each in judged.figures if each.published is not None))
     where = f" on {here}" if here else ""
-    return f"{counted(judged)}. Compared: {kinds or 'nothing'}; published on {published_on}, measured here{where}."
+    return f"Compared: {kinds or 'nothing'}, encrypted ÷ plain; published on {published_on}, measured here{where}."

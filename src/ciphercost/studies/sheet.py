@@ -11,8 +11,6 @@ from typing import NamedTuple
 from ciphercost.layout import WIDTH, row, wrap
 
 INDENT = 2
-LEAST_LABEL = 12
-"""Letters that a row's name has beside its figures at least; a longer one gets lines of its own."""
 
 
 class Sheet(NamedTuple):
@@ -33,7 +31,7 @@ class Report(NamedTuple):
     verdict: str
     """Whether the published result was replicated: a sentence."""
     criterion: str
-    """By which criterion, and what limits the comparison."""
+    """What was compared, by which criterion, and what limits the comparison."""
     sheets: list[Sheet]
     method: list[str]
     """Paragraphs on how the figures were measured."""
@@ -74,10 +72,11 @@ def lines(sheet: Sheet) -> Iterator[str]:
     head = [tuple(("", *[""] * (deep - len(each)), *each)[number + 1] for each in heads) for number in range(deep)]
     whole = [each for each in (*head, *sheet.rows) if len(each) > 1]
     widths = [max(len(each[at]) for each in whole) for at in range(1, len(sheet.head))]
-    gap = 2 if sum(widths) + 2 * len(widths) + LEAST_LABEL <= WIDTH else 1
     # Rows below a heading of their own stand further in.
     inset = INDENT * (1 + any(len(each) == 1 for each in sheet.rows))
-    label = min(max(len(each[0]) for each in whole) + inset, WIDTH - sum(widths) - gap * len(widths))
+    wanted = max(len(each[0]) for each in whole) + inset
+    gap = 2 if sum(widths) + 2 * len(widths) + wanted <= WIDTH else 1
+    label = min(wanted, WIDTH - sum(widths) - gap * len(widths))
     ends, at = [], max(label, INDENT)
     for width in widths:
         at += gap + width

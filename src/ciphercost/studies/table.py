@@ -25,10 +25,11 @@ def report(study: StudyResult) -> Report:
     """What every report renders: the verdict, its table, the study's own tables, how they were measured, and the findings."""
     own = studies.get(study.study)
     judged = own.judged(study)
+    compared_with = agreement.compared(judged, study.published_server, study.server)
     return Report(
         title=study.title,
-        verdict=agreement.sentence(judged, study.published_server, study.server),
-        criterion=" ".join(filter(None, (judged.criterion, own.caveat(study)))),
+        verdict=f"{agreement.counted(judged)}.",
+        criterion=" ".join(filter(None, (compared_with, judged.criterion, own.caveat(study)))),
         sheets=[*compared(judged), *own.sheets(study)],
         method=[f"the same procedure here: {study.procedure}", *own.method(study)],
         findings=study.findings,

@@ -10,7 +10,7 @@ import msgspec
 from ciphercost import workloads
 from ciphercost.conditions.link import check_rights
 from ciphercost.errors import UsageError
-from ciphercost.model import ARMS, FORMAT, Cell, CellSpec, Spec, StudyFigure, StudyRecord, StudyResult
+from ciphercost.model import ARMS, FORMAT, Cell, CellSpec, Spec, StudyRecord, StudyResult
 from ciphercost.spec import check, with_controls
 from ciphercost.studies import Stage, Study
 from ciphercost.studies.agreement import Judged
