@@ -69,7 +69,7 @@ def test_a_published_cost_beside_our_interval(figure: StudyFigure, expected: str
 )
 def test_a_verdict_on_all_of_them(figures: list[StudyFigure], expected: str) -> None:
     assert agreement.verdict(Judged(figures)) == expected
-    assert agreement.counted(Judged(figures)).startswith(agreement.HEADS[expected])  # type: ignore[index]
+    assert agreement.counted(Judged(figures)).startswith(agreement.HEADS[expected])
 
 
 def test_where_two_quantities_differ_in_kind_only_their_direction_is_compared() -> None:

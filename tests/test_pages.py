@@ -59,7 +59,7 @@ def many() -> Result:
         "wire_bytes_per_op": 2000.0,
     }
     dearer = {name: 1.4 * value for name, value in arm.items()}
-    own = {"arms": {"plain": arm, "encrypted": dearer}, "disturbed": True}
+    own: dict[str, Any] = {"arms": {"plain": arm, "encrypted": dearer}, "disturbed": True}
     cells = [results.cell(clients=count, workload="point-select", **own) for count in (1, 8, 32)]
     wide = msgspec.structs.replace(results.estimate(0.9), low=0.001, high=30.0)
     cells.append(results.cell("mariadb", "innodb-tde", layer="rest", overhead={"throughput": wide}, **own))
@@ -194,7 +194,7 @@ def test_parts_of_which_one_is_all_are_told_in_words() -> None:
         name: Part(value, value, value)
         for name, value in (("handshake_us", 300.0), ("request_us", 1.0), ("byte_ns", 0.1))
     }
-    alone = [Parts("nginx", "tls", "server", **part, cells=[0], worst=1.0)]
+    alone = [Parts("nginx", "tls", "server", **part, cells=[0], worst=1.0)]  # type: ignore[arg-type]
     result = results.result(results.cell(arms=arms), parts=alone)
     plot = next(iter(where.plots(Subject(result))))
     assert plot.charts == {}
