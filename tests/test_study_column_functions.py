@@ -345,17 +345,17 @@ def test_a_run_that_was_cut_off_shows_what_there_is() -> None:
     assert "it was cut off" in result.procedure
     assert figure(result, "firebird", "insert", "plain", load=1000.0).here is not None
     assert figure(result, "firebird", "insert", "cost", load=1000.0).here is None
-    assert "-" in report.render(result)
+    assert "-" in STUDY.table(result)
     empty = compared(kept(("firebird",), complete=False, runs=[]), [])
     assert "cut off before the published procedure began" in empty.procedure
-    assert report.render(empty)
+    assert STUDY.table(empty)
 
 
 def test_the_report_is_80_wide_and_has_every_server_operation_and_load() -> None:
-    text = report.render(compared())
+    text = STUDY.table(compared())
     assert max(map(len, text.splitlines())) <= 80
     for engine in ENGINES:
-        assert f"{engine.upper()} 1.2" in text
+        assert f"{engine} 1.2" in text
     assert text.count("  update   1,000") == 4 * len(ENGINES)
     assert "+16.2 ± 5.0 %" in text
     assert "two loads: a slope of two points" in text

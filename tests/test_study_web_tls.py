@@ -273,7 +273,7 @@ def test_every_published_figure_has_its_repetition_beside_it() -> None:
 
 
 def test_the_tables_are_eighty_wide_and_twelve() -> None:
-    text = report.render(compared())
+    text = STUDY.table(compared())
     assert [each for each in text.splitlines() if len(each) > 80] == []
     numbers = re.findall(r"^([IVX]+)\. ", text, re.MULTILINE)
     assert numbers == ["I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII"]
@@ -334,8 +334,8 @@ def test_without_proof_nothing_of_the_procedure_is_printed() -> None:
 def test_a_run_that_was_cut_off_shows_what_it_has() -> None:
     found = compared(runs=kept().runs[:2], complete=False)
     assert "it was cut off" in found.procedure
-    assert report.render(found)
-    assert report.render(STUDY.compare(STUDY.begin("apache"), []))
+    assert STUDY.table(found)
+    assert STUDY.table(STUDY.compare(STUDY.begin("apache"), []))
 
 
 def test_where_no_link_can_be_made_it_is_loopback_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -451,5 +451,5 @@ def test_a_small_replication_is_proven_run_recorded_and_reported_again(
     jsonschema.validate(json.loads(encoded), schema.result_schema())
     text = terminal.render(result)
     assert [each for each in text.splitlines() if len(each) > 80] == []
-    assert "VIII. NETWORK BYTES A SECOND: variance" in text
-    assert "MANY CLIENTS" in text
+    assert "VIII. network bytes a second: variance" in text
+    assert "Many clients" in text

@@ -267,6 +267,7 @@ def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[
         smallest_effect=found.smallest_effect if found else None,
         sessions_needed=found.sessions_needed if found else None,
         totals_open=found.totals_open if found else False,
+        disturbed=found.disturbed if found else False,
         carryover=found.carryover if found else {},
         added=found.added if found else {},
         group=known.spec.group,

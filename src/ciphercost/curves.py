@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from ciphercost.model import Cell, Curve, Point
 
 ALONG = ("size", "clients")
+LEAST = 3
+"""Values of it: a line through two points shows no shape, and the cells' own figures say as much."""
 
 
 def curves(cells: Sequence[Cell]) -> list[Curve]:
-    """A curve for every set of at least two cells that have numbers and differ in nothing but one of ALONG."""
+    """A curve for every set of cells that have numbers, differ in nothing but one of ALONG, and have LEAST values of it."""
     found = []
     for along in ALONG:
         alike: dict[str, list[tuple[float, int]]] = {}
@@ -18,7 +20,7 @@ def curves(cells: Sequence[Cell]) -> list[Curve]:
             x = _x(cell, along)
             if x is not None and cell.status == "ok" and "throughput" in cell.overhead and cell.layer != "control":
                 alike.setdefault(_like(cell, along), []).append((x, number))
-        several = (sorted(points) for points in alike.values() if len({x for x, _ in points}) >= 2)
+        several = (sorted(points) for points in alike.values() if len({x for x, _ in points}) >= LEAST)
         found += [_curve(cells, along, points) for points in several]
     return found
 

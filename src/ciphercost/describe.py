@@ -42,6 +42,11 @@ MARKS = {
     ),
 }
 
+DISTURBANCES = ("steal", "foreign-cpu")
+"""Marks of slices in which somebody else took the CPU."""
+DISTURBED = "disturbed"
+"""In the counts: slices that have one of these marks."""
+
 
 # ── arms ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from ciphercost import statistics, totals
-from ciphercost.describe import describe, warnings
+from ciphercost.describe import DISTURBANCES, DISTURBED, describe, warnings
 from ciphercost.errors import UsageError
 from ciphercost.histogram import Histogram, decode, merge, quantiles
 from ciphercost.model import ARMS, Added, Arm, CellEstimate, Estimate, Mode, SliceRecord, Verdict
@@ -102,6 +102,7 @@ class CellEstimator:
         counts["slices"] += 1
         for mark in record.marks:
             counts[mark] += 1
+        counts[DISTURBED] += any(mark in DISTURBANCES for mark in record.marks)
         self._pending[record.position] = record
         if len(self._pending) == 4 and not self._broken:
             self._complete(here, [self._pending[position] for position in (1, 2, 3, 4)])
@@ -277,6 +278,7 @@ class CellEstimator:
             smallest_effect=judged.smallest_effect,
             sessions_needed=judged.sessions_needed,
             totals_open=judged.totals_open,
+            disturbed=0 < self.counts["slices"] == self.counts[DISTURBED],
             carryover={"lambda": carried.value, "p_value": carried.p_value},
             added=added(main, mode),
         )

@@ -371,6 +371,8 @@ class CellEstimate(msgspec.Struct, frozen=True):
     sessions_needed: int | None = None
     totals_open: bool = False
     """Unresolved though the robust interval lies within the margin: that of the totals does not."""
+    disturbed: bool = False
+    """Other processes or the hypervisor took the CPU in every slice: no part of the measurement was quiet."""
     carryover: dict[str, float] = {}
     """λ and its p-value."""
     added: dict[str, Added] = {}
@@ -634,6 +636,8 @@ class Cell(msgspec.Struct, frozen=True):
     sessions_needed: int | None = None
     totals_open: bool = False
     """Unresolved though the robust interval lies within the margin: that of the totals does not."""
+    disturbed: bool = False
+    """Other processes or the hypervisor took the CPU in every slice: no part of the measurement was quiet."""
     carryover: dict[str, float] = {}
     added: dict[str, Added] = {}
     group: str = ""

@@ -14,7 +14,7 @@ from ciphercost import conclude, pipeline, plan, replicate, resume, studies
 from ciphercost.errors import CiphercostError, Interrupted, UsageError
 from ciphercost.model import FORMAT, Result
 from ciphercost.record import directory_for, new_id, open_alone, read_whole, write_whole
-from ciphercost.studies import Study, together
+from ciphercost.studies import Study, agreement, together
 from ciphercost.studies.together import Outcome
 from ciphercost.watch import Watcher, minutes
 
@@ -203,6 +203,7 @@ def as_json(directory: Path, found: list[Outcome]) -> str:
                 "run": each.run,
                 "published_server": each.result.published_server if each.result else "",
                 "server": each.result.server if each.result else "",
+                "verdict": agreement.verdict(studies.get(each.study).judged(each.result)) if each.result else "",
                 "rows": together.rows_of(each.result) if each.result else [],
             }
             for each in found

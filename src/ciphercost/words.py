@@ -394,7 +394,10 @@ def verdict(cell: Cell) -> str:
         words += f": this run could have detected {cell.smallest_effect * 100:.1f} % or more"
         if cell.sessions_needed:
             words += f", {cell.sessions_needed} sessions would resolve it"
-    return f"{words} ({rests})"
+    return f"{words}{DISTURBED * cell.disturbed} ({rests})"
+
+
+DISTURBED = "; DISTURBED in every slice by other processes or the hypervisor"
 
 
 TOTALS_OPEN = (

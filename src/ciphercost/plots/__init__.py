@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from ciphercost import words
 from ciphercost.errors import UsageError
 from ciphercost.model import Result
 from ciphercost.plots._draw import Chart, png, svg
@@ -43,7 +44,7 @@ class Subject(NamedTuple):
 
 
 class Plot(NamedTuple):
-    """One plot in the widths that it was asked for."""
+    """One plot in the widths that it was asked for; in none where a chart would show nothing that its note does not say."""
 
     name: str
     """`forest`, `latency-cell-3`, …: unique in a run, and a file's name."""
@@ -58,10 +59,10 @@ class Plot(NamedTuple):
     caption: str = ""
     """A shorter title, where a page says of which cell it is."""
 
-    def drawn(self, width: Width = "wide", *, page: bool = False) -> str:
-        """As SVG; a plot of one width is that in all."""
+    def drawn(self, width: Width = "wide", *, page: bool = False, heading: Sequence[str] = ()) -> str:
+        """As SVG; a plot of one width is that in all. `heading`: lines above the chart of a file."""
         chart = self.charts.get(width) or next(iter(self.charts.values()))
-        return svg(chart, f"{self.title}: {self.finding}", page=page)
+        return svg(chart, f"{self.title}: {self.finding}", page=page, heading=heading)
 
 
 def every(of: Subject) -> Iterator[Plot]:
@@ -76,10 +77,22 @@ def write(of: Subject, directory: Path, form: str) -> list[Path]:
     try:
         directory.mkdir(parents=True, exist_ok=True)
         for plot in every(of):
-            drawn = plot.drawn()
+            if not plot.charts:
+                continue
+            drawn = plot.drawn(heading=heading(of.result, plot))
             path = directory / f"{re.sub(r'[^a-z0-9-]+', '-', plot.name.lower())}.{form}"
             path.write_bytes(png(drawn) if form == "png" else drawn.encode())
             written.append(path)
     except OSError as error:
         raise UsageError(f"can't write plots into {directory}: {error.strerror}") from None
     return written
+
+
+def heading(result: Result, plot: Plot) -> tuple[str, ...]:
+    """What stands above a picture that leaves its page: the plot's title, the cell or what all cells share, and the run."""
+    if plot.cell is None:
+        shown = words.in_common(result.cells)
+    else:
+        cell = result.cells[plot.cell]
+        shown = " · ".join(filter(None, (words.heading(cell), cell.variant)))
+    return tuple(filter(None, (plot.caption or plot.title, shown, f"ciphercost run {result.id}")))

@@ -9,7 +9,8 @@ from __future__ import annotations
 import copy
 import json
 import re
-from collections.abc import Callable
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from typing import Any, NamedTuple
 
@@ -18,9 +19,17 @@ from ciphercost.words import printable
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', 'DejaVu Sans', sans-serif"
 INK, MUTED, GRID = "#1b1b1a", "#5c5c58", "#dededa"
 PLAIN, ENCRYPTED = "#0072b2", "#d55e00"
-SERVER, CLIENT, KERNEL = "#009e73", "#b0609a", "#e69f00"
-SERVER_HATCH, CLIENT_HATCH = "#009e74", "#b0609b"
-"""Not colours: each stands for a pattern of its colour, so that nothing is told by hue alone."""
+SERVER, CLIENT = "#009e73", "#b0609a"
+STRONG, WEAK = "#3d3d3b", "#8c8c86"
+"""Greys, for parts of a cost: every hue has its meaning already."""
+SERVER_HATCH, CLIENT_HATCH, KERNEL_DOTS, STRONG_HATCH = "#009e74", "#b0609b", "#7a4f9a", "#3d3d3c"
+"""Not colours: each stands for a pattern, so that nothing is told by hue alone."""
+PATTERNS = {
+    SERVER_HATCH: "hatch-server",
+    CLIENT_HATCH: "hatch-client",
+    KERNEL_DOTS: "dots-kernel",
+    STRONG_HATCH: "hatch-strong",
+}
 BACKGROUND = "#fffffe"
 
 VARIABLES = {
@@ -31,12 +40,12 @@ VARIABLES = {
     ENCRYPTED: "var(--encrypted)",
     SERVER: "var(--server)",
     CLIENT: "var(--client)",
-    KERNEL: "var(--kernel)",
-    SERVER_HATCH: "url(#hatch-server)",
-    CLIENT_HATCH: "url(#hatch-client)",
+    STRONG: "var(--strong)",
+    WEAK: "var(--weak)",
     BACKGROUND: "var(--page)",
-}
-"""What stands for each colour in a page. Okabe and Ito's, CLIENT darkened until it can be told from white."""
+} | {sign: f"url(#{name})" for sign, name in PATTERNS.items()}
+"""What stands for each colour in a page. Okabe and Ito's, CLIENT darkened until it can be told from white. One meaning each:
+PLAIN and ENCRYPTED are the arms, SERVER and CLIENT the ends, greys and KERNEL_DOTS what is neither."""
 
 CONFIG: dict[str, Any] = {
     "aria": False,
@@ -76,8 +85,11 @@ class Chart(NamedTuple):
 _compiled: dict[str, dict[str, Any]] = {}
 
 
-def svg(chart: Chart, label: str, *, page: bool) -> str:
-    """The chart as SVG. `page`: for a page that has the variables and patterns; else whole in itself, on white."""
+def svg(chart: Chart, label: str, *, page: bool, heading: Sequence[str] = ()) -> str:
+    """The chart as SVG. `page`: for a page that has the variables and patterns; else self-contained, on white.
+
+    `heading`: lines above the chart of a file, the first of which is its title.
+    """
     import vl_convert
 
     # A letter that XML forbids ends the whole process: vl-convert aborts.
@@ -92,7 +104,7 @@ def svg(chart: Chart, label: str, *, page: bool) -> str:
     for each in vega["data"]:
         if each["name"] in data:
             each["values"] = data[each["name"]]
-    return _finish(vl_convert.vega_to_svg(vega), printable(label), page=page)
+    return _finish(vl_convert.vega_to_svg(vega), printable(label), [printable(line) for line in heading], page=page)
 
 
 def _printable(spec: Any) -> Any:
@@ -142,7 +154,7 @@ def _in_tags(change: Callable[[str], str], drawn: str) -> str:
     return _TAG.sub(lambda found: change(found[0]), drawn)
 
 
-def _finish(drawn: str, label: str, *, page: bool) -> str:
+def _finish(drawn: str, label: str, heading: Sequence[str], *, page: bool) -> str:
     head = re.match(r"<svg [^>]*>", drawn)
     assert head is not None
     width, height = (re.search(rf'\b{name}="([\d.]+)"', head[0])[1] for name in ("width", "height"))  # type: ignore[index]
@@ -154,27 +166,47 @@ def _finish(drawn: str, label: str, *, page: bool) -> str:
         body = _in_tags(lambda tag: _COLOUR.sub(lambda found: VARIABLES.get(found[0], found[0]), tag), body)
         size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
         return f'<svg role="img" aria-label="{escape(label)}" {size}>{body}'
-    hatches = {SERVER_HATCH: "url(#hatch-server)", CLIENT_HATCH: "url(#hatch-client)"}
-    own = {**hatches, BACKGROUND: "#ffffff"}
+    own = {sign: f"url(#{name})" for sign, name in PATTERNS.items()} | {BACKGROUND: "#ffffff"}
     body = _in_tags(lambda tag: _COLOUR.sub(lambda found: own.get(found[0], found[0]), tag), body)
     margin = 12
-    wide, high = float(width) + 2 * margin, float(height) + 2 * margin
+    lines = list(_broken(heading, float(width)))
+    above = LINE * len(lines) + 8 * bool(lines)
+    wide, high = float(width) + 2 * margin, float(height) + 2 * margin + above
+    top = -margin - above
+    said = "".join(
+        f'<text x="0" y="{top + margin + LINE * number + 12}" font-size="{15 if first else 13}px" '
+        f'font-weight="{600 if first else 400}" fill="{INK if first else MUTED}">{escape(line)}</text>'
+        for number, (line, first) in enumerate(lines)
+    )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide:g}" height="{high:g}" '
-        f'viewBox="{-margin} {-margin} {wide:g} {high:g}" role="img" font-family="{FONT}">'
-        f"<title>{escape(label)}</title>{patterns(SERVER, CLIENT)}"
-        f'<rect x="{-margin}" y="{-margin}" width="{wide:g}" height="{high:g}" fill="#ffffff"/>{body}'
+        f'viewBox="{-margin} {top} {wide:g} {high:g}" role="img" font-family="{FONT}">'
+        f"<title>{escape(label)}</title>{patterns(SERVER, CLIENT, INK, STRONG)}"
+        f'<rect x="{-margin}" y="{top}" width="{wide:g}" height="{high:g}" fill="#ffffff"/>{said}{body}'
     )
 
 
-def patterns(server: str, client: str, ground: str = "#ffffff") -> str:
-    """The hatchings that charts refer to, in these colours."""
-    return (
-        "<defs>"
-        + "".join(
-            f'<pattern id="hatch-{name}" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate({turn})">'
-            f'<rect width="5" height="5" fill="{ground}"/><rect width="2.6" height="5" fill="{colour}"/></pattern>'
-            for name, colour, turn in (("server", server, 45), ("client", client, -45))
-        )
-        + "</defs>"
+LINE = 19
+"""Height of a line of a file's heading, pixels."""
+
+
+def _broken(heading: Sequence[str], width: float) -> Iterator[tuple[str, bool]]:
+    """A heading's lines, none wider than the chart by any font that is likely; and whether each belongs to the title."""
+    for number, line in enumerate(heading):
+        room = int(width / (9.4 if number == 0 else 7.8))
+        for each in textwrap.wrap(line, max(room, 12)):
+            yield each, number == 0
+
+
+def patterns(server: str, client: str, kernel: str, strong: str, ground: str = "#ffffff") -> str:
+    """The patterns that charts refer to, in these colours."""
+    hatches = "".join(
+        f'<pattern id="hatch-{name}" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate({turn})">'
+        f'<rect width="5" height="5" fill="{ground}"/><rect width="2.6" height="5" fill="{colour}"/></pattern>'
+        for name, colour, turn in (("server", server, 45), ("client", client, -45), ("strong", strong, 45))
     )
+    dots = (
+        '<pattern id="dots-kernel" width="5" height="5" patternUnits="userSpaceOnUse">'
+        f'<rect width="5" height="5" fill="{ground}"/><circle cx="2.5" cy="2.5" r="1.6" fill="{kernel}"/></pattern>'
+    )
+    return f"<defs>{hatches}{dots}</defs>"

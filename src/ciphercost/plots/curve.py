@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ciphercost import words
 from ciphercost.model import Curve
 from ciphercost.plots import Plot, Subject, Table, Width
-from ciphercost.plots._draw import ENCRYPTED, INK, Chart
+from ciphercost.plots._draw import INK, MUTED, Chart
 
 WIDTHS: dict[Width, int] = {"wide": 640, "narrow": 326}
 HEIGHT = 230
+OUTLYING = 1.6
+"""An interval is cut off, and ends in an arrow, where it reaches this many times the estimates' span beyond them."""
 FAR = 10.0
 """Largest ÷ smallest, from which on the axis of sizes or clients is logarithmic."""
 ALONG = {"size": "bytes of an answer", "clients": "clients"}
@@ -25,9 +27,13 @@ def plots(of: Subject) -> Iterator[Plot]:
 def _plot(curve: Curve, number: int) -> Plot:
     rows = []
     table = []
-    for point in curve.points:
-        cost, low, high = (100 * each for each in words.loss("throughput", point.throughput))
-        rows.append({"x": point.x, "cost": cost, "low": low, "high": high})
+    losses = [tuple(100 * each for each in words.loss("throughput", point.throughput)) for point in curve.points]
+    least, most = _domain(losses)
+    cut = []
+    for point, (cost, low, high) in zip(curve.points, losses, strict=True):
+        rows.append({"x": point.x, "cost": cost, "low": max(low, least), "high": min(high, most)})
+        cut += [{"x": point.x, "at": least, "side": "down"}] if low < least else []
+        cut += [{"x": point.x, "at": most, "side": "up"}] if high > most else []
         name = words.size(point.x) if curve.along == "size" else f"{point.x:.0f}"
         cpu = "" if point.server_cpu_us is None else f"{point.server_cpu_us:+,.3g} µs"
         table.append(
@@ -41,17 +47,29 @@ def _plot(curve: Curve, number: int) -> Plot:
         f"{curve.engine} {curve.version} · {curve.mechanism} · {curve.workload}",
         finding="; ".join(f"at {name} {cost} operations per second ({span})" for name, cost, span, _ in ends),
         charts={
-            width: Chart(_spec(size, curve.along, [row["x"] for row in rows], far=far), {"points": rows})
+            width: Chart(
+                _spec(size, curve.along, [row["x"] for row in rows], (least, most), far=far),
+                {"points": rows, "cut": cut},
+            )
             for width, size in WIDTHS.items()
         },
         table=Table(
             (ALONG[curve.along], "operations per second", "95 % interval", "server CPU added to an operation"), table
         ),
-        note="Upright bars are 95 % intervals.",
+        note="Upright bars are 95 % intervals." + " One that ends in an arrow goes on." * bool(cut),
     )
 
 
-def _spec(width: int, along: str, values: list[float], *, far: bool) -> dict[str, Any]:
+def _domain(losses: Sequence[tuple[float, ...]]) -> tuple[float, float]:
+    """Least and most of the axis: no cost and all estimates are on it, and intervals unless they reach far beyond these."""
+    costs = [0.0, *(cost for cost, _, _ in losses)]
+    span = max(max(costs) - min(costs), 1.0)
+    least = max(min(costs) - OUTLYING * span, min(low for _, low, _ in losses))
+    most = min(max(costs) + OUTLYING * span, max(high for *_, high in losses))
+    return min(least, *costs), max(most, *costs)
+
+
+def _spec(width: int, along: str, values: list[float], ends: tuple[float, float], *, far: bool) -> dict[str, Any]:
     label = "replace(format(datum.value, '.3~s'), 'k', 'K') + 'B'" if along == "size" else "format(datum.value, ',')"
     x = {
         "field": "x",
@@ -63,7 +81,7 @@ def _spec(width: int, along: str, values: list[float], *, far: bool) -> dict[str
         "field": "cost",
         "type": "quantitative",
         "axis": {"title": None, "tickCount": 5},
-        "scale": {"zero": True},
+        "scale": {"domain": list(ends), "nice": True},
     }
     return {
         "width": width - 44,
@@ -73,7 +91,7 @@ def _spec(width: int, along: str, values: list[float], *, far: bool) -> dict[str
         "data": {"name": "points"},
         "layer": [
             {
-                "mark": {"type": "line", "color": ENCRYPTED, "strokeWidth": 1.5, "strokeDash": [4, 3]},
+                "mark": {"type": "line", "color": MUTED, "strokeWidth": 1, "strokeDash": [4, 3]},
                 "encoding": {"x": x, "y": y},
             },
             {
@@ -81,7 +99,21 @@ def _spec(width: int, along: str, values: list[float], *, far: bool) -> dict[str
                 "encoding": {"x": x, "y": {"field": "low", "type": "quantitative"}, "y2": {"field": "high"}},
             },
             {
-                "mark": {"type": "point", "filled": True, "color": INK, "size": 70, "opacity": 1},
+                "data": {"name": "cut"},
+                "mark": {"type": "point", "filled": True, "color": INK, "size": 44, "opacity": 1},
+                "encoding": {
+                    "x": x,
+                    "y": {"field": "at", "type": "quantitative"},
+                    "shape": {
+                        "field": "side",
+                        "type": "nominal",
+                        "legend": None,
+                        "scale": {"domain": ["down", "up"], "range": ["triangle-down", "triangle-up"]},
+                    },
+                },
+            },
+            {
+                "mark": {"type": "point", "filled": True, "color": INK, "size": 28, "opacity": 1},
                 "encoding": {"x": x, "y": y},
             },
         ],

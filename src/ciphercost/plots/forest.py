@@ -8,10 +8,12 @@ from typing import Any
 from ciphercost import layout, words
 from ciphercost.model import Cell
 from ciphercost.plots import Plot, Subject, Table, Width
-from ciphercost.plots._draw import BACKGROUND, ENCRYPTED, GROUND, INK, MUTED, Chart
+from ciphercost.plots._draw import BACKGROUND, GROUND, INK, MUTED, Chart
 
 OUTLYING = 1.6
 """An interval is cut off, and says so by an arrow, where it reaches this many times farther than all estimates."""
+POINT, CAP = 24, 5
+"""A point's area and the half of an end's height, so that the ends show beside the point however narrow the interval."""
 LONG = 24
 """Rows, from which on the axis is above them."""
 SIZES: dict[Width, dict[str, int]] = {
@@ -64,6 +66,8 @@ def _plot(of: Subject, key: str, shown: list[tuple[Cell, str]], missing: list[tu
                 "cost": min(max(cost, least), most),
                 "low": min(max(low, least), most),
                 "high": min(max(high, least), most),
+                "low_cut": not least <= low <= most,
+                "high_cut": not least <= high <= most,
                 "said": said,
                 "more": f"{said}   ({words.bounds(key, estimate)})",
                 "control": words.is_control(cell) and not all(words.is_control(each) for each, _ in shown),
@@ -186,7 +190,7 @@ def _spec(
             {"data": {"name": "none"}, "mark": {"type": "rule", "color": INK, "strokeWidth": 1.2}, "encoding": at},
             {
                 "data": {"name": "budget"},
-                "mark": {"type": "rule", "color": ENCRYPTED, "strokeWidth": 1.5, "strokeDash": [6, 4]},
+                "mark": {"type": "rule", "color": INK, "strokeWidth": 1.5, "strokeDash": [6, 4]},
                 "encoding": at,
             },
             {
@@ -194,9 +198,23 @@ def _spec(
                 "mark": {**rule, "color": INK, "strokeWidth": 2.2},
                 "encoding": {"x": {"field": "low", **quantitative}, "x2": {"field": "high"}, "y": y},
             },
+            *(
+                {
+                    "transform": [{"filter": f"datum.kind != 'missing' && !datum.{end}_cut"}],
+                    "mark": {
+                        "type": "rule",
+                        "color": INK,
+                        "strokeWidth": 1.5,
+                        "yOffset": under - CAP,
+                        "y2Offset": under + CAP,
+                    },
+                    "encoding": {"x": {"field": end, **quantitative}, "y": y, "y2": {"field": "n"}},
+                }
+                for end in ("low", "high")
+            ),
             {
                 "data": {"name": "cut"},
-                "mark": {"type": "point", "filled": True, "color": INK, "size": 60, "opacity": 1, "yOffset": under},
+                "mark": {"type": "point", "filled": True, "color": INK, "size": 44, "opacity": 1, "yOffset": under},
                 "encoding": {
                     "x": {"field": "at", "type": "quantitative"},
                     "y": y,
@@ -210,7 +228,7 @@ def _spec(
             },
             {
                 **numbered,
-                "mark": {"type": "point", "size": 90, "strokeWidth": 2, "opacity": 1, "yOffset": under},
+                "mark": {"type": "point", "size": POINT, "strokeWidth": 1.5, "opacity": 1, "yOffset": under},
                 "encoding": {
                     "x": x,
                     "y": y,

@@ -3,7 +3,8 @@ for an operation, by end and by mode. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ciphercost import words
@@ -15,29 +16,36 @@ from ciphercost.plots._draw import (
     CLIENT_HATCH,
     GROUND,
     INK,
-    KERNEL,
+    KERNEL_DOTS,
     MUTED,
     SERVER,
     SERVER_HATCH,
+    STRONG,
+    STRONG_HATCH,
+    WEAK,
     Chart,
 )
 
 MOST = 20
 """Cells that are drawn; the table has all."""
 WIDTHS: dict[Width, int] = {"wide": 940, "narrow": 312}
+WHOLE = 0.95
+"""A bar of which one part has this share shows nothing that a word does not: where all are such, there is no chart."""
+SAME = 0.01
+"""Nor is there one where no cell's CPU changes by more than this share."""
 
 Segments = tuple[tuple[str, str, str], ...]
 """(key, words, colour), in the order in which they are stacked."""
 
 PARTS: Segments = (
-    ("handshake", "handshakes", CLIENT),
-    ("request", "requests", SERVER),
-    ("byte", "bytes", KERNEL),
+    ("handshake", "handshakes", STRONG),
+    ("request", "requests", WEAK),
+    ("byte", "bytes", STRONG_HATCH),
 )
 ENDS: Segments = (
     ("server_user", "server, its own code", SERVER),
     ("server_system", "server, in the kernel", SERVER_HATCH),
-    ("kernel", "the machine besides", KERNEL),
+    ("kernel", "the machine besides", KERNEL_DOTS),
     ("client_user", "client, its own code", CLIENT),
     ("client_system", "client, in the kernel", CLIENT_HATCH),
 )
@@ -76,6 +84,7 @@ def _by_parts(of: Subject, pair: list[Parts], number: int) -> Plot:
     labels = words.names(cells)
     rows: list[dict[str, Any]] = []
     table: list[tuple[str, ...]] = []
+    largest: dict[tuple[str, str], list[float]] = {}
     for index in pair[0].cells:
         plain = cells[index].arms["plain"]
         each_op = {
@@ -87,6 +96,8 @@ def _by_parts(of: Subject, pair: list[Parts], number: int) -> Plot:
             coefficients = {"handshake": fitted.handshake_us, "request": fitted.request_us, "byte": fitted.byte_ns}
             added = {key: max(0.0, each_op[key] * part.value) for key, part in coefficients.items()}
             whole = sum(added.values()) or 1.0
+            most = max(added, key=lambda key: added[key])
+            largest.setdefault((labels[index], most), []).append(added[most] / whole)
             rows += _stack(
                 f"{index}-{fitted.end}",
                 labels[index],
@@ -104,14 +115,25 @@ def _by_parts(of: Subject, pair: list[Parts], number: int) -> Plot:
         for each in pair
     )
     head = ("cell", "end", *(name for _, name, _ in PARTS))
+    alike = all(share >= WHOLE for shares in largest.values() for share in shares)
+    names = {key: name for key, name, _ in PARTS}
+    said = "; ".join(f"{label}: {names[key]} {_percent(shares)}" for (label, key), shares in largest.items())
     return Plot(
         name="where-parts" if number == 0 else f"where-parts-{number + 1}",
         title=f"CPU that encryption adds, by what it is added to: {pair[0].engine} {pair[0].mechanism}",
         finding=spoken,
-        charts=_charts(rows, PARTS, "% of the CPU that encryption adds to an operation"),
+        charts={} if alike else _charts(rows, PARTS, "% of the CPU that encryption adds"),
         table=Table(head, table),
-        note="As fitted to these cells. A part that the fit has below nothing is drawn as nothing.",
+        note=f"One part makes nearly all of the added CPU in each cell, so there is no chart. {said}."
+        if alike
+        else "As fitted to these cells. A part that the fit has below nothing is drawn as nothing.",
     )
+
+
+def _percent(shares: Sequence[float]) -> str:
+    """`98 to 99 %` of several shares, rounded down so that no part is said to be all."""
+    low, high = (math.floor(100 * each) for each in (min(shares), max(shares)))
+    return f"{low} %" if low == high else f"{low} to {high} %"
 
 
 # ── by end and by mode
@@ -175,12 +197,15 @@ def _by_end(known: list[tuple[Cell, str]]) -> Plot:
         said.insert(0, f"The first {MOST} of {len(known)} cells are drawn; the table has all.")
     if not embedded and any(words.embedded(cell) for cell, _ in known):
         said.append("Of a database that is part of the client, the client's CPU is the database's.")
+    alike = all(abs(each - 1) <= SAME for each, _ in grown)
+    if alike:
+        said = [f"No cell's CPU for an operation changes by more than {100 * SAME:.0f} %, so there is no chart."]
     note = " ".join(said)
     return Plot(
         name="where-cpu",
         title="CPU for an operation; the plain arm is 100",
         finding=finding,
-        charts=_charts(rows, segments, "CPU for an operation, % of the plain arm's"),
+        charts={} if alike else _charts(rows, segments, "CPU for an operation, % of the plain arm's"),
         table=Table(("cell", "arm", *(name for _, name, _ in segments), "together"), table),
         note=note,
     )

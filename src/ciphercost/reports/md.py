@@ -9,9 +9,11 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from ciphercost import advice as advice_
-from ciphercost import capacity, words
+from ciphercost import capacity, disturbed, words
 from ciphercost.advice import Report
 from ciphercost.model import Cell, Result
+from ciphercost.studies.sheet import FINDINGS
+from ciphercost.studies.sheet import Report as StudyReport
 
 MOST = 65_536
 """Letters that a comment on GitHub may have."""
@@ -35,7 +37,13 @@ _LEADING = re.compile(r"^(?:[-+=#]|\d+[.)])")
 def render(result: Result) -> str:
     """At most MOST letters: where not all fits, details and then rows are left out from the end, and it says so."""
     first, *further = words.sentences(result)
+    if result.study is not None:
+        from ciphercost import studies
+
+        first, further = studies.get(result.study.study).report(result.study).verdict, [first, *further]
     head = [f"### {escaped(first)}", "", *(line for each in further for line in (escaped(each), ""))]
+    if warning := disturbed.warning(result.cells):
+        head += [f"**{escaped(warning)}**", ""]
     foot = ["", f"<sub>{escaped(footer(result))}</sub>"]
     rows = list(table(result.cells))
     room = MOST - sum(len(line) + 1 for line in (*head, *foot)) - 400
@@ -136,12 +144,39 @@ def whole_run(result: Result) -> Iterator[str]:
     if result.study is not None:
         from ciphercost import studies
 
-        yield fold(result.study.title, [code(studies.get(result.study.study).table(result.study))])
+        yield fold(result.study.title, study(studies.get(result.study.study).report(result.study)))
     if result.parts:
         yield fold("where the cost comes from", [code("\n".join(terminal.parts(result)))])
     for each in result.curves:
         lines = list(terminal.curve(each))
         yield fold(lines[0], [code("\n".join(lines[1:]))])
+
+
+def study(report: StudyReport) -> Iterator[str]:
+    """Whether a published study was replicated, and its tables."""
+    yield f"**{escaped(report.verdict)}**"
+    yield ""
+    yield escaped(report.criterion)
+    for sheet in report.sheets:
+        yield ""
+        yield f"**{escaped(sheet.title)}**"
+        yield ""
+        yield row(*(escaped(" ".join(each.split())) for each in sheet.head))
+        yield row("---", *["---:"] * (len(sheet.head) - 1))
+        for each in sheet.rows:
+            # Markdown has no cell across columns: a heading of rows is one with nothing beside it.
+            own = [f"**{escaped(each[0])}**"] + [""] * (len(sheet.head) - 1) if len(each) == 1 else map(escaped, each)
+            yield row(*own)
+        if sheet.note:
+            yield ""
+            yield escaped(sheet.note)
+    for paragraph in report.method:
+        yield ""
+        yield escaped(paragraph)
+    yield ""
+    yield f"{FINDINGS}:"
+    yield ""
+    yield from (item(each, 0) for each in report.findings)
 
 
 def fold(title: str, lines: Iterable[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
-from ciphercost import capacity, chatter
+from ciphercost import capacity, chatter, disturbed
 from ciphercost.layout import WIDTH, figure_row, named, row, wrap
 from ciphercost.model import ARMS, Cell, Curve, Finding, Result
 from ciphercost.reports import _imported
@@ -67,6 +67,8 @@ def render(result: Result) -> str:
         blocks = [studies.get(result.study.study).table(result.study), "By our method:", *summary(result), *blocks]
     else:
         blocks = [*summary(result), *blocks]
+    if warning := disturbed.warning(result.cells):
+        blocks.insert(0, "\n".join(wrap(f"! {warning}", "", "  ")))
     return printable("\n\n".join([*blocks, footer(result)]))
 
 

@@ -22,6 +22,8 @@ from ciphercost.model import Cell, CellSpec, Spec, StudyFigure, StudyRecord, Stu
 if TYPE_CHECKING:
     from ciphercost.agent import Agent
     from ciphercost.provision import Bench, Twins
+    from ciphercost.studies.agreement import Judged
+    from ciphercost.studies.sheet import Report, Sheet
 
 
 class Stage(msgspec.Struct):
@@ -120,6 +122,16 @@ class Study(ABC):
         own = [each for each in costs if not each.operation.startswith("published alone")]
         return [each for each in own if each.figure == own[0].figure]
 
+    def judged(self, result: StudyResult) -> Judged:
+        """The published costs by which `agreement` says whether the study was replicated. Pure."""
+        from ciphercost.studies.agreement import Judged
+
+        return Judged(self.headline(result))
+
+    def caveat(self, result: StudyResult) -> str:  # noqa: ARG002
+        """What else limits that comparison; empty: nothing. Pure."""
+        return ""
+
     def workload(self, operation: str) -> workloads.Workload:
         """One operation by itself, as a workload. Raises UsageError with the nearest name."""
         whole = workloads.read(self.file("workload.toml"), self.name)
@@ -128,11 +140,27 @@ class Study(ABC):
             raise UsageError(f"study {self.name} has no workload '{operation}': {nearest(operation, known)}")
         return msgspec.structs.replace(whole, transaction=[known[operation]], name=f"{self.name}/{operation}")
 
-    def table(self, result: StudyResult) -> str:
-        """Its result as plain words and figures, 80 columns wide. Pure."""
+    def sheets(self, result: StudyResult) -> Iterator[Sheet]:
+        """Its tables, below the one of the verdict. Pure."""
         from ciphercost.studies import table
 
-        return table.render(result)
+        return table.sheets(result)
+
+    def method(self, result: StudyResult) -> list[str]:  # noqa: ARG002
+        """Paragraphs on how our own figures were measured, where the tables don't say. Pure."""
+        return []
+
+    def report(self, result: StudyResult) -> Report:
+        """All that pages and texts say of its result. Pure."""
+        from ciphercost.studies import table
+
+        return table.report(result)
+
+    def table(self, result: StudyResult) -> str:
+        """The same as plain words and figures, 80 columns wide. Pure."""
+        from ciphercost.studies import sheet
+
+        return sheet.text(self.report(result))
 
     def file(self, name: str) -> str:
         """Text of one of the study's own files."""

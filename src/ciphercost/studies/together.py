@@ -9,6 +9,7 @@ import msgspec
 from ciphercost import studies
 from ciphercost.layout import row, wrap
 from ciphercost.model import StudyFigure, StudyResult
+from ciphercost.studies import agreement
 from ciphercost.studies.table import NOT_PUBLISHED, percent, with_interval
 
 
@@ -84,6 +85,7 @@ def _lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
 
 def _study(result: StudyResult) -> Iterator[str]:
     found = rows_of(result)
+    yield from wrap(f"{agreement.counted(studies.get(result.study).judged(result))}.", "  ", "    ")
     yield from wrap(f"published on {result.published_server}; here {result.server}", "  ")
     for figure in dict.fromkeys(each.figure for each in found):
         yield from wrap(f"{figure}, encrypted against plain", "  ")

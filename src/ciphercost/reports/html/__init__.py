@@ -17,6 +17,7 @@ from ciphercost.errors import UsageError
 from ciphercost.model import Result
 from ciphercost.plots import Subject
 from ciphercost.reports.html import _content
+from ciphercost.studies.sheet import FINDINGS
 from ciphercost.trace import Trace
 
 
@@ -31,7 +32,7 @@ def render(result: Result, traces: Sequence[Trace] = (), budget: float | None = 
     )
     style = Markup((Path(__file__).parent / "page.css").read_text())  # noqa: S704 - our own file
     page = _content.page(Subject(result, traces, budget))
-    return words.printable(environment.get_template("page.html").render(page=page, style=style))
+    return words.printable(environment.get_template("page.html").render(page=page, style=style, findings=FINDINGS))
 
 
 def write(result: Result, directory: Path, output: Path, budget: float | None = None) -> None:

@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-from ciphercost import advice, capacity, chatter, plots, spec, words
+from ciphercost import advice, capacity, chatter, disturbed, plots, spec, words
 from ciphercost.model import ARMS, Cell, Result
 from ciphercost.plots import Plot, Subject, Table
 from ciphercost.plots._draw import patterns
 from ciphercost.reports.html import _method
+from ciphercost.studies.sheet import Report
 
 MOST_NAMED = 12
 """Cells named in a row of cost against protection."""
@@ -30,6 +31,7 @@ class Figure(NamedTuple):
     wide: Markup
     """Empty where the plot has one width."""
     narrow: Markup
+    """Empty where there is no chart: then the note says why."""
     table: Table
     key: str = ""
     """Which signs stand for the arms: `latency`'s or `slices`'s, where the chart does not say itself."""
@@ -78,12 +80,25 @@ class Protection(NamedTuple):
     protects: list[str]
 
 
+class Entry(NamedTuple):
+    """A line of the table of contents, and those below it."""
+
+    anchor: str
+    name: str
+    below: Sequence[tuple[str, str]] = ()
+    """(anchor, name)"""
+
+
 class Page(NamedTuple):
     """All that the template says."""
 
     title: str
     subtitle: str
+    warning: str
+    """Where every slice of a cell was disturbed."""
     answer: Markup
+    also: Markup
+    """Of a study's page, which begins with its verdict: the answer by our method."""
     budget: str
     basis: str
     advice: list[tuple[bool, str]]
@@ -96,13 +111,14 @@ class Page(NamedTuple):
     experiments: list[Table]
     cells: list[Shown]
     failed: list[Shown]
-    study: str
+    study: Report | None
     machine: list[tuple[str, str]]
     method: list[str]
     command: str
     spec: str
     versions: list[tuple[str, str]]
     ended: str
+    contents: Sequence[Entry] = ()
 
 
 def page(of: Subject) -> Page:
@@ -114,14 +130,17 @@ def page(of: Subject) -> Page:
         kind: [figure(each) for each in drawn if each.name.startswith(kind) and each.cell is None]
         for kind in plots.KINDS
     }
-    return Page(
+    study = _study(result)
+    made = Page(
         title=f"What encryption costs · {result.id}",
         subtitle=words.in_common(result.cells),
-        answer=Markup("<br>").join(_unbroken(each) for each in words.sentences(result)),
+        warning=disturbed.warning(result.cells),
+        answer=_unbroken(study.verdict) if study else _sentences(result),
+        also=Markup("By our method: ") + _sentences(result) if study else Markup(),
         budget=_budget(of),
         basis=_basis(result),
         advice=_advice(of),
-        patterns=Markup(patterns("var(--server)", "var(--client)", "var(--page)")),  # noqa: S704 - nothing of the record
+        patterns=Markup(patterns("var(--server)", "var(--client)", "var(--ink)", "var(--strong)", "var(--page)")),  # noqa: S704 - nothing of the record
         forest=kinds["forest"],
         protection=list(_protection(result, labels)),
         where=kinds["where"],
@@ -129,7 +148,7 @@ def page(of: Subject) -> Page:
         experiments=list(_experiments(result, labels)),
         cells=cells,
         failed=[each for each in cells if not each.ok],
-        study=_study(result),
+        study=study,
         machine=list(_machine(result)),
         method=list(_method.sentences(of)),
         command=_command(result),
@@ -137,6 +156,26 @@ def page(of: Subject) -> Page:
         versions=list(_versions(result)),
         ended=result.ended or "cut off before its end",
     )
+    return made._replace(contents=tuple(_contents(made)))
+
+
+def _contents(made: Page) -> Iterator[Entry]:
+    """The sections that the page has, in their order."""
+    sections: tuple[tuple[Any, str, str, list[tuple[str, str]]], ...] = (
+        (made.study, "h-study", "The published study", []),
+        (made.forest, "h-cost", "What it costs", []),
+        (made.advice, "h-advice", "What stays within the budget", []),
+        (made.failed, "h-failed", "Cells without a number", []),
+        (made.protection, "h-protects", "What it costs and what it protects", []),
+        (made.where, "h-where", "Where the cost goes", []),
+        (made.curves, "h-curves", "Curves", []),
+        (made.experiments, "h-experiment", "Cells against each other", []),
+        (made.cells, "h-cells", "The cells", [(cell.anchor, cell.name) for cell in made.cells]),
+        (made.method, "h-method", "How it was measured", []),
+        (made.machine, "h-machine", "The machine", []),
+        (True, "h-again", "How to repeat it", []),
+    )
+    yield from (Entry(anchor, name, below) for there, anchor, name, below in sections if there)
 
 
 def figure(plot: Plot) -> Figure:
@@ -144,8 +183,18 @@ def figure(plot: Plot) -> Figure:
     own = {width: Markup(plot.drawn(width, page=True)) for width in plot.charts}  # noqa: S704 - vl-convert escapes its texts
     key = plot.name.partition("-")[0] if plot.cell is not None else ""
     return Figure(
-        plot.caption or plot.title, plot.finding, plot.note, own.get("wide", Markup()), own["narrow"], plot.table, key
+        plot.caption or plot.title,
+        plot.finding,
+        plot.note,
+        own.get("wide", Markup()),
+        own.get("narrow", Markup()),
+        plot.table,
+        key,
     )
+
+
+def _sentences(result: Result) -> Markup:
+    return Markup("<br>").join(_unbroken(each) for each in words.sentences(result))
 
 
 def _unbroken(text: str) -> Markup:
@@ -346,12 +395,12 @@ def _storage(cell: Cell) -> Table | None:
 # ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _study(result: Result) -> str:
+def _study(result: Result) -> Report | None:
     if result.study is None:
-        return ""
+        return None
     from ciphercost import studies
 
-    return studies.get(result.study.study).table(result.study)
+    return studies.get(result.study.study).report(result.study)
 
 
 MACHINE = {

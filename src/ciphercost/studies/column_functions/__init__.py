@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from ciphercost.model import ARMS, FORMAT, Cell, CellSpec, Spec, StudyRecord, St
 from ciphercost.spec import check
 from ciphercost.studies import Stage, Study
 from ciphercost.studies.column_functions import compare, procedure, report, servers
+from ciphercost.studies.sheet import Sheet
 
 DEFAULT_LOADS, DEFAULT_RUNS = (1000, 2000), 3
 SECONDS = 720.0
@@ -159,8 +160,11 @@ class ColumnFunctions(Study):
     def compare(self, record: StudyRecord, cells: list[Cell]) -> StudyResult:
         return compare.compare(self, record, cells)
 
-    def table(self, result: StudyResult) -> str:
-        return report.render(result)
+    def sheets(self, result: StudyResult) -> Iterator[Sheet]:
+        return report.sheets(result)
+
+    def method(self, result: StudyResult) -> list[str]:  # noqa: ARG002
+        return [report.METHOD]
 
 
 STUDY = ColumnFunctions()

@@ -1,4 +1,4 @@
-"""report: a StudyResult -> a table of servers, one of each server's operations and loads, growth, and equal ciphers; 80 columns wide. Pure."""
+"""report: a StudyResult -> a table of servers, one of each server's operations and loads, growth, and equal ciphers, as sheets. Pure."""
 
 from __future__ import annotations
 
@@ -6,64 +6,48 @@ import math
 from collections.abc import Iterator, Sequence
 
 from ciphercost import studies
-from ciphercost.layout import row, wrap
 from ciphercost.model import ARMS, StudyFigure, StudyResult
 from ciphercost.studies.column_functions import names, procedure, published, servers
-from ciphercost.studies.table import NOT_PUBLISHED, findings, percent, signed, with_interval
+from ciphercost.studies.sheet import Sheet
+from ciphercost.studies.table import NOT_PUBLISHED, percent, signed, with_interval
 from ciphercost.words import number
 
 WIDE = 30.0
 """Upper ÷ lower end of an interval that says nothing."""
 
 
-def render(study: StudyResult) -> str:
-    """The study's one figure of each server, then where it comes from, then what it could not have told."""
-    return "\n".join(_lines(study))
+METHOD = (
+    "our method: both arms by turns, a whole cycle (insert, select, update, delete) as a slice, four in mirrored order with a short "
+    "one before them that is thrown away, every session on a server started anew; 95 % intervals by t over sessions, or where it says so over "
+    "blocks or loads"
+)
 
 
-def _lines(study: StudyResult) -> Iterator[str]:
-    yield from wrap(study.title)
-    yield ""
-    yield from headlines(study)
+def sheets(study: StudyResult) -> Iterator[Sheet]:
+    """The study's one figure of each server, then where it comes from."""
+    yield headlines(study)
     for engine in dict.fromkeys(each.engine for each in study.figures if each.load is not None):
-        yield ""
         yield from server(study, engine)
     yield from growth(study)
     yield from equal(study)
-    yield ""
-    yield from wrap(f"the same procedure here: {study.procedure}")
-    yield ""
-    yield from wrap(
-        "our method: both arms by turns, a whole cycle (insert, select, update, delete) as a slice, four in mirrored order with a short "
-        "one before them that is thrown away, every session on a server started anew; 95 % intervals by t over sessions, or where it says so over "
-        "blocks or loads"
-    )
-    yield ""
-    yield from findings(study)
 
 
-def headlines(study: StudyResult) -> Iterator[str]:
+def headlines(study: StudyResult) -> Sheet:
     """Three columns, a row a server and version of the statements."""
-    rows = [each for each in study.figures if each.operation == names.ALL_OPERATIONS]
-    yield "COST IN TIME, mean over operations and loads"
-    yield _columns("", "as published", "the same here", "our method here")
-    for each in rows:
+    rows: list[tuple[str, ...]] = []
+    notes = []
+    for each in (one for one in study.figures if one.operation == names.ALL_OPERATIONS):
         mine = ours(each)
         if each.workload == procedure.STUDYS:
             said = plus_minus(each.published, each.published_sd) or NOT_PUBLISHED
-            yield _columns(f"  {each.engine}", said, plus_minus(each.here, each.here_sd) or "-", mine)
+            rows.append((each.engine, said, plus_minus(each.here, each.here_sd) or "-", mine))
             printed = published.servers(studies.get(study.study))[each.engine]
-            yield f"    published on {printed.version}, {printed.cipher}; here {each.mechanism}"
+            notes.append(f"{each.engine} {printed.version}, {printed.cipher}, here {each.mechanism}")
         else:
-            yield _columns(f"    statements of `{each.workload}`", "", "", mine)
-
-
-def _columns(label: str, said: str, here: str, ours: str) -> str:
-    return _row((label, 0), (said, -33), (here, -54), (ours, -80))
-
-
-def _row(*columns: tuple[str, int]) -> str:
-    return "\n".join(row(*columns))
+            rows.append((f"{each.engine}, {each.workload}", "", "", mine))
+    head = ("", "as published", "the same here", "our method here")
+    note = f"published on {'; '.join(notes)}. `{procedure.TUNED}`: the same by other statements"
+    return Sheet("Cost in time, mean over operations and loads", head, rows, note)
 
 
 def ours(cost: StudyFigure) -> str:
@@ -85,25 +69,24 @@ def plus_minus(ratio: float | None, sd: float | None) -> str:
 # ── a server ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def server(study: StudyResult, engine: str) -> Iterator[str]:
+def server(study: StudyResult, engine: str) -> Iterator[Sheet]:
     """Times and their cost, then CPU and RAM as sampled, of every operation and load; then what only our method has."""
     own = [each for each in study.figures if each.engine == engine and each.load is not None]
     name = next((each.strip() for each in study.server.split(",") if each.split()[:1] == [engine]), engine)
     first = [each for each in own if each.workload == procedure.STUDYS]
-    yield f"{name.upper()}, {own[0].mechanism}"
-    yield f"  {'time, ms':<14}{'the same here':>30}{'cost':>10}{'our method: cost':>24}"
-    for operation, load in _keys(first):
-        yield timed(operation, load, _by_arm(first, operation, load, names.TIME))
-    yield from sampled(first)
+    title = f"{name}, {own[0].mechanism}"
+    rows = [timed(*key, _by_arm(first, *key, names.TIME)) for key in _keys(first)]
+    head = ("", "the same here\nplain", "\nencrypted", "\ncost", "our method\ncost")
+    yield Sheet(f"{title}: time, ms", head, rows)
+    yield from sampled(title, first)
     second = [each for each in own if each.workload == procedure.TUNED]
     for heading, figures, figure in (
-        ("our method: the server's CPU time, ms", first, names.SERVER_CPU),
-        (f"our method: time of the statements of `{procedure.TUNED}`, ms", second, names.TIME),
+        ("our method, the server's CPU time, ms", first, names.SERVER_CPU),
+        (f"our method, time of the statements of `{procedure.TUNED}`, ms", second, names.TIME),
     ):
         if keys := _keys([each for each in figures if each.figure == figure]):
-            yield f"  {heading}"
-            for operation, load in keys:
-                yield turns(operation, load, _by_arm(figures, operation, load, figure))
+            turned = [turns(*key, _by_arm(figures, *key, figure)) for key in keys]
+            yield Sheet(f"{title}: {heading}", ("", "plain → encrypted", "cost"), turned)
 
 
 def _keys(figures: Sequence[StudyFigure]) -> list[tuple[str, float]]:
@@ -115,34 +98,34 @@ def _by_arm(figures: Sequence[StudyFigure], operation: str, load: float, figure:
 
 
 def _label(operation: str, load: float) -> str:
-    return f"  {operation:<6}{load:>8,.0f}"
+    return f"{operation:<6}{load:>8,.0f}"
 
 
-def timed(operation: str, load: float, by_arm: dict[str, StudyFigure]) -> str:
+def timed(operation: str, load: float, by_arm: dict[str, StudyFigure]) -> tuple[str, ...]:
     both = [spread(each.here, each.here_sd, 1e3) if (each := by_arm.get(arm)) else "-" for arm in ARMS]
     cost = by_arm.get("cost")
     here, mine = (percent(cost.here), ours(cost)) if cost else ("-", "-")
-    return _row((_label(operation, load), 0), (both[0], -31), (both[1], -46), (here, -56), (mine, -80))
+    return _label(operation, load), *both, here, mine
 
 
-def turns(operation: str, load: float, by_arm: dict[str, StudyFigure]) -> str:
+def turns(operation: str, load: float, by_arm: dict[str, StudyFigure]) -> tuple[str, ...]:
     both = [number(each.ours * 1e3) if (each := by_arm.get(arm)) and each.ours is not None else "-" for arm in ARMS]
     cost = by_arm.get("cost")
-    return _row((_label(operation, load), 0), (" → ".join(both), -46), (ours(cost) if cost else "-", -80))
+    return _label(operation, load), " → ".join(both), ours(cost) if cost else "-"
 
 
-def sampled(figures: Sequence[StudyFigure]) -> Iterator[str]:
+def sampled(title: str, figures: Sequence[StudyFigure]) -> Iterator[Sheet]:
     """CPU and RAM, sampled each second."""
     of = [each for each in figures if each.figure in (names.CPU, names.MEMORY)]
-    if not of:
-        return
-    yield f"  {'sampled here':<14}{'CPU, %':>30}{'RAM in use, MB':>34}"
+    rows = []
     for operation, load in _keys(of):
         columns = []
         for figure in (names.CPU, names.MEMORY):
             by_arm = _by_arm(of, operation, load, figure)
             columns.append(" → ".join(spread(e.here, e.here_sd) if (e := by_arm.get(arm)) else "-" for arm in ARMS))
-        yield _row((_label(operation, load), 0), (columns[0], -46), (columns[1], -80))
+        rows.append((_label(operation, load), *columns))
+    if rows:
+        yield Sheet(f"{title}: sampled here, plain → encrypted", ("", "CPU, %", "RAM in use, MB"), rows)
 
 
 def spread(mean: float | None, sd: float | None, scale: float = 1.0) -> str:
@@ -157,7 +140,7 @@ def spread(mean: float | None, sd: float | None, scale: float = 1.0) -> str:
 # ── growth, equal ciphers ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def growth(study: StudyResult) -> Iterator[str]:
+def growth(study: StudyResult) -> Iterator[Sheet]:
     """b of time ~ load^b, both versions of the statements and both arms."""
     own = [each for each in study.figures if each.figure == names.GROWTH]
     if not own:
@@ -168,20 +151,18 @@ def growth(study: StudyResult) -> Iterator[str]:
         if loads == 2
         else "least squares of logarithms; ± is the half of the fit's 95 % interval"
     )
-    yield ""
-    yield from wrap(f"GROWTH with the load, b of time ~ load^b ({points})")
-    yield f"  {'':<20}{procedure.STUDYS:>28}{procedure.TUNED:>30}"
-    yield f"  {'':<20}{'plain':>14}{'encrypted':>14}{'plain':>15}{'encrypted':>15}"
+    rows = []
     for engine, operation in dict.fromkeys((each.engine, each.operation) for each in own):
-        ends = iter((-36, -50, -65, -80))
-        columns = [(f"  {engine} {operation}", 0)]
+        columns = []
         for version in (procedure.STUDYS, procedure.TUNED):
             for arm in ARMS:
                 found = [
                     e for e in own if (e.engine, e.operation, e.workload, e.arm) == (engine, operation, version, arm)
                 ]
-                columns.append((exponent(found[0]) if found else "-", next(ends)))
-        yield _row(*columns)
+                columns.append(exponent(found[0]) if found else "-")
+        rows.append((f"{engine} {operation}", *columns))
+    head = ("", *(f"{version}\n{arm}" for version in (procedure.STUDYS, procedure.TUNED) for arm in ARMS))
+    yield Sheet(f"Growth with the load, b of time ~ load^b ({points})", head, rows)
 
 
 def exponent(figure: StudyFigure) -> str:
@@ -192,28 +173,26 @@ def exponent(figure: StudyFigure) -> str:
     return f"{figure.ours:.2f}{half}"
 
 
-def equal(study: StudyResult) -> Iterator[str]:
+def equal(study: StudyResult) -> Iterator[Sheet]:
     """The same mode and key length on each server."""
     own = [each for each in study.figures if each.operation == names.EQUAL]
     if not own:
         return
-    yield ""
-    yield from wrap(
-        f"AT EQUAL CIPHER, which the study could not compare: {servers.EQUAL_CIPHER}, a random IV with each value, workload "
-        f"{procedure.TUNED}, by our method"
-    )
+    rows: list[tuple[str, ...]] = []
     for engine in dict.fromkeys(each.engine for each in own):
-        yield f"  {engine}, {next(each.mechanism for each in own if each.engine == engine)}"
+        rows.append((f"{engine}, {next(each.mechanism for each in own if each.engine == engine)}",))
         for figure in dict.fromkeys(each.figure for each in own):
             by_arm = {each.arm: each for each in own if (each.engine, each.figure) == (engine, figure)}
             if "cost" in by_arm:
-                yield _equal_row(figure, by_arm)
+                rows.append(_equal_row(figure, by_arm))
+    title = (
+        f"At equal cipher, which the study could not compare: {servers.EQUAL_CIPHER}, a random IV with each value, workload "
+        f"{procedure.TUNED}, by our method"
+    )
+    yield Sheet(title, ("", "plain → encrypted", "cost"), rows)
 
 
-def _equal_row(figure: str, by_arm: dict[str, StudyFigure]) -> str:
+def _equal_row(figure: str, by_arm: dict[str, StudyFigure]) -> tuple[str, ...]:
     unit = by_arm["plain"].unit
     both = " → ".join(number(each.ours) if (each := by_arm[arm]).ours is not None else "-" for arm in ARMS)
-    cost = by_arm["cost"]
-    said = ours(cost)
-    label = f"    {figure}" + (f", {unit}" if unit == "µs" else "")
-    return _row((label, 0), (both, -52), (said, -80))
+    return figure + (f", {unit}" if unit == "µs" else ""), both, ours(by_arm["cost"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ciphercost import jdbc
@@ -10,8 +10,10 @@ from ciphercost.errors import UsageError
 from ciphercost.model import ARMS, FORMAT, Cell, CellSpec, Mode, Spec, StudyFigure, StudyRecord, StudyResult
 from ciphercost.spec import check
 from ciphercost.studies import Stage, Study
+from ciphercost.studies.agreement import Judged
 from ciphercost.studies.jdbc_tls import compare, procedure, report, setups
 from ciphercost.studies.jdbc_tls.setups import CALLS, EXECUTE, SERVER_VERSION, Setup
+from ciphercost.studies.sheet import Sheet
 
 VERSION = "10.11"
 """Of MariaDB: it lets both drivers in."""
@@ -85,8 +87,18 @@ class JdbcTls(Study):
         """Of the upgrade what encryption is."""
         return [each for each in result.figures if each.figure == f"{compare.ENCRYPTION}, {procedure.COLD}"]
 
-    def table(self, result: StudyResult) -> str:
-        return report.render(result)
+    def judged(self, result: StudyResult) -> Judged:
+        """Every published ratio of two loops."""
+        return Judged([each for each in result.figures if each.arm == "cost" and each.published is not None])
+
+    def caveat(self, result: StudyResult) -> str:  # noqa: ARG002
+        return "Ours is of starts of Java, its interval by t over rounds."
+
+    def sheets(self, result: StudyResult) -> Iterator[Sheet]:
+        return report.sheets(result)
+
+    def method(self, result: StudyResult) -> list[str]:  # noqa: ARG002
+        return [report.METHOD]
 
 
 TLS = {"version": "1.2", "verify": "require"}

@@ -1,58 +1,36 @@
-"""report: a StudyResult -> the published loop beside the same here, what the upgrade multiplies, and the split; 80 columns wide. Pure."""
+"""report: a StudyResult -> sheets: the published loop beside the same here, what the upgrade multiplies, and the split. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ciphercost.layout import row, wrap
 from ciphercost.model import StudyFigure, StudyResult
-from ciphercost.studies import table
 from ciphercost.studies.jdbc_tls import measured
 from ciphercost.studies.jdbc_tls.compare import DRIVER, ENCRYPTION, LEFT, LOOP, SPLIT, SUM, UPGRADE, WARM_LONG
 from ciphercost.studies.jdbc_tls.procedure import COLD, WARM
 from ciphercost.studies.jdbc_tls.setups import CALLS, NEW, OLD
+from ciphercost.studies.sheet import Sheet
 
-LABEL = 26
 NONE = "-"
+METHOD = (
+    f"{WARM_LONG}: our own method, drivers and arms by turns in mirrored blocks, in virtual machines that stay up until hardly anything is compiled "
+    "any more, every session on a server started anew; 95 % intervals by t over sessions, of cold and warm by t over rounds"
+)
 
 
-def render(study: StudyResult) -> str:
-    """Three columns, then the levels, then where the difference comes from, then what one run each could not tell."""
-    return "\n".join(_lines(study))
-
-
-def _lines(study: StudyResult) -> Iterator[str]:
-    yield from wrap(study.title)
-    yield ""
-    yield from loop(study)
-    yield ""
-    yield from ratios(study)
-    yield ""
-    yield from levels(study)
+def sheets(study: StudyResult) -> Iterator[Sheet]:
+    """The loop, then the ratios, the levels, and where the difference comes from."""
+    yield loop(study)
+    yield ratios(study)
+    yield levels(study)
     for call in CALLS:
         if own := [each for each in study.figures if each.operation == call and each.figure.startswith(SPLIT)]:
-            yield ""
-            yield from split(call, own)
-    yield ""
-    yield from wrap(f"the same procedure here: {study.procedure}")
-    yield ""
-    yield from wrap(
-        f"{WARM_LONG}: our own method, drivers and arms by turns in mirrored blocks, in virtual machines that stay up until hardly anything is compiled "
-        "any more, every session on a server started anew; 95 % intervals by t over sessions, of cold and warm by t over rounds"
-    )
-    if study.findings:
-        yield ""
-        yield from table.findings(study)
+            yield split(call, own)
 
 
-def loop(study: StudyResult) -> Iterator[str]:
-    yield f"{'the loop, once each, ms':<{LABEL}}{'as published':>16}{'the same here':>18}"
-    yield from row(("(MySQL)", -LABEL - 16), (f"({study.server})", -LABEL - 34))
-    for each in study.figures:
-        if each.figure == LOOP:
-            yield from row(
-                (f"  {named(each)}", 0), (whole(each.published), -LABEL - 16), (whole(each.here), -LABEL - 34)
-            )
+def loop(study: StudyResult) -> Sheet:
+    rows = [(named(each), whole(each.published), whole(each.here)) for each in study.figures if each.figure == LOOP]
+    return Sheet("The loop, once each, ms", ("", "as published\n(MySQL)", f"the same here\n({study.server})"), rows)
 
 
 def named(each: StudyFigure) -> str:
@@ -63,22 +41,18 @@ def whole(value: float | None) -> str:
     return NONE if value is None else f"{value:,.0f}"
 
 
-def ratios(study: StudyResult) -> Iterator[str]:
+def ratios(study: StudyResult) -> Sheet:
     """How many times as long an insert takes."""
-    yield f"{OLD} → {NEW}: how many times as long an insert takes"
-    yield f"{'':<{LABEL}}{'published':>10}{'here once':>10}{'cold (95 %)':>17}{'warm (95 %)':>17}"
+    rows: list[tuple[str, ...]] = []
     for call in CALLS:
-        yield f"  {call}()"
+        rows.append((f"{call}()",))
         for name in (UPGRADE, DRIVER, ENCRYPTION):
             cold, warm, long = (find(study, call, f"{name}, {state}") for state in (COLD, WARM, WARM_LONG))
             shown = long if long and long.ours is not None else warm
-            yield from row(
-                (f"    {name}", 0),
-                (times(cold.published if cold else None), -LABEL - 10),
-                (times(cold.here if cold else None), -LABEL - 20),
-                (interval(cold), -LABEL - 37),
-                (interval(shown), -LABEL - 54),
-            )
+            published, here = times(cold.published if cold else None), times(cold.here if cold else None)
+            rows.append((name, published, here, interval(cold), interval(shown)))
+    head = ("", "published", "here once", "cold (95 %)", "warm (95 %)")
+    return Sheet(f"{OLD} → {NEW}: how many times as long an insert takes", head, rows)
 
 
 def times(value: float | None) -> str:
@@ -93,17 +67,17 @@ def interval(each: StudyFigure | None) -> str:
     return f"{each.ours:.{digits}f} ({each.low:.{digits}f}–{each.high:.{digits}f})"
 
 
-def levels(study: StudyResult) -> Iterator[str]:
-    yield f"{'µs an insert':<{LABEL}}{'first rows, cold':>18}{'same Java, warm':>18}{WARM_LONG:>18}"
+def levels(study: StudyResult) -> Sheet:
+    rows: list[tuple[str, ...]] = []
     for call in CALLS:
         own = [each for each in study.figures if each.operation == call and each.unit == "µs" and each.arm != "cost"]
         if own:
-            yield f"  {call}()"
+            rows.append((f"{call}()",))
         for name, arm in dict.fromkeys((each.workload, each.arm) for each in own):
             by_state = {each.figure: each for each in own if (each.workload, each.arm) == (name, arm)}
             label = named(next(iter(by_state.values())))
-            cold, warm, long = (plus_minus(by_state.get(state)) for state in (COLD, WARM, WARM_LONG))
-            yield from row((f"    {label}", 0), (cold, -LABEL - 18), (warm, -LABEL - 36), (long, -LABEL - 54))
+            rows.append((label, *(plus_minus(by_state.get(state)) for state in (COLD, WARM, WARM_LONG))))
+    return Sheet("µs an insert", ("", "first rows, cold", "same Java, warm", WARM_LONG), rows)
 
 
 def plus_minus(each: StudyFigure | None) -> str:
@@ -114,12 +88,11 @@ def plus_minus(each: StudyFigure | None) -> str:
     return f"{each.ours:.1f} ± {(each.high - each.low) / 2:.1f}"
 
 
-def split(call: str, own: list[StudyFigure]) -> Iterator[str]:
+def split(call: str, own: list[StudyFigure]) -> Sheet:
     """The parts that the upgrade's time comes from."""
     by_name = {each.figure.removeprefix(f"{SPLIT}: "): each for each in own}
     total = by_name[measured.WHOLE].ours or 0.0
-    yield f"what the upgrade adds to a cold insert by {call}(), and from what"
-    yield f"{'':<{LABEL}}{'µs':>10}  {'95 % interval':<20}{'of the whole':>14}"
+    rows = []
     for name, words in PARTS.items():
         each = by_name[name]
         assert each.ours is not None
@@ -127,18 +100,19 @@ def split(call: str, own: list[StudyFigure]) -> Iterator[str]:
         assert each.high is not None
         share = f"{round(100 * each.ours / total) or 0} %" if total else NONE  # never -0
         if name == measured.CHATTER and each.low == each.high:
-            yield f"  {words:<{LABEL - 2}}{'0':>10}  {'the same statements':<20}{share:>14}"
+            rows.append((words, "0", "the same statements", share))
             continue
-        yield f"  {words:<{LABEL - 2}}{each.ours:>10.1f}  {f'{each.low:.1f} to {each.high:.1f}':<20}{share:>14}"
+        rows.append((words, f"{each.ours:.1f}", f"{each.low:.1f} to {each.high:.1f}", share))
     adds_up = (by_name[LEFT].low or 0.0) <= 0 <= (by_name[LEFT].high or 0.0)
-    words = "the parts add up to the whole within the intervals"
+    note = "the parts add up to the whole within the intervals"
     if not adds_up:
-        words = "! the parts do NOT add up to the whole: the intervals leave a difference, so one of them is not what it is called"
+        note = "! the parts do NOT add up to the whole: the intervals leave a difference, so one of them is not what it is called"
     elif (by_name[LEFT].high or 0.0) - (by_name[LEFT].low or 0.0) > abs(total):
-        words = (
+        note = (
             "! the parts add up to the whole, but what may be left over is half of it: more rounds (--runs) would tell"
         )
-    yield from wrap(words, "  ", "    ")
+    title = f"What the upgrade adds to a cold insert by {call}(), and from what"
+    return Sheet(title, ("", "µs", "95 % interval", "of the whole"), rows, note)
 
 
 PARTS = {

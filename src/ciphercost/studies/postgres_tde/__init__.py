@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from ciphercost import workloads
 from ciphercost.errors import UsageError, nearest
-from ciphercost.model import ARMS, FORMAT, Cell, CellSpec, Spec, StudyRecord, StudyResult
+from ciphercost.model import ARMS, FORMAT, Cell, CellSpec, Spec, StudyFigure, StudyRecord, StudyResult
 from ciphercost.spec import check
 from ciphercost.studies import Stage, Study
+from ciphercost.studies.agreement import Judged
 from ciphercost.studies.postgres_tde import compare, procedure, servers
 
 PAIR_SECONDS = 20.0
@@ -111,8 +112,27 @@ class PostgresTde(Study):
     def procedure(self, stage: Stage) -> None:
         procedure.run(stage)
 
+    def judged(self, result: StudyResult) -> Judged:
+        """Published is encryption by the server; where a file system does it here, that is another product."""
+        figures = self.headline(result)
+        return Judged(figures, direction_only=bool(_below(figures)))
+
+    def caveat(self, result: StudyResult) -> str:
+        names = _below(self.headline(result))
+        return (
+            f"Published: encryption by the server (TDE); here: by {' and '.join(names)}, below the server."
+            if names
+            else ""
+        )
+
     def compare(self, record: StudyRecord, cells: list[Cell]) -> StudyResult:
         return compare.compare(self, record, cells)
+
+
+def _below(figures: Sequence[StudyFigure]) -> list[str]:
+    """What encrypts here and is no server."""
+    own = dict.fromkeys(each.operation.rpartition(", ")[2] for each in figures)
+    return [name for name in own if name not in servers.VENDORS]
 
 
 STUDY = PostgresTde()

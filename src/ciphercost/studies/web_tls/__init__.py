@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
+
+import msgspec
 
 from ciphercost import workloads
 from ciphercost.conditions.link import check_rights
@@ -11,6 +13,8 @@ from ciphercost.errors import UsageError
 from ciphercost.model import ARMS, FORMAT, Cell, CellSpec, Spec, StudyRecord, StudyResult
 from ciphercost.spec import check, with_controls
 from ciphercost.studies import Stage, Study
+from ciphercost.studies.agreement import Judged
+from ciphercost.studies.sheet import Sheet
 from ciphercost.studies.web_tls import compare, counters, measured, procedure, published, report
 
 ALL = "files"
@@ -135,8 +139,31 @@ class WebTls(Study):
     def compare(self, record: StudyRecord, cells: list[Cell]) -> StudyResult:
         return compare.compare(self, record, cells)
 
-    def table(self, result: StudyResult) -> str:
-        return report.render(result)
+    def judged(self, result: StudyResult) -> Judged:
+        """Processor time as published, beside the server's CPU time of a fetch by our method, which has the interval."""
+        ours = {
+            each.operation: each
+            for each in result.figures
+            if (each.figure, each.arm, each.workload) == (measured.SERVER_CPU, "cost", "")
+        }
+        found = []
+        for each in self.headline(result):
+            own = ours.get(each.operation)
+            known = {"ours": own.ours, "low": own.low, "high": own.high} if own else {"ours": None}
+            found.append(msgspec.structs.replace(each, **known))
+        return Judged(found, direction_only=True)
+
+    def caveat(self, result: StudyResult) -> str:  # noqa: ARG002
+        return (
+            "Published: the machine's processor time over a fixed window, idle time and all; ours: the server's own CPU time of a fetch, "
+            "without the window."
+        )
+
+    def sheets(self, result: StudyResult) -> Iterator[Sheet]:
+        return report.sheets(result)
+
+    def method(self, result: StudyResult) -> list[str]:  # noqa: ARG002
+        return [report.METHOD]
 
 
 def can_shape() -> bool:

@@ -1,12 +1,12 @@
-"""report: a StudyResult -> the twelve tables with four columns, what HTTPS adds, the second table of many clients; 80 columns wide. Pure."""
+"""report: a StudyResult -> the twelve tables with four columns, what HTTPS adds, the second table of many clients, as sheets. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from ciphercost import studies
-from ciphercost.layout import row, wrap
 from ciphercost.model import ARMS, StudyFigure, StudyResult
+from ciphercost.studies.sheet import Sheet
 from ciphercost.studies.table import percent, signed
 from ciphercost.studies.web_tls import compare, measured, published
 from ciphercost.studies.web_tls.counters import SERVER
@@ -21,79 +21,74 @@ TITLE = {
     NETWORK: "network bytes a second",
     DISK: "average disk queue length",
 }
-LABEL, COLUMN = 8, 18
-MOST_PAIR = COLUMN - 1
+MOST_PAIR = 17
+"""Letters of two levels beside each other."""
+METHOD = (
+    "our method: both arms by turns in mirrored order over kept connections on loopback, the next request as soon as the answer is there, "
+    "every session on a server started anew; 95 % intervals by t over sessions. Its counters are taken over slices, in which nothing is "
+    "idle, and its processor time has the client's in it"
+)
 
 
-def render(study: StudyResult) -> str:
-    """The study's tables as it numbers them, then what they come down to, then what they could not have told."""
-    return "\n".join(_lines(study))
-
-
-def _lines(study: StudyResult) -> Iterator[str]:
-    yield from wrap(study.title)
-    yield ""
-    yield "Twelve tables, as the study numbers them; each figure: http → https."
-    yield columns("", "as published", "the same here", "… busy time", "our method")
-    yield columns("", "", "whole window", "alone", "loopback")
-    yield columns("", study.published_server, study.server, study.server, "no idle time")
+def sheets(study: StudyResult) -> Iterator[Sheet]:
+    """The study's tables as it numbers them, then what they come down to."""
     for key, table in published.tables(studies.get(study.study)).items():
-        yield from twelfth(study.figures, key, table)
+        yield twelfth(study, key, table)
         if key == (PROCESSOR, CV):
-            yield from server_alone(study.figures)
-    yield from added(study.figures)
-    yield from fetches(study.figures)
+            yield server_alone(study)
+    yield added(study.figures)
+    yield fetches(study.figures)
     yield from our_method(study.figures)
     yield from many(study.figures)
-    yield ""
-    yield from wrap(f"the same procedure here: {study.procedure}")
-    yield ""
-    yield from wrap(
-        "our method: both arms by turns in mirrored order over kept connections on loopback, the next request as soon as the answer is there, "
-        "every session on a server started anew; 95 % intervals by t over sessions. Its counters are taken over slices, in which nothing is "
-        "idle, and its processor time has the client's in it"
+
+
+def head(study: StudyResult) -> tuple[str, ...]:
+    """Of the twelve: http → https in each column."""
+    return (
+        "http → https",
+        f"as published\n{study.published_server}",
+        f"here, whole window\n{study.server}",
+        f"here, busy time\n{study.server}",
+        "our method,\nno idle time",
     )
-    yield ""
-    yield "What the published procedure could not have told:"
-    for finding in study.findings:
-        yield from wrap(f"- {finding}", "", "  ")
-
-
-def columns(label: str, *cells: str) -> str:
-    ends = range(LABEL + COLUMN, LABEL + COLUMN * (len(cells) + 1), COLUMN)
-    return "\n".join(row((label, 0), *((each, -end) for each, end in zip(cells, ends, strict=True))))
 
 
 # ── the twelve ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def twelfth(figures: Sequence[StudyFigure], key: tuple[str, str], table: published.Table) -> Iterator[str]:
+def twelfth(study: StudyResult, key: tuple[str, str], table: published.Table) -> Sheet:
     """One of the study's tables, a row a file."""
+    figures = study.figures
     counter, statistic = key
     name = compare.figure(counter, statistic)
     unit = {CV: "", VARIANCE: f"({UNIT[counter]})²" if UNIT[counter] else ""}.get(statistic, UNIT[counter])
     words = {CV: "coefficient of variation", VARIANCE: "variance"}.get(statistic, "mean")
-    yield f"{table.number}. {TITLE[counter].upper()}: {words}{f', {unit}' if unit else ''}"
     scale = {CV: 1.0, VARIANCE: SCALE[counter] ** 2}.get(statistic, SCALE[counter])
+    rows = []
     for operation in operations(figures, name):
         first, while_busy = by_arm(figures, operation, name), by_arm(figures, operation, f"{name}, {compare.BUSY}")
-        yield columns(
-            f"  {operation}",
-            pair([first[arm].published for arm in ARMS], scale),
-            pair([first[arm].here for arm in ARMS], scale),
-            pair([each.here if (each := while_busy.get(arm)) else None for arm in ARMS], scale),
-            pair([first[arm].ours for arm in ARMS], scale),
+        rows.append(
+            (
+                operation,
+                pair([first[arm].published for arm in ARMS], scale),
+                pair([first[arm].here for arm in ARMS], scale),
+                pair([each.here if (each := while_busy.get(arm)) else None for arm in ARMS], scale),
+                pair([first[arm].ours for arm in ARMS], scale),
+            )
         )
+    return Sheet(f"{table.number}. {TITLE[counter]}: {words}{f', {unit}' if unit else ''}", head(study), rows)
 
 
-def server_alone(figures: Sequence[StudyFigure]) -> Iterator[str]:
+def server_alone(study: StudyResult) -> Sheet:
     """Processor time of the server's own processes: what else runs on the machine is not in it."""
+    figures = study.figures
     name = compare.figure(SERVER, published.MEAN)
-    yield "  PROCESSOR TIME OF THE SERVER'S OWN PROCESSES: mean, %"
+    rows = []
     for operation in operations(figures, name):
         first, busy = by_arm(figures, operation, name), by_arm(figures, operation, f"{name}, {compare.BUSY}")
         here = [pair([each[arm].here if arm in each else None for arm in ARMS]) for each in (first, busy)]
-        yield columns(f"  {operation}", "not published", *here, pair([first[arm].ours for arm in ARMS]))
+        rows.append((operation, "not published", *here, pair([first[arm].ours for arm in ARMS])))
+    return Sheet("Processor time of the server's own processes: mean, %", head(study), rows)
 
 
 def operations(figures: Sequence[StudyFigure], name: str, workload: str = "") -> list[str]:
@@ -143,23 +138,25 @@ def powers(value: float) -> str:
 # ── what it comes down to ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def added(figures: Sequence[StudyFigure]) -> Iterator[str]:
+def added(figures: Sequence[StudyFigure]) -> Sheet:
     """The study's one result, and what becomes of it once idle time is left out."""
     name = compare.figure(PROCESSOR, published.MEAN)
-    yield ""
-    yield "WHAT HTTPS ADDS TO PROCESSOR TIME, and the server's own CPU time of a fetch, ms"
-    yield f"{'':<8}{'published':>10}{'window':>9}{'busy':>9}{'server, here':>18}{'our method: server':>26}"
+    rows = []
     for operation in operations(figures, name):
         cost, busy = (by_arm(figures, operation, each).get("cost") for each in (name, f"{name}, {compare.BUSY}"))
         server = by_arm(figures, operation, measured.SERVER_CPU)
-        yield from row(
-            (f"  {operation}", 0),
-            (percent(cost.published if cost else None), -18),
-            (points(cost), -27),
-            (points(busy), -36),
-            (pair([each.here if (each := server.get(arm)) else None for arm in ARMS], 1e-3), -54),
-            (bounded(server["cost"], 26) if server else "-", -80),
+        rows.append(
+            (
+                operation,
+                percent(cost.published if cost else None),
+                points(cost),
+                points(busy),
+                pair([each.here if (each := server.get(arm)) else None for arm in ARMS], 1e-3),
+                bounded(server["cost"], 26) if server else "-",
+            )
         )
+    titles = ("", "published", "window", "busy", "server, here", "our method: server")
+    return Sheet("What HTTPS adds to processor time, and the server's own CPU time of a fetch, ms", titles, rows)
 
 
 def points(cost: StudyFigure | None) -> str:
@@ -177,64 +174,60 @@ def bounded(cost: StudyFigure, width: int) -> str:
     return text if len(text) < width else f"{ratio} % (too wide)"
 
 
-def fetches(figures: Sequence[StudyFigure]) -> Iterator[str]:
+def fetches(figures: Sequence[StudyFigure]) -> Sheet:
     """How much of a window was a fetch, and how fast it went: published ones by their own CV."""
-    yield ""
-    yield "HOW MUCH OF THE WINDOW WAS BUSY, %, and MB/s while it was"
-    yield columns("", "published, by CV", "here", "published: MB/s", "here: MB/s")
     mean, cv = (compare.figure(NETWORK, each) for each in (published.MEAN, CV))
+    rows = []
     for operation in operations(figures, mean):
-        rows, scatter = by_arm(figures, operation, mean), by_arm(figures, operation, cv)
+        levels, scatter = by_arm(figures, operation, mean), by_arm(figures, operation, cv)
         shares = [published.share_of(scatter[arm].published or 0.0) for arm in ARMS]
-        speeds = [(rows[arm].published or 0.0) / share for arm, share in zip(ARMS, shares, strict=True)]
+        speeds = [(levels[arm].published or 0.0) / share for arm, share in zip(ARMS, shares, strict=True)]
         here = by_arm(figures, operation, measured.SHARE)
         busy = by_arm(figures, operation, f"{mean}, {compare.BUSY}")
-        yield columns(
-            f"  {operation}",
-            pair(shares, 0.01),
-            pair([each.here if (each := here.get(arm)) else None for arm in ARMS], 0.01),
-            pair(speeds, 1e6),
-            pair([each.here if (each := busy.get(arm)) else None for arm in ARMS], 1e6),
+        rows.append(
+            (
+                operation,
+                pair(shares, 0.01),
+                pair([each.here if (each := here.get(arm)) else None for arm in ARMS], 0.01),
+                pair(speeds, 1e6),
+                pair([each.here if (each := busy.get(arm)) else None for arm in ARMS], 1e6),
+            )
         )
+    titles = ("", "published, by CV\n%", "here\n%", "published\nMB/s", "here\nMB/s")
+    return Sheet("How much of the window was busy, and how fast the fetch was", titles, rows)
 
 
-def our_method(figures: Sequence[StudyFigure]) -> Iterator[str]:
+def our_method(figures: Sequence[StudyFigure]) -> Iterator[Sheet]:
     """Each file to one client, and of some what part of the cost is sendfile's."""
-    found = operations(figures, measured.RATE)
-    if not found:
-        return
-    yield ""
-    yield "OUR METHOD, one client: files a second"
-    yield f"{'':<8}{'http → https':>17}{'cost':>25}{'no sendfile':>15}{'TLS itself':>15}"
-    for operation in found:
+    rows = []
+    for operation in operations(figures, measured.RATE):
         rate = by_arm(figures, operation, measured.RATE)
         parts = [
             by_arm(figures, operation, each).get("cost") for each in (measured.WITHOUT_SENDFILE, measured.TLS_ITSELF)
         ]
-        yield from row(
-            (f"  {operation}", 0),
-            (pair([rate[arm].ours for arm in ARMS]), -25),
-            (bounded(rate["cost"], 25), -50),
-            *((percent(each.ours) if each else "", end) for each, end in zip(parts, (-65, -80), strict=True)),
-        )
+        split = [percent(each.ours) if each else "" for each in parts]
+        rows.append((operation, pair([rate[arm].ours for arm in ARMS]), bounded(rate["cost"], 25), *split))
+    if rows:
+        titles = ("", "http → https", "cost", "no sendfile", "TLS itself")
+        yield Sheet("Our method, one client: files a second", titles, rows)
 
 
-def many(figures: Sequence[StudyFigure]) -> Iterator[str]:
+def many(figures: Sequence[StudyFigure]) -> Iterator[Sheet]:
     """The second table: what the study asks for next."""
-    found = operations(figures, measured.RATE, measured.MANY)
-    if not found:
-        return
-    yield ""
-    yield "MANY CLIENTS, our method: files a second, and the server's CPU time of one"
-    yield f"{'':<8}clients{'http → https':>15}{'cost':>26}{'CPU time: cost':>24}"
-    for operation in found:
+    rows = []
+    for operation in operations(figures, measured.RATE, measured.MANY):
         own = [e for e in figures if (e.operation, e.figure, e.workload) == (operation, measured.RATE, measured.MANY)]
         for load in sorted({each.load for each in own if each.load is not None}):
             rate, cpu = (by_arm(figures, operation, each, load) for each in (measured.RATE, measured.SERVER_CPU))
-            yield from row(
-                (f"  {published.bytes_in_words(int(operation))}", 0),
-                (f"{load:.0f}", -14),
-                (pair([rate[arm].ours for arm in ARMS]), -30),
-                (bounded(rate["cost"], 26), -56),
-                (bounded(cpu["cost"], 24) if "cost" in cpu else "-", -80),
+            rows.append(
+                (
+                    published.bytes_in_words(int(operation)),
+                    f"{load:.0f}",
+                    pair([rate[arm].ours for arm in ARMS]),
+                    bounded(rate["cost"], 26),
+                    bounded(cpu["cost"], 24) if "cost" in cpu else "-",
+                )
             )
+    if rows:
+        titles = ("", "clients", "http → https", "cost", "CPU time: cost")
+        yield Sheet("Many clients, our method: files a second, and the server's CPU time of one", titles, rows)

@@ -1,0 +1,67 @@
+"""disturbed: a cell whose every slice was disturbed says so at the top of every report and in its verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+import pytest
+
+import results
+from ciphercost import disturbed, words
+from ciphercost.estimate import CellEstimator
+from ciphercost.reports import html, md, terminal
+from ciphercost.simulate import records
+
+
+def estimated(marks: Sequence[list[str]]) -> bool:
+    """Whether a cell is disturbed whose slices have these marks, again and again."""
+    random = np.random.default_rng(1)
+    estimator, number = CellEstimator(), 0
+    for each in records(random.normal(0, 0.01, (8, 4)), np.ones(8)):
+        own = marks[number % len(marks)] if each.position else []
+        number += bool(each.position)
+        estimator.add(msgspec.structs.replace(each, marks=own))
+    return estimator.finish("quick", 0.01).disturbed
+
+
+@pytest.mark.parametrize(
+    ("marks", "expected"),
+    [
+        ([["foreign-cpu"]], True),
+        ([["steal"], ["foreign-cpu"]], True),
+        ([["steal", "foreign-cpu"]], True),
+        ([["foreign-cpu"], ["foreign-cpu"], ["foreign-cpu"], []], False),
+        ([["client-bound"]], False),
+        ([[]], False),
+    ],
+    ids=str,
+)
+def test_a_cell_is_disturbed_where_somebody_took_the_cpu_in_every_slice(
+    marks: Sequence[list[str]], expected: bool
+) -> None:
+    assert estimated(marks) is expected
+
+
+def test_the_warning_names_the_cells_and_what_to_do() -> None:
+    noisy, quiet = results.cell(disturbed=True), results.cell("mariadb")
+    assert disturbed.warning([quiet]) == ""
+    assert disturbed.warning([noisy]).startswith("Every slice was disturbed: ")
+    assert "of 1 of 2 cells (postgresql" in disturbed.warning([noisy, quiet])
+    assert "of all 2 cells" in disturbed.warning([noisy, results.cell("mariadb", disturbed=True)])
+    assert "run again" in disturbed.warning([noisy])
+
+
+def test_every_report_warns_at_the_top_and_in_the_verdict() -> None:
+    made = results.result(results.cell(disturbed=True))
+    assert words.DISTURBED in words.verdict(made.cells[0])
+    assert words.DISTURBED not in words.verdict(results.cell())
+    flat = " ".join(terminal.render(made).split())
+    assert flat.index("Every slice was disturbed") < flat.index("what encryption costs")
+    assert words.DISTURBED in flat
+    text = md.render(made)
+    assert text.index("Every slice was disturbed") < text.index("| cell |")
+    page = html.render(made)
+    assert page.index("Every slice was disturbed") < page.index("<main")
+    assert "Every slice" not in html.render(results.result(results.cell()))
