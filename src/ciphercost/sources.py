@@ -25,6 +25,7 @@ from pathlib import Path
 import msgspec
 
 from ciphercost import apt
+from ciphercost.childenv import child_environment
 from ciphercost.engines import Installation
 from ciphercost.errors import MissingServer, RunError, UsageError
 from ciphercost.guard import Guard, server_user
@@ -98,7 +99,7 @@ class Work:
 
     def run(self, command: list[str], failure: str, env: Mapping[str, str] | None = None) -> str:
         """Run a package client to its end. Raises MissingServer with `failure` and the lines that tell the cause."""
-        given = {**(env or os.environ), "LC_ALL": "C"}
+        given = {**(env or child_environment(registries=True)), "LC_ALL": "C"}
         try:
             process = self._guard.spawn(command, env=given, cwd=self.path, umask=0o022)
             try:
@@ -321,7 +322,7 @@ def mirror() -> str:
     ):  # before `apt-get update` apt knows no origin
         command = ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages", *wanted]
         with contextlib.suppress(OSError):
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            done = subprocess.run(command, capture_output=True, text=True, check=False, env=child_environment())
             uris = [uri for uri in done.stdout.split() if uri.rstrip("/").endswith("debian")]
             if uris:
                 return uris[0]
@@ -482,7 +483,9 @@ def run_in_place(work: Work, programs: Iterable[str]) -> None:
             "--set-rpath",
             rpath,
         ]
-        done = subprocess.run([patchelf, *place, str(program)], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [patchelf, *place, str(program)], capture_output=True, text=True, check=False, env=child_environment()
+        )
         if done.returncode:
             raise MissingServer(f"patchelf could not change {program}: {done.stderr.strip()}")
 
