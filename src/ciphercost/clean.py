@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -407,13 +407,13 @@ REMOVERS = {
 }
 
 
-def after(run: str, made: Iterable[Path] = ()) -> list[str]:
+def after(run: str, made: Sequence[Path] = ()) -> list[str]:
     """Remove what a run has left whose guardian is gone; its controller, who calls, lives. Returns what remains, one line each.
 
     `made`: what the guardian was to remove besides, in the order in which it was made.
     """
     problems = remove(each for each in leftovers(run) if each.run == run or each.run.startswith(f"{run}-"))
-    for path in reversed([*made]):
+    for path in reversed(made):
         try:
             if path.is_symlink() or path.is_file():
                 path.unlink()
@@ -422,7 +422,8 @@ def after(run: str, made: Iterable[Path] = ()) -> list[str]:
                 shutil.rmtree(path)
         except OSError as error:
             problems.append(f"{path}: {error}")
-    return problems
+    named = " ".join(problems)
+    return [*problems, *(f"{path} is still there" for path in made if os.path.lexists(path) and str(path) not in named)]
 
 
 def sweep() -> tuple[str, bool]:

@@ -204,6 +204,7 @@ class Web(Packaged):
             logs=logs,
             env=env,
             cpus=chosen,
+            also=lambda: (made[-1].ways.tls, made[-1].ways.no_sendfile),
         )
         return WebServer(started, made[-1], stalls=self.sendfile_stalls_http2)
 
