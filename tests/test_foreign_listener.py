@@ -15,6 +15,7 @@ import pytest
 from ciphercost import engines, guard, launch, listening, record
 from ciphercost.engines import Server
 from ciphercost.engines._network import StartedServer
+from ciphercost.engines._web.family import Web
 from ciphercost.errors import RunError
 from conftest import RequireServer
 
@@ -40,6 +41,12 @@ def foreign(
         listener.listen()
         listener.settimeout(0.1)
         yield listener.getsockname()[1], listener
+
+
+@pytest.fixture
+def as_us(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server runs as our own user: nobody may not be able to reach this Python."""
+    monkeypatch.setattr(launch, "server_user", lambda: None)
 
 
 def answers(port: int) -> bool:
@@ -70,6 +77,8 @@ def test_a_server_of_the_same_kind_on_its_port_is_not_taken_for_it(
     def started(run_guard: guard.Guard, where: str) -> Server:
         directory = guard.scratch_base() / run_guard.run_id / where
         engine.initialise(installation, directory, run_guard)
+        if isinstance(engine, Web):
+            engine.lay_out(directory, directory.with_name(f"{where}-documents"), {}, "canary")
         return engine.start(installation, directory, run_guard, logs=tmp_path)
 
     with guard.Guard(record.new_id()) as run_guard:
@@ -87,6 +96,7 @@ def test_a_server_of_the_same_kind_on_its_port_is_not_taken_for_it(
         first.stop()
 
 
+@pytest.mark.usefixtures("as_us")
 @pytest.mark.parametrize(
     ("host", "family"), [("127.0.0.1", socket.AF_INET), ("0.0.0.0", socket.AF_INET), ("::", socket.AF_INET6)]
 )
@@ -113,6 +123,7 @@ def test_nothing_is_sent_to_a_stranger_who_took_the_port(
         made.process.stop()
 
 
+@pytest.mark.usefixtures("as_us")
 def test_where_every_port_is_taken_the_error_names_who_took_them(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -134,6 +145,7 @@ def test_where_every_port_is_taken_the_error_names_who_took_them(
             )
 
 
+@pytest.mark.usefixtures("as_us")
 def test_a_second_port_of_a_web_server_is_checked_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with guard.Guard(record.new_id()) as run_guard, foreign() as (port, _):
         scratch = guard.scratch(run_guard.run_id, run_guard)
