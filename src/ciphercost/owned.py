@@ -26,11 +26,11 @@ class Distrusted(UsageError):
 def fault(status: os.stat_result, owners: tuple[int, ...] = (), *, group: int | None = None) -> str:
     """What is wrong with the owner or the mode of something; empty: only we (or `owners`) can have written it. Pure but for our own uid.
 
-    `group`: the one group that may write as well.
+    `group`: the one group that may write as well: a user's private one, under the umask 002.
     """
     allowed = {os.geteuid(), *owners}
     if status.st_uid not in allowed:
-        return f"it belongs to {_user(status.st_uid)}, not to {_user(os.geteuid())}"
+        return f"it belongs to {user(status.st_uid)}, not to {user(os.geteuid())}"
     writing = stat.S_IWOTH if status.st_gid == group else OTHERS_WRITE
     if status.st_mode & writing:
         return f"others may write to it (mode {stat.S_IMODE(status.st_mode):04o})"
@@ -76,7 +76,7 @@ def check_above(path: Path) -> None:
     for parent in (above, *above.parents):
         status = parent.stat()
         if status.st_uid not in owners:
-            raise Distrusted(f"{path}: {parent}, above it, belongs to {_user(status.st_uid)}, who could replace it")
+            raise Distrusted(f"{path}: {parent}, above it, belongs to {user(status.st_uid)}, who could replace it")
         if status.st_mode & OTHERS_WRITE and not status.st_mode & stat.S_ISVTX:
             if status.st_gid == os.getegid() and not status.st_mode & stat.S_IWOTH:
                 continue  # a user's private group, by the umask 002
@@ -107,7 +107,8 @@ def add_line(path: Path, line: str) -> None:
         file.write(f"{line}\n")
 
 
-def _user(uid: int) -> str:
+def user(uid: int) -> str:
+    """`user alice`, or `uid 1000` where it has no name."""
     with contextlib.suppress(KeyError):
         return f"user {pwd.getpwuid(uid).pw_name}"
     return f"uid {uid}"

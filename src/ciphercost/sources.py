@@ -24,7 +24,7 @@ from pathlib import Path
 
 import msgspec
 
-from ciphercost import apt
+from ciphercost import apt, owned
 from ciphercost.childenv import child_environment
 from ciphercost.engines import Installation
 from ciphercost.errors import MissingServer, RunError, UsageError
@@ -65,13 +65,41 @@ def cache() -> Path:
 
 
 def installed(engine: str) -> list[Installation]:
-    """What was fetched of this engine, newest version first; builds that Maven brought last: their OpenSSL is of 2018."""
+    """What was fetched of this engine, newest version first; builds that Maven brought last: their OpenSSL is of 2018.
+
+    Raises UsageError where somebody else could have put it there.
+    """
     found = []
+    check_trust(cache() / engine)
     for receipt in (cache() / engine).glob(f"[!.]*/{RECEIPT}"):
+        check_trust(receipt.parent)
         with contextlib.suppress(msgspec.DecodeError, msgspec.ValidationError, OSError):
             kept = msgspec.json.decode(receipt.read_bytes(), type=Receipt)
             found.append(Installation(engine, kept.version, kept.source, str(receipt.parent / kept.programs)))
     return sorted(found, key=lambda each: (each.source != "maven", version_key(each.version)), reverse=True)
+
+
+def check_trust(place: Path) -> None:
+    """Raises UsageError where somebody else could have written what lies in this directory of the cache: its programs are run.
+
+    All of the way must belong to us or to root, whose cache users may share. Does nothing where there is no such directory.
+    """
+    owners = (0, Path("/").stat().st_uid)
+    try:
+        owned.check_above(cache())
+        owned.check_above(cache().resolve())
+        for each in (place, *place.parents):
+            if each.is_relative_to(cache()):
+                for path in (each, each / RECEIPT):
+                    if path.exists() and (reason := owned.fault(path.stat(), owners, group=os.getegid())):
+                        raise owned.Distrusted(f"{path}: {reason}")
+    except owned.Distrusted as error:
+        raise UsageError(
+            f"{error}. Programs in the cache are run, so nobody else may write there: remove it or take write access from others, or "
+            "set CIPHERCOST_CACHE to a directory of your own."
+        ) from None
+    except OSError:
+        return  # it can't be reached, so nothing of it is run
 
 
 def version_key(version: str) -> tuple[int, ...]:
@@ -153,6 +181,7 @@ def keep(engine: str, name: str, make: Callable[[Work], Receipt]) -> Installatio
     final, path = home / name, home / f".new-{name}-{os.getpid()}"
     try:
         home.mkdir(parents=True, exist_ok=True, mode=0o755)
+        check_trust(final if final.exists() else home)
         lock = (home / f".lock-{name}").open("w")
     except OSError as error:
         raise UsageError(
