@@ -155,7 +155,7 @@ def test_what_a_killed_guardian_leaves_is_removed_by_its_controller_and_never_si
         wait_for("the guardian to end", lambda: not alive(made.pid))
     assert made.lost
     assert made.problems == []
-    assert "guards this run was killed" in capsys.readouterr().err
+    assert "guard process of this run was killed" in capsys.readouterr().err
     assert not path.exists()
     assert not (tmp_path / "elsewhere").exists()
     assert not alive(grandchild)
@@ -175,7 +175,7 @@ def test_a_guardian_killed_while_it_undoes_is_finished_by_its_controller(capsys:
     assert not closing.is_alive()
     assert not path.exists()
     assert not marked(made.run_id)
-    assert "guards this run was killed" in capsys.readouterr().err
+    assert "guard process of this run was killed" in capsys.readouterr().err
 
 
 def test_what_can_not_be_removed_after_a_killed_guardian_is_an_error_that_says_what_to_run() -> None:
@@ -185,7 +185,9 @@ def test_what_can_not_be_removed_after_a_killed_guardian_is_an_error_that_says_w
     wait_for("the guardian to end", lambda: not alive(made.pid))
     path.chmod(0o777)  # anybody could have written to it, so it is not removed
     try:
-        with pytest.raises(RunError, match=f"(?s)something of this run is left: .*{made.run_id}.*ciphercost clean"):
+        with pytest.raises(
+            RunError, match=f"(?s)the run could not remove everything it made: .*{made.run_id}.*ciphercost clean"
+        ):
             made.__exit__(None, None, None)
     finally:
         subprocess.run(["rm", "-r", path], check=True)
@@ -217,7 +219,7 @@ def test_what_can_not_be_undone_is_reported_and_the_rest_is_done(tmp_path: Path)
     made.remove(tmp_path / "gone")
     (tmp_path / "gone").mkdir()
     made.undo(["sh", "-c", "echo busy >&2; exit 1"])
-    with pytest.raises(RunError, match=r"something of this run is left: .*busy.*ciphercost clean"):
+    with pytest.raises(RunError, match=r"the run could not remove everything it made: .*busy.*ciphercost clean"):
         made.__exit__(None, None, None)
     assert len(made.problems) == 1
     assert "busy" in made.problems[0]

@@ -90,7 +90,7 @@ def test_a_run_whose_guardian_is_killed_says_so_and_leaves_nothing(
         os.kill(guardian, signal.SIGKILL)
         _, said = process.communicate(timeout=4 * PATIENCE)
     run_id = record.read_facts(directory).id
-    assert "guards this run was killed" in said
+    assert "guard process of this run was killed" in said
     assert "Traceback" not in said
     assert not (guard.scratch_base() / run_id).exists()
     assert not marked(run_id)

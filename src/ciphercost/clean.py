@@ -186,8 +186,8 @@ def _base() -> Iterator[int | None]:
         return
     except (owned.Distrusted, OSError) as error:
         raise UsageError(
-            f"can't trust the scratch directory {error}. Nothing was removed. What is in it may have been put there to have other things "
-            "removed: look at it, remove it yourself, or set CIPHERCOST_SCRATCH to the directory that your runs used."
+            f"can't trust the scratch directory {error}. Somebody else may have written its lists of what to remove, so nothing was removed. "
+            "Inspect it and remove it yourself, or set CIPHERCOST_SCRATCH to the scratch directory of your own runs."
         ) from None
     try:
         yield descriptor
@@ -207,7 +207,7 @@ def distrusted() -> list[str]:
                             owned.read(note, within)
             except owned.Distrusted as error:
                 if is_id(name):
-                    lines.append(f"left {scratch_base() / name}: {error}; look at it and remove it yourself")
+                    lines.append(f"left {scratch_base() / name}: {error}; inspect it and remove it yourself")
             except OSError:
                 continue
     return lines

@@ -39,8 +39,8 @@ PASSED_ON = ("PATH", "TZ", "LD_LIBRARY_PATH", "OPENSSL_CONF", "OPENSSL_MODULES",
 """All that a started server sees of the user's environment, so that two runs differ in little else."""
 
 LOST = (
-    "the process that guards this run was killed (by somebody, or for want of memory), so the servers that it had started ended. "
-    "The run itself looked for what was left and removed what it could."
+    "the guard process of this run was killed (by hand, or for lack of memory), which also stopped the servers it had started. "
+    "The run itself cleaned up in its place."
 )
 
 User = tuple[int, int]
@@ -68,7 +68,7 @@ def hand_over(path: Path) -> None:
     os.chown(path, *user, follow_symlinks=False)
     if path.is_symlink() or not path.is_dir():
         return
-    # By descriptors: whoever owns a directory could put a link into the place of one below it meanwhile.
+    # Through descriptors: the owner of a directory could replace an entry by a link while we walk.
     for _, directories, files, within in os.fwalk(path):
         for name in (*directories, *files):
             os.chown(name, *user, dir_fd=within, follow_symlinks=False)
@@ -160,7 +160,7 @@ def scratch(run_id: str, guard: Guard | None = None) -> Path:
         hand_over(path / "secrets")
     except owned.Distrusted as error:
         raise UsageError(
-            f"{error}. Data and keys are kept there: set CIPHERCOST_SCRATCH to a directory that you alone may write to."
+            f"{error}. Runs keep data and keys there. Set CIPHERCOST_SCRATCH to a directory that only you can write to."
         ) from None
     except OSError as error:
         raise UsageError(
@@ -202,7 +202,7 @@ def _fill(run_id: str, within: int, mode: int) -> None:
 
 @contextlib.contextmanager
 def temporary(guard: Guard, name: str) -> Iterator[Path]:
-    """A directory for a while, 0700, in the scratch of the guard's run: if we are killed, the guardian or `clean` removes it."""
+    """Make a temporary directory (0700) in the scratch of the guard's run. If we are killed, the guardian or `clean` removes it."""
     home = scratch_base() / guard.run_id
     if not home.is_dir():
         home = scratch(guard.run_id, guard)
@@ -345,13 +345,13 @@ class Guard:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """What is left is never silent: an error, or a line beside the error that ends the run already."""
+        """Undo everything. Whatever remains is reported: as RunError, or on stderr when another error is on its way."""
         self.close()
         if self.lost:
             print(f"ciphercost: {LOST}", file=sys.stderr, flush=True)
         if not self.problems:
             return
-        text = f"something of this run is left: {'; '.join(self.problems)}. Remove it with: ciphercost clean"
+        text = f"the run could not remove everything it made: {'; '.join(self.problems)}. Run: ciphercost clean"
         if error is None:
             raise RunError(text)
         print(f"ciphercost: {text}", file=sys.stderr, flush=True)

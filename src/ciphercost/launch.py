@@ -67,8 +67,8 @@ def launch(
     `title`: name and version for people. `answers` raises RunError where the server refuses us for good. `hopeless`: once this is in its
     log it will never answer, and might never end: it is stopped. `also`: other ports that the command was given.
 
-    A port may be taken by somebody else between its choice and the server's start. What answers there is then not the server, and must not be
-    taken for it: so who listens is checked before anything is sent, and another port is tried.
+    Another program may take the port between its choice and the server's start. So we check that the server itself holds the port before
+    we send anything; otherwise we try another port.
     """
     name = title.split()[0].lower()
     log = (logs or directory.parent) / f"{name}-{directory.name}.log"

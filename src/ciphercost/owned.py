@@ -1,6 +1,6 @@
-"""owned: directories and files that nobody but us can have written, checked before anything is believed, run or removed because of them.
+"""owned: check that only we can have written a directory or file, before we trust, run or remove anything because of it.
 
-Every check is made on an open descriptor, so that what was checked is what is used. Symbolic links are never followed.
+Checks use an open descriptor, so that we use exactly what we checked. Symbolic links are never followed.
 """
 
 from __future__ import annotations

@@ -80,9 +80,9 @@ def installed(engine: str) -> list[Installation]:
 
 
 def check_trust(place: Path) -> None:
-    """Raises UsageError where somebody else could have written what lies in this directory of the cache: its programs are run.
+    """Check that nobody else can write to a directory of the cache, whose programs we run. Raises UsageError.
 
-    All of the way must belong to us or to root, whose cache users may share. Does nothing where there is no such directory.
+    Every directory on the way must belong to us or to root (users may share root's cache). A directory that does not exist is fine.
     """
     owners = (0, Path("/").stat().st_uid)
     try:
@@ -95,7 +95,7 @@ def check_trust(place: Path) -> None:
                         raise owned.Distrusted(f"{path}: {reason}")
     except owned.Distrusted as error:
         raise UsageError(
-            f"{error}. Programs in the cache are run, so nobody else may write there: remove it or take write access from others, or "
+            f"{error}. ciphercost runs programs from its cache, so nobody else may be able to write there. Remove write access, or "
             "set CIPHERCOST_CACHE to a directory of your own."
         ) from None
     except OSError:
