@@ -79,7 +79,8 @@ def test_doctor_tells_of_leftovers_and_clean_says_what_it_removed(wreck: str, mo
     assert states["leftovers"][0] == "warn"
     assert "ciphercost clean" in states["leftovers"][1]
     monkeypatch.setattr(clean, "leftovers", partial(of, wreck))  # others' are others'
-    said = clean.sweep()
+    said, whole = clean.sweep()
+    assert whole
     assert f"removed directory {guard.scratch_base() / wreck} of run {wreck}" in said
     assert of(wreck) == []
 

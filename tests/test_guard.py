@@ -133,7 +133,64 @@ def test_when_the_guardian_is_killed_its_children_die_and_the_error_says_so() ->
     with pytest.raises(RunError, match="guard process is gone"):
         made.run(["true"])
     made.close()
-    assert made.problems
+    assert made.lost
+    assert made.problems == []
+
+
+def test_what_a_killed_guardian_leaves_is_removed_by_its_controller_and_never_silently(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Guard(record.new_id()) as made:
+        path = guard.scratch(made.run_id, made)
+        (path / "key").write_text("secret")
+        made.remove(tmp_path / "elsewhere")
+        (tmp_path / "elsewhere").mkdir()
+        script = "trap '' INT; setsid sh -c 'echo $$ > pid; exec sleep 1000' & wait"
+        groups = guard.cgroup_for(made.run_id, "server")
+        made.spawn(["sh", "-c", script], cwd=path / "secrets", user=guard.server_user(), cgroups=groups)
+        pid = path / "secrets" / "pid"
+        wait_for("the inner process", lambda: pid.exists() and pid.read_text().strip() != "")
+        grandchild = int(pid.read_text())
+        os.kill(made.pid, signal.SIGKILL)
+        wait_for("the guardian to end", lambda: not alive(made.pid))
+    assert made.lost
+    assert made.problems == []
+    assert "guard process of this run was killed" in capsys.readouterr().err
+    assert not path.exists()
+    assert not (tmp_path / "elsewhere").exists()
+    assert not alive(grandchild)
+    assert not any(each.exists() for each in groups)
+
+
+def test_a_guardian_killed_while_it_undoes_is_finished_by_its_controller(capsys: pytest.CaptureFixture[str]) -> None:
+    made = Guard(record.new_id())
+    path = guard.scratch(made.run_id, made)
+    marker = path / "undoing"
+    made.undo(["sh", "-c", f": > {marker}; exec sleep 1000"])
+    closing = threading.Thread(target=made.__exit__, args=(None, None, None))
+    closing.start()
+    wait_for("the guardian to undo", marker.exists)
+    os.kill(made.pid, signal.SIGKILL)
+    closing.join(PATIENCE)
+    assert not closing.is_alive()
+    assert not path.exists()
+    assert not marked(made.run_id)
+    assert "guard process of this run was killed" in capsys.readouterr().err
+
+
+def test_what_can_not_be_removed_after_a_killed_guardian_is_an_error_that_says_what_to_run() -> None:
+    made = Guard(record.new_id())
+    path = guard.scratch(made.run_id, made)
+    os.kill(made.pid, signal.SIGKILL)
+    wait_for("the guardian to end", lambda: not alive(made.pid))
+    path.chmod(0o777)  # anybody could have written to it, so it is not removed
+    try:
+        with pytest.raises(
+            RunError, match=f"(?s)the run could not remove everything it made: .*{made.run_id}.*ciphercost clean"
+        ):
+            made.__exit__(None, None, None)
+    finally:
+        subprocess.run(["rm", "-r", path], check=True)
 
 
 # ── undoing ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -158,10 +215,12 @@ def test_leaving_undoes_everything_last_first(tmp_path: Path) -> None:
 
 
 def test_what_can_not_be_undone_is_reported_and_the_rest_is_done(tmp_path: Path) -> None:
-    with Guard(record.new_id()) as made:
-        made.remove(tmp_path / "gone")
-        (tmp_path / "gone").mkdir()
-        made.undo(["sh", "-c", "echo busy >&2; exit 1"])
+    made = Guard(record.new_id())
+    made.remove(tmp_path / "gone")
+    (tmp_path / "gone").mkdir()
+    made.undo(["sh", "-c", "echo busy >&2; exit 1"])
+    with pytest.raises(RunError, match=r"the run could not remove everything it made: .*busy.*ciphercost clean"):
+        made.__exit__(None, None, None)
     assert len(made.problems) == 1
     assert "busy" in made.problems[0]
     assert not (tmp_path / "gone").exists()
@@ -184,7 +243,7 @@ def test_scratch_lets_servers_pass_and_shows_others_nothing() -> None:
 def test_scratch_of_somebody_else_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "link").symlink_to(tmp_path)
     monkeypatch.setenv("CIPHERCOST_SCRATCH", str(tmp_path / "link"))
-    with pytest.raises(UsageError, match="belongs to somebody else"):
+    with pytest.raises(UsageError, match="symbolic link"):
         guard.scratch(record.new_id())
 
 

@@ -171,8 +171,8 @@ def test_settings_are_put_back_after_kill_9(cpus: Path, both: bool) -> None:
 
 def test_a_journal_that_was_tampered_with_writes_nothing_else(cpus: Path, tmp_path: Path) -> None:
     idle.setting(1).write_text("n/a")
-    (tmp_path / idle.JOURNAL).write_text("1 0\n../../1 0\n2 $(reboot)\n9 0\n1 33\n")
-    assert list(idle.left_behind(tmp_path)) == [(1, "0")]
+    journal = "1 0\n../../1 0\n2 $(reboot)\n9 0\n1 33\n"
+    assert list(idle.left_behind(journal)) == [(1, "0")]
     assert cpus.exists()
 
 

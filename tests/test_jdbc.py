@@ -77,9 +77,21 @@ def secured(mariadb: House) -> Iterator[Server]:
         yield server
 
 
+GUARDS: list[guard.Guard] = []
+
+
+@pytest.fixture(scope="module", autouse=True)
+def run_guard() -> Iterator[None]:
+    """Agents keep files of their own in the scratch of a run."""
+    with guard.Guard(record.new_id()) as made:
+        GUARDS.append(made)
+        yield
+    GUARDS.clear()
+
+
 def agent_of(version: str, **options: str) -> jdbc.JdbcAgent:
     like = {"host": "127.0.0.1", "port": 1}
-    return jdbc.JdbcAgent(find(version, "mariadb"), engines.get("mariadb"), options, like)
+    return jdbc.JdbcAgent(find(version, "mariadb"), engines.get("mariadb"), options, like, guard=GUARDS[-1])
 
 
 # ── what is asked for ─────────────────────────────────────────────────────────────────────────────────────────────────

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 import processes
 from ciphercost import clean, guard, record
 from ciphercost.sample import tree
+from conftest import RequireServer
 from processes import marked
 
 CLI = Path(sys.executable).parent / "ciphercost"
@@ -60,6 +62,41 @@ def test_a_controller_that_is_killed_leaves_nothing(tmp_path: Path, target: str,
     slices = list(record.read_slices(directory))
     assert all(each.cell == 0 for each in slices)
     assert not [left for left in clean.leftovers() if run_id in str(left)]
+
+
+def guardian_of(pid: int) -> int:
+    """The guardian among a controller's children; 0: not there yet."""
+    for each in tree(pid)[1:]:
+        with contextlib.suppress(OSError):
+            if b"/guardian.py" in Path(f"/proc/{each}/cmdline").read_bytes():
+                return each
+    return 0
+
+
+@pytest.mark.parametrize("moment", ["at its start", *list(MOMENTS)[2:]])
+@pytest.mark.parametrize("target", ["postgresql:tls", "nginx:tls", "sqlite:sqlcipher", "firebird:wire-crypt"])
+def test_a_run_whose_guardian_is_killed_says_so_and_leaves_nothing(
+    tmp_path: Path, require_server: RequireServer, target: str, moment: str
+) -> None:
+    if not target.startswith("sqlite"):
+        require_server(target.partition(":")[0])
+    directory = tmp_path / "run"
+    argv: list[str | Path] = [CLI, "run", target, "--quick", "--time", "20s", "--no-progress", "-o", str(directory)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        wait_for("the guardian", lambda: guardian_of(process.pid) != 0)
+        guardian = guardian_of(process.pid)
+        if moment != "at its start":
+            wait_for(moment, lambda: (directory / "plan.json").exists() and MOMENTS[moment](directory))
+        os.kill(guardian, signal.SIGKILL)
+        _, said = process.communicate(timeout=4 * PATIENCE)
+    run_id = record.read_facts(directory).id
+    assert "guard process of this run was killed" in said
+    assert "Traceback" not in said
+    assert not (guard.scratch_base() / run_id).exists()
+    assert not marked(run_id)
+    assert not [left for left in clean.leftovers() if run_id in str(left)]
+    # SQLite has no server that would end with its guardian, so that a run may well go on to its end.
+    assert process.returncode == 1 or (process.returncode == 0 and target.startswith("sqlite")), said
 
 
 def test_an_interrupted_run_keeps_what_it_measured_and_can_be_reported(tmp_path: Path) -> None:

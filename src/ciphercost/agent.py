@@ -25,6 +25,7 @@ from urllib.request import url2pathname
 import msgspec
 
 from ciphercost import hidden
+from ciphercost.childenv import child_environment
 from ciphercost.errors import AgentError, MissingServer, RunError
 from ciphercost.model import AgentSlice, Arrivals
 from ciphercost.workloads import Program
@@ -106,7 +107,7 @@ class Agent:
         env: Mapping[str, str] | None = None,
         netns: Path | None = None,
     ) -> None:
-        """`env` is added to this process's environment; `netns`: a network namespace that the agent lives in."""
+        """`env` is added to this process's environment without its secrets; `netns`: a network namespace that the agent lives in."""
         self._argv = argv or [find()]
         self._buffer = b""
         wanted = set(cpus) if cpus is not None else None
@@ -127,7 +128,7 @@ class Agent:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
-                env={**os.environ, **(env or {})},
+                env=child_environment(env),
                 bufsize=0,
                 start_new_session=True,  # Ctrl-C at the terminal is for the controller alone
                 preexec_fn=before_exec,

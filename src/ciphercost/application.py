@@ -12,7 +12,6 @@ import ipaddress
 import os
 import re
 import sys
-import tempfile
 from pathlib import Path
 
 import msgspec
@@ -28,6 +27,7 @@ from ciphercost.layout import wrap
 from ciphercost.listening import address_of
 from ciphercost.model import CellSpec
 from ciphercost.prove import judge_wire
+from ciphercost.record import new_id
 from ciphercost.relay import Relay
 from ciphercost.scan import canary
 
@@ -191,9 +191,9 @@ def examine(url: str, jars: str = "", client: str = "") -> tuple[bool, str]:
     driver = jdbc.driver_of(cell)
     jdbc.check_java(driver)
     engine = engines.get(_engine(address))
-    with tempfile.TemporaryDirectory(prefix="ciphercost-prove-") as place:
-        guard.hand_over(Path(place))
-        probe = Probe(address, engine, driver, Path(place))
+    with guard.Guard(new_id()) as run_guard, guard.temporary(run_guard, "prove") as place:
+        guard.hand_over(place)
+        probe = Probe(address, engine, driver, place)
         try:
             return judge(probe, driver)
         finally:

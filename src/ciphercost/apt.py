@@ -6,13 +6,13 @@ proxies and preferences are the host's. Its hooks are not: they would clean the 
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from ciphercost.childenv import child_environment
 from ciphercost.errors import MissingServer
 
 PROGRAMS = ("apt-get", "apt-cache", "apt-config", "dpkg-deb")
@@ -54,7 +54,7 @@ class Apt:
         self.home = home
         self._run = run
         self._sources = sources
-        self._env = {**os.environ, "APT_CONFIG": str(home / "apt.conf"), "LC_ALL": "C"}
+        self._env = child_environment({"APT_CONFIG": str(home / "apt.conf"), "LC_ALL": "C"}, registries=True)
         self._said = ""
 
     def __enter__(self) -> Apt:
@@ -107,5 +107,5 @@ class Apt:
 
 
 def _host_settings() -> str:
-    done = subprocess.run(["apt-config", "dump"], capture_output=True, text=True, check=False)
+    done = subprocess.run(["apt-config", "dump"], capture_output=True, text=True, check=False, env=child_environment())
     return "".join(f"{line}\n" for line in done.stdout.splitlines() if KEPT.match(line))

@@ -5,7 +5,6 @@ One without our mark, or with the mark of a run that lives or that we can't see,
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -42,11 +41,11 @@ def sweep(url: str, engine_name: str = "", ca: str = "", wanted: Sequence[str] =
     if ca and not Path(ca).is_file():
         raise UsageError(f"--ca {ca}: there is no such file")
     with (
-        tempfile.TemporaryDirectory(prefix="ciphercost-clean-") as logs,
         guard.Guard(new_id()) as run_guard,
-        Agent(log=Path(logs) / "agent.log") as agent,
+        guard.temporary(run_guard, "logs") as logs,
+        Agent(log=logs / "agent.log") as agent,
     ):
-        server = engine.start(engine.find(url=url), Path(logs), run_guard)
+        server = engine.start(engine.find(url=url), logs, run_guard)
         fields = reached(server, ca)
         if passwords.may_ask(fields) and passwords.ask_where_wanted(agent, [fields], engine.refuses_anonymous):
             fields = reached(server, ca)

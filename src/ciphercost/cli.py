@@ -853,6 +853,6 @@ def clean(url: str | None, engine: str | None, ca: str | None, wanted: tuple[str
 
     if url is None and (engine or ca or wanted):
         raise UsageError("--engine, --ca and --schema say more of a server: give its --url too")
-    text, worked = clean_server.sweep(url, engine or "", ca or "", wanted) if url else (clean_.sweep(), True)
+    text, worked = clean_server.sweep(url, engine or "", ca or "", wanted) if url else clean_.sweep()
     click.echo(text)
     raise click.exceptions.Exit(0 if worked else COST_OF_FAILURE)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from ciphercost import agent, clean, crypto, engines, guard, idle, java, record, sources
+from ciphercost.childenv import child_environment
 from ciphercost.conditions import link
 from ciphercost.errors import CiphercostError, MissingServer
 from ciphercost.volumes import fuse, image, policy
@@ -61,7 +62,13 @@ def _agent() -> Iterator[Check]:
     try:
         # Not by agent.Agent: a doctor must also live with an agent that speaks another protocol.
         done = subprocess.run(
-            [path], input='{"type":"hello","protocol":1}\n', capture_output=True, text=True, timeout=20, check=False
+            [path],
+            input='{"type":"hello","protocol":1}\n',
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=False,
+            env=child_environment(),
         )
         hello = json.loads(done.stdout.splitlines()[0])
     except (OSError, subprocess.SubprocessError, ValueError, IndexError) as error:
@@ -245,7 +252,10 @@ def _engines() -> Iterator[Check]:
 
 
 def _leftovers() -> Check:
-    found = clean.leftovers()
+    try:
+        found = clean.leftovers()
+    except CiphercostError as error:
+        return "leftovers", "warn", str(error)
     if not found:
         return "leftovers", "ok", "none"
     return "leftovers", "warn", f"{len(found)} of runs that were killed; `ciphercost clean` removes them"

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from ciphercost.childenv import child_environment
 from ciphercost.errors import CiphercostError
 from ciphercost.guard import Guard
 
@@ -31,7 +32,7 @@ def page(directory: Path, guard: Guard, say: Callable[[str], None]) -> None:
         return
     command = [sys.executable, "-m", __name__, str(directory.absolute())]
     try:
-        guard.run(command, timeout=SECONDS, env={**os.environ})
+        guard.run(command, timeout=SECONDS, env=child_environment())
     except (CiphercostError, OSError) as error:
         last = (str(error).strip().splitlines() or ["no reason given"])[-1]
         say(f"{NAME} was not drawn: {last}; the run is whole: ciphercost report {directory} --format html -o FILE")

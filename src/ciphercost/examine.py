@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import msgspec
@@ -40,11 +38,13 @@ def examine(cell: CellSpec) -> tuple[bool, str]:
         cell = msgspec.structs.replace(cell, workload=mechanism.workload)  # nothing of it is run
     spec.check(Spec(cells=[cell], mode="quick", sessions=1), load=False)
     run_id = new_id()
-    with tempfile.TemporaryDirectory(prefix="ciphercost-prove-") as logs, guard.Guard(run_id) as run_guard:
+    with guard.Guard(run_id) as run_guard:
         scratch = guard.scratch(run_id, run_guard)
+        logs = scratch / "logs"
+        logs.mkdir(mode=0o700)
         shared = provision.Shared(scratch / "secrets" / "group-0")
         with (
-            provision.bench(cell, run_guard, scratch, Path(logs), 0, shared, data=False) as bench,
+            provision.bench(cell, run_guard, scratch, logs, 0, shared, data=False) as bench,
             shared.session(),
         ):
             closely = ordeal.ordeal(bench) if isinstance(bench.mechanism, AtRest) else ordeal.Ordeal()

@@ -12,16 +12,20 @@ import os
 import pwd
 import re
 import select
+import shutil
 import signal
+import stat
 import subprocess
 import sys
+import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from ciphercost import owned
 from ciphercost.errors import RunError, UsageError
 
 RUN_MARK = "CIPHERCOST_RUN"
@@ -33,6 +37,11 @@ OUTSIDE_FILE = "outside"
 CGROUP_PREFIX = "ciphercost-"
 PASSED_ON = ("PATH", "TZ", "LD_LIBRARY_PATH", "OPENSSL_CONF", "OPENSSL_MODULES", "OPENSSL_ia32cap")
 """All that a started server sees of the user's environment, so that two runs differ in little else."""
+
+LOST = (
+    "the guard process of this run was killed (by hand, or for lack of memory), which also stopped the servers it had started. "
+    "The run itself cleaned up in its place."
+)
 
 User = tuple[int, int]
 
@@ -57,9 +66,12 @@ def hand_over(path: Path) -> None:
     if user is None:
         return
     os.chown(path, *user, follow_symlinks=False)
-    if path.is_dir() and not path.is_symlink():
-        for inner in path.iterdir():
-            hand_over(inner)
+    if path.is_symlink() or not path.is_dir():
+        return
+    # Through descriptors: the owner of a directory could replace an entry by a link while we walk.
+    for _, directories, files, within in os.fwalk(path):
+        for name in (*directories, *files):
+            os.chown(name, *user, dir_fd=within, follow_symlinks=False)
 
 
 def start_time(pid: int) -> str:
@@ -131,24 +143,25 @@ def disk_full() -> str:
 def scratch(run_id: str, guard: Guard | None = None) -> Path:
     """Make this run's scratch directory, with `secrets/` in it, and let the guard remove it at the run's end.
 
-    Servers that run as nobody can pass through it (0711) and own `secrets/` (0700). Raises UsageError where it can't be made.
+    Servers that run as nobody can pass through it (0711) and own `secrets/` (0700). Raises UsageError where it can't be made, or where
+    somebody else could write to it.
     """
     base = scratch_base()
     mode = 0o700 if server_user() is None else 0o711
     path = base / check_run_id(run_id)
     try:
-        base.mkdir(parents=True, exist_ok=True)
-        status = base.lstat()
-        if base.is_symlink() or status.st_uid != os.geteuid():
-            raise UsageError(f"{base} belongs to somebody else. Set CIPHERCOST_SCRATCH to a directory of your own.")
-        base.chmod(mode)
-        if guard is not None:
-            guard.remove(path)  # before it exists, so that no moment is left when nobody would remove it
-        path.mkdir(mode=0o700)
-        (path / OWNER_FILE).write_text(identity() + "\n")
-        (path / "secrets").mkdir(mode=0o700)
+        within = _open_base(base, mode)
+        try:
+            if guard is not None:
+                guard.remove(path)  # before it exists, so that no moment is left when nobody would remove it
+            _fill(run_id, within, mode)
+        finally:
+            os.close(within)
         hand_over(path / "secrets")
-        path.chmod(mode)
+    except owned.Distrusted as error:
+        raise UsageError(
+            f"{error}. Runs keep data and keys there. Set CIPHERCOST_SCRATCH to a directory that only you can write to."
+        ) from None
     except OSError as error:
         raise UsageError(
             f"can't make scratch space in {base}: {error}. Set CIPHERCOST_SCRATCH to another directory."
@@ -161,6 +174,43 @@ def scratch(run_id: str, guard: Guard | None = None) -> Path:
                     "Set CIPHERCOST_SCRATCH to a directory that others may pass through."
                 )
     return path
+
+
+def _open_base(base: Path, mode: int) -> int:
+    """Make the directory of all scratch where it isn't there; a descriptor of it. Raises owned.Distrusted, OSError."""
+    base.parent.mkdir(parents=True, exist_ok=True)
+    owned.check_above(base)
+    with contextlib.suppress(FileExistsError):
+        base.mkdir(mode=0o700)
+    within = owned.open_directory(base)
+    now = stat.S_IMODE(os.fstat(within).st_mode)
+    if now | mode != now:
+        os.fchmod(within, now | mode)
+    return within
+
+
+def _fill(run_id: str, within: int, mode: int) -> None:
+    """Make a run's directory in the open one, with its owner's name and `secrets/`. Raises owned.Distrusted, OSError."""
+    os.mkdir(run_id, 0o700, dir_fd=within)
+    with owned.opened(run_id, within) as own:
+        owner = os.open(OWNER_FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=own)
+        with os.fdopen(owner, "w") as file:
+            file.write(identity() + "\n")
+        os.mkdir("secrets", 0o700, dir_fd=own)
+        os.fchmod(own, mode)
+
+
+@contextlib.contextmanager
+def temporary(guard: Guard, name: str) -> Iterator[Path]:
+    """Make a temporary directory (0700) in the scratch of the guard's run. If we are killed, the guardian or `clean` removes it."""
+    home = scratch_base() / guard.run_id
+    if not home.is_dir():
+        home = scratch(guard.run_id, guard)
+    path = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=home))
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def check_run_id(run_id: str) -> str:
@@ -272,6 +322,9 @@ class Guard:
         self.run_id = check_run_id(run_id)
         self.problems: list[str] = []
         """What could not be undone, known after `close`."""
+        self.lost = False
+        """Whether the guardian was gone before its time, known after `close`."""
+        self._removed: list[Path] = []
         self._lock = threading.Lock()
         self._number = 0
         self._mark = {RUN_MARK: run_id, OWNER_MARK: identity()}
@@ -292,7 +345,16 @@ class Guard:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """Undo everything. Whatever remains is reported: as RunError, or on stderr when another error is on its way."""
         self.close()
+        if self.lost:
+            print(f"ciphercost: {LOST}", file=sys.stderr, flush=True)
+        if not self.problems:
+            return
+        text = f"the run could not remove everything it made: {'; '.join(self.problems)}. Run: ciphercost clean"
+        if error is None:
+            raise RunError(text)
+        print(f"ciphercost: {text}", file=sys.stderr, flush=True)
 
     @property
     def pid(self) -> int:
@@ -390,6 +452,7 @@ class Guard:
 
     def remove(self, path: Path) -> None:
         """Remove this file or directory at the end. It needn't exist yet: register first, make afterwards."""
+        self._removed.append(path.absolute())
         self.ask("remove", path=str(path.absolute()))
 
     def undo(self, argv: Sequence[str | Path]) -> Callable[[], None]:
@@ -407,11 +470,18 @@ class Guard:
             return
         try:
             self.problems = self.ask("close")["problems"]
-        except RunError as error:
-            self.problems = [str(error)]
+        except RunError:
+            self.lost = True
         finally:
             for pipe in (self._process.stdin, self._process.stdout):
                 if pipe is not None:
                     with contextlib.suppress(BrokenPipeError):
                         pipe.close()
             self._process.wait()
+        if self.lost:
+            from ciphercost import clean  # late: it imports this
+
+            try:
+                self.problems = clean.after(self.run_id, self._removed)
+            except (RunError, UsageError, OSError) as error:
+                self.problems = [str(error)]

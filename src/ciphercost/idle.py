@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Literal
 
+from ciphercost import owned
 from ciphercost.errors import RunError
 from ciphercost.guard import Guard
 
@@ -127,8 +128,7 @@ class Awake:
         path = setting(cpu)
         if cpu not in self._before:
             was = _text(path)
-            with self._journal.open("a") as file:
-                file.write(f"{cpu} {was}\n")
+            owned.add_line(self._journal, f"{cpu} {was}")
             forget = self._guard.undo(["/bin/sh", "-c", 'printf %s "$1" >"$2"', "sh", was, path])
             self._before[cpu] = (was, forget)
         _write(path, NEVER)
@@ -154,10 +154,10 @@ def all_awake(guard: Guard, scratch: Path, wish: str = "") -> Iterator[Idle]:
             yield "poll"
 
 
-def left_behind(directory: Path) -> Iterator[tuple[int, str]]:
-    """(CPU, value it had) of each setting that a dead run has changed and nobody has put back. `directory`: the run's scratch."""
+def left_behind(journal: str) -> Iterator[tuple[int, str]]:
+    """(CPU, value it had) of each setting that a dead run has changed and nobody has put back. `journal`: the text of its notes."""
     first: dict[int, str] = {}
-    for line in _text(directory / JOURNAL).splitlines():
+    for line in journal.splitlines():
         if match := re.fullmatch(r"(\d{1,5}) (\d{1,10})", line):
             first.setdefault(int(match[1]), match[2])
     yield from ((cpu, was) for cpu, was in first.items() if _text(setting(cpu)) == NEVER)

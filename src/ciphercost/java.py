@@ -16,6 +16,7 @@ from pathlib import Path
 
 from ciphercost import sources
 from ciphercost.agent import Agent
+from ciphercost.childenv import child_environment
 from ciphercost.errors import MissingServer
 from ciphercost.sources import Receipt, Work
 
@@ -55,7 +56,12 @@ def version(program: str) -> int:
     """17 of `openjdk version "17.0.15"`, 8 of `java version "1.8.0_452"`; 0 where it says nothing of the kind."""
     try:
         done = subprocess.run(
-            [program, "-version"], capture_output=True, text=True, check=False, timeout=60, env={**os.environ, **OTHERS}
+            [program, "-version"],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+            env=child_environment(OTHERS),
         )
     except (OSError, subprocess.SubprocessError):
         return 0

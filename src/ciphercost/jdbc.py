@@ -21,6 +21,7 @@ from ciphercost.agent import Agent
 from ciphercost.drivers import Driver, Family, Mode, Target, Wish
 from ciphercost.engines import Engine
 from ciphercost.errors import AgentError, RunError, Unproven, UsageError, nearest
+from ciphercost.guard import Guard, temporary
 from ciphercost.impostor import Impostor, Speech
 from ciphercost.listening import address_of
 from ciphercost.model import AgentSlice, Arm, CellSpec
@@ -304,13 +305,16 @@ class JdbcAgent(Agent):
         cpus: Iterable[int] | None = None,
         log: Path | None = None,
         netns: Path | None = None,
+        guard: Guard,
     ) -> None:
-        """`options`: what `--set` says to the client; `like`: fields of its encrypted connections, as far as the virtual machine must know them."""
+        """`guard`: of the run that its files belong to; `options`: what `--set` says to the client; `like`: fields of its
+        encrypted connections, as far as the virtual machine must know them.
+        """
         self.driver = driver
         self.engine = engine
         self._options = options
         self._closing = contextlib.ExitStack()
-        self._place = Path(self._closing.enter_context(tempfile.TemporaryDirectory(prefix="ciphercost-jdbc-")))
+        self._place = self._closing.enter_context(temporary(guard, "jdbc"))
         self._checked: dict[tuple[str, str], tuple[bool, str]] = {}
         self.said: dict[str, dict[str, Any]] = {}
         """What `connect` answered, by arm."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import signal
 import time
@@ -13,7 +14,7 @@ import msgspec
 
 from ciphercost.errors import RunError
 from ciphercost.guard import Guard, Process, cgroup_for, server_user
-from ciphercost.listening import free_port
+from ciphercost.listening import free_port, held
 
 START_SECONDS = 60.0
 LOOK_SECONDS = 0.2
@@ -25,6 +26,10 @@ ATTEMPTS = 5
 LAST_LINES = 12
 VARIABLE = "env:"
 """How a setting's name begins that is a variable of the environment."""
+
+
+class Taken(RunError):
+    """Somebody else listens on the port that was chosen for a server."""
 
 
 class Launch(msgspec.Struct):
@@ -55,11 +60,15 @@ def launch(
     cpus: Iterable[int] | None,
     stop_signal: int = signal.SIGTERM,
     hopeless: str = "",
+    also: Callable[[], Iterable[int]] = tuple,
 ) -> Launch:
     """Start `command(port)` in `directory` and wait until `answers(port)`. Raises RunError with the end of the server's log.
 
     `title`: name and version for people. `answers` raises RunError where the server refuses us for good. `hopeless`: once this is in its
-    log it will never answer, and might never end: it is stopped.
+    log it will never answer, and might never end: it is stopped. `also`: other ports that the command was given.
+
+    Another program may take the port between its choice and the server's start. So we check that the server itself holds the port before
+    we send anything; otherwise we try another port.
     """
     name = title.split()[0].lower()
     log = (logs or directory.parent) / f"{name}-{directory.name}.log"
@@ -79,8 +88,13 @@ def launch(
             stop_signal=stop_signal,
         )
         try:
-            if _wait(process, port, title, answers, partial(_after, log, begin, hopeless)):
+            ports = [port, *also()]
+            if _wait(process, ports, title, answers, partial(_after, log, begin, hopeless)):
                 return Launch(process, port, cgroups)
+        except Taken as error:
+            process.stop(5.0)
+            said = str(error)
+            continue
         except BaseException:
             process.stop(5.0)
             raise
@@ -102,13 +116,19 @@ def _after(log: Path, begin: int, words: str) -> str:
 
 
 def _wait(
-    process: Process, port: int, title: str, answers: Callable[[int], bool], hopeless: Callable[[], object]
+    process: Process, ports: list[int], title: str, answers: Callable[[int], bool], hopeless: Callable[[], object]
 ) -> bool:
-    """True when the server answers, False when it has ended, or is hopeless and was ended."""
+    """True when the server answers at the first of its ports, False when it has ended, or is hopeless and was ended.
+
+    Raises Taken where somebody else listens on one of them.
+    """
+    port = ports[0]
     deadline = time.monotonic() + START_SECONDS
     look = time.monotonic() + LOOK_SECONDS
     while process.poll() is None:
-        if answers(port):
+        if _listens(process, port) and answers(port):
+            for each in ports:
+                _listens(process, each)  # also what came to the first port meanwhile
             return process.poll() is None
         if time.monotonic() >= deadline:
             raise RunError(f"{title} did not answer on port {port} within {START_SECONDS:g} seconds")
@@ -119,3 +139,12 @@ def _wait(
         time.sleep(0.01)
     process.stop(0.1)
     return False
+
+
+def _listens(process: Process, port: int) -> bool:
+    """Whether the server listens on this port. Raises Taken where somebody else does."""
+    user = server_user()
+    found = held(port, process.pid, user[0] if user else os.geteuid())
+    if found.others:
+        raise Taken(f"port {port} was taken meanwhile by {found.others}")
+    return found.ours

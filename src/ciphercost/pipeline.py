@@ -81,8 +81,6 @@ def carry_out(record: Record, mark: str, watcher: Watcher, before: Before | None
             draw.page(record.directory, run_guard, watcher.say)
     except KeyboardInterrupt:
         raise Interrupted(record.directory) from None
-    for problem in run_guard.problems:
-        watcher.say(f"not undone: {problem}; `ciphercost clean` tries again")
     return result, record.directory
 
 

@@ -33,6 +33,7 @@ from ciphercost import (
     workloads,
 )
 from ciphercost.agent import Agent
+from ciphercost.childenv import child_environment
 from ciphercost.conditions.delay import delayed
 from ciphercost.conditions.link import Link, check_rights, linked
 from ciphercost.engines import Engine, Installation, Server
@@ -190,7 +191,9 @@ class Bench(msgspec.Struct):
             return Agent(cpus=cpus, log=log, env=self.mask, netns=netns)
         options, like = spec.client_options(self.cell), twins.connect["encrypted"]
         driver = jdbc.driver_of(self.cell)
-        return jdbc.JdbcAgent(driver, self.engine, options, like, aes=not self.mask, cpus=cpus, log=log, netns=netns)
+        return jdbc.JdbcAgent(
+            driver, self.engine, options, like, aes=not self.mask, cpus=cpus, log=log, netns=netns, guard=self.guard
+        )
 
     @property
     def separate(self) -> bool:
@@ -639,7 +642,11 @@ def copy(source: Path, target: Path) -> None:
     """A copy of a data directory, owners and modes kept, blocks shared where the file system can. Raises RunError."""
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o711)
     done = subprocess.run(
-        ["cp", "-a", "--reflink=auto", str(source), str(target)], capture_output=True, text=True, check=False
+        ["cp", "-a", "--reflink=auto", str(source), str(target)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=child_environment(),
     )
     if done.returncode:
         said = (done.stderr.strip().splitlines() or ["cp said nothing"])[-1].removeprefix("cp: ")

@@ -14,6 +14,7 @@ from typing import IO, Any, Protocol, Self, TypeVar
 
 import msgspec
 
+from ciphercost import owned
 from ciphercost.errors import UsageError
 from ciphercost.model import (
     FORMAT,
@@ -54,15 +55,32 @@ def directory_for(run_id: str, wanted: Path | None) -> Path:
     path = wanted or Path("runs") / run_id
     try:
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise UsageError(f"{path} exists and is not an empty directory; give -o a new one, nothing is overwritten")
+            raise UsageError(taken(path))
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        check_ours(path)
         path.chmod(0o700)
-        (path / "logs").mkdir(exist_ok=True, mode=0o700)
+        # Again, now that nobody else can put anything there any more.
+        if any(path.iterdir()):
+            raise UsageError(taken(path))
+        (path / "logs").mkdir(mode=0o700)
     except OSError as error:
         raise UsageError(
             f"can't write the run's directory {path}: {error.strerror}; give -o a directory that can be written"
         ) from None
     return path
+
+
+def taken(path: Path) -> str:
+    """Why no run may begin in a directory, for people. Pure."""
+    return f"{path} exists and is not an empty directory; give -o a new one, nothing is overwritten"
+
+
+def check_ours(directory: Path) -> None:
+    """Raises UsageError where a run's directory belongs to somebody else, who could have what we write in it go elsewhere by links."""
+    if (uid := directory.stat().st_uid) != os.geteuid():
+        raise UsageError(
+            f"{directory} belongs to {owned.user(uid)}, not to you: give a directory of your own, or run this as that user"
+        )
 
 
 class Record:

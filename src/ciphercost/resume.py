@@ -20,6 +20,7 @@ from ciphercost.errors import UsageError
 from ciphercost.model import CellFacts, Result, RunFacts, Warning_
 from ciphercost.record import (
     Record,
+    check_ours,
     new_id,
     open_alone,
     read_checkpoint,
@@ -42,6 +43,7 @@ def finished(directory: Path) -> bool:
 
 def run_in(directory: Path, watcher: Watcher | None = None) -> tuple[Result, Path]:
     """Go on with the run. Raises UsageError, before anything is changed, where it lives, is finished, or could not be the same run."""
+    check_ours(directory)  # the plan names programs, which are run
     if read_imported(directory) is not None:
         raise UsageError(
             f"{directory} holds what was imported: there is nothing to resume. `ciphercost report {directory}` shows it, and "

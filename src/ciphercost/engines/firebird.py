@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, unquote
 
 from ciphercost import sources
+from ciphercost.childenv import child_environment
 from ciphercost.engines import Installation, Server, Spill, _firebird_pages, _network
 from ciphercost.engines._found import Found
 from ciphercost.engines._network import PASSWORD_FILE, StartedServer, own_file, parse_url
@@ -131,6 +132,7 @@ def version_of(bindir: Path, before: Iterable[str] = ()) -> str:
             check=True,
             timeout=10,
             stdin=subprocess.DEVNULL,
+            env=child_environment(),
         )
     except (OSError, subprocess.SubprocessError):
         return ""

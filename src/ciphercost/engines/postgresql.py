@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, unquote
 
 from ciphercost import sources
+from ciphercost.childenv import child_environment
 from ciphercost.engines import Installation, Server, Spill, _network
 from ciphercost.engines._found import Found
 from ciphercost.engines._network import PASSWORD_FILE, StartedServer, own_file, parse_url
@@ -106,7 +107,9 @@ def _usual_places() -> Iterator[Path]:
             yield Path(found).resolve().parent  # PATH often holds links to the versioned directory
     if config := shutil.which("pg_config"):
         with contextlib.suppress(OSError, subprocess.SubprocessError):
-            done = subprocess.run([config, "--bindir"], capture_output=True, text=True, check=True, timeout=10)
+            done = subprocess.run(
+                [config, "--bindir"], capture_output=True, text=True, check=True, timeout=10, env=child_environment()
+            )
             yield Path(done.stdout.strip())
     globs = (
         "usr/lib/postgresql/*/bin",
@@ -125,7 +128,14 @@ def version_of(bindir: Path, before: Iterable[str] = ()) -> str:
     if not (os.access(program, os.X_OK) and os.access(bindir / "initdb", os.X_OK)):
         return ""
     try:
-        done = subprocess.run([*before, str(program), "-V"], capture_output=True, text=True, check=True, timeout=10)
+        done = subprocess.run(
+            [*before, str(program), "-V"],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=10,
+            env=child_environment(),
+        )
     except (OSError, subprocess.SubprocessError):
         return ""
     return version_said(done.stdout)

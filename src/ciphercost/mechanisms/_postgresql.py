@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciphercost import crypto
+from ciphercost.childenv import child_environment
 from ciphercost.engines.postgresql import PAGE
 from ciphercost.errors import MissingServer, UsageError
 from ciphercost.guard import hand_over
@@ -142,7 +143,7 @@ def initdb_help(bindir: Path) -> str:
             text=True,
             check=True,
             timeout=10,
-            env={**os.environ, "LC_ALL": "C"},
+            env=child_environment({"LC_ALL": "C"}),
         )
     except (OSError, subprocess.SubprocessError):
         return ""
@@ -158,7 +159,7 @@ def _library_places(bindir: Path) -> Iterator[Path]:
     """`pg_config` knows, but it often comes in a package of its own; then the layouts that packages and builds have."""
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         command = [str(bindir / "pg_config"), "--pkglibdir"]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10, env=child_environment())
         yield Path(done.stdout.strip())
     real = bindir.resolve().parent
     for pattern in ("lib", "lib64", "lib/postgresql", "lib/pgsql", "lib64/pgsql", "lib/*/postgresql"):

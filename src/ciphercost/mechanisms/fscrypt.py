@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciphercost import crypto, guard, volumes
+from ciphercost.childenv import child_environment
 from ciphercost.engines import Engine
 from ciphercost.errors import AgentError, RunError, Unproven
 from ciphercost.mechanisms import Factor
@@ -121,7 +122,7 @@ class Fscrypt(AtRest):
         place = copy.with_suffix("")
         try:
             command = ["cp", "--sparse=always", "--reflink=auto", str(look.volume.backing[0]), str(copy)]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            done = subprocess.run(command, capture_output=True, text=True, check=False, env=child_environment())
             if done.returncode:
                 raise RunError(f"the image can't be copied: {done.stderr.strip()}; is the disk full?")
             place.mkdir(mode=0o700)

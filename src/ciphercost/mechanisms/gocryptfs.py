@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciphercost import crypto, guard, sources, volumes
+from ciphercost.childenv import child_environment
 from ciphercost.engines import Engine
 from ciphercost.errors import RunError
 from ciphercost.mechanisms import Factor
@@ -149,7 +150,9 @@ class Gocryptfs(AtRest):
         program = sources.tool(ENCRYPTING)
         cipher = cipher_of(_said_of(look.volume.backing[0]))
         library = {"openssl": "OpenSSL", "go": "Go"}.get(factors["library"], "") or _automatic(program, cipher)
-        version = subprocess.run([program, "-version"], capture_output=True, text=True, check=False).stdout.strip()
+        version = subprocess.run(
+            [program, "-version"], capture_output=True, text=True, check=False, env=child_environment()
+        ).stdout.strip()
         able = crypto.openssl_capabilities({})
         made = self._mounts.get(look.volume.path.parent)
         found = {"cipher": cipher, "implementation": f"{version}; crypto: {library}, CPU: {able.words()}"}
@@ -237,7 +240,12 @@ def _must_be_refusal(error: RunError) -> None:
 def _said_of(below: Path) -> str:
     """What gocryptfs says of an encrypted directory: its configuration. Raises RunError."""
     done = subprocess.run(
-        [sources.tool(ENCRYPTING), "-info", below], capture_output=True, text=True, check=False, timeout=30
+        [sources.tool(ENCRYPTING), "-info", below],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+        env=child_environment(),
     )
     if not re.search(r"^FeatureFlags:", done.stdout, re.MULTILINE):
         raise RunError(f"gocryptfs -info says nothing of {below}: {(done.stderr or done.stdout).strip()}")
@@ -270,7 +278,9 @@ def _command_line(pids: tuple[int, ...]) -> list[str]:
 @functools.cache
 def _automatic(program: Path, cipher: str) -> str:
     """What gocryptfs takes for this cipher on this CPU where nobody says. It takes seconds, and is asked once."""
-    done = subprocess.run([program, "-speed"], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(
+        [program, "-speed"], capture_output=True, text=True, check=False, timeout=60, env=child_environment()
+    )
     chosen = dict(SPEED.findall(done.stdout))
     return f"{chosen.get(cipher, 'Go')} (its own choice)"
 

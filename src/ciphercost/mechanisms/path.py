@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ciphercost import guard, sources, volumes
+from ciphercost import guard, owned, sources, volumes
 from ciphercost.engines import Engine
 from ciphercost.errors import RunError, Unproven, UsageError
 from ciphercost.mechanisms import Factor
@@ -179,8 +179,7 @@ def _remember(rest: Rest, ours: Path) -> None:
     """For `ciphercost clean`, should even the guard be killed: it lies outside of the run's scratch."""
     notes = guard.scratch_base() / rest.guard.run_id
     if notes.is_dir():
-        with (notes / guard.OUTSIDE_FILE).open("a") as file:
-            file.write(f"{ours}\n")
+        owned.add_line(notes / guard.OUTSIDE_FILE, str(ours))
 
 
 MECHANISM = TwoPaths()

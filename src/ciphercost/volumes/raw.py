@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from ciphercost.childenv import child_environment
 from ciphercost.errors import RunError
 from ciphercost.volumes.policy import NOT_ENCRYPTED
 
@@ -104,7 +105,9 @@ def tables_of(device: int) -> dict[int, list[Segment]]:
         return {}
     try:
         name = (place / "dm" / "name").read_text().strip()
-        text = subprocess.run(["dmsetup", "table", name], capture_output=True, text=True, check=True, timeout=30).stdout
+        text = subprocess.run(
+            ["dmsetup", "table", name], capture_output=True, text=True, check=True, timeout=30, env=child_environment()
+        ).stdout
     except (OSError, subprocess.SubprocessError) as error:
         detail = str(getattr(error, "stderr", "") or error).strip()
         raise RunError(f"dmsetup does not say what is below: {detail} (Debian: apt-get install dmsetup)") from None

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from ciphercost import volumes
+from ciphercost.childenv import child_environment
 from ciphercost.volumes import policy
 
 ENCRYPTING = {
@@ -97,7 +98,12 @@ def _of_dataset(name: str) -> str:
     if shutil.which("zfs") is None:
         return ""
     done = subprocess.run(
-        ["zfs", "get", "-H", "-o", "value", "encryption", name], capture_output=True, text=True, check=False, timeout=30
+        ["zfs", "get", "-H", "-o", "value", "encryption", name],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+        env=child_environment(),
     )
     said = done.stdout.strip()
     return "" if done.returncode or said in ("off", "-") else said

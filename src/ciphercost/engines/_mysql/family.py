@@ -12,6 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from ciphercost.childenv import child_environment
 from ciphercost.engines import Installation, Server, Spill
 from ciphercost.engines._mysql import spills
 from ciphercost.engines._mysql.greeting import greeting
@@ -83,7 +84,7 @@ def version_of(program: Path, mariadb: bool, before: Iterable[str] = ()) -> str:
         return ""
     try:
         command = [*before, str(program), "--no-defaults", "--version"]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20)
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20, env=child_environment())
     except (OSError, subprocess.SubprocessError):
         return ""
     match = re.search(r"Ver (\d+(?:\.\d+)+)\S*", done.stdout)

@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 
 from ciphercost import sources
+from ciphercost.childenv import child_environment
 from ciphercost.engines import Installation, Server
 from ciphercost.engines._network import StartedServer
 from ciphercost.engines._packaged import Packaged
@@ -127,7 +128,12 @@ class Web(Packaged):
     def said_version(self, program: Path, before: Iterable[str] = ()) -> str:
         try:
             done = subprocess.run(
-                [*before, str(program), self.version_option], capture_output=True, text=True, check=False, timeout=20
+                [*before, str(program), self.version_option],
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=20,
+                env=child_environment(),
             )
         except (OSError, subprocess.SubprocessError):
             return ""
@@ -198,6 +204,7 @@ class Web(Packaged):
             logs=logs,
             env=env,
             cpus=chosen,
+            also=lambda: (made[-1].ways.tls, made[-1].ways.no_sendfile),
         )
         return WebServer(started, made[-1], stalls=self.sendfile_stalls_http2)
 

@@ -61,7 +61,9 @@ def one_run(stage: Stage, setup: Setup, rows: int, began: float, where: dict[str
     sampler = sample.Sampler(server.pid, server.cgroups) if server else sample.Sampler()
     with (
         contextlib.closing(sampler),
-        JdbcAgent(driver, stage.bench.engine, setup.options, like, cpus=cpus, log=log) as agent,
+        JdbcAgent(
+            driver, stage.bench.engine, setup.options, like, cpus=cpus, log=log, guard=stage.bench.guard
+        ) as agent,
     ):
         agent.program(stage.bench.program)
         answer = agent.connect(setup.arm, **single(twins.connect[setup.arm]))

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 from ciphercost import engines
+from ciphercost.childenv import child_environment
 from ciphercost.engines import Installation
 from ciphercost.engines.postgresql import major
 from ciphercost.errors import MissingServer, RunError
@@ -103,7 +104,9 @@ def find(installation: Installation) -> tuple[Path, str]:
 def version_of(program: Path) -> str:
     """As it says itself; empty where there is none, or one that does not run here."""
     try:
-        done = subprocess.run([program, "-V"], capture_output=True, text=True, check=True, timeout=10)
+        done = subprocess.run(
+            [program, "-V"], capture_output=True, text=True, check=True, timeout=10, env=child_environment()
+        )
     except (OSError, subprocess.SubprocessError):
         return ""
     return pgbench.version(done.stdout)

@@ -4,6 +4,7 @@ import java.security.GeneralSecurityException;
 import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.UnaryOperator;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import javax.net.ssl.SSLException;
@@ -21,13 +22,25 @@ final class Reason {
     /** Of the same failure it is another sentence each time. */
     private static final Pattern CLOCK = Pattern.compile("(?i)\\b(The )?last packet (successfully received|sent)\\b[^.]*\\bago\\.");
 
+    private static final String HIDDEN = "[password]";
+
+    /**
+     * A shorter secret is hidden only where it is named as one. Hidden everywhere, a password "a" would make every
+     * sentence unreadable, and show itself.
+     */
+    private static final int SHORTEST = 4;
+
+    private static final Pattern NAMED = Pattern.compile(
+            "(?i)([\\w.-]*(?:password|passwd|passphrase|pwd|secret)[\\w.-]*\\s*=\\s*)(?:\"[^\"]*\"|'[^']*'|[^\\s&;,)}\\]]+)");
+    private static final Pattern IN_ADDRESS = Pattern.compile("(//[^/@:\\s]*:)[^/@\\s]+@");
+
     private final boolean numbered;
     private final List<String> secrets;
 
     /** `numbered`: codes are the server's number and the SQLSTATE, as MySQL's are elsewhere in the protocol. */
     Reason(Sql.Dialect dialect, List<String> secrets) {
         this.numbered = dialect == Sql.Dialect.MYSQL;
-        this.secrets = secrets.stream().filter(secret -> !secret.isEmpty()).toList();
+        this.secrets = secrets.stream().filter(secret -> secret.length() >= SHORTEST).toList();
     }
 
     /** `otherwise`: the code where neither server nor driver has one. */
@@ -56,17 +69,18 @@ final class Reason {
     String text(Throwable error) {
         StringBuilder out = new StringBuilder();
         for (Throwable cause : chain(error)) {
-            String said = said(cause);
+            String said = said(cause, this::hidden);
             // What merely repeats its cause's or its consequence's words is left out.
             if (!said.isEmpty() && out.indexOf(said.replaceFirst("^\\w+: ", "")) < 0) {
                 out.append(out.length() > 0 ? " ← " : "").append(said);
             }
         }
-        return hidden(cut(out.toString(), LONGEST));
+        return cut(out.toString(), LONGEST);
     }
 
-    private static String said(Throwable cause) {
-        String message = cause.getMessage() == null ? "" : cause.getMessage();
+    /** `hide` comes before anything is cut: half a password would not be recognised. */
+    private static String said(Throwable cause, UnaryOperator<String> hide) {
+        String message = cause.getMessage() == null ? "" : hide.apply(cause.getMessage());
         Matcher nested = NESTED_REASON.matcher(message);
         String inner = nested.find() ? nested.group(1).replaceFirst(".*\\.", "") + ": " + nested.group(2) : "";
         message = NESTED.matcher(message).replaceFirst(" ").replaceAll("\\s+", " ");
@@ -95,9 +109,10 @@ final class Reason {
     }
 
     private String hidden(String text) {
-        String shown = text;
+        String shown = IN_ADDRESS.matcher(text).replaceAll("$1" + HIDDEN + "@");
+        shown = NAMED.matcher(shown).replaceAll("$1" + HIDDEN);
         for (String secret : secrets) {
-            shown = shown.replace(secret, "[password]");
+            shown = shown.replace(secret, HIDDEN);
         }
         return shown;
     }

@@ -1,0 +1,37 @@
+"""childenv: this process's environment without secrets, for every process that it starts.
+
+Agents get a server's password by their protocol alone, and nothing else that we start needs one. So a password that the user has put into
+the environment for us must not be copied into the environments of a dozen others, where `ps e` and /proc show it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+
+DATABASES = re.compile(
+    r"PGPASSWORD|PGPASSFILE|PGSERVICEFILE|PGSSLPASSWORD|MYSQL_PWD|MYSQL_TEST_LOGIN_FILE|ISC_PASSWORD"
+    r"|(?:PG|POSTGRES(?:QL)?|MYSQL|MARIADB|FIREBIRD|ISC|DB|DATABASE)_?(?:\w+_)?(?:PASSWORD|PASSWD|PWD|PASSFILE|PASSWORD_FILE)",
+    re.IGNORECASE,
+)
+"""Names of variables that hold a database's password, or the path of one."""
+SECRETS = re.compile(
+    r".*(?:PASSWORD|PASSWD|PASSPHRASE|PASSFILE|SECRET|TOKEN|CREDENTIALS?|(?:API|ACCESS|PRIVATE|SECRET)_?KEY).*|\w+_PWD",
+    re.IGNORECASE,
+)
+"""Names of variables that hold any other secret."""
+
+
+def child_environment(more: Mapping[str, str] | None = None, *, registries: bool = False) -> dict[str, str]:
+    """Our environment without secrets, and `more`, which wins.
+
+    `registries`: for package clients, whose settings may take a proxy's or a mirror's password from it: only databases' are left out.
+    """
+    kept = {name: value for name, value in os.environ.items() if not secret(name, registries=registries)}
+    return {**kept, **(more or {})}
+
+
+def secret(name: str, *, registries: bool = False) -> bool:
+    """Whether a variable of this name may hold a secret. Pure."""
+    return bool(DATABASES.fullmatch(name) or (not registries and SECRETS.fullmatch(name)))

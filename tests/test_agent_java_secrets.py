@@ -1,0 +1,76 @@
+"""What the Java agent says of a failure: never the password, and readable whatever the password is."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+
+import pytest
+
+from ciphercost import java
+from ciphercost.errors import MissingServer
+from conftest import Require
+
+HARNESS = """
+package ciphercost.agent;
+public class Said {
+    public static void main(String[] words) {
+        var reason = new Reason(Sql.Dialect.MYSQL, java.util.List.of(words[0]));
+        System.out.print(reason.text(new java.sql.SQLException(words[1], new IllegalStateException(words[1]))));
+    }
+}
+"""
+Said = Callable[[str, str], str]
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory: pytest.TempPathFactory, require: Require) -> Said:
+    """What is told of a driver's message, with this password."""
+    try:
+        jar, program = java.jar(), java.find()
+    except MissingServer as error:
+        require(None, str(error))
+        raise
+    place = tmp_path_factory.mktemp("java")
+    (place / "Said.java").write_text(HARNESS)
+    subprocess.run(["javac", "-cp", str(jar), "-d", str(place), str(place / "Said.java")], check=True)
+
+    def say(password: str, message: str) -> str:
+        command = [str(program), "-cp", f"{jar}{os.pathsep}{place}", "ciphercost.agent.Said", password, message]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    return say
+
+
+DENIED = "Access denied for user 'ada'@'127.0.0.1' (using password: YES)"
+
+
+@pytest.mark.parametrize("password", ["a", "e", "usi"])
+def test_a_short_password_leaves_a_message_readable(said: Said, password: str) -> None:
+    assert said(password, DENIED).startswith(DENIED)
+
+
+@pytest.mark.parametrize("password", ["a", "Z9", "sesame-4711-Xy"])
+@pytest.mark.parametrize(
+    "message",
+    [
+        "can't connect with {user=me, password=%s}",
+        "bad URL jdbc:mysql://me:%s@host/shop",
+        "bad URL jdbc:mysql://host/shop?user=me&password=%s&useSSL=false",
+        "trustCertificateKeyStorePassword = '%s' is wrong",
+    ],
+)
+def test_a_password_that_is_named_is_hidden_whatever_its_length(said: Said, password: str, message: str) -> None:
+    plain, _, rest = (message % "\0").partition("\0")
+    told = said(password, message % password)
+    assert "[password]" in told
+    for wrong in (plain + password + rest, f"={password}", f":{password}@", f"'{password}'"):
+        assert wrong not in told
+
+
+def test_a_password_is_hidden_wherever_it_stands_also_where_the_message_is_cut(said: Said) -> None:
+    password = "sesame-4711-Xy"
+    assert said(password, f"syntax error near '{password}'").startswith("syntax error near '[password]'")
+    for length in range(285, 300):
+        assert "sesame" not in said(password, "x" * length + password)

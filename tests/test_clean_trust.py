@@ -1,0 +1,325 @@
+"""clean and the scratch directory: what somebody else could have put there is refused, and never believed, run or removed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ciphercost import clean, doctor, guard, idle, owned, record
+from ciphercost.errors import UsageError
+from conftest import Require
+from processes import wait_for
+
+CLI = [sys.executable, "-m", "ciphercost"]
+NOBODY = 65534
+STRANGER = 54321
+DEAD = "1:1:another-boot:1\n"
+LONG_AGO = 10 * clean.GRACE_SECONDS
+
+
+@pytest.fixture
+def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A scratch directory of its own for this test."""
+    place = tmp_path / "scratch"
+    place.mkdir(mode=0o711)
+    monkeypatch.setenv("CIPHERCOST_SCRATCH", str(place))
+    return place
+
+
+@pytest.fixture
+def root(require: Require) -> None:
+    require(os.geteuid() == 0, "giving files to another user needs root")
+
+
+def dead_run(base: Path, run: str = "", outside: str = "") -> Path:
+    """What a run leaves that was killed together with its guardian."""
+    made = base / (run or record.new_id())
+    made.mkdir(mode=0o711)
+    owned.add_line(made / guard.OWNER_FILE, DEAD.strip())
+    if outside:
+        owned.add_line(made / guard.OUTSIDE_FILE, outside)
+    return made
+
+
+def victim(tmp_path: Path, run: str) -> Path:
+    """A directory that an attacker wants removed. Its name is what a list of his may hold."""
+    place = tmp_path / "home" / f"ciphercost-{run}-precious"
+    place.mkdir(parents=True)
+    (place / "thesis").write_text("the only copy")
+    return place
+
+
+def give_away(path: Path, uid: int = STRANGER) -> None:
+    os.chown(path, uid, uid)
+    for each in path.rglob("*"):
+        os.chown(each, uid, uid, follow_symlinks=False)
+
+
+def let_through(path: Path) -> None:
+    """Others may pass to it: pytest's own directories are closed."""
+    for each in (path, *path.parents):
+        if each.stat().st_uid == os.geteuid() and each.stat().st_mode & 0o005 != 0o005:
+            each.chmod(each.stat().st_mode | 0o055)
+
+
+def swept() -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*CLI, "clean"], capture_output=True, text=True, check=False)
+
+
+# ── the directory of all scratch ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.usefixtures("root")
+def test_a_scratch_directory_of_somebody_else_is_refused_and_nothing_in_it_believed(base: Path, tmp_path: Path) -> None:
+    run = record.new_id()
+    wanted = victim(tmp_path, run)
+    dead_run(base, run, str(wanted))
+    give_away(base)
+    done = swept()
+    assert done.returncode == 2
+    assert f"uid {STRANGER}" in done.stderr
+    assert str(base) in done.stderr
+    assert "CIPHERCOST_SCRATCH" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert (wanted / "thesis").exists()
+    states = {name: (state, text) for name, state, text in doctor.checks() if name == "leftovers"}
+    assert states["leftovers"][0] == "warn"
+    with pytest.raises(UsageError, match=f"uid {STRANGER}.*CIPHERCOST_SCRATCH"):
+        guard.scratch(record.new_id())
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o1777, 0o775, 0o722])
+def test_a_scratch_directory_that_others_may_write_to_is_refused(base: Path, tmp_path: Path, mode: int) -> None:
+    run = record.new_id()
+    wanted = victim(tmp_path, run)
+    made = dead_run(base, run, str(wanted))
+    base.chmod(mode)
+    done = swept()
+    assert done.returncode == 2
+    assert f"mode {mode:04o}" in done.stderr
+    assert made.exists()
+    assert (wanted / "thesis").exists()
+    with pytest.raises(UsageError, match=f"mode {mode:04o}"):
+        guard.scratch(record.new_id())
+    assert base.stat().st_mode & 0o7777 == mode, "a directory that isn't trusted isn't changed either"
+
+
+def test_a_link_in_the_place_of_the_scratch_directory_is_refused(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = dead_run(base)
+    (tmp_path / "link").symlink_to(base)
+    monkeypatch.setenv("CIPHERCOST_SCRATCH", str(tmp_path / "link"))
+    done = swept()
+    assert done.returncode == 2
+    assert "symbolic link" in done.stderr
+    assert made.exists()
+    with pytest.raises(UsageError, match="symbolic link"):
+        guard.scratch(record.new_id())
+
+
+@pytest.mark.usefixtures("root")
+@pytest.mark.parametrize("how", ["foreign", "open"])
+def test_a_scratch_directory_that_others_could_replace_is_refused(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    parent = tmp_path / "theirs"
+    (parent / "scratch").mkdir(parents=True, mode=0o711)
+    made = dead_run(parent / "scratch")
+    monkeypatch.setenv("CIPHERCOST_SCRATCH", str(parent / "scratch"))
+    if how == "foreign":
+        os.chown(parent, STRANGER, STRANGER)
+    else:
+        parent.chmod(0o777)
+    done = swept()
+    assert done.returncode == 2
+    assert str(parent) in done.stderr
+    assert made.exists()
+    with pytest.raises(UsageError, match=str(parent)):
+        guard.scratch(record.new_id())
+
+
+def test_a_sticky_directory_above_is_fine_and_a_mode_is_only_widened_as_servers_need(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    let_through(tmp_path)
+    above = tmp_path / "like tmp"
+    above.mkdir()
+    above.chmod(0o1777)
+    monkeypatch.setenv("CIPHERCOST_SCRATCH", str(above / "new"))
+    before = os.umask(0)
+    try:
+        with guard.Guard(record.new_id()) as made:
+            path = guard.scratch(made.run_id, made)
+            assert (path / guard.OWNER_FILE).stat().st_mode & 0o022 == 0, "whatever the umask is"
+    finally:
+        os.umask(before)
+    assert (above / "new").stat().st_mode & 0o777 == (0o700 if guard.server_user() is None else 0o711)
+
+
+# ── a run's directory and its notes ───────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.usefixtures("root")
+@pytest.mark.parametrize("what", ["directory", guard.OWNER_FILE, guard.OUTSIDE_FILE, idle.JOURNAL])
+@pytest.mark.parametrize("how", ["foreign", "open", "link"])
+def test_what_somebody_else_could_have_written_of_a_run_is_left_and_named(
+    base: Path, tmp_path: Path, what: str, how: str
+) -> None:
+    run = record.new_id()
+    wanted = victim(tmp_path, run)
+    made = dead_run(base, run, str(wanted))
+    owned.add_line(made / idle.JOURNAL, "0 0")
+    path = made if what == "directory" else made / what
+    if how == "foreign":
+        os.chown(path, STRANGER, STRANGER)
+    elif how == "open":
+        path.chmod(0o777)
+    else:
+        path.rename(tmp_path / "real")
+        path.symlink_to(tmp_path / "real")
+    done = swept()
+    assert done.returncode == 1
+    assert f"left {made}: " in done.stdout
+    assert what in done.stdout or what == "directory"
+    assert made.exists()
+    assert (wanted / "thesis").exists()
+
+
+def test_what_is_ours_alone_is_removed_with_what_it_made_elsewhere(base: Path, tmp_path: Path) -> None:
+    run = record.new_id()
+    wanted = victim(tmp_path, run)
+    made = dead_run(base, run, str(wanted))
+    done = swept()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"removed directory {made} of run {run}" in done.stdout
+    assert not made.exists()
+    assert not wanted.exists()
+
+
+@pytest.mark.usefixtures("root")
+def test_a_list_can_not_name_what_others_own_nor_lead_through_a_link(base: Path, tmp_path: Path) -> None:
+    run = record.new_id()
+    foreign = victim(tmp_path, run)
+    (tmp_path / "way").symlink_to(foreign.parent)
+    relative = os.path.relpath(foreign)
+    give_away(foreign)
+    for line in (
+        str(foreign),
+        str(tmp_path / "way" / foreign.name),
+        relative,
+        f"{tmp_path}/home/../home/{foreign.name}",
+    ):
+        made = dead_run(base, run, line)
+        assert [each.what for each in clean.leftovers() if each.run == run] == [str(made)]
+        shutil.rmtree(made)
+    os.chown(foreign, 0, 0)
+    dead_run(base, run, str(tmp_path / "way" / foreign.name))
+    assert not [each for each in clean.leftovers() if "precious" in each.what]
+
+
+def test_a_directory_that_became_a_link_after_it_was_found_is_not_followed(base: Path, tmp_path: Path) -> None:
+    run = record.new_id()
+    made = dead_run(base, run)
+    found = [each for each in clean.leftovers() if each.run == run]
+    precious = victim(tmp_path, run)
+    shutil.rmtree(made)
+    made.symlink_to(precious)
+    assert "symbolic link" in " ".join(clean.remove(found))
+    assert (precious / "thesis").exists()
+    assert shutil.rmtree.avoids_symlink_attacks
+
+
+def test_links_within_a_run_are_removed_and_not_followed(base: Path, tmp_path: Path) -> None:
+    made = dead_run(base)
+    precious = victim(tmp_path, "x")
+    (made / "data").symlink_to(precious)
+    assert swept().returncode == 0
+    assert not made.exists()
+    assert (precious / "thesis").exists()
+
+
+@pytest.mark.usefixtures("root")
+def test_a_directory_is_handed_over_without_following_links(tmp_path: Path) -> None:
+    precious = victim(tmp_path, "x")
+    (tmp_path / "data" / "inner").mkdir(parents=True)
+    (tmp_path / "data" / "inner" / "link").symlink_to(precious)
+    guard.hand_over(tmp_path / "data")
+    assert (tmp_path / "data" / "inner").stat().st_uid == NOBODY
+    assert (tmp_path / "data" / "inner" / "link").lstat().st_uid == NOBODY
+    assert precious.stat().st_uid == os.geteuid()
+
+
+# ── processes, control groups ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def sleeper() -> Iterator[list[subprocess.Popen[bytes]]]:
+    started: list[subprocess.Popen[bytes]] = []
+    yield started
+    for each in started:
+        each.kill()
+        each.wait()
+
+
+def marked(run: str, uid: int, owner: str = DEAD.strip()) -> subprocess.Popen[bytes]:
+    env = {guard.RUN_MARK: run, guard.OWNER_MARK: owner, "PATH": os.environ["PATH"]}
+    process = subprocess.Popen(["sleep", "1000"], env=env, user=uid, group=uid, extra_groups=[])
+    wait_for(
+        "the mark to be seen", lambda: guard.RUN_MARK.encode() in Path(f"/proc/{process.pid}/environ").read_bytes()
+    )
+    return process
+
+
+@pytest.mark.usefixtures("root", "base")
+def test_another_users_process_is_never_ended_whatever_mark_it_carries(sleeper: list[subprocess.Popen[bytes]]) -> None:
+    run = record.new_id()
+    theirs, ours, servers = (marked(run, uid) for uid in (STRANGER, 0, NOBODY))
+    sleeper += [theirs, ours, servers]
+    found = [each for each in clean.leftovers() if each.run == run]
+    assert {each.what for each in found} == {str(ours.pid), str(servers.pid)}
+    assert clean.remove(found) == []
+    assert ours.wait(30) == servers.wait(30) == -signal.SIGINT
+    assert theirs.poll() is None
+
+
+@pytest.mark.usefixtures("root")
+@pytest.mark.parametrize("uid", [STRANGER, NOBODY])
+def test_another_users_process_can_not_keep_a_dead_run_from_being_removed(
+    base: Path, sleeper: list[subprocess.Popen[bytes]], uid: int
+) -> None:
+    made = dead_run(base)
+    sleeper.append(marked(made.name, uid, guard.identity()))
+    assert str(made) in [each.what for each in clean.leftovers()]
+
+
+@pytest.mark.usefixtures("root")
+def test_a_user_who_cleans_touches_nothing_of_others(base: Path, tmp_path: Path) -> None:
+    """Root's scratch, asked for by nobody."""
+    made = dead_run(base)
+    let_through(tmp_path)
+    tmp_path.chmod(0o755)
+    base.chmod(0o755)
+    os.seteuid(NOBODY)
+    try:
+        with pytest.raises(UsageError, match="user root"):
+            clean.sweep()
+    finally:
+        os.seteuid(0)
+    assert made.exists()
+
+
+def test_an_old_directory_without_notes_is_still_found(base: Path) -> None:
+    made = base / record.new_id()
+    made.mkdir(mode=0o700)
+    before = time.time() - LONG_AGO
+    os.utime(made, (before, before))
+    assert str(made) in [each.what for each in clean.leftovers()]

@@ -1,0 +1,182 @@
+"""A port that was free when it was chosen and is somebody else's when the server starts: what answers there is not the server."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ciphercost import engines, guard, launch, listening, record
+from ciphercost.engines import Server
+from ciphercost.engines._network import StartedServer
+from ciphercost.engines._web.family import Web
+from ciphercost.errors import RunError
+from conftest import RequireServer
+
+SERVERS = ["postgresql", "mysql", "mariadb", "firebird", "nginx", "apache"]
+SHARING = """
+import socket, sys, time
+listener = socket.socket()
+listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+listener.bind(("127.0.0.1", int(sys.argv[1])))
+listener.listen()
+print("up", flush=True)
+time.sleep(1000)
+"""
+
+
+@contextlib.contextmanager
+def foreign(
+    host: str = "127.0.0.1", family: socket.AddressFamily = socket.AF_INET
+) -> Iterator[tuple[int, socket.socket]]:
+    with socket.socket(family) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        listener.bind((host, 0))
+        listener.listen()
+        listener.settimeout(0.1)
+        yield listener.getsockname()[1], listener
+
+
+@pytest.fixture
+def as_us(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server runs as our own user: nobody may not be able to reach this Python."""
+    monkeypatch.setattr(launch, "server_user", lambda: None)
+
+
+def answers(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+        return True
+    return False
+
+
+def ports(monkeypatch: pytest.MonkeyPatch, *first: int) -> list[int]:
+    """The ports that are chosen: these first, then free ones. What is returned lists those that were."""
+    chosen: list[int] = []
+    free = listening.free_port
+
+    def choose() -> int:
+        chosen.append(first[len(chosen)] if len(chosen) < len(first) else free())
+        return chosen[-1]
+
+    monkeypatch.setattr(launch, "free_port", choose)
+    return chosen
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_a_server_of_the_same_kind_on_its_port_is_not_taken_for_it(
+    require_server: RequireServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
+) -> None:
+    installation, engine = require_server(name), engines.get(name)
+
+    def started(run_guard: guard.Guard, where: str) -> Server:
+        directory = guard.scratch_base() / run_guard.run_id / where
+        engine.initialise(installation, directory, run_guard)
+        if isinstance(engine, Web):
+            engine.lay_out(directory, directory.with_name(f"{where}-documents"), {}, "canary")
+        return engine.start(installation, directory, run_guard, logs=tmp_path)
+
+    with guard.Guard(record.new_id()) as run_guard:
+        guard.scratch(run_guard.run_id, run_guard)
+        first = started(run_guard, "first")
+        assert isinstance(first, StartedServer)
+        chosen = ports(monkeypatch, first.port)
+        second = started(run_guard, "second")
+        assert isinstance(second, StartedServer)
+        assert second.port != first.port
+        assert chosen == [first.port, second.port]
+        held = listening.held(second.port, second.pid, (guard.server_user() or (os.geteuid(), 0))[0])
+        assert held == listening.Held(ours=True)
+        second.stop()
+        first.stop()
+
+
+@pytest.mark.usefixtures("as_us")
+@pytest.mark.parametrize(
+    ("host", "family"), [("127.0.0.1", socket.AF_INET), ("0.0.0.0", socket.AF_INET), ("::", socket.AF_INET6)]
+)
+def test_nothing_is_sent_to_a_stranger_who_took_the_port(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, host: str, family: socket.AddressFamily
+) -> None:
+    """With SO_REUSEPORT both may listen; a connection then goes to either."""
+    with guard.Guard(record.new_id()) as run_guard, foreign(host, family) as (port, stranger):
+        scratch = guard.scratch(run_guard.run_id, run_guard)
+        chosen = ports(monkeypatch, port)
+        made = launch.launch(
+            run_guard,
+            "Sharing 1",
+            lambda number: [sys.executable, "-I", "-S", "-c", SHARING, str(number)],
+            answers,
+            directory=scratch,
+            logs=tmp_path,
+            env={},
+            cpus=None,
+        )
+        assert chosen == [port, made.port]
+        with pytest.raises(TimeoutError):
+            stranger.accept()
+        made.process.stop()
+
+
+@pytest.mark.usefixtures("as_us")
+def test_where_every_port_is_taken_the_error_names_who_took_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with guard.Guard(record.new_id()) as run_guard, foreign() as (port, _):
+        scratch = guard.scratch(run_guard.run_id, run_guard)
+        ports(monkeypatch, *[port] * launch.ATTEMPTS)
+        with pytest.raises(
+            RunError, match=rf"Sharing 1 did not start.*(?s:.*)port {port} was taken.*process {os.getpid()}"
+        ):
+            launch.launch(
+                run_guard,
+                "Sharing 1",
+                lambda number: [sys.executable, "-I", "-S", "-c", SHARING, str(number)],
+                answers,
+                directory=scratch,
+                logs=tmp_path,
+                env={},
+                cpus=None,
+            )
+
+
+@pytest.mark.usefixtures("as_us")
+def test_a_second_port_of_a_web_server_is_checked_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with guard.Guard(record.new_id()) as run_guard, foreign() as (port, _):
+        scratch = guard.scratch(run_guard.run_id, run_guard)
+        others = [port]
+        made = launch.launch(
+            run_guard,
+            "Sharing 1",
+            lambda number: [sys.executable, "-I", "-S", "-c", SHARING, str(number)],
+            answers,
+            directory=scratch,
+            logs=tmp_path,
+            env={},
+            cpus=None,
+            also=lambda: [others.pop()] if others else [],
+        )
+        assert not others
+        made.process.stop()
+
+
+def test_a_process_below_the_one_that_was_started_counts_as_it() -> None:
+    script = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {SHARING!r}, sys.argv[1]])"
+    port = listening.free_port()
+    with subprocess.Popen(
+        [sys.executable, "-c", script, str(port)], stdout=subprocess.PIPE, process_group=0
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        try:
+            assert listening.held(port, process.pid, os.geteuid()) == listening.Held(ours=True)
+            other = listening.held(port, os.getpid() + 1_000_000, os.geteuid())
+            assert not other.ours
+            assert "(process " in other.others
+        finally:
+            os.killpg(process.pid, 9)

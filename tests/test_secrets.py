@@ -1,0 +1,345 @@
+"""Secrets: a server's password and the keys of a run are searched for in everything that a run starts, writes and prints.
+
+The places where a key may be: its own file in the run's scratch directory, mode 0600, while the run lasts.
+"""
+
+from __future__ import annotations
+
+import ast
+import base64
+import contextlib
+import os
+import secrets
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from urllib.parse import quote, quote_plus
+
+import pytest
+
+import ciphercost
+from ciphercost import guard, java, record, reports
+from ciphercost.agent import Agent
+from ciphercost.childenv import child_environment, secret
+from ciphercost.errors import MissingServer
+from ciphercost.guard import Guard
+from ciphercost.sample import tree
+from conftest import Require, RequireServer
+from userservers import user_server
+
+CLI = Path(sys.executable).parent / "ciphercost"
+SOURCES = Path(ciphercost.__file__).parent
+LARGEST = 200 << 20
+NEW_PASSWORD = {
+    "postgresql": "ALTER ROLE ciphercost PASSWORD '{}'",
+    "mysql": "ALTER USER CURRENT_USER() IDENTIFIED BY '{}'",
+    "mariadb": "SET PASSWORD = PASSWORD('{}')",
+    "firebird": "ALTER CURRENT USER SET PASSWORD '{}'",
+}
+
+
+# ── the environment of what is started ────────────────────────────────────────────────────────────────────────────────
+
+SECRET_NAMES = (
+    "PGPASSWORD", "PGPASSFILE", "MYSQL_PWD", "MYSQL_TEST_LOGIN_FILE", "ISC_PASSWORD", "MYSQL_ROOT_PASSWORD",
+    "POSTGRES_PASSWORD", "DB_PASSWORD", "APP_DB_PASSWORD", "GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "API_KEY",
+)  # fmt: skip
+KEPT_NAMES = (
+    "PATH",
+    "PWD",
+    "OLDPWD",
+    "HOME",
+    "OPENSSL_ia32cap",
+    "LD_LIBRARY_PATH",
+    "CIPHERCOST_SCRATCH",
+    "TZ",
+    "PGDATA",
+)
+
+
+@pytest.mark.parametrize("name", SECRET_NAMES)
+def test_a_secret_is_not_passed_on(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, "sesame")
+    assert name not in child_environment()
+    assert child_environment({name: "given"})[name] == "given"
+
+
+@pytest.mark.parametrize("name", KEPT_NAMES)
+def test_what_is_no_secret_is_passed_on(name: str) -> None:
+    assert not secret(name)
+
+
+def test_package_clients_get_their_own_secrets_and_no_databases() -> None:
+    assert not secret("NEXUS_PASSWORD", registries=True)
+    assert secret("PGPASSWORD", registries=True)
+    assert secret("MYSQL_PWD", registries=True)
+
+
+def calls() -> Iterator[tuple[Path, ast.Call]]:
+    for path in sorted(SOURCES.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                of = node.func.value
+                if isinstance(of, ast.Name) and of.id == "subprocess" and node.func.attr in ("run", "Popen"):
+                    yield path, node
+
+
+def test_every_process_that_is_started_gets_an_environment_of_its_own() -> None:
+    found = list(calls())
+    assert len(found) > 20
+    bare = [
+        f"{path.name}:{node.lineno}"
+        for path, node in found
+        # The guardian's own environment has a PATH and the run's mark, and no more.
+        if path.name != "guardian.py" and not any(each.arg == "env" for each in node.keywords)
+    ]
+    assert bare == []
+    whole = [path.name for path in SOURCES.rglob("*.py") if "**os.environ" in path.read_text()]
+    assert set(whole) <= {"crypto.py"}, "crypto.py only reads it"
+
+
+def environment_of(pid: int) -> bytes:
+    return Path(f"/proc/{pid}/environ").read_bytes()
+
+
+def test_agents_are_started_without_passwords(monkeypatch: pytest.MonkeyPatch, require: Require) -> None:
+    for name in SECRET_NAMES:
+        monkeypatch.setenv(name, "sesame-4711")
+    with Agent() as agent:
+        assert b"sesame-4711" not in environment_of(agent.pid)
+    try:
+        command = java.command()
+    except MissingServer as error:
+        require(None, str(error))
+        raise
+    with Agent(command) as agent:
+        assert b"sesame-4711" not in environment_of(agent.pid)
+
+
+# ── directories for a while ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_no_temporary_directory_lies_outside_of_scratch() -> None:
+    for path in SOURCES.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and "tempfile." in ast.unparse(node.func):
+                assert any(each.arg == "dir" for each in node.keywords), f"{path.name}:{node.lineno}"
+
+
+def test_a_temporary_directory_goes_also_when_we_are_killed() -> None:
+    run_id = record.new_id()
+    script = (
+        "import sys, time; from ciphercost import guard\n"
+        "with guard.Guard(sys.argv[1]) as made, guard.temporary(made, 'jdbc') as place:\n"
+        "    (place / 'store').write_text('x'); print(place, flush=True); time.sleep(1000)"
+    )
+    with subprocess.Popen([sys.executable, "-c", script, run_id], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        place = Path(process.stdout.readline().strip())
+        assert place.parent == guard.scratch_base() / run_id
+        assert place.stat().st_mode & 0o777 == 0o700
+        process.terminate()
+    deadline = time.monotonic() + 30
+    while place.parent.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_temporary_directory_is_gone_afterwards() -> None:
+    with Guard(record.new_id()) as made:
+        with guard.temporary(made, "one") as first, guard.temporary(made, "one") as second:
+            assert first != second
+        assert not first.exists()
+
+
+# ── a whole run ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def forms(value: bytes) -> dict[str, bytes]:
+    """A secret as it is, and as it might be written."""
+    text = value.decode("latin-1")
+    return {
+        "plain": value,
+        "hex": value.hex().encode(),
+        "HEX": value.hex().upper().encode(),
+        "base64": base64.b64encode(value).rstrip(b"="),
+        "base64, URL": base64.urlsafe_b64encode(value).rstrip(b"="),
+        "URL": quote(text, safe="", encoding="latin-1").encode(),
+        "URL, form": quote_plus(text, encoding="latin-1").encode(),
+        "JSON": text.replace('"', '\\"').encode("latin-1"),
+    }
+
+
+class Search:
+    """Looks at a command and all that it starts, while it lasts: arguments, environments, files of its scratch directory."""
+
+    def __init__(self, known: Mapping[str, bytes]) -> None:
+        self.needles = {f"{name}, {how}": form for name, value in known.items() for how, form in forms(value).items()}
+        self.found: list[str] = []
+        self.started: set[bytes] = set()
+        self.looks = 0
+        self.keys: dict[Path, bytes] = {}
+
+    def within(self, where: str, content: bytes) -> None:
+        self.found += [f"{where}: {name}" for name, needle in self.needles.items() if needle in content]
+
+    def processes(self, root: int) -> None:
+        # The command's own environment is what the user put there; so is that of a child that has not become its program yet.
+        own = b""
+        for pid in tree(root):
+            with contextlib.suppress(OSError):
+                arguments = Path(f"/proc/{pid}/cmdline").read_bytes()
+                self.started.add(arguments.partition(b"\0")[0])
+                self.within(f"arguments of {arguments[:60]!r}", arguments)
+                own = own or arguments
+                if arguments != own:
+                    self.within(f"environment of {arguments[:60]!r}", environment_of(pid))
+
+    def scratch(self, place: Path) -> None:
+        """Keys are learned from their own files; a server's random password lies in such a file too."""
+        files = []
+        for directory, _, names in os.walk(place):
+            files += [Path(directory) / name for name in names]
+        for path in files:
+            with contextlib.suppress(OSError):
+                if path.name == "sqlcipher.key" or path.name.startswith("column-"):
+                    status, content = path.stat(), path.read_bytes()
+                    if content:
+                        self.keys[path] = content
+                        assert status.st_mode & 0o777 == 0o600, path
+        for path, content in self.keys.items():
+            key = bytes.fromhex(content.decode()) if path.name == "sqlcipher.key" else content
+            for how, form in forms(key).items():
+                self.needles.setdefault(f"{path.name}, {how}", form)
+        for path in files:
+            if path not in self.keys:
+                self.file(path)
+
+    def file(self, path: Path) -> None:
+        with contextlib.suppress(OSError):
+            if path.is_file() and not path.is_symlink() and path.stat().st_size < LARGEST:
+                self.within(f"file {path}", path.read_bytes())
+
+    def run(self, argv: list[str], environment: Mapping[str, str], directory: Path) -> str:
+        """Run a command; what it printed."""
+        (directory / "tmp").mkdir()
+        env = {**os.environ, **environment, "CIPHERCOST_PAGE": "on", "TMPDIR": str(directory / "tmp")}
+        with subprocess.Popen(
+            argv, env=env, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL
+        ) as process:
+            ended = threading.Event()
+
+            def watch() -> None:
+                last = 0.0
+                while not ended.wait(0.02):
+                    self.processes(process.pid)
+                    self.looks += 1
+                    if time.monotonic() - last > 1.5 and (run := self.run_of(process.pid)):
+                        self.scratch(guard.scratch_base() / run)
+                        last = time.monotonic()
+
+            watching = threading.Thread(target=watch)
+            watching.start()
+            try:
+                said, _ = process.communicate(timeout=400)
+            finally:
+                ended.set()
+                watching.join()
+        self.within("terminal", said)
+        assert process.returncode == 0, said.decode()
+        return said.decode()
+
+    def run_of(self, root: int) -> str:
+        """The run that a command has begun, by the mark of what it started."""
+        for pid in tree(root)[1:]:
+            with contextlib.suppress(OSError):
+                for each in environment_of(pid).split(b"\0"):
+                    if each.startswith(f"{guard.RUN_MARK}=".encode()):
+                        return each.partition(b"=")[2].decode()
+        return ""
+
+    def all_of(self, directory: Path) -> None:
+        for path in directory.rglob("*"):
+            self.file(path)
+
+
+def reported(directory: Path, run: Path) -> None:
+    """Write every report there is."""
+    made = directory / "reports"
+    made.mkdir()
+    for name in reports.names():
+        argv = [str(CLI), "report", str(run), "--format", name, "-o", str(made / f"report.{name}")]
+        subprocess.run(argv, check=True, capture_output=True)
+
+
+def searched(search: Search, directory: Path, run: Path) -> None:
+    reported(directory, run)
+    search.all_of(directory)
+    run_id = record.read_facts(run).id
+    assert not (guard.scratch_base() / run_id).exists()
+    assert [*(directory / "tmp").iterdir()] == []
+    assert search.looks > 10
+    assert search.found == []
+
+
+@pytest.mark.parametrize(
+    ("name", "client"),
+    [("postgresql", "rust"), ("postgresql", "jdbc"), ("mysql", "jdbc"), ("mariadb", "rust"), ("firebird", "jdbc")],
+)
+def test_a_password_is_nowhere(
+    name: str, client: str, require_server: RequireServer, require: Require, tmp_path: Path
+) -> None:
+    require_server(name)
+    if client == "jdbc":
+        try:
+            java.command()
+        except MissingServer as error:
+            require(None, str(error))
+    word = secrets.token_hex(6)
+    password = f"Sesame/{word}+=&%?" if name != "firebird" else f"Sesame{word}"
+    (tmp_path / "server").mkdir()
+    (tmp_path / "mine").mkdir()
+    with user_server(name, tmp_path / "server") as server:
+        server.ask(NEW_PASSWORD[name].format(password))
+        search = Search({"password": password.encode()})
+        run = tmp_path / "mine" / "run"
+        target = f"{name}:{server.mechanism.partition(':')[2] or server.mechanism}"
+        argv = [str(CLI), "run", target, "--url", server.url, *server.by_ca, "--client", client]
+        argv += ["--quick", "--time", "8s", "-o", str(run)]
+        search.run(argv, {server.engine.password_from: password}, tmp_path / "mine")
+    agent = b"java" if client == "jdbc" else b"ciphercost-agent"
+    assert any(each.endswith(agent) for each in search.started), search.started
+    searched(search, tmp_path / "mine", run)
+
+
+@pytest.mark.parametrize(
+    "target", ["sqlite:sqlcipher", "postgresql:pgcrypto-cbc-256", "postgresql:client-aes-gcm-256", "mysql:aes-cbc-256"]
+)
+def test_a_key_is_nowhere_but_in_its_own_file(require_server: RequireServer, tmp_path: Path, target: str) -> None:
+    if not target.startswith("sqlite"):
+        require_server(target.partition(":")[0])
+    search = Search({})
+    run = tmp_path / "run"
+    workload = [] if target.startswith("sqlite") else ["--workload", "search"]
+    search.run([str(CLI), "run", target, *workload, "--quick", "--time", "8s", "-o", str(run)], {}, tmp_path)
+    assert search.keys, "no key was seen, so nothing was searched for"
+    searched(search, tmp_path, run)
+
+
+def test_the_search_finds_what_is_there(tmp_path: Path) -> None:
+    """The control."""
+    search = Search({"password": b"sesame/4711"})
+    for number, form in enumerate(forms(b"sesame/4711").values()):
+        (tmp_path / str(number)).write_bytes(b"before " + form + b" after")
+    search.all_of(tmp_path)
+    assert len({each.partition(":")[0] for each in search.found}) == len(forms(b""))
+    search.found.clear()
+    with subprocess.Popen(["sleep", "1000"], env={"PGPASSWORD": "sesame/4711", "PATH": os.environ["PATH"]}) as process:
+        while b"sesame" not in environment_of(process.pid):
+            time.sleep(0.01)
+        search.processes(os.getpid())
+        process.kill()
+    assert search.found
