@@ -81,11 +81,13 @@ def studies_table() -> str:
 def runs_table() -> str:
     rows = []
     for path in record.runs():
-        facts = record.read_facts(path)
-        cells = ", ".join(
-            f"{cell.spec.engine}:{cell.spec.mechanism} {cell.workload or cell.spec.workload} {cell.status or 'cut off'}"
-            for cell in facts.cells
-        )
+        try:
+            cells = ", ".join(
+                f"{cell.spec.engine}:{cell.spec.mechanism} {cell.workload or cell.spec.workload} {cell.status or 'cut off'}"
+                for cell in record.read_facts(path).cells
+            )
+        except UsageError as error:
+            cells = f"can't be read: {error}"
         rows.append((str(path.relative_to("runs")), cells))
     return table(rows) if rows else "  none in ./runs"
 
