@@ -17,8 +17,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ciphercost import catalogue, checked, conclude, frames, pipeline, record, reports, resume
+from ciphercost import spec as specs
 from ciphercost.errors import UsageError
 from ciphercost.model import CellSpec, Counters, HostSample, Spec, StorageSlice, StudyRecord, StudyRun
+from test_import import SAMPLES
+from test_import import made as imported
 from test_real import ciphercost
 
 DEEP: Any = "deep"
@@ -331,3 +334,52 @@ def test_counters_that_fall_are_recorded_as_nothing(run: Path) -> None:
     for each in record.read_slices(run):
         counters: Counters | None = each.counters
         assert counters is None or counters.network_bytes >= 0
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("x = " + "[" * 50_000 + "]" * 50_000, "nested too deeply"),
+        ("seed = " + "9" * 5000, "too many digits"),
+        ("seed = " + "9" * 400, "in `seed`"),
+        ("seed = -1", "in `seed`"),
+        ("time = nan", "in `time`"),
+        ("time = inf", "in `time`"),
+        ("margin = -inf", "in `margin`"),
+        ("[[cells]]\nengine = 'null'\nmechanism = 'none'\nrate = nan", "in `cells[0].rate`"),
+    ],
+)
+def test_a_spec_file_with_impossible_numbers_is_refused_in_one_line(tmp_path: Path, content: str, problem: str) -> None:
+    path = tmp_path / "grid.toml"
+    path.write_text(content + "\n[[cells]]\nengine = 'null'\nmechanism = 'none'\n")
+    with pytest.raises(UsageError, match=re.escape(problem)) as told:
+        specs.load(path)
+    assert str(path) in str(told.value)
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize("argv", [("--seed", "9" * 400), ("--rows", "9" * 30), ("--time", "9" * 400 + "s")])
+def test_numbers_without_end_on_the_command_line_are_refused(tmp_path: Path, argv: tuple[str, ...]) -> None:
+    done = ciphercost("run", "null:none", *argv, "--print-spec", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, ""), done.stdout
+
+
+@EXAMPLES
+@given(data=st.data())
+@pytest.mark.parametrize("tool", sorted(SAMPLES))
+def test_another_tools_output_with_impossible_numbers_gives_figures_or_one_line(
+    tool: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    text = SAMPLES[tool]
+    numbers = list(re.finditer(r"\d+(?:\.\d+)?", text))
+    where = data.draw(st.sampled_from(numbers))
+    new = data.draw(st.sampled_from(["-1", "0", "9" * 400, "9" * 5000, "1e308", "nan", "inf", "", "-0.0"]))
+    tampered = text[: where.start()] + new + text[where.end() :]
+    try:
+        result = imported(tmp_path_factory.mktemp("tool"), {"plain.txt": tampered, "tls.txt": text})
+    except UsageError as error:
+        said = str(error)
+    else:
+        checked.finite(result, "here")
+        return
+    assert len(said) < 2000

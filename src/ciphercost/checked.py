@@ -8,10 +8,11 @@ that damage ends in one line: neither in a traceback nor in a number.
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
@@ -68,6 +69,25 @@ def whole(path: Path, kind: type[W]) -> W:
     made = decode(content, msgspec.json.Decoder(kind), path)
     plain(msgspec.to_builtins(made), path)
     return made
+
+
+def toml(path: Path) -> dict[str, Any]:
+    """A TOML file. Raises UsageError, whatever its bytes are."""
+    content = read(path)
+    try:
+        return tomllib.loads(content.decode())
+    except RecursionError:
+        raise UsageError(f"{path} is not TOML: lists or tables are nested too deeply") from None
+    except (ValueError, OverflowError) as error:
+        raise UsageError(f"{path} is not TOML: {short(error)}") from None
+
+
+def ranged(value: msgspec.Struct, where: str) -> None:
+    """Raises UsageError where a number of a record that was made here lies outside its range."""
+    try:
+        msgspec.convert(msgspec.to_builtins(value), type(value))
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{where}: {short(error)}") from None
 
 
 class Versioned(msgspec.Struct):

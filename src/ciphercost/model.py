@@ -531,10 +531,10 @@ class Reading(msgspec.Struct, omit_defaults=True):
     errors: Count = 0
     """Operations that failed, as the tool tells."""
     seconds: Amount = 0.0
-    figures: dict[str, float] = {}
+    figures: dict[str, Amount] = {}
     """throughput (operations/s), latency_mean, latency_p50, latency_p99 (ms), client_cpu_per_op (µs), host_busy, host_user, … (%),
     host_cpu_per_op (µs), memory_free_bytes."""
-    series: dict[str, list[float]] = {}
+    series: dict[str, list[Amount]] = {}
     """Figures within the run, in their order."""
     started: Amount | None = None
     """Seconds since 1970, where the tool tells; `clock` local: by a clock whose zone it doesn't."""

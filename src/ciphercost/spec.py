@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from ciphercost import conditions, engines, jdbc, mechanisms, owndata, plan, workloads
+from ciphercost import checked, conditions, engines, jdbc, mechanisms, owndata, plan, workloads
 from ciphercost.engines import Engine
 from ciphercost.errors import UsageError, nearest
 from ciphercost.mechanisms._column import BLOCK, Codec, Columns
@@ -86,6 +85,7 @@ def check(spec: Spec, *, load: bool = True) -> Spec:
     for group in {cell.group for cell in spec.cells} - {""}:
         if len({cell.regime for cell in spec.cells if cell.group == group}) > 1:
             raise UsageError(f"group '{group}': its cells share their sessions, so they must share their regime")
+    checked.ranged(spec, "the spec")
     return spec
 
 
@@ -419,12 +419,7 @@ def _check_secrets(cell: CellSpec, mechanism: Columns) -> None:
 
 def load(path: Path) -> Spec:
     """A Spec from a TOML file: top-level keys of Spec, one `[[cells]]` a cell. Raises UsageError naming file and key."""
-    try:
-        data = tomllib.loads(path.read_text())
-    except OSError as error:
-        raise UsageError(f"can't read the spec {path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} is not TOML: {error}") from None
+    data = checked.toml(path)
     _check_keys(data, Spec, str(path))
     if not isinstance(data.get("cells", []), list):
         raise UsageError(f"{path}: cells must be a list: begin each with [[cells]]")
@@ -443,7 +438,7 @@ def load(path: Path) -> Spec:
         made = msgspec.convert(data, Spec, strict=True)
         return check(made if timed else msgspec.structs.replace(made, time=plan.seconds(made.cells)))
     except msgspec.ValidationError as error:
-        raise UsageError(f"{path}: {error}") from None
+        raise UsageError(f"{path}: {checked.short(error)}") from None
 
 
 def dump(spec: Spec) -> str:
