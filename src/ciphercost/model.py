@@ -698,6 +698,11 @@ class Result(msgspec.Struct, frozen=True):
     study: StudyResult | None = None
     """Of `ciphercost replicate`."""
 
+    def __repr__(self) -> str:
+        from ciphercost import notebook
+
+        return notebook.line(self)
+
     def to_polars(self) -> polars.DataFrame:
         """A row for each cell and metric; see `frames.cells`. The raw slices: `ciphercost.slices(directory)`."""
         from ciphercost import frames

@@ -152,8 +152,14 @@ def encode(result: Result) -> bytes:
     return msgspec.json.format(msgspec.json.encode(result), indent=2) + b"\n"
 
 
+LATEST = "latest"
+"""The name of the newest run in ./runs."""
+
+
 def find(name: str) -> Path:
-    """The directory of a run: a path, or an id below ./runs. Raises UsageError with the latest runs."""
+    """The directory of a run: a path, an id below ./runs, or `latest`. Raises UsageError with the latest runs."""
+    if name == LATEST and not (Path(name) / "plan.json").is_file() and (every := runs()):
+        return max(every, key=lambda path: ((path / "plan.json").stat().st_mtime_ns, path))
     for path in (Path(name), Path("runs") / name):
         if (path / "plan.json").is_file():
             return path
@@ -163,7 +169,7 @@ def find(name: str) -> Path:
         if known
         else "there is none in ./runs; start one with `ciphercost quick`"
     )
-    raise UsageError(f"no run '{name}': a run is a directory with a plan.json; {hint}")
+    raise UsageError(f"no run '{name}': a run is a directory with a plan.json, an id below ./runs, or `latest`; {hint}")
 
 
 def runs(base: Path = Path("runs")) -> list[Path]:

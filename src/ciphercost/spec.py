@@ -89,6 +89,22 @@ def check(spec: Spec, *, load: bool = True) -> Spec:
     return spec
 
 
+def long_enough(spec: Spec) -> Spec:
+    """The spec, if every cell has time for the blocks that an interval needs. Raises UsageError with the least time."""
+    if spec.precision or spec.slice_seconds:
+        return spec
+    for cell in spec.cells:
+        if spec.time < (least := plan.least_seconds(spec, cell)):
+            sessions = f"{spec.sessions} sessions of " if spec.mode == "full" else ""
+            shorter = "" if spec.mode == "quick" else ", or fewer --sessions, or --quick"
+            raise UsageError(
+                f"--time {spec.time:g}s: too short for {cell.engine}:{cell.mechanism}, which needs at least {least:.0f}s "
+                f"({sessions}{plan.MIN_BLOCKS} blocks of {plan.SLICES_A_BLOCK:g} slices of {plan.CANDIDATES[0]:g} s, and warm-up): "
+                f"give it --time {least:.0f}s{shorter}"
+            )
+    return spec
+
+
 def split_factors(cell: CellSpec) -> tuple[dict[str, str], dict[str, str]]:
     """(mechanism's factors with defaults, workload's parameters) of what `--set` gave. Raises UsageError for a name of neither.
 
@@ -324,7 +340,6 @@ def _check_cell(cell: CellSpec) -> None:
     engine = engines.get(cell.engine)
     parts = cell.mechanism.split("+")
     for part in parts:
-        mechanisms.get(part)
         if part not in engine.mechanisms:
             raise UsageError(f"{cell.engine} has no mechanism '{part}': {nearest(part, engine.mechanisms)}")
     if len(parts) > 1:
@@ -436,7 +451,8 @@ def load(path: Path) -> Spec:
             data[name] = share(data[name], f"{path}, {name}")
     try:
         made = msgspec.convert(data, Spec, strict=True)
-        return check(made if timed else msgspec.structs.replace(made, time=plan.seconds(made.cells)))
+        made = made if timed else msgspec.structs.replace(made, time=plan.seconds(made.cells))
+        return long_enough(check(made))
     except msgspec.ValidationError as error:
         raise UsageError(f"{path}: {checked.short(error)}") from None
 
