@@ -109,7 +109,8 @@ def test_latest_is_the_newest_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match=r"no run 'latest': .*`ciphercost quick`"):
         record.find("latest")
-    results.real(tmp_path / "runs" / "mine")
+    mine = results.real(tmp_path / "runs").rename(tmp_path / "runs" / "mine")
+    assert mine.is_dir()
     for name in ("20990103-000000-aaaaaa", "20260101-000000-bbbbbb"):
         (tmp_path / "runs" / name).mkdir()
         plan_ = tmp_path / "runs" / name / "plan.json"
@@ -163,8 +164,9 @@ def test_what_encrypts_nothing_has_nothing_to_prove(tmp_path: Path, target: str)
 
 
 def test_a_target_a_list_and_a_cell_run_as_a_spec_does(tmp_path: Path) -> None:
-    short = {"mode": "quick", "time": 2.0, "latency": False}
-    for number, given in enumerate(("null:busy", ["null:busy"], CellSpec("null", "busy"))):
+    short: dict[str, Any] = {"mode": "quick", "time": 2.0, "latency": False}
+    several: list[Any] = ["null:busy", ["null:busy"], CellSpec("null", "busy")]
+    for number, given in enumerate(several):
         result = api.run(given, tmp_path / str(number), **short)
         assert [(cell.engine, cell.mechanism) for cell in result.cells] == [("null", "busy")]
     path = tmp_path / "grid.toml"

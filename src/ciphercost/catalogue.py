@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from ciphercost import engines, mechanisms, record, studies, workloads
+from ciphercost import engines, grants, mechanisms, record, studies, workloads
 from ciphercost.errors import UsageError, nearest
 from ciphercost.layout import wrap
 
@@ -92,6 +92,10 @@ def runs_table() -> str:
     return table(rows) if rows else "  none in ./runs"
 
 
+def grants_table() -> str:
+    return table(list(grants.rows()))
+
+
 def doctor() -> str:
     """Everything the machine has or lacks, one line each."""
     from ciphercost import doctor as doctor_
@@ -108,6 +112,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "workloads": workloads_table,
     "studies": studies_table,
     "runs": runs_table,
+    "grants": grants_table,
 }
 
 

@@ -158,7 +158,7 @@ MEASURE = (
         "urls",
         multiple=True,
         help="A server of yours: mysql://user@host:port/db; of the web a pair: http://… and https://…. The password is never "
-        "in it: PGPASSWORD, MYSQL_PWD, ISC_PASSWORD, ~/.pgpass, ~/.my.cnf, or it is asked for.",
+        "in it: PGPASSWORD, MYSQL_PWD, ISC_PASSWORD, ~/.pgpass, ~/.my.cnf, or it is asked for. `ciphercost list grants` prints the rights that the user needs.",
     ),
     click.option("--ca", metavar="FILE", help="Certificate authority of that server, PEM."),
     click.option("--bindir", metavar="DIR", help="Binaries of the server to start."),
@@ -825,9 +825,9 @@ def import_(files: tuple[Path, ...], **given: Any) -> None:
 
 
 @cli.command("list")
-@click.argument("what", required=False, metavar="[engines|mechanisms|workloads|studies|runs]")
+@click.argument("what", required=False, metavar="[engines|mechanisms|workloads|studies|runs|grants]")
 def list_(what: str | None) -> None:
-    """What there is: engines, mechanisms, workloads, studies, runs."""
+    """What there is: engines, mechanisms, workloads, studies, runs; and the grants that --url needs."""
     from ciphercost import catalogue
 
     click.echo(catalogue.show(what))
