@@ -145,11 +145,12 @@ def test_a_directory_that_can_not_be_written_is_a_clear_error(require: Require, 
 
 
 def test_the_record_keeps_what_fio_did(tmp_path: Path) -> None:
-    from ciphercost.model import RunFacts, Spec
+    from ciphercost.model import CellFacts, CellSpec, RunFacts, Spec
 
     made = slices(1, 1, 0.9)
     (tmp_path / "logs").mkdir()
-    facts = RunFacts(1, "x", "", {}, {}, 1, Spec([]), [])
+    cell = CellSpec("null", "none")
+    facts = RunFacts(1, "x", "", {}, {}, 1, Spec([cell]), [CellFacts(cell)])
     with record.Record(tmp_path, facts) as kept:
         assert list(record.read_storage(tmp_path)) == []
         for each in made:

@@ -153,7 +153,7 @@ def test_a_policy_under_which_no_file_can_be_made_ends_unproven(require: Require
         ):
             pass
         assert left_of(rest.guard.run_id) == []
-    arguments = ["run", "sqlite:fscrypt", "--workload", "tpcb", "--quick", "--time", "2s", "--no-latency"]
+    arguments = ["run", "sqlite:fscrypt", "--workload", "tpcb", "--quick", "--time", "3s", "--no-latency"]
     command = [sys.executable, "-m", "ciphercost", *arguments, "--set", f"mode={mode}"]
     ran = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False)
     said = " ".join(ran.stdout.split())

@@ -275,7 +275,7 @@ def test_a_run_leaves_its_page_and_says_where(quick: Path, tmp_path: Path, monke
         "null:busy",
         "--quick",
         "--time",
-        "2s",
+        "4s",
         "--no-latency",
         "-o",
         str(tmp_path / "run"),

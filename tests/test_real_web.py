@@ -16,7 +16,7 @@ from conftest import RequireServer
 from test_real import ciphercost, result_of
 from web_servers import Site, site
 
-QUICK = ("--quick", "--time", "2s", "--no-latency", "--no-progress")
+QUICK = ("--quick", "--time", "3s", "--no-latency", "--no-progress")
 ALL = {(arm, witness) for arm in ("plain", "encrypted") for witness in ("client", "server", "wire")}
 
 

@@ -76,14 +76,14 @@ def test_a_run_that_is_not_there_is_refused_with_what_is(tmp_path: Path, monkeyp
 @pytest.mark.parametrize("content", ["[1]", '{"a": 1}', "5", '[{"cell": "x"}]', "[{}]"])
 def test_damaged_proofs_are_told(tmp_path: Path, content: str) -> None:
     (tmp_path / "proofs.json").write_text(content)
-    with pytest.raises(UsageError, match=r"proofs\.json can't be read"):
+    with pytest.raises(UsageError, match=r"proofs\.json: .*the record is damaged"):
         record.read_proofs(tmp_path)
 
 
 @pytest.mark.parametrize("content", ['{"format": "x"}', "[]", "5", "{}"])
 def test_a_damaged_plan_is_told(tmp_path: Path, content: str) -> None:
     (tmp_path / "plan.json").write_text(content)
-    with pytest.raises(UsageError, match=r"plan\.json can't be read"):
+    with pytest.raises(UsageError, match=r"plan\.json: .*the record is damaged"):
         record.read_facts(tmp_path)
 
 
@@ -91,7 +91,7 @@ def test_a_damaged_plan_is_told(tmp_path: Path, content: str) -> None:
 def test_a_slice_of_a_cell_that_is_not_there_is_told(tmp_path: Path, cell: int) -> None:
     with record.Record(record.directory_for("r", tmp_path / "run"), facts()) as made:
         made.append(msgspec.structs.replace(slice_record(1), cell=cell))
-    with pytest.raises(UsageError, match=f"a slice of cell {cell}"):
+    with pytest.raises(UsageError, match=f"a slice of cell {cell}" if cell > 0 else ">= 0 in `cell`"):
         conclude.conclude(tmp_path / "run")
 
 

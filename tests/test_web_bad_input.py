@@ -19,7 +19,7 @@ from conftest import RequireServer
 from test_real import ciphercost, result_of
 from web_servers import program, site
 
-LOAD = ("--quick", "--time", "2s", "--no-latency", "--no-progress", "--clients", "2")
+LOAD = ("--quick", "--time", "3s", "--no-latency", "--no-progress", "--clients", "2")
 EARLY = says(response(length=len(BODY) + 4100), close=True)
 SHORT = says(response(length=100))
 LOOP = says(response("302 Found", "Location: /", body=b""))

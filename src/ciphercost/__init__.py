@@ -1,6 +1,7 @@
 """ciphercost: what encryption costs a database or web server, here, proven, with an interval.
 
 import ciphercost
+result = ciphercost.run("postgresql:tls")
 result = ciphercost.run(ciphercost.Spec(cells=[ciphercost.CellSpec("postgresql", "tls")]))
 again = ciphercost.load("runs/20261121-120000-ab12")
 again.to_polars(), ciphercost.slices("runs/20261121-120000-ab12")
@@ -8,6 +9,7 @@ again.to_polars(), ciphercost.slices("runs/20261121-120000-ab12")
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,25 +22,33 @@ __version__ = "0.1.0"
 __all__ = ["CellSpec", "Result", "Spec", "load", "run", "slices"]
 
 
-def run(spec: Spec, directory: str | Path | None = None) -> Result:
-    """Run a spec and return its result, also written to `directory` (default ./runs/<id>). Raises ciphercost.errors.CiphercostError."""
-    from ciphercost import pipeline
+def run(
+    spec: Spec | CellSpec | str | Path | Iterable[str | CellSpec],
+    directory: str | Path | None = None,
+    **options: Any,
+) -> Result:
+    """Run a spec and return its result, also written to `directory` (default ./runs/<id>). Raises ciphercost.errors.CiphercostError.
 
-    return pipeline.run(spec, Path(directory) if directory else None)
+    `spec`: a Spec; targets as on the command line, `"postgresql:tls"` or a list of them; CellSpecs; or a FILE.toml.
+    `options`: fields of Spec for targets and CellSpecs: `ciphercost.run("null:busy", mode="quick", time=5.0)`.
+    """
+    from ciphercost import api, pipeline
+
+    return pipeline.run(api.spec(spec, options), api.path(directory) if directory else None)
 
 
 def load(directory: str | Path) -> Result:
-    """The result of a run's directory, estimated again from its slices. Raises ciphercost.errors.UsageError."""
-    from ciphercost import conclude, record
+    """The result of a run's directory (or its id, or `latest`), estimated again from its slices. Raises ciphercost.errors.UsageError."""
+    from ciphercost import api, conclude, record
 
-    return conclude.conclude(record.find(str(directory)))
+    return conclude.conclude(record.find(str(api.path(directory))))
 
 
 def slices(directory: str | Path) -> polars.DataFrame:
     """Every raw slice of a run as a data frame; see `ciphercost.frames.slices`. Raises ciphercost.errors.UsageError."""
-    from ciphercost import frames
+    from ciphercost import api, frames
 
-    return frames.slices(directory)
+    return frames.slices(api.path(directory))
 
 
 def __getattr__(name: str) -> Any:

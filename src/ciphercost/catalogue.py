@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from ciphercost import engines, mechanisms, record, studies, workloads
+from ciphercost import engines, grants, mechanisms, record, studies, workloads
 from ciphercost.errors import UsageError, nearest
 from ciphercost.layout import wrap
 
@@ -81,13 +81,19 @@ def studies_table() -> str:
 def runs_table() -> str:
     rows = []
     for path in record.runs():
-        facts = record.read_facts(path)
-        cells = ", ".join(
-            f"{cell.spec.engine}:{cell.spec.mechanism} {cell.workload or cell.spec.workload} {cell.status or 'cut off'}"
-            for cell in facts.cells
-        )
+        try:
+            cells = ", ".join(
+                f"{cell.spec.engine}:{cell.spec.mechanism} {cell.workload or cell.spec.workload} {cell.status or 'cut off'}"
+                for cell in record.read_facts(path).cells
+            )
+        except UsageError as error:
+            cells = f"can't be read: {error}"
         rows.append((str(path.relative_to("runs")), cells))
     return table(rows) if rows else "  none in ./runs"
+
+
+def grants_table() -> str:
+    return table(list(grants.rows()))
 
 
 def doctor() -> str:
@@ -106,6 +112,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "workloads": workloads_table,
     "studies": studies_table,
     "runs": runs_table,
+    "grants": grants_table,
 }
 
 

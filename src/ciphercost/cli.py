@@ -103,7 +103,10 @@ OUTPUT = (
         help="Load time of each cell: 90s, 3m. [default: 90s; with a cell at rest 240s]",
     ),
     click.option(
-        "--seed", type=click.IntRange(0), default=0, help="Of every random choice; 0 draws one and prints it."
+        "--seed",
+        type=click.IntRange(0, 2**63 - 1),
+        default=0,
+        help="Of every random choice; 0 draws one and prints it.",
     ),
     click.option(
         "-o",
@@ -155,7 +158,7 @@ MEASURE = (
         "urls",
         multiple=True,
         help="A server of yours: mysql://user@host:port/db; of the web a pair: http://… and https://…. The password is never "
-        "in it: PGPASSWORD, MYSQL_PWD, ISC_PASSWORD, ~/.pgpass, ~/.my.cnf, or it is asked for.",
+        "in it: PGPASSWORD, MYSQL_PWD, ISC_PASSWORD, ~/.pgpass, ~/.my.cnf, or it is asked for. `ciphercost list grants` prints the rights that the user needs.",
     ),
     click.option("--ca", metavar="FILE", help="Certificate authority of that server, PEM."),
     click.option("--bindir", metavar="DIR", help="Binaries of the server to start."),
@@ -309,7 +312,7 @@ def _spec(cells: list[Any], given: dict[str, Any]) -> Any:
     from ciphercost import model, plan, spec
 
     sessions, time = _length(given, plan.seconds(cells))
-    return spec.check(
+    made = spec.check(
         model.Spec(
             cells=cells,
             seed=given["seed"],
@@ -320,6 +323,7 @@ def _spec(cells: list[Any], given: dict[str, Any]) -> Any:
             latency=not given["no_latency"],
         )
     )
+    return spec.long_enough(made)
 
 
 def _run(spec: Any, given: dict[str, Any]) -> None:
@@ -330,24 +334,29 @@ def _run(spec: Any, given: dict[str, Any]) -> None:
     raise click.exceptions.Exit(COST_OF_FAILURE if failed else 0)
 
 
-def _measure(given: dict[str, Any], run_in: Callable[..., Any], failed: Callable[[Any], bool]) -> bool:
-    """Run it, print it; whether anything of it failed."""
+def _measure(
+    given: dict[str, Any],
+    run_in: Callable[..., Any],
+    failed: Callable[[Any], bool],
+    render: Callable[[Result], str] | None = None,
+) -> bool:
+    """Run it, print it; whether anything of it failed. `render`: in place of the terminal's report."""
     from ciphercost import watch
 
     watcher = watch.pick(not given["no_progress"])
     result, directory = run_in(given["output"], watcher, command_line())
-    _show(result, directory, given["json_"])
+    _show(result, directory, given["json_"], render)
     return failed(result)
 
 
-def _show(result: Result, directory: Path, json_: Path | None) -> None:
+def _show(result: Result, directory: Path, json_: Path | None, render: Callable[[Result], str] | None = None) -> None:
     """What a command that made a run's directory prints at its end; `json_`: where JSON is to go besides, `-` in the place of words."""
     from ciphercost import draw, reports
 
     if str(json_) == "-":
         click.echo(reports.get("json")(result))
         return
-    click.echo(reports.get("terminal")(result))
+    click.echo((render or reports.get("terminal"))(result))
     click.echo(f"kept in {directory}; again:\n  ciphercost report {directory}")
     if (page := directory / draw.NAME).is_file():
         click.echo(f"to look at and to show:\n  {page}")
@@ -538,7 +547,7 @@ def _all(directory: Path, given: dict[str, Any]) -> NoReturn:
 
 
 @cli.command()
-@click.argument("run_", metavar="RUN")
+@click.argument("run_", metavar="RUN|latest")
 @options(*OUTPUT[3:])
 def resume(run_: str, **given: Any) -> None:
     """Go on with a run that was cut off, or whose cells failed.
@@ -567,13 +576,22 @@ def resume(run_: str, **given: Any) -> None:
 @click.argument("engine", metavar="ENGINE[@VERSION]")
 @options(*MEASURE, *OUTPUT)
 def calibrate(engine: str, **given: Any) -> None:
-    """Plain against plain: this machine's noise floor."""
+    """Plain against plain: this machine's noise floor.
+
+    The smallest difference that a run of this length can tell from noise, and how long a run must be to see 1 %.
+    """
     if ":" in engine:
         raise UsageError(f"calibrate takes an engine alone, not '{engine}': both of its arms are plain")
     given["time_"] = given["time_"] or "45s"  # and a quarter of a minute for eight starts
     given["regime"] = given["regime"] or "one-core"
     given["no_latency"] = True
-    _run(_spec([_cell(f"{engine}:none", given)], given), given)
+    from ciphercost import calibrate as calibrate_
+    from ciphercost import pipeline
+
+    made = _spec([_cell(f"{engine}:none", given)], given)
+    banner(made)
+    failed = _measure(given, partial(pipeline.run_in, made), _failed, calibrate_.text)
+    raise click.exceptions.Exit(COST_OF_FAILURE if failed else 0)
 
 
 @cli.command()
@@ -650,7 +668,7 @@ def prove(
 
 
 @cli.command()
-@click.argument("run_", metavar="RUN")
+@click.argument("run_", metavar="RUN|latest")
 @click.option(
     "--format",
     "format_",
@@ -658,7 +676,13 @@ def prove(
     metavar="FORMAT",
     help="terminal, md, csv, latex, json; with -o: html, svg or png (every plot), parquet (raw slices). [default: terminal]",
 )
-@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write to a file.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write to a file; of svg and png a directory, or for a run of one cell a file that ends in .svg or .png.",
+)
 @click.option("--need", metavar="WORD,WORD…", help="Advice: the cheapest proven mechanism of the run that meets this.")
 @click.option("--max-cost", metavar="SHARE", help="… and costs at most this: 5%.")
 def report(run_: str, format_: str, output: Path | None, need: str | None, max_cost: str | None) -> None:
@@ -713,7 +737,7 @@ def report(run_: str, format_: str, output: Path | None, need: str | None, max_c
 
 
 @cli.command()
-@click.argument("runs", nargs=-1, required=True, metavar="RUN…")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN|latest…")
 @click.option(
     "--fail-over", metavar="SHARE", help="Gate: the most that encryption may cost, by the interval's upper bound: 10%."
 )
@@ -801,9 +825,9 @@ def import_(files: tuple[Path, ...], **given: Any) -> None:
 
 
 @cli.command("list")
-@click.argument("what", required=False, metavar="[engines|mechanisms|workloads|studies|runs]")
+@click.argument("what", required=False, metavar="[engines|mechanisms|workloads|studies|runs|grants]")
 def list_(what: str | None) -> None:
-    """What there is: engines, mechanisms, workloads, studies, runs."""
+    """What there is: engines, mechanisms, workloads, studies, runs; and the grants that --url needs."""
     from ciphercost import catalogue
 
     click.echo(catalogue.show(what))

@@ -14,6 +14,7 @@ import numpy as np
 import ciphercost
 from ciphercost import (
     cache,
+    checked,
     columns,
     conditions,
     curves,
@@ -88,20 +89,24 @@ def with_intervals(directory: Path) -> tuple[Result, list[dict[str, Interval]]]:
 
 
 def _concluded(directory: Path) -> tuple[Result, list[estimate.CellEstimator]]:
+    """As `conclude`, with the estimators of the cells. What can be read and not computed, or not to an end, is refused."""
     facts = read_facts(directory)
+    with checked.computing(directory), np.errstate(all="ignore"):
+        result, estimators = _estimated(directory, facts)
+        checked.finite(result, directory)
+    return result, estimators
+
+
+def _estimated(directory: Path, facts: RunFacts) -> tuple[Result, list[estimate.CellEstimator]]:
     if (others := read_imported(directory)) is not None:
         # The spec names the cells; it is not how to measure them again.
         return msgspec.structs.replace(contract(facts, imported.cells(facts, others)), spec=None), []
     estimators = [
-        estimate.CellEstimator(cell.void_sessions, sequential=bool(facts.spec.precision)) for cell in facts.cells
+        estimate.CellEstimator(cell.void_sessions, sequential=bool(facts.spec.precision), recorded=True)
+        for cell in facts.cells
     ]
     counted: set[tuple[int, int]] = set()
     for slice_record in read_slices(directory):
-        if not 0 <= slice_record.cell < len(estimators):
-            raise UsageError(
-                f"{directory}/slices.jsonl has a slice of cell {slice_record.cell}, and plan.json has {len(estimators)} "
-                "cells: they are not of one run"
-            )
         estimators[slice_record.cell].add(slice_record)
         if slice_record.phase in ("capacity", "latency"):
             counted.add((slice_record.cell, slice_record.session))

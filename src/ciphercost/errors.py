@@ -50,10 +50,66 @@ class Unproven(RunError):
     """A witness failed: this arm is not what its name says, so no number may be printed."""
 
 
+ALIASES: dict[str, tuple[str, ...]] = {
+    "ssl": ("tls",),
+    "https": ("tls",),
+    "starttls": ("tls",),
+    "tls1.3": ("tls",),
+    "tde": ("innodb-tde", "mariadb-tde", "pg-tde", "firebird-crypt", "sqlcipher"),
+    "encryption-at-rest": ("innodb-tde", "mariadb-tde", "pg-tde", "firebird-crypt", "sqlcipher"),
+    "cipher": ("sqlcipher",),
+    "luks": ("path", "fscrypt"),
+    "dm-crypt": ("path", "fscrypt"),
+    "dmcrypt": ("path", "fscrypt"),
+    "ecryptfs": ("fscrypt", "gocryptfs"),
+    "encfs": ("gocryptfs",),
+    "plain": ("none",),
+    "off": ("none",),
+    "control": ("none",),
+    "pg": ("postgresql",),
+    "postgres": ("postgresql",),
+    "psql": ("postgresql",),
+    "pgsql": ("postgresql",),
+    "maria": ("mariadb",),
+    "mysqld": ("mysql",),
+    "httpd": ("apache",),
+    "apache2": ("apache",),
+    "sqlite3": ("sqlite",),
+    "fb": ("firebird",),
+    "http": ("url",),
+    "iis": ("url",),
+    "pgbench": ("tpcb",),
+    "tpc-b": ("tpcb",),
+    "select": ("point-select",),
+    "crud": ("mixed-crud",),
+    "handshake": ("connect",),
+    "download": ("file",),
+    "text": ("terminal",),
+    "txt": ("terminal",),
+    "markdown": ("md",),
+    "tex": ("latex",),
+    "htm": ("html",),
+    "pdf": ("html",),
+    "xlsx": ("csv",),
+    "excel": ("csv",),
+    "jpg": ("png",),
+}
+"""What people call things -> what they are called here. `nearest` takes those that the place knows."""
+FEW = 12
+"""Names that are listed beside a suggestion; of more only the suggestion is printed."""
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
-    """`; did you mean 'x'?` for the nearest of the known words, else a list of them. Pure."""
+    """`did you mean 'x'?` for the known words that are nearest, else a list of them. Pure.
+
+    Another name for the same thing goes before a similar spelling; upper and lower case are one.
+    """
     choices = sorted(known)
-    close = difflib.get_close_matches(word, choices, n=1, cutoff=0.5)
-    if close:
-        return f"did you mean '{close[0]}'? (known: {', '.join(choices)})"
-    return f"known: {', '.join(choices)}"
+    small = {each.lower(): each for each in choices}
+    close = [each for each in ALIASES.get(word.lower(), ()) if each in choices]
+    if not close:
+        close = [small[each] for each in difflib.get_close_matches(word.lower(), small, n=1, cutoff=0.5)]
+    if not close:
+        return f"known: {', '.join(choices)}"
+    meant = " or ".join(f"'{each}'" for each in close)
+    return f"did you mean {meant}?" + (f" (known: {', '.join(choices)})" if len(choices) <= FEW else "")

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from ciphercost import statistics, totals
+from ciphercost import checked, statistics, totals
 from ciphercost.describe import DISTURBANCES, DISTURBED, describe, warnings
 from ciphercost.errors import UsageError
 from ciphercost.histogram import Histogram, decode, merge, quantiles
@@ -54,15 +54,17 @@ class CellEstimator:
     """Takes the slices of one cell in the order of the record and answers at any time.
 
     `void_sessions`: numbers of sessions that were run again; their slices are passed over. `sequential`: the run may
-    stop on precision, for which its intervals of more than LEAST_SESSIONS sessions pay in degrees of freedom.
+    stop on precision, for which its intervals of more than LEAST_SESSIONS sessions pay in degrees of freedom. `recorded`:
+    slices come from a file, so their histograms are checked too.
     """
 
-    def __init__(self, void_sessions: Iterable[int] = (), *, sequential: bool = False) -> None:
+    def __init__(self, void_sessions: Iterable[int] = (), *, sequential: bool = False, recorded: bool = False) -> None:
         self.counts: Counter[str] = Counter()
         """slices, failed, errors (operations), incomplete (blocks), and one for each mark."""
         self.error_kinds: Counter[str] = Counter()
         """The errors among them, by what they failed by."""
         self._void = set(void_sessions)
+        self._recorded = recorded
         self._most_nu = LEAST_SESSIONS - 1 if sequential else None
         self._tallies = {"capacity": Tally(), "latency": Tally()}
         self._values: dict[int, array[float]] = defaultdict(lambda: array("d"))
@@ -145,6 +147,9 @@ class CellEstimator:
             return None
         try:
             decoded = [decode(text) for text in texts]
+            if self._recorded:
+                for record, one in zip(records, decoded, strict=True):
+                    checked.histogram(record, one.total)
             outer, inner = merge([decoded[0], decoded[3]]), merge([decoded[1], decoded[2]])
         except ValueError as error:
             raise UsageError(f"session {records[0].session}, block {records[0].block}: {error}") from None

@@ -34,7 +34,15 @@ def target_of_url(url: str) -> str:
 
 def examine(cell: CellSpec) -> tuple[bool, str]:
     """(proven, text for people). Raises CiphercostError where the target can't be reached or started."""
-    if isinstance(mechanism := mechanisms.get(cell.mechanism), Columns):
+    mechanism = mechanisms.get(cell.mechanism)
+    if mechanism.layer == "control" and cell.engine in engines.names():
+        encrypting = [name for name in engines.get(cell.engine).mechanisms if mechanisms.get(name).layer != "control"]
+        instead = f"name one that encrypts, e.g. {cell.engine}:{encrypting[0]}" if encrypting else "it encrypts nothing"
+        raise UsageError(
+            f"{cell.engine}:{cell.mechanism} has nothing to prove: {mechanism.title}; {instead}. "
+            f"`ciphercost calibrate {cell.engine}` measures plain against plain"
+        )
+    if isinstance(mechanism, Columns):
         cell = msgspec.structs.replace(cell, workload=mechanism.workload)  # nothing of it is run
     spec.check(Spec(cells=[cell], mode="quick", sessions=1), load=False)
     run_id = new_id()
@@ -91,8 +99,6 @@ def judge(proofs: list[Proof], bench: provision.Bench) -> tuple[bool, str]:
             "The server refuses connections in clear: encryption is enforced, so there is no control in clear.", "  "
         )
     mechanism, mute = bench.mechanism, bench.engine.mute
-    if not mechanism.witnesses:
-        return False, "\n".join([*lines, f"  nothing to prove: {bench.mechanism.title}"])
     proven = not (
         prove.unproven(encrypted if refused else proofs, mechanism, ("encrypted",) if refused else ARMS, mute)
     )

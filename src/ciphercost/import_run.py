@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ciphercost import conclude, draw, engines, imported, importing, mechanisms, pipeline, record
+from ciphercost import checked, conclude, draw, engines, imported, importing, mechanisms, pipeline, record
 from ciphercost.errors import UsageError
 from ciphercost.guard import Guard
 from ciphercost.importers import clean, csv
@@ -44,6 +44,7 @@ def run(files: Sequence[Path], given: Mapping[str, Any], command: str = "") -> t
         imported.cells(facts, found)
     except ArithmeticError as error:
         raise UsageError(f"these figures can't be reckoned with ({error}): are all of them of one unit?") from None
+    checked.ranged(found, "these figures can't be used")
     directory = record.directory_for(facts.id, given.get("output"))
     with record.Record(directory, facts) as kept:
         kept.save_imported(found)

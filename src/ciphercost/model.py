@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 
@@ -30,6 +30,16 @@ Severity = Literal["high", "medium", "low", "info"]
 Witness = Literal["server", "wire", "disk", "client"]
 Language = Literal["sql", "http"]
 
+# Ranges, which are checked whenever a record is read (`checked`), and an agent's answer too.
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+"""Of things, bytes or nanoseconds; a float holds each of them exactly."""
+Ordinal = Annotated[int, msgspec.Meta(ge=1, le=2**31)]
+"""A number of something, from 1."""
+Amount = Annotated[float, msgspec.Meta(ge=0, le=1e15)]
+Positive = Annotated[float, msgspec.Meta(gt=0, le=1e15)]
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+Seed = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+
 
 # ── spec: what the user asked for ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -44,13 +54,13 @@ class CellSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_def
     workload: str = "point-select"
     factors: dict[str, str] = {}
     """Mechanism options that differ from its defaults, e.g. {"version": "1.2", "certificate": "ecdsa-p256"}."""
-    clients: int = 0
+    clients: Count = 0
     """Connections; 0: the workload's or the regime's default."""
-    rows: int = 0
+    rows: Count = 0
     """Rows of the main table; 0: the workload's default."""
     regime: Regime = "capacity"
     per_request: bool = False
-    rate: float = 0.0
+    rate: Amount = 0.0
     """Open loop: operations a second; 0: 60 % of the plain arm's capacity."""
     url: str = ""
     bindir: str = ""
@@ -70,7 +80,7 @@ class CellSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_def
     """Of the link between agent and server, each way: "100mbit"; empty: as fast as loopback."""
     delay: str = ""
     """Added to each round trip between agent and server: "10ms"."""
-    mtu: int = 0
+    mtu: Count = 0
     """Of the link, bytes; 0: loopback's."""
     cache: Cache = "warm"
     """How much of the data the server's own cache holds: all, all but nothing at a session's start, a tenth."""
@@ -88,19 +98,19 @@ class Spec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_default
     """A whole run: the cells and how long and how precisely each is measured."""
 
     cells: list[CellSpec]
-    seed: int = 0
+    seed: Seed = 0
     """0: drawn at the start, and logged."""
     mode: Mode = "full"
-    sessions: int = 8
-    time: float = 90.0
+    sessions: Count = 8
+    time: Amount = 90.0
     """Seconds of load for each cell."""
-    precision: float = 0.0
+    precision: Amount = 0.0
     """Half-width of the log ratio at which a cell stops; 0: only time stops it."""
-    margin: float = 0.01
+    margin: Amount = 0.01
     """Equivalence margin m: ±log(1 + m)."""
     latency: bool = True
     """Measure latency in an open loop after capacity."""
-    slice_seconds: float = 0.0
+    slice_seconds: Amount = 0.0
     """0: chosen by the pilot."""
 
 
@@ -130,7 +140,7 @@ class Proof(msgspec.Struct, frozen=True):
     witness: Witness
     passed: bool
     detail: str
-    session: int = 0
+    session: Count = 0
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -151,34 +161,34 @@ class AgentSlice(msgspec.Struct, tag="slice", tag_field="type", frozen=True):
     """The agent's answer to `slice`; units as in PROTOCOL.md."""
 
     arm: str
-    seconds: float
-    operations: int
-    errors: int
-    rows: int
+    seconds: Amount
+    operations: Count
+    errors: Count
+    rows: Count
     checksum: str
-    cpu_user_ns: int
-    cpu_system_ns: int
-    bytes_sent: int
-    bytes_received: int
-    segments_sent: int
-    segments_received: int
-    connects: int
-    resumed: int
-    late: int
-    threads: int
+    cpu_user_ns: Count
+    cpu_system_ns: Count
+    bytes_sent: Count
+    bytes_received: Count
+    segments_sent: Count
+    segments_received: Count
+    connects: Count
+    resumed: Count
+    late: Count
+    threads: Count
     histogram: str
     first_error: str = ""
-    work: float = 0.0
+    work: Amount = 0.0
     """Operations by their share in the counted part; 0: not said, `operations` stands for it."""
-    sealed: int = 0
+    sealed: Count = 0
     """Values that the agent itself sealed for counted operations, and opened of their rows."""
-    opened: int = 0
+    opened: Count = 0
     error_kinds: str = ""
     """`CODE=COUNT` separated by spaces, the most frequent first: what the `errors` failed by."""
-    jit_ms: int = 0
+    jit_ms: Count = 0
     """Of the Java agent, in the counted part: compiling, and collecting garbage; 0 of the others."""
-    gc_ms: int = 0
-    process_cpu_ns: int = 0
+    gc_ms: Count = 0
+    process_cpu_ns: Count = 0
     """CPU time of all its threads, compiler and collector included, by ticks of 10 ms; `cpu_*` are the load threads' alone."""
     driver_version: str = ""
     """The driver that made this slice, in its own words."""
@@ -196,50 +206,51 @@ class AgentSlice(msgspec.Struct, tag="slice", tag_field="type", frozen=True):
 class Counters(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the host and the server's process tree did in the counted part of one slice. Deltas, except where said."""
 
-    window_ns: int
+    window_ns: Annotated[int, msgspec.Meta(ge=1, le=2**53)]
     """Length of the sampled window by the controller's clock."""
-    server_cpu_ns: int = 0
-    server_user_ns: int = 0
-    server_system_ns: int = 0
-    server_read_bytes: int = 0
+    server_cpu_ns: Count = 0
+    server_user_ns: Count = 0
+    server_system_ns: Count = 0
+    server_read_bytes: Count = 0
     """Bytes that the server's processes caused to be fetched from storage (/proc/PID/io read_bytes)."""
-    server_write_bytes: int = 0
-    server_memory_bytes: int = 0
+    server_write_bytes: Count = 0
+    server_memory_bytes: Count = 0
     """A level, not a delta: PSS of the process tree, last sample; 0 where it was not taken."""
-    host_user: float = 0.0
+    host_user: Share = 0.0
     """Shares of all CPU time, 0 to 1, as sar prints them (%user, %nice, …)."""
-    host_nice: float = 0.0
-    host_system: float = 0.0
-    host_iowait: float = 0.0
-    host_steal: float = 0.0
-    host_idle: float = 0.0
-    foreign_cpu: float = 0.0
+    host_nice: Share = 0.0
+    host_system: Share = 0.0
+    host_iowait: Share = 0.0
+    host_steal: Share = 0.0
+    host_idle: Share = 0.0
+    foreign_cpu: Amount = 0.0
     """CPU of everything but the server, the agent and the controller, in cores."""
-    foreign_user_cpu: float = 0.0
+    foreign_user_cpu: Amount = 0.0
     """The part of it in user mode, from clock ticks: kernel threads, which do the server's I/O and a kernel's encryption, have none."""
-    memory_available_bytes: int = 0
+    memory_available_bytes: Count = 0
     """A level."""
-    network_bytes: int = 0
-    disk_queue: float = 0.0
+    network_bytes: Annotated[int, msgspec.Meta(ge=-(2**53), le=2**53)] = 0
+    """Below 0 in records of older versions, where an interface went away meanwhile; it then counts as 0."""
+    disk_queue: Amount = 0.0
     """Average number of requests in flight (weighted I/O time ÷ window)."""
 
 
 class SliceRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """One line of `slices.jsonl`. A failed slice is a record too: `error` says why and `agent` is absent."""
 
-    cell: int
-    session: int
+    cell: Count
+    session: Ordinal
     phase: Phase
-    block: int
+    block: Count
     order: str
-    position: int
+    position: Count
     """0: the lead-in, thrown away; 1 to 4: counted. In pilot and warm-up: running number."""
     arm: Arm
-    started: float
+    started: Amount
     """Seconds since the run began."""
-    length: float
+    length: Positive
     """Asked length, seconds."""
-    rate: float = 0.0
+    rate: Amount = 0.0
     agent: AgentSlice | None = None
     counters: Counters | None = None
     marks: list[str] = []
@@ -250,17 +261,17 @@ class SliceRecord(msgspec.Struct, frozen=True, omit_defaults=True):
 class StorageSlice(msgspec.Struct, frozen=True, omit_defaults=True):
     """One line of `storage.jsonl`: what one job of fio did on one arm's directory, without any server."""
 
-    cell: int
-    session: int
-    block: int
+    cell: Count
+    session: Ordinal
+    block: Count
     order: str
-    position: int
+    position: Count
     """0: the lead-in, thrown away; 1 to 4: counted."""
     arm: Arm
     job: str
-    seconds: float = 0.0
-    operations: int = 0
-    bytes: int = 0
+    seconds: Amount = 0.0
+    operations: Count = 0
+    bytes: Count = 0
     error: str = ""
 
 
@@ -385,22 +396,22 @@ class CellEstimate(msgspec.Struct, frozen=True):
 class HostSample(msgspec.Struct, frozen=True):
     """One row as `sar` prints it, per cent of all CPU time, and memory at its end."""
 
-    at_s: float
+    at_s: Amount
     """Since the first query of the operation."""
-    seconds: float
+    seconds: Amount
     """Time the row stands for; the last row of an operation is shorter than the others."""
-    user: float
-    nice: float
-    system: float
-    iowait: float
-    steal: float
-    idle: float
-    memory_available_bytes: int
-    memory_used_bytes: int
+    user: Amount
+    nice: Amount
+    system: Amount
+    iowait: Amount
+    steal: Amount
+    idle: Amount
+    memory_available_bytes: Count
+    memory_used_bytes: Count
     """Total less available."""
-    server_memory_bytes: int
+    server_memory_bytes: Count
     """PSS of the server's processes."""
-    memory_free_bytes: int = 0
+    memory_free_bytes: Count = 0
     """Total less what anything at all is kept in, caches too: how one study counted."""
 
 
@@ -409,11 +420,11 @@ class StudyRun(msgspec.Struct, frozen=True, omit_defaults=True):
 
     operation: str
     arm: str
-    started: float
+    started: Amount
     """Seconds since the procedure began."""
-    load: dict[str, float]
+    load: dict[str, Amount]
     """What was asked of the server, e.g. queries an iteration."""
-    series: dict[str, list[float]]
+    series: dict[str, list[Amount]]
     """What was measured, by name, in order, e.g. seconds of each iteration."""
     host: list[HostSample] = []
     mechanism: str = ""
@@ -442,7 +453,7 @@ class StudyRecord(msgspec.Struct, omit_defaults=True):
     """Where the pairs are of several servers: each pair's."""
     versions: dict[str, str] = {}
     """Of several servers, by engine."""
-    settings: dict[str, float] = {}
+    settings: dict[str, Amount] = {}
     """Rows, iterations, queries of the published run, seconds between two host samples."""
     tools: dict[str, str] = {}
     """Programs that the procedure ran, and their versions."""
@@ -510,28 +521,28 @@ class Reading(msgspec.Struct, omit_defaults=True):
     """One run of another tool, as it told of it."""
 
     tool: str
-    line: int
+    line: Count
     """Of its file, on which it begins."""
     kind: Literal["load", "cpu"] = "load"
     version: str = ""
     engine: str = ""
     workload: str = ""
-    clients: int = 0
+    clients: Count = 0
     factors: dict[str, str] = {}
-    operations: int = 0
-    errors: int = 0
+    operations: Count = 0
+    errors: Count = 0
     """Operations that failed, as the tool tells."""
-    seconds: float = 0.0
-    figures: dict[str, float] = {}
+    seconds: Amount = 0.0
+    figures: dict[str, Amount] = {}
     """throughput (operations/s), latency_mean, latency_p50, latency_p99 (ms), client_cpu_per_op (µs), host_busy, host_user, … (%),
     host_cpu_per_op (µs), memory_free_bytes."""
-    series: dict[str, list[float]] = {}
+    series: dict[str, list[Amount]] = {}
     """Figures within the run, in their order."""
-    started: float | None = None
+    started: Amount | None = None
     """Seconds since 1970, where the tool tells; `clock` local: by a clock whose zone it doesn't."""
-    ended: float | None = None
+    ended: Amount | None = None
     clock: Literal["", "utc", "local"] = ""
-    cpus: int = 0
+    cpus: Count = 0
     scheme: str = ""
     """http or https, where the tool tells."""
     encryption: dict[str, str] = {}
@@ -541,7 +552,7 @@ class Reading(msgspec.Struct, omit_defaults=True):
     rows: list[list[float]] = []
     """Of a CPU's samples: end, seconds, share in use (%)."""
     notes: list[Warning_] = []
-    digits: int = 0
+    digits: Count = 0
     """Significant digits of the most precise figure that was printed; 0: those that the figures have."""
     counts: dict[int, int] = {}
     """While it is read: latencies (µs) and how many there were of each."""
@@ -549,7 +560,7 @@ class Reading(msgspec.Struct, omit_defaults=True):
     """While it is read: operations that ended in each second."""
     file: str = ""
     arm: Arm | None = None
-    cell: int = 0
+    cell: Count = 0
 
 
 class ImportedFile(msgspec.Struct, frozen=True):
@@ -691,6 +702,11 @@ class Result(msgspec.Struct, frozen=True):
     study: StudyResult | None = None
     """Of `ciphercost replicate`."""
 
+    def __repr__(self) -> str:
+        from ciphercost import notebook
+
+        return notebook.line(self)
+
     def to_polars(self) -> polars.DataFrame:
         """A row for each cell and metric; see `frames.cells`. The raw slices: `ciphercost.slices(directory)`."""
         from ciphercost import frames
@@ -714,9 +730,9 @@ class Result(msgspec.Struct, frozen=True):
 class Opening(msgspec.Struct, frozen=True):
     """How long one arm's server took from its start to its first answer, its keys fetched and unwrapped."""
 
-    session: int
+    session: Ordinal
     arm: Arm
-    seconds: float
+    seconds: Amount
 
 
 class CellFacts(msgspec.Struct, omit_defaults=True):
@@ -726,26 +742,26 @@ class CellFacts(msgspec.Struct, omit_defaults=True):
     version: str = ""
     source: str = ""
     layer: str = ""
-    clients: int = 0
-    rows: int = 0
+    clients: Count = 0
+    rows: Count = 0
     workload: str = ""
     factors: dict[str, str] = {}
     status: Status | None = None
     """None: not begun, or cut off."""
     reason: str = ""
-    slice_seconds: float = 0.0
-    rate: float = 0.0
+    slice_seconds: Amount = 0.0
+    rate: Amount = 0.0
     """Of the open loop, operations a second, once it is known."""
     arrivals: Arrivals = "even"
-    think_s: float = 0.0
+    think_s: Amount = 0.0
     """Seconds that an operation of the open loop thinks, on average."""
-    whole_sessions: list[int] = []
+    whole_sessions: list[Ordinal] = []
     """Sessions that went to their end, those that are run again among them."""
-    resumed: int = 0
+    resumed: Count = 0
     """How often it was cut off and gone on with."""
-    thrown_away: int = 0
+    thrown_away: Count = 0
     """Slices of sessions that were cut off, over all that."""
-    void_sessions: list[int] = []
+    void_sessions: list[Ordinal] = []
     """Sessions that were run again: their slices stay in the record and out of the estimate."""
     config_diff: list[str] = []
     separate_processes: bool = False
@@ -754,17 +770,17 @@ class CellFacts(msgspec.Struct, omit_defaults=True):
     cores: dict[str, str] = {}
     idle: Literal["", "poll", "halt"] = ""
     """What idle cores do, decided in the first session; empty: not decided yet, or recorded before this was known."""
-    floor: dict[str, float] = {}
+    floor: dict[str, Amount] = {}
     warnings: list[Warning_] = []
     findings: list[Finding] = []
     openings: list[Opening] = []
-    key_life: dict[str, float] = {}
-    stored: dict[str, dict[str, int]] = {}
-    handshakes: dict[str, int] = {}
-    capacity: dict[str, float] = {}
+    key_life: dict[str, Amount] = {}
+    stored: dict[str, dict[str, Count]] = {}
+    handshakes: dict[str, Count] = {}
+    capacity: dict[str, Amount] = {}
     client: str = ""
-    chatter: dict[str, dict[str, float]] = {}
-    traffic: dict[str, dict[str, float]] = {}
+    chatter: dict[str, dict[str, Amount]] = {}
+    traffic: dict[str, dict[str, Amount]] = {}
 
 
 class RunFacts(msgspec.Struct, omit_defaults=True):
@@ -775,7 +791,7 @@ class RunFacts(msgspec.Struct, omit_defaults=True):
     started: str
     tool: dict[str, str]
     machine: dict[str, Any]
-    seed: int
+    seed: Seed
     spec: Spec
     cells: list[CellFacts]
     command: str = ""
@@ -785,6 +801,6 @@ class RunFacts(msgspec.Struct, omit_defaults=True):
     study: str = ""
     """Of `replicate`: which study, and what it was given."""
     study_options: dict[str, Any] = {}
-    load_seconds: float = 0.0
-    idle_seconds: float = 0.0
+    load_seconds: Amount = 0.0
+    idle_seconds: Amount = 0.0
     """Between slices of one session: the controller's own time."""

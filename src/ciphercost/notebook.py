@@ -1,4 +1,4 @@
-"""notebook: Result -> a small HTML table, as a notebook shows it: a row a cell, nothing that needs a style or a script. Pure."""
+"""notebook: Result -> a few lines, or a small HTML table, as a notebook shows it: a row a cell, nothing that needs a style or a script. Pure."""
 
 from __future__ import annotations
 
@@ -8,6 +8,17 @@ from ciphercost import words
 from ciphercost.model import Result
 
 HEAD = ("cell", "figure", "what encryption costs", "95 % interval", "plain → encrypted")
+
+
+def line(result: Result) -> str:
+    """What `repr` is: the run, and a line for each cell with its main figure."""
+    said = [f"<ciphercost.Result {result.id}: {len(result.cells)} cell{'s' * (len(result.cells) != 1)}"]
+    for name, cell in zip(words.names(result.cells), result.cells, strict=True):
+        metric = words.main_metric(cell)
+        figures = [each for each in words.rows(cell) if each.key == metric]
+        cost = "; ".join(f"{each.label} {each.cost} ({each.interval})" for each in figures)
+        said.append(f"  {name}: {', '.join(filter(None, (words.standing(cell), cost or cell.reason[:200])))}")
+    return words.printable("\n".join(said) + ">")
 
 
 def html(result: Result) -> str:

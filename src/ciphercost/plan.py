@@ -198,6 +198,20 @@ def budget(spec: Spec, cell: CellSpec) -> Budget:
     )
 
 
+def least_seconds(spec: Spec, cell: CellSpec) -> float:
+    """The shortest `spec.time`, in whole seconds, in which each session of the cell has MIN_BLOCKS of the shortest slices.
+
+    Of the closed loop, or of the open one in regime latency. A shorter time could not be kept: a session has these blocks
+    in any case, since of fewer no robust mean can be taken.
+    """
+    wanted = MIN_BLOCKS * SLICES_A_BLOCK * CANDIDATES[0]
+    for whole in itertools.count(1):
+        split = budget(msgspec.structs.replace(spec, time=float(whole)), cell)
+        if (split.latency_s if cell.regime == "latency" else split.capacity_s) >= wanted:
+            return float(whole)
+    raise AssertionError
+
+
 def lead_in_seconds(slice_seconds: float) -> float:
     """Length of the lead-in of a block whose counted slices are `slice_seconds` long."""
     return LEAD_IN * slice_seconds

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ciphercost import engines
-from ciphercost.errors import CiphercostError
+from ciphercost import engines, plan
+from ciphercost.errors import CiphercostError, UsageError
 from ciphercost.model import CellSpec, Spec
 from ciphercost.spec import check, duration
 
@@ -38,4 +38,10 @@ def spec(seed: int = 0, time: str | None = None, cells: list[CellSpec] | None = 
     """One session a cell, on one core, for a minute altogether (or `time`). Raises UsageError for a time that is none. Pure."""
     chosen = list(CELLS) if cells is None else cells
     whole = duration(time) if time else 60.0
-    return check(Spec(cells=chosen, seed=seed, mode="quick", sessions=1, time=whole / len(chosen), latency=False))
+    made = check(Spec(cells=chosen, seed=seed, mode="quick", sessions=1, time=whole / len(chosen), latency=False))
+    least = max(plan.least_seconds(made, cell) for cell in chosen) * len(chosen)
+    if time and whole < least:
+        raise UsageError(
+            f"--time {time}: too short for the {len(chosen)} cells of `quick`; give it --time {least:.0f}s or more"
+        )
+    return made

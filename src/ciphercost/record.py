@@ -10,15 +10,15 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any, Protocol, Self, TypeVar
+from typing import IO, Any, Self, TypeVar
 
 import msgspec
 
-from ciphercost import owned
+from ciphercost import checked, owned
 from ciphercost.errors import UsageError
 from ciphercost.model import (
-    FORMAT,
     CellFacts,
+    Count,
     ImportedRecord,
     Proof,
     Result,
@@ -29,15 +29,6 @@ from ciphercost.model import (
 )
 
 T = TypeVar("T", bound=msgspec.Struct)
-
-
-class Whole(Protocol):
-    """A record that says which format it is of."""
-
-    format: int
-
-
-W = TypeVar("W", bound=Whole)
 
 
 def new_id() -> str:
@@ -178,8 +169,14 @@ def encode(result: Result) -> bytes:
     return msgspec.json.format(msgspec.json.encode(result), indent=2) + b"\n"
 
 
+LATEST = "latest"
+"""The name of the newest run in ./runs."""
+
+
 def find(name: str) -> Path:
-    """The directory of a run: a path, or an id below ./runs. Raises UsageError with the latest runs."""
+    """The directory of a run: a path, an id below ./runs, or `latest`. Raises UsageError with the latest runs."""
+    if name == LATEST and not (Path(name) / "plan.json").is_file() and (every := runs()):
+        return max(every, key=lambda path: ((path / "plan.json").stat().st_mtime_ns, path))
     for path in (Path(name), Path("runs") / name):
         if (path / "plan.json").is_file():
             return path
@@ -189,7 +186,7 @@ def find(name: str) -> Path:
         if known
         else "there is none in ./runs; start one with `ciphercost quick`"
     )
-    raise UsageError(f"no run '{name}': a run is a directory with a plan.json; {hint}")
+    raise UsageError(f"no run '{name}': a run is a directory with a plan.json, an id below ./runs, or `latest`; {hint}")
 
 
 def runs(base: Path = Path("runs")) -> list[Path]:
@@ -221,13 +218,7 @@ def open_alone(directory: Path, name: str = "slices.jsonl") -> IO[bytes]:
 
 def read_facts(directory: Path, name: str = "plan.json") -> RunFacts:
     """plan.json. Raises UsageError where it is damaged or of a newer format."""
-    try:
-        content = (directory / name).read_bytes()
-        if int(msgspec.json.decode(content, type=dict[str, Any]).get("format", 0)) > FORMAT:
-            raise UsageError(f"{directory} was written by a newer ciphercost; update this one to read it")
-        return msgspec.json.decode(content, type=RunFacts)
-    except (OSError, msgspec.DecodeError, TypeError, ValueError) as error:
-        raise UsageError(f"{directory}/{name} can't be read: {error}") from None
+    return checked.facts(directory / name)
 
 
 def read_checkpoint(directory: Path) -> RunFacts | None:
@@ -238,34 +229,28 @@ def read_checkpoint(directory: Path) -> RunFacts | None:
 def read_proofs(directory: Path) -> list[tuple[int, Proof]]:
     """(cell, proof) of every witness heard. Raises UsageError where the file is damaged."""
     path = directory / "proofs.json"
-    try:
-        entries = msgspec.json.decode(path.read_bytes(), type=list[dict[str, Any]]) if path.is_file() else []
-        return [(int(entry.pop("cell")), msgspec.convert(entry, Proof)) for entry in entries]
-    except (OSError, msgspec.DecodeError, KeyError, TypeError, ValueError) as error:
-        raise UsageError(f"{path} can't be read: {error}") from None
+    if not path.is_file():
+        return []
+    entries = checked.decode(checked.read(path), msgspec.json.Decoder(list[_Heard]), path)
+    return [(each.cell, msgspec.convert(msgspec.to_builtins(each), Proof)) for each in entries]
+
+
+class _Heard(Proof, kw_only=True, frozen=True):
+    """An entry of proofs.json."""
+
+    cell: Count
 
 
 def read_study(directory: Path) -> StudyRecord | None:
-    """study.json, in a run of `replicate`; None in others. Raises UsageError as `read_whole` does."""
+    """study.json, in a run of `replicate`; None in others. Raises UsageError where it is damaged."""
     path = directory / "study.json"
-    return read_whole(path, StudyRecord) if path.is_file() else None
+    return checked.whole(path, StudyRecord) if path.is_file() else None
 
 
 def read_imported(directory: Path) -> ImportedRecord | None:
-    """imported.json, in a run of `import`; None in others. Raises UsageError as `read_whole` does."""
+    """imported.json, in a run of `import`; None in others. Raises UsageError where it is damaged."""
     path = directory / "imported.json"
-    return read_whole(path, ImportedRecord) if path.is_file() else None
-
-
-def read_whole(path: Path, kind: type[W]) -> W:
-    """A file that is one record with its format. Raises UsageError where it is damaged or of a newer format."""
-    try:
-        found = msgspec.json.decode(path.read_bytes(), type=kind)
-    except (OSError, msgspec.DecodeError) as error:
-        raise UsageError(f"{path} can't be read: {error}") from None
-    if found.format > FORMAT:
-        raise UsageError(f"{path} was written by a newer ciphercost; update this one to read it")
-    return found
+    return checked.whole(path, ImportedRecord) if path.is_file() else None
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -277,23 +262,41 @@ def write_whole(path: Path, content: bytes) -> None:
 
 def read_slices(directory: Path) -> Iterator[SliceRecord]:
     """Every slice, one at a time. A last line that was cut off by a kill is left out. Raises UsageError for any other bad line."""
-    yield from _lines(directory / "slices.jsonl", SliceRecord)
+    every = checked.Slices(_facts_if_any(directory))
+    for record, where in _lines(directory / "slices.jsonl", SliceRecord):
+        every.check(record, where)
+        yield record
 
 
 def read_storage(directory: Path) -> Iterator[StorageSlice]:
     """What fio did, as `read_slices` reads what the load did."""
-    yield from _lines(directory / "storage.jsonl", StorageSlice)
+    facts = _facts_if_any(directory)
+    for record, where in _lines(directory / "storage.jsonl", StorageSlice):
+        checked.storage(record, facts.cells if facts else None, where)
+        yield record
 
 
-def _lines(path: Path, kind: type[T]) -> Iterator[T]:
+def _facts_if_any(directory: Path) -> RunFacts | None:
+    return read_facts(directory) if (directory / "plan.json").is_file() else None
+
+
+def _lines(path: Path, kind: type[T]) -> Iterator[tuple[T, str]]:
+    """(record, file and line)."""
     decoder = msgspec.json.Decoder(kind)
     if not path.is_file():
         return
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
-            try:
-                yield decoder.decode(line)
-            except msgspec.DecodeError as error:
-                if not line.endswith(b"\n"):
-                    return
-                raise UsageError(f"{path}, line {number}: {error}") from None
+            if not line.endswith(b"\n") and _cut_off(line):
+                return
+            where = f"{path}, line {number}"
+            yield checked.decode(line, decoder, where), where
+
+
+def _cut_off(line: bytes) -> bool:
+    """Whether this is the beginning of a line of JSON."""
+    try:
+        msgspec.json.decode(line, type=msgspec.Raw)
+    except msgspec.DecodeError:
+        return True
+    return False

@@ -10,10 +10,10 @@ from typing import Any
 
 import msgspec
 
-from ciphercost import conclude, pipeline, plan, replicate, resume, studies
+from ciphercost import checked, conclude, pipeline, plan, replicate, resume, studies
 from ciphercost.errors import CiphercostError, Interrupted, UsageError
 from ciphercost.model import FORMAT, Result
-from ciphercost.record import directory_for, new_id, open_alone, read_whole, write_whole
+from ciphercost.record import directory_for, new_id, open_alone, write_whole
 from ciphercost.studies import Study, agreement, together
 from ciphercost.studies.together import Outcome
 from ciphercost.watch import Watcher, minutes
@@ -72,7 +72,7 @@ def ask(seconds: float, seed: int, engine: str, options: dict[str, Any], command
 
 def read(directory: Path) -> Evening:
     """Raises UsageError where the file is damaged, or of a newer format."""
-    return read_whole(directory / FILE, Evening)
+    return checked.whole(directory / FILE, Evening)
 
 
 def save(directory: Path, asked: Evening) -> None:

@@ -217,7 +217,7 @@ class Sampler:
         a, b = self._started, self._stopped or self._level()
         self._stopped = None
         window = max(1, b.at_ns - a.at_ns)
-        host = [after - before for before, after in zip(a.host, b.host, strict=True)]
+        host = [max(0, after - before) for before, after in zip(a.host, b.host, strict=True)]  # iowait may fall
         total = max(1, sum(host))
         user, nice, system, idle, iowait, irq, softirq, steal = host[:8]
         server = max(0, b.server_cpu_ns - a.server_cpu_ns)
@@ -231,8 +231,8 @@ class Sampler:
         return Counters(
             window_ns=window,
             server_cpu_ns=server,
-            server_user_ns=server_user,
-            server_system_ns=b.server_system_ns - a.server_system_ns,
+            server_user_ns=max(0, server_user),
+            server_system_ns=max(0, b.server_system_ns - a.server_system_ns),
             server_read_bytes=max(0, b.read_bytes - a.read_bytes),
             server_write_bytes=max(0, b.write_bytes - a.write_bytes),
             server_memory_bytes=self.memory,
@@ -245,7 +245,7 @@ class Sampler:
             foreign_cpu=foreign / window,
             foreign_user_cpu=foreign_user / window,
             memory_available_bytes=b.memory_available,
-            network_bytes=b.network_bytes - a.network_bytes,
+            network_bytes=max(0, b.network_bytes - a.network_bytes),
             disk_queue=max(0.0, (b.disk_weighted_ms - a.disk_weighted_ms) * 1e6 / window),
         )
 

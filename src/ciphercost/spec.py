@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from ciphercost import conditions, engines, jdbc, mechanisms, owndata, plan, workloads
+from ciphercost import checked, conditions, engines, jdbc, mechanisms, owndata, plan, workloads
 from ciphercost.engines import Engine
 from ciphercost.errors import UsageError, nearest
 from ciphercost.mechanisms._column import BLOCK, Codec, Columns
@@ -86,6 +85,23 @@ def check(spec: Spec, *, load: bool = True) -> Spec:
     for group in {cell.group for cell in spec.cells} - {""}:
         if len({cell.regime for cell in spec.cells if cell.group == group}) > 1:
             raise UsageError(f"group '{group}': its cells share their sessions, so they must share their regime")
+    checked.ranged(spec, "the spec")
+    return spec
+
+
+def long_enough(spec: Spec) -> Spec:
+    """The spec, if every cell has time for the blocks that an interval needs. Raises UsageError with the least time."""
+    if spec.precision or spec.slice_seconds:
+        return spec
+    for cell in spec.cells:
+        if spec.time < (least := plan.least_seconds(spec, cell)):
+            sessions = f"{spec.sessions} sessions of " if spec.mode == "full" else ""
+            shorter = "" if spec.mode == "quick" else ", or fewer --sessions, or --quick"
+            raise UsageError(
+                f"--time {spec.time:g}s: too short for {cell.engine}:{cell.mechanism}, which needs at least {least:.0f}s "
+                f"({sessions}{plan.MIN_BLOCKS} blocks of {plan.SLICES_A_BLOCK:g} slices of {plan.CANDIDATES[0]:g} s, and warm-up): "
+                f"give it --time {least:.0f}s{shorter}"
+            )
     return spec
 
 
@@ -324,7 +340,6 @@ def _check_cell(cell: CellSpec) -> None:
     engine = engines.get(cell.engine)
     parts = cell.mechanism.split("+")
     for part in parts:
-        mechanisms.get(part)
         if part not in engine.mechanisms:
             raise UsageError(f"{cell.engine} has no mechanism '{part}': {nearest(part, engine.mechanisms)}")
     if len(parts) > 1:
@@ -419,12 +434,7 @@ def _check_secrets(cell: CellSpec, mechanism: Columns) -> None:
 
 def load(path: Path) -> Spec:
     """A Spec from a TOML file: top-level keys of Spec, one `[[cells]]` a cell. Raises UsageError naming file and key."""
-    try:
-        data = tomllib.loads(path.read_text())
-    except OSError as error:
-        raise UsageError(f"can't read the spec {path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} is not TOML: {error}") from None
+    data = checked.toml(path)
     _check_keys(data, Spec, str(path))
     if not isinstance(data.get("cells", []), list):
         raise UsageError(f"{path}: cells must be a list: begin each with [[cells]]")
@@ -441,9 +451,10 @@ def load(path: Path) -> Spec:
             data[name] = share(data[name], f"{path}, {name}")
     try:
         made = msgspec.convert(data, Spec, strict=True)
-        return check(made if timed else msgspec.structs.replace(made, time=plan.seconds(made.cells)))
+        made = made if timed else msgspec.structs.replace(made, time=plan.seconds(made.cells))
+        return long_enough(check(made))
     except msgspec.ValidationError as error:
-        raise UsageError(f"{path}: {error}") from None
+        raise UsageError(f"{path}: {checked.short(error)}") from None
 
 
 def dump(spec: Spec) -> str:

@@ -83,7 +83,7 @@ def row(record: SliceRecord) -> tuple[float, ...]:
         counters.host_steal,
         counters.host_idle,
         counters.memory_available_bytes,
-        counters.network_bytes / counters.window_ns * 1e9 if counters.window_ns > 0 else 0,
+        max(0, counters.network_bytes) / counters.window_ns * 1e9,
         counters.disk_queue,
     )
 

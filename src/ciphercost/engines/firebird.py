@@ -22,7 +22,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, unquote
 
-from ciphercost import sources
+from ciphercost import grants, sources
 from ciphercost.childenv import child_environment
 from ciphercost.engines import Installation, Server, Spill, _firebird_pages, _network
 from ciphercost.engines._found import Found
@@ -433,8 +433,7 @@ class Firebird(Found):
             if any(words in str(error) for words in EXISTS):
                 raise AgentError(f"{path} exists already on that server; it was left alone", error.code) from None
             raise AgentError(
-                f"can't make {path} on that server: {error}. It must let user {fields.get('user')} create databases there "
-                "(DatabaseAccess in firebird.conf, GRANT CREATE DATABASE).",
+                f"can't make {path} on that server: {error}. DatabaseAccess in firebird.conf must admit that directory",
                 error.code,
             ) from None
         try:
@@ -444,6 +443,9 @@ class Firebird(Found):
             agent.query("schema", "DROP DATABASE")
             raise
         agent.disconnect("schema")
+
+    def right_to_make(self, fields: Mapping[str, object]) -> str:
+        return grants.statement(self.name, fields["user"])
 
     def drop_schema(self, agent: Agent, fields: Mapping[str, object], name: str, *, unmarked: bool = False) -> None:
         path = self._files.get(name) or self._beside(agent, fields, name)

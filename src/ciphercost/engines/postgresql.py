@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, unquote
 
-from ciphercost import sources
+from ciphercost import grants, sources
 from ciphercost.childenv import child_environment
 from ciphercost.engines import Installation, Server, Spill, _network
 from ciphercost.engines._found import Found
@@ -488,8 +488,7 @@ class Postgresql(Found):
             )
 
     def right_to_make(self, fields: Mapping[str, object]) -> str:
-        database, user = (str(fields[name]).replace('"', '""') for name in ("database", "user"))
-        return f'GRANT CREATE ON DATABASE "{database}" TO "{user}"'
+        return grants.statement(self.name, fields["user"], fields["database"])
 
     def tls_settings(self, pki: Pki, factors: Mapping[str, str]) -> dict[str, str]:
         """Both versions and every suite: the client pins them. TLS 1.3's suites are all on offer unless they are narrowed."""

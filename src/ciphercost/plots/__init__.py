@@ -71,20 +71,29 @@ def every(of: Subject) -> Iterator[Plot]:
         yield from importlib.import_module(f"{__name__}.{kind}").plots(of)
 
 
-def write(of: Subject, directory: Path, form: str) -> list[Path]:
-    """Every plot as a file of its own, SVG or PNG. Raises UsageError where the directory can't be written."""
+def write(of: Subject, output: Path, form: str) -> list[Path]:
+    """Every plot as a file of its own, SVG or PNG. Raises UsageError where it can't be written.
+
+    `output` is a directory; or, with the form's suffix, a file, into which a run of one cell writes its first plot.
+    """
+    made = [plot for plot in every(of) if plot.charts]
+    single = output.suffix.lower() == f".{form}" and not output.is_dir()
+    if single and len(of.result.cells) > 1 and len(made) > 1:
+        raise UsageError(
+            f"-o {output}: this run has {len(of.result.cells)} cells and {len(made)} plots, and a file holds one; "
+            f"give -o a directory, e.g. -o {output.with_suffix('')}"
+        )
+    made = made[:1] if single else made
     written = []
     try:
-        directory.mkdir(parents=True, exist_ok=True)
-        for plot in every(of):
-            if not plot.charts:
-                continue
+        (output.parent if single else output).mkdir(parents=True, exist_ok=True)
+        for plot in made:
             drawn = plot.drawn(heading=heading(of.result, plot))
-            path = directory / f"{re.sub(r'[^a-z0-9-]+', '-', plot.name.lower())}.{form}"
+            path = output if single else output / f"{re.sub(r'[^a-z0-9-]+', '-', plot.name.lower())}.{form}"
             path.write_bytes(png(drawn) if form == "png" else drawn.encode())
             written.append(path)
     except OSError as error:
-        raise UsageError(f"can't write plots into {directory}: {error.strerror}") from None
+        raise UsageError(f"can't write plots to {output}: {error.strerror}") from None
     return written
 
 

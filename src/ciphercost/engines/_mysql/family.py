@@ -12,6 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from ciphercost import grants
 from ciphercost.childenv import child_environment
 from ciphercost.engines import Installation, Server, Spill
 from ciphercost.engines._mysql import spills
@@ -313,7 +314,7 @@ class Family(Packaged):
 
     def right_to_make(self, fields: Mapping[str, object]) -> str:
         """What an administrator writes so that this user may make a database of ours, for people."""
-        return f"GRANT ALL PRIVILEGES ON `ciphercost\\_%`.* TO '{fields['user']}'@'%' (or the host it logs in from)"
+        return f"{grants.statement(self.name, fields['user'])} (or the host it logs in from)"
 
 
 def _quoted(name: str) -> str:

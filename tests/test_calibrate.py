@@ -1,0 +1,68 @@
+"""calibrate: a noise floor for every metric, and how long a run must be for 1 %."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+import msgspec
+
+import results
+from ciphercost import calibrate
+from ciphercost.model import Cell, Estimate, Spec
+from ciphercost.statistics import t_quantile
+from test_real import ciphercost
+
+
+def control(half: float, **more: object) -> Cell:
+    """A cell of two plain arms whose log ratio is known within ± `half`."""
+    estimate = Estimate(1.0, math.exp(-half), math.exp(half), n=8, p_value=more.pop("p_value", 0.6))  # type: ignore[arg-type]
+    known = {"layer": "control", "verdict": "unresolved", "overhead": {"throughput": estimate}, "proofs": []}
+    return results.cell("null", "none", **known | more)
+
+
+def said(cell: Cell, seconds: float = 45.0) -> str:
+    result = results.result(cell)
+    spec = msgspec.structs.replace(result.spec or Spec([]), time=seconds)
+    return calibrate.text(msgspec.structs.replace(result, spec=spec))
+
+
+def test_the_noise_floor_is_the_half_width_of_the_interval() -> None:
+    text = said(control(math.log(1.012)))
+    assert "can't be told from noise on this machine at this length" in " ".join(text.split())
+    assert re.search(r"operations per second +1\.2 %", text)
+    assert "unresolved" not in text
+
+
+def test_how_long_a_run_must_be_for_one_percent_is_the_length_at_which_its_interval_is_one_percent() -> None:
+    half = 0.03
+    match = re.search(r"1 % needs about --sessions (\d+) --time (\d+)s", said(control(half)))
+    assert match is not None
+    needed = int(match[1])
+    spread = half * math.sqrt(8) / t_quantile(0.975, 7)
+    assert t_quantile(0.975, needed - 1) * spread / math.sqrt(needed) <= math.log(1.01)
+    assert t_quantile(0.975, needed - 2) * spread / math.sqrt(needed - 1) > math.log(1.01)
+    assert int(match[2]) == math.ceil(45 / 8 * needed)
+    assert "1 % can be seen" in said(control(0.009))
+
+
+def test_one_session_says_what_it_does_not_know() -> None:
+    text = " ".join(said(control(0.02, mode="quick", sessions=1, blocks=20), 20).split())
+    assert "1 % needs about --time 81s" in text
+    assert "knows nothing of the scatter between restarts" in text
+
+
+def test_equal_arms_that_differ_are_a_warning() -> None:
+    assert "the two equal arms differ" in " ".join(said(control(0.02, p_value=0.01)).split())
+
+
+def test_the_command_prints_a_floor_and_no_verdict(tmp_path: Path) -> None:
+    done = ciphercost(
+        "calibrate", "null", "--quick", "--time", "4s", "--no-progress", "-o", "run", "--json", "out.json", cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    assert "noise floor" in done.stdout
+    assert "unresolved" not in done.stdout
+    assert re.search(r"operations per second +[\d.]+ (%|times)", done.stdout), done.stdout
+    assert (tmp_path / "out.json").is_file()
