@@ -13,7 +13,7 @@ use crate::message::Arrivals;
 use crate::program::{Operation, Script};
 use crate::transport::socket::Traffic;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
@@ -127,6 +127,7 @@ pub fn run<C: Connection>(
         limit: plan.operations.unwrap_or(u64::MAX),
         next: AtomicU64::new(0),
         stop: AtomicBool::new(false),
+        working: AtomicUsize::new(threads),
     };
     let mut hands: Vec<Vec<Slot<C>>> = (0..threads).map(|_| Vec::new()).collect();
     let mut sockets = Vec::new();
@@ -151,11 +152,11 @@ pub fn run<C: Connection>(
                     }
                 };
                 scope.spawn(move || {
+                    let _working = Working { shared, main };
                     let tally = Worker::new(shared, slots, due).work();
                     if tally.is_err() {
                         shared.stop.store(true, Relaxed);
                     }
-                    main.unpark();
                     tally
                 })
             })
@@ -167,7 +168,7 @@ pub fn run<C: Connection>(
             counting();
         }
         let mut overdue = false;
-        while workers.iter().any(|worker| !worker.is_finished()) {
+        while shared.working.load(Relaxed) > 0 {
             let left_ns = shared.until_ns.saturating_sub(now_ns());
             if left_ns == 0 && !std::mem::replace(&mut overdue, true) {
                 shared.stop.store(true, Relaxed);
@@ -192,6 +193,19 @@ pub fn run<C: Connection>(
     Ok(total)
 }
 
+/// A thread that has not ended; its end, even by a crash, is told to the main thread.
+struct Working<'a> {
+    shared: &'a Shared<'a>,
+    main: thread::Thread,
+}
+
+impl Drop for Working<'_> {
+    fn drop(&mut self) {
+        self.shared.working.fetch_sub(1, Relaxed);
+        self.main.unpark();
+    }
+}
+
 /// What the threads of a slice have in common.
 struct Shared<'a> {
     script: &'a Script,
@@ -209,6 +223,8 @@ struct Shared<'a> {
     next: AtomicU64,
     /// A connection was lost: the slice is void.
     stop: AtomicBool,
+    /// Threads that have not ended.
+    working: AtomicUsize,
 }
 
 /// A connection and the operation that runs on it.
@@ -753,7 +769,7 @@ mod tests {
     }
 
     fn null_arm(connections: usize, threads: usize) -> Box<dyn Arm> {
-        let pool = message::Pool { arm: "plain".into(), connections, threads, per_request: false };
+        let pool = message::Pool { arm: "plain".into(), connections, threads, per_request: false, timeout: None };
         null::connect(&pool, &message::Null { busy_ns: 0, jitter: 0.0 }).unwrap().0
     }
 
@@ -1035,7 +1051,7 @@ mod tests {
             assert_eq!((tally.operations, tally.kinds.spell().as_str()), (0, "timeout=2"));
             assert_eq!((tally.errors, tally.first_error.as_str(), tally.work), (2, "timeout: no answer", 0.0));
         }
-        let pool = message::Pool { arm: "plain".into(), connections: 1, threads: 1, per_request: false };
+        let pool = message::Pool { arm: "plain".into(), connections: 1, threads: 1, per_request: false, timeout: None };
         let mut arm = null::connect(&pool, &message::Null { busy_ns: 60_000_000, jitter: 0.0 }).unwrap().0;
         let tally = arm.slice(&script("nothing", one()), &plan(0.03, 0.0), &mut || ()).unwrap().tally;
         assert_eq!((tally.operations, tally.errors), (0, 0));

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from ciphercost import deadlines
 from ciphercost.engines import Installation, Server, Spill
 from ciphercost.engines._mysql import spills
 from ciphercost.engines._mysql.greeting import greeting
@@ -282,7 +283,7 @@ class Family(Packaged):
         unmarked: bool = False,  # noqa: ARG002
     ) -> None:
         agent.connect("schema", **fields)
-        agent.query("schema", f"DROP DATABASE {_quoted(name)}")
+        agent.query("schema", f"DROP DATABASE {_quoted(name)}", timeout=deadlines.check())
         agent.disconnect("schema")
 
     def schemas(self, agent: Agent, fields: Mapping[str, object]) -> dict[str, str]:

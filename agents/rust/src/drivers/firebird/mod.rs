@@ -57,7 +57,7 @@ pub fn connect(pool: &message::Pool, asked: &message::Firebird) -> Result<Opened
             connected.auth = facts.auth.to_string();
             connected.library = if connected.encrypted { tls::library() } else { String::new() };
             if number == 0 {
-                connected.server_version = connection.version()?;
+                connected.server_version = pool.opening(|| connection.version())?;
             }
             if pool.per_request {
                 connection.leave()?;
