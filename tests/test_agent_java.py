@@ -361,14 +361,18 @@ def test_a_lost_connection_ends_the_slice_and_the_arm(agent: Agent, mariadb: Hou
         assert agent.query("killer", "SELECT 1") == [["1"]]
 
 
-def test_a_server_that_says_nothing_more_has_lost_its_arm_and_no_other(command: list[str], mariadb: House) -> None:
-    with Agent([command[0], "-Dciphercost.silence=1", *command[1:]], env=java.OTHERS) as agent:
+def test_a_server_that_says_nothing_more_has_lost_its_arm_and_no_other(
+    command: list[str], mariadb: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Agent(command, env=java.OTHERS) as agent:
         agent.connect("other", **mariadb.told(find("3.5.11", "mariadb")))
         for version in ("5.1.6", "9.7.0", "2.7.15"):
             agent.connect("silent", **mariadb.told(find(version, "mariadb")))
             program(agent, ("SELECT SLEEP(3600)", ""))
-            with pytest.raises(AgentError, match="said nothing for 1 s, with 1 operation") as caught:
+            monkeypatch.setenv("CIPHERCOST_TIMEOUT", "0.25")
+            with pytest.raises(AgentError, match="not finished its answer for 1 s, with 1 operation") as caught:
                 agent.slice("silent", 1.0)
+            monkeypatch.delenv("CIPHERCOST_TIMEOUT")
             assert caught.value.code == "connect"
             with pytest.raises(AgentError) as caught:
                 agent.query("silent", "SELECT 1")

@@ -29,12 +29,26 @@ FIELDS: dict[str, tuple[dict[str, type | tuple[type, ...]], dict[str, type | tup
     "statement": ({"transaction": str, "sql": str, "parameters": str}, {"arm": str, "open": bool}),
     "connect": (
         {"arm": str, "driver": str},
-        {"connections": int, "threads": int, "busy_ns": int, "jitter": (int, float), "per_request": bool},
+        {
+            "connections": int,
+            "threads": int,
+            "busy_ns": int,
+            "jitter": (int, float),
+            "per_request": bool,
+            "timeout": (int, float),
+        },
     ),
-    "query": ({"arm": str, "sql": str}, {"all": bool}),
+    "query": ({"arm": str, "sql": str}, {"all": bool, "timeout": (int, float)}),
     "slice": (
         {"arm": str, "seconds": (int, float)},
-        {"discard": (int, float), "seed": int, "rate": (int, float), "operations": int, "arrivals": str},
+        {
+            "discard": (int, float),
+            "seed": int,
+            "rate": (int, float),
+            "operations": int,
+            "arrivals": str,
+            "timeout": (int, float),
+        },
     ),
     "floor": ({"cipher": str, "bytes": int}, {}),
     "disconnect": ({"arm": str}, {}),
@@ -90,6 +104,9 @@ class FakeAgent:
         for name in required:
             if name not in message:
                 raise Refused("bad-message", f"{kind} lacks '{name}'")
+        # Nothing here waits for a server, so no deadline is ever missed.
+        if not 0 < message.pop("timeout", 1) <= 86400:
+            raise Refused("bad-message", f"{kind}: 'timeout' must be above 0 and at most 86400")
         result: dict[str, Any] = getattr(self, kind)(**message)
         return result
 

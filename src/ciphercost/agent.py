@@ -24,7 +24,7 @@ from urllib.request import url2pathname
 
 import msgspec
 
-from ciphercost import hidden
+from ciphercost import deadlines, hidden
 from ciphercost.childenv import child_environment
 from ciphercost.errors import AgentError, MissingServer, RunError
 from ciphercost.model import AgentSlice, Arrivals
@@ -37,8 +37,8 @@ COPY_LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"
 """What COPY escapes with a letter."""
 FLOOR_BYTES = 16_000_000
 """Sealed and opened for a floor: 2 to 5 ms by instructions of the CPU, 0.1 s without."""
-OVERTIME = 150.0
-"""Seconds that a slice may outlast its length. An agent whose server is silent says so itself before that, after 120."""
+MARGIN = 30.0
+"""Seconds that an agent has beyond a request's own deadline, at which it reports the server that missed it."""
 _PR_SET_PDEATHSIG = 1
 _CLONE_NEWNET = 0x40000000
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -241,28 +241,38 @@ class Agent:
                 self.request(message | ({"open": True} if statement.open else {}))
 
     def connect(self, arm: str, **fields: object) -> dict[str, Any]:
-        """Open an arm's connections; the answer says what was negotiated."""
-        return self.request({"type": "connect", "arm": arm, "connections": 1, "threads": 1, **fields}, timeout=120)
+        """Open an arm's connections; the answer says what was negotiated. Raises AgentError."""
+        usual = {"connections": 1, "threads": 1, "timeout": deadlines.login()}
+        return self.request(
+            {"type": "connect", "arm": arm, **usual, **fields}, timeout=deadlines.connections() + MARGIN
+        )
 
     def disconnect(self, arm: str) -> None:
         self.request({"type": "disconnect", "arm": arm})
 
-    def query(self, arm: str, sql: str, *, everywhere: bool = False, timeout: float = 3600.0) -> list[list[str | None]]:
-        """Rows of text values. Raises AgentError with the server's code."""
-        message: dict[str, Any] = {"type": "query", "arm": arm, "sql": sql}
+    def query(
+        self, arm: str, sql: str, *, everywhere: bool = False, timeout: float | None = None
+    ) -> list[list[str | None]]:
+        """Rows of text values. Raises AgentError with the server's code.
+
+        `timeout`: seconds that the whole answer may take; a witness's, unless told otherwise.
+        """
+        seconds = deadlines.query() if timeout is None else timeout
+        message: dict[str, Any] = {"type": "query", "arm": arm, "sql": sql, "timeout": seconds}
         if everywhere:
             message["all"] = True
-        answer = self.request(message, timeout=timeout)
+        answer = self.request(message, timeout=seconds + MARGIN)
         if not answer["rows"]:
             return []
         return [[_unescape(value) for value in row.split("\t")] for row in answer["text"].split("\n")]
 
-    def queries(self, arm: str, statements: Iterable[str], *, timeout: float = 600.0) -> int:
+    def queries(self, arm: str, statements: Iterable[str], *, timeout: float | None = None) -> int:
         """Run statements one after the other, answers thrown away; returns how many. Raises AgentError with the first that failed.
 
         Requests are sent ahead of their answers, so that the server waits for the agent alone and not for this process.
-        `timeout`: seconds for any one answer.
+        `timeout`: seconds for any one answer; as long as loading may take, unless told otherwise.
         """
+        seconds = deadlines.load() if timeout is None else timeout
         sent = answered = 0
         ahead = iter(statements)
         more = True
@@ -273,16 +283,16 @@ class Agent:
                 if statement is None:
                     more = False
                     break
-                self.send({"type": "query", "arm": arm, "sql": statement})
+                self.send({"type": "query", "arm": arm, "sql": statement, "timeout": seconds})
                 sent += 1
             if answered == sent:
                 break
-            line = self.line(timeout)
+            line = self.line(seconds + MARGIN)
             answered += 1
             if line.startswith(b'{"type":"error"'):
                 answer = self._decode(line)
                 while answered < sent:  # what was sent ahead has answers too
-                    self.line(timeout)
+                    self.line(seconds + MARGIN)
                     answered += 1
                 raise AgentError(str(answer.get("text", "")), str(answer.get("code", "agent")))
         return answered
@@ -316,8 +326,9 @@ class Agent:
             message["operations"] = operations
         if arrivals != "even":
             message["arrivals"] = arrivals
+        message["timeout"] = deadlines.overtime()
         self.send(message)
-        timeout = seconds + OVERTIME
+        timeout = seconds + deadlines.overtime() + MARGIN
         due = 0.0
         while True:
             if due and on_counted and not self._answers_before(due):

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ciphercost import jdbc
+from ciphercost import deadlines, jdbc
 from ciphercost.agent import Agent
 from ciphercost.errors import AgentError
 from ciphercost.model import ARMS, CellSpec
@@ -104,12 +104,17 @@ def through_a_relay(agent: Agent, fields: Mapping[str, object], lot: int = 1) ->
 
 
 def _settled(relay: Relay) -> tuple[int, int, int]:
-    """What has passed, once nothing more comes: a connection's last words follow its last operation."""
-    while True:
+    """What has passed, once nothing more comes: a connection's last words follow its last operation.
+
+    Raises AgentError where the server never stops sending.
+    """
+    until = time.monotonic() + deadlines.login()
+    while time.monotonic() < until:
         before = relay.sent, relay.received, relay.turns
         time.sleep(0.05)
         if before == (relay.sent, relay.received, relay.turns):
             return before
+    raise AgentError(f"the server still sends {deadlines.login():g} s after its last answer", deadlines.TIMEOUT)
 
 
 def _operate(agent: Agent, operations: int) -> None:

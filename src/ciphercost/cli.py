@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 import ciphercost
+from ciphercost import deadlines
 from ciphercost.errors import CiphercostError, Interrupted, UsageError, nearest
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def cli() -> None:
 def main() -> NoReturn:
     """Entry point. Every known failure is one clear message and its exit status; never a traceback."""
     try:
+        deadlines.login()  # a wrong setting is refused before anything is started
         status = cli.main(standalone_mode=False)
     except click.exceptions.Exit as error:
         status = error.exit_code

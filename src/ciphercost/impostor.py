@@ -12,6 +12,7 @@ import threading
 from pathlib import Path
 from typing import Literal, Self
 
+from ciphercost.deadlines import receive
 from ciphercost.pki import Pki
 
 Speech = Literal["mysql", "postgres"]
@@ -19,6 +20,8 @@ Met = Literal["accepted", "refused", "clear", "unclear"]
 SSL_REQUEST, GSS_REQUEST = 80877103, 80877104
 CLIENT_SSL = 0x0800
 SECONDS = 10.0
+MOST_BYTES = 4096
+"""Of a packet: a greeting, or the beginning of a login."""
 CERTIFICATE = ("CERTIFICATE", "UNKNOWN_CA")
 """In the name of TLS's alert, where it is the certificate that a client won't have."""
 
@@ -91,26 +94,19 @@ class Impostor:
 
 
 def _packet(of: socket.socket) -> bytes:
-    head = _read(of, 4)
-    return head + _read(of, int.from_bytes(head[:3], "little"))
+    head = receive(of, 4, SECONDS)
+    size = int.from_bytes(head[:3], "little")
+    if size > MOST_BYTES:
+        raise OSError(f"a packet of {size} bytes")
+    return head + receive(of, size, SECONDS)
 
 
 def _greet_postgres(client: socket.socket) -> bool:
     while True:
-        code = int.from_bytes(_read(client, 8)[4:], "big")
+        code = int.from_bytes(receive(client, 8, SECONDS)[4:], "big")
         if code != GSS_REQUEST:
             break
         client.sendall(b"N")
     if code == SSL_REQUEST:
         client.sendall(b"S")
     return code == SSL_REQUEST
-
-
-def _read(of: socket.socket, count: int) -> bytes:
-    data = b""
-    while len(data) < count:
-        part = of.recv(count - len(data))
-        if not part:
-            raise OSError("the client has hung up")
-        data += part
-    return data

@@ -15,6 +15,9 @@ import msgspec
 from ciphercost.errors import UsageError
 from ciphercost.sample import tree
 
+MOST_ADDRESSES = 8
+"""Of a host, that are tried in turn."""
+
 
 def listener(address: str, port: int, programs: tuple[str, ...]) -> int:
     """The process of one of these programs that listens on a port of this machine; 0 where there is none, or none that we may see.
@@ -137,7 +140,7 @@ def address_of(host: str, port: int) -> str:
         found = [str(each[4][0]) for each in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
     except OSError as error:
         raise UsageError(f"the host '{host}' of --url can't be found: {error.strerror or error}") from None
-    for address in found if len(found) > 1 else []:
+    for address in found[:MOST_ADDRESSES] if len(found) > 1 else []:
         with contextlib.suppress(OSError), socket.create_connection((address, port), timeout=3):
             return address
     return found[0]

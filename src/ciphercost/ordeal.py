@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from ciphercost import prove, scan
+from ciphercost import deadlines, prove, scan
 from ciphercost.agent import Agent
 from ciphercost.engines import Server, Spill
 from ciphercost.errors import AgentError, RunError
@@ -147,12 +147,12 @@ def _spill(look: Look, mechanism: AtRest, spill: Spill, word: str) -> scan.Seen:
     try:
         *first, last = spill.statements
         for statement in first:
-            look.agent.query(name, statement)
+            look.agent.query(name, statement, timeout=deadlines.load())
         if not spill.during:
-            look.agent.query(name, last)
+            look.agent.query(name, last, timeout=deadlines.load())
             return seen()
         with ThreadPoolExecutor(1) as other:
-            running = other.submit(look.agent.query, name, last)
+            running = other.submit(look.agent.query, name, last, timeout=deadlines.load())
             found = _watch(seen, lambda: running.done(), look)
             running.result()
         return found

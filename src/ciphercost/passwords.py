@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
+from ciphercost.deadlines import TIMEOUT
 from ciphercost.errors import AgentError
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ def ask_where_wanted(
         try:
             agent.connect("password", **fields)
         except AgentError as error:
+            if error.code == TIMEOUT:
+                return False
             if not wants or wants not in str(error):
                 continue
             host, port, user = key_of(fields)

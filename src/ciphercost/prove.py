@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from ciphercost import columns, scan
+from ciphercost import columns, deadlines, scan
 from ciphercost.agent import Agent
 from ciphercost.engines import Engine, Server
 from ciphercost.errors import AgentError, Unproven
@@ -476,7 +476,7 @@ def same_rows(twins: Twins, agent: Agent, program: Program, seed: int) -> str:
         for arm in twins.connect:
             agent.connect(f"check-{arm}", **single(twins.connect[arm]))
             tables = program.tables(arm)
-            rows[arm] = tables.read(agent.query(f"check-{arm}", tables.check))
+            rows[arm] = tables.read(agent.query(f"check-{arm}", tables.check, timeout=deadlines.check()))
             agent.disconnect(f"check-{arm}")
         if rows["plain"] != rows["encrypted"]:
             return f"the check query answers {rows['plain']} in clear and {rows['encrypted']} encrypted"

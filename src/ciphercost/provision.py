@@ -22,6 +22,7 @@ from ciphercost import (
     cache,
     columns,
     conditions,
+    deadlines,
     engines,
     guard,
     hidden,
@@ -316,6 +317,9 @@ class Bench(msgspec.Struct):
                     return
                 except AgentError as error:
                     refusals.append(error)
+                    if error.code == deadlines.TIMEOUT:
+                        refusals *= 2  # the other arm would be held as long
+                        break
         plain, encrypted = refusals
         if plain.code != encrypted.code or plain.code == "tls":
             return  # for the witnesses to tell
@@ -499,7 +503,7 @@ class Bench(msgspec.Struct):
             columns.fill(agent, "loader", self.sealing, self.shared.canary, arm)
         for step in self.program.tables(arm).load:
             try:
-                agent.query("loader", step.sql)
+                agent.query("loader", step.sql, timeout=deadlines.load())
             except AgentError as error:
                 # A cut-off key would be no whole one, so it is hidden before.
                 where = hidden.shown(step.where)[:STATEMENT_SHOWN]

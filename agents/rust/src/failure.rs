@@ -11,12 +11,22 @@ pub struct Failure {
     pub lost: bool,
 }
 
+/// Letters of an error's text and of its code, which may be a server's own words.
+const LONGEST_TEXT: usize = 2000;
+const LONGEST_CODE: usize = 60;
+
+/// A server's words as one line of at most so many letters, without control characters: they are shown on terminals.
+pub fn one_line(text: &str, most: usize) -> String {
+    let plain = |letter: char| if letter.is_control() { ' ' } else { letter };
+    let cut = text.chars().nth(most).map(|_| '…');
+    text.chars().take(most).map(plain).chain(cut).collect()
+}
+
 pub type Result<T> = std::result::Result<T, Failure>;
 
 impl Failure {
     pub fn new(code: &str, text: impl Into<String>) -> Failure {
-        let text = text.into().replace(['\n', '\r'], " ");
-        Failure { code: code.to_string(), text, lost: false }
+        Failure { code: one_line(code, LONGEST_CODE), text: one_line(&text.into(), LONGEST_TEXT), lost: false }
     }
 
     pub fn protocol(text: impl Into<String>) -> Failure {
@@ -87,5 +97,18 @@ impl From<std::io::Error> for Failure {
     /// An I/O error on a connection always means that the connection is lost.
     fn from(error: std::io::Error) -> Failure {
         Failure::new("connect", format!("connection lost: {error}")).lost()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_servers_words_are_one_line_without_control_characters_and_not_endless() {
+        let failure = Failure::new(&"4".repeat(100), format!("a\r\n\x1b]0;title\x07{}", "b".repeat(1 << 20)));
+        assert!(failure.text.starts_with("a   ]0;title bbb") && failure.text.ends_with("b…"), "{failure}");
+        assert_eq!(failure.text.chars().count(), LONGEST_TEXT + 1);
+        assert_eq!(failure.code.chars().count(), LONGEST_CODE + 1);
     }
 }

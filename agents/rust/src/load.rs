@@ -2,6 +2,7 @@
 
 use crate::alarms::{Alarms, NEVER};
 use crate::clock::{CpuTime, ThreadCpu, now_ns, sleep_until, timespec, wake_on_time};
+use crate::deadline;
 use crate::draw::Random;
 use crate::drivers::{Connection, Interest, Outcome, Step};
 use crate::envelope;
@@ -11,8 +12,8 @@ use crate::kinds::Kinds;
 use crate::message::Arrivals;
 use crate::program::{Operation, Script};
 use crate::transport::socket::Traffic;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
@@ -26,7 +27,8 @@ pub struct Plan {
     pub interval_ns: Option<f64>,
     pub arrivals: Arrivals,
     pub operations: Option<u64>,
-    /// Polled connections of which nothing is heard for so long, while operations are in flight, are lost.
+    /// Polled connections of which nothing is heard for so long, while operations are in flight, are lost. So are
+    /// operations that have not ended so long after the slice's end, however much the server sends.
     pub silence_ns: u64,
 }
 
@@ -100,8 +102,6 @@ impl Tally {
 const LATE_NS: u64 = 1_000_000;
 /// Threads start together, this long after they were made.
 const GATHER_NS: u64 = 500_000;
-/// What `Plan::silence_ns` is for slices that are asked for.
-pub const SILENCE_NS: u64 = 120_000_000_000;
 /// Generators of operations have numbers from 0 up; those of arrivals, one a thread, from here down.
 const ARRIVALS: u64 = u64::MAX;
 
@@ -123,13 +123,17 @@ pub fn run<C: Connection>(
         count_from_ns: start_ns + plan.discard_ns,
         end_ns: start_ns + plan.length_ns,
         silence_ns: plan.silence_ns,
+        until_ns: (start_ns + plan.length_ns).saturating_add(plan.silence_ns),
         limit: plan.operations.unwrap_or(u64::MAX),
         next: AtomicU64::new(0),
         stop: AtomicBool::new(false),
+        working: AtomicUsize::new(threads),
     };
     let mut hands: Vec<Vec<Slot<C>>> = (0..threads).map(|_| Vec::new()).collect();
+    let mut sockets = Vec::new();
     for (number, connection) in connections.iter_mut().enumerate() {
         connection.thinks(plan.is_open());
+        sockets.extend(connection.interest().map(|interest| interest.fd));
         hands[number % threads].push(Slot::new(connection, number as u64));
     }
     let tallies: Vec<Result<Tally>> = thread::scope(|scope| {
@@ -148,11 +152,11 @@ pub fn run<C: Connection>(
                     }
                 };
                 scope.spawn(move || {
+                    let _working = Working { shared, main };
                     let tally = Worker::new(shared, slots, due).work();
                     if tally.is_err() {
                         shared.stop.store(true, Relaxed);
                     }
-                    main.unpark();
                     tally
                 })
             })
@@ -163,8 +167,19 @@ pub fn run<C: Connection>(
         if !shared.stop.load(Relaxed) {
             counting();
         }
+        let mut overdue = false;
+        while shared.working.load(Relaxed) > 0 {
+            let left_ns = shared.until_ns.saturating_sub(now_ns());
+            if left_ns == 0 && !std::mem::replace(&mut overdue, true) {
+                shared.stop.store(true, Relaxed);
+                // Whoever waits in a system call is woken by the end of its connection.
+                sockets.iter().for_each(|socket| hang_up(*socket));
+            }
+            thread::park_timeout(Duration::from_nanos(if overdue { GATHER_NS } else { left_ns }));
+        }
         let crashed = |_| Err(Failure::internal("a load thread crashed"));
-        workers.into_iter().map(|worker| worker.join().unwrap_or_else(crashed)).collect()
+        let joined = workers.into_iter().map(|worker| worker.join().unwrap_or_else(crashed));
+        joined.map(|tally| if overdue { tally.map_err(|_| endless(plan.silence_ns)) } else { tally }).collect()
     });
     let mut total = Total { threads, ..Total::default() };
     for tally in tallies {
@@ -178,6 +193,19 @@ pub fn run<C: Connection>(
     Ok(total)
 }
 
+/// A thread that has not ended; its end, even by a crash, is told to the main thread.
+struct Working<'a> {
+    shared: &'a Shared<'a>,
+    main: thread::Thread,
+}
+
+impl Drop for Working<'_> {
+    fn drop(&mut self) {
+        self.shared.working.fetch_sub(1, Relaxed);
+        self.main.unpark();
+    }
+}
+
 /// What the threads of a slice have in common.
 struct Shared<'a> {
     script: &'a Script,
@@ -188,11 +216,15 @@ struct Shared<'a> {
     count_from_ns: u64,
     end_ns: u64,
     silence_ns: u64,
+    /// The last moment of this slice, whatever is in flight.
+    until_ns: u64,
     limit: u64,
     /// Open loop: the next request that nobody has claimed.
     next: AtomicU64,
     /// A connection was lost: the slice is void.
     stop: AtomicBool,
+    /// Threads that have not ended.
+    working: AtomicUsize,
 }
 
 /// A connection and the operation that runs on it.
@@ -286,6 +318,7 @@ impl<'a, C: Connection> Worker<'a, C> {
 
     fn work(mut self) -> Result<Tally> {
         wake_on_time();
+        deadline::of_load(self.shared.until_ns);
         envelope::enter(self.shared.script.cipher.as_ref())?;
         sleep_until(self.shared.start_ns);
         self.look(now_ns().max(self.shared.start_ns));
@@ -358,6 +391,9 @@ impl<'a, C: Connection> Worker<'a, C> {
         loop {
             let mut due_ns = NEVER;
             let mut now = now_ns();
+            if now >= shared.until_ns && polling.in_flight > 0 {
+                return Err(endless(shared.silence_ns));
+            }
             if heard {
                 heard_ns = now;
             } else if now >= heard_ns.saturating_add(shared.silence_ns) && polling.in_flight > 0 {
@@ -412,9 +448,10 @@ impl<'a, C: Connection> Worker<'a, C> {
             let patience_ns = if polling.in_flight > 0 && wake_ns == NEVER { shared.silence_ns } else { NEVER };
             let until_ns = due_ns.min(wake_ns);
             let ready = if until_ns == NEVER {
-                polling.poller.wait_long(&mut events, patience_ns)?
+                let left_ns = shared.until_ns.saturating_sub(now);
+                polling.poller.wait_long(&mut events, patience_ns.min(left_ns))?
             } else {
-                let until_ns = until_ns.min(heard_ns.saturating_add(patience_ns));
+                let until_ns = until_ns.min(heard_ns.saturating_add(patience_ns)).min(shared.until_ns);
                 polling.poller.wait(&mut events, until_ns.saturating_sub(now))?
             };
             for event in &events[..ready] {
@@ -582,6 +619,18 @@ fn silent(ns: u64, in_flight: usize) -> Failure {
     Failure::connect(text)
 }
 
+#[cold]
+fn endless(ns: u64) -> Failure {
+    let text = format!("the server did not finish its answers within {} s of the slice's end", ns as f64 / 1e9);
+    Failure::new("timeout", text).lost()
+}
+
+/// Ends a connection that another thread waits for.
+fn hang_up(socket: RawFd) {
+    // SAFETY: takes no pointer. A descriptor that is no socket any more is refused.
+    unsafe { libc::shutdown(socket, libc::SHUT_RDWR) };
+}
+
 /// What a thread's polled connections wait for.
 struct Polling {
     poller: Poller,
@@ -715,12 +764,12 @@ mod tests {
             interval_ns: (rate > 0.0).then(|| 1e9 / rate),
             arrivals: Arrivals::Even,
             operations: None,
-            silence_ns: SILENCE_NS,
+            silence_ns: 120_000_000_000,
         }
     }
 
     fn null_arm(connections: usize, threads: usize) -> Box<dyn Arm> {
-        let pool = message::Pool { arm: "plain".into(), connections, threads, per_request: false };
+        let pool = message::Pool { arm: "plain".into(), connections, threads, per_request: false, timeout: None };
         null::connect(&pool, &message::Null { busy_ns: 0, jitter: 0.0 }).unwrap().0
     }
 
@@ -808,6 +857,8 @@ mod tests {
         until_ns: Option<u64>,
         thought_ns: u64,
         unasked: usize,
+        /// What comes is never the end of an answer.
+        drips: bool,
         outcome: Outcome,
     }
 
@@ -816,7 +867,7 @@ mod tests {
             let (own, peer) = UnixStream::pair().unwrap();
             own.set_nonblocking(true).unwrap();
             let outcome = Outcome::default();
-            Polled { own, peer, answers, patience_ns, until_ns: None, thought_ns: 0, unasked: 0, outcome }
+            Polled { own, peer, answers, patience_ns, until_ns: None, thought_ns: 0, unasked: 0, drips: false, outcome }
         }
 
         fn take(&mut self) -> bool {
@@ -837,7 +888,7 @@ mod tests {
             Ok(Step::Pending)
         }
         fn proceed(&mut self, _: &Script, _: &Operation) -> Result<Step> {
-            if self.take() {
+            if self.take() && !self.drips {
                 self.until_ns = None;
                 return Ok(Step::Done);
             }
@@ -887,6 +938,89 @@ mod tests {
         }
     }
 
+    /// A blocking connection to a peer that sends a byte now and then, and never the end of an answer.
+    struct Dripping {
+        socket: crate::transport::socket::Socket,
+        outcome: Outcome,
+    }
+
+    impl Connection for Dripping {
+        fn prepare(&mut self, _: &Arc<Script>) -> Result<()> {
+            Ok(())
+        }
+        fn begin(&mut self, _: &Script, _: &Operation) -> Result<Step> {
+            Ok(Step::Pending)
+        }
+        fn proceed(&mut self, _: &Script, _: &Operation) -> Result<Step> {
+            loop {
+                if self.socket.receive(&mut [0; 64])? == 0 {
+                    return Err(Failure::connect("the server closed the connection"));
+                }
+            }
+        }
+        fn outcome(&self) -> &Outcome {
+            &self.outcome
+        }
+        fn query(&mut self, _: &str) -> Result<Rows> {
+            Ok(Rows::default())
+        }
+        fn interest(&self) -> Option<Interest> {
+            let fd = self.socket.as_raw_fd();
+            Some(Interest { opened: 1, fd, events: libc::EPOLLIN as u32 })
+        }
+    }
+
+    #[test]
+    fn an_answer_that_never_ends_fails_the_slice_however_it_comes() {
+        use crate::transport::socket::{Mode, Socket};
+        // Nothing, a byte now and then, as many as fit.
+        for (pause_ms, size) in [(None, 0), (Some(20), 1), (Some(0), 4096)] {
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let socket = Socket::open(listener.local_addr().unwrap(), Mode::Blocking).unwrap();
+            socket.set_timeout(false).unwrap();
+            let (mut peer, _) = listener.accept().unwrap();
+            let dripping = thread::spawn(move || match pause_ms {
+                None => drop(peer.read(&mut [0; 8])),
+                Some(ms) => {
+                    while peer.write_all(&vec![0; size]).is_ok() {
+                        thread::sleep(Duration::from_millis(ms));
+                    }
+                }
+            });
+            let mut connections = [Dripping { socket, outcome: Outcome::default() }];
+            let asked = Plan { silence_ns: 100_000_000, ..plan(0.05, 0.0) };
+            let script = script("nothing", one());
+            let failure = run(&mut connections, 1, &script, &asked, &mut || ()).unwrap_err();
+            assert!(failure.lost && failure.code == "timeout", "{failure}");
+            assert!(failure.text.contains("within 0.1 s of the slice's end"), "{failure}");
+            drop(connections);
+            dripping.join().unwrap();
+        }
+    }
+
+    #[test]
+    fn polled_connections_are_not_held_by_drips() {
+        for rate in [0.0, 100.0] {
+            let mut connections = [Polled::new(false, 0), Polled::new(false, 0)];
+            let mut peer = connections[0].peer.try_clone().unwrap();
+            connections[0].drips = true;
+            connections[1].drips = true;
+            let (done, asked) = (AtomicBool::new(false), Plan { silence_ns: 100_000_000, ..plan(0.05, rate) });
+            let failure = thread::scope(|scope| {
+                scope.spawn(|| {
+                    while !done.load(Relaxed) {
+                        let _ = peer.write_all(b"1");
+                        thread::sleep(Duration::from_millis(10));
+                    }
+                });
+                let failure = run_polled(&mut connections, &asked).unwrap_err();
+                done.store(true, Relaxed);
+                failure
+            });
+            assert!(failure.lost && failure.code == "timeout", "{failure}");
+        }
+    }
+
     #[test]
     fn who_waits_for_nothing_but_the_clock_is_not_silent() {
         // Rarer requests than the server may be silent, and a patience that is longer than that.
@@ -917,7 +1051,7 @@ mod tests {
             assert_eq!((tally.operations, tally.kinds.spell().as_str()), (0, "timeout=2"));
             assert_eq!((tally.errors, tally.first_error.as_str(), tally.work), (2, "timeout: no answer", 0.0));
         }
-        let pool = message::Pool { arm: "plain".into(), connections: 1, threads: 1, per_request: false };
+        let pool = message::Pool { arm: "plain".into(), connections: 1, threads: 1, per_request: false, timeout: None };
         let mut arm = null::connect(&pool, &message::Null { busy_ns: 60_000_000, jitter: 0.0 }).unwrap().0;
         let tally = arm.slice(&script("nothing", one()), &plan(0.03, 0.0), &mut || ()).unwrap().tally;
         assert_eq!((tally.operations, tally.errors), (0, 0));

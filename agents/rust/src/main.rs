@@ -4,6 +4,7 @@
 mod alarms;
 mod clock;
 mod cpu;
+mod deadline;
 mod draw;
 mod drivers;
 mod envelope;

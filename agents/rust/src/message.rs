@@ -1,6 +1,7 @@
 //! message: one line -> one request; one answer -> one line. Whatever PROTOCOL.md does not name is refused.
 
-use crate::failure::{Failure, Result};
+use crate::deadline;
+use crate::failure::{Failure, Result, one_line};
 use crate::transport::wirecrypt;
 use serde::de::{DeserializeOwned, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
@@ -103,6 +104,19 @@ pub struct Pool {
     pub threads: usize,
     #[serde(default)]
     pub per_request: bool,
+    /// Seconds that one connection may take until it can be used.
+    pub timeout: Option<f64>,
+}
+
+impl Pool {
+    /// Runs what makes one connection ready for use.
+    pub fn opening<T>(&self, open: impl FnOnce() -> Result<T>) -> Result<T> {
+        deadline::within(self.seconds(), "finish the login", open)
+    }
+
+    pub fn seconds(&self) -> f64 {
+        self.timeout.unwrap_or(deadline::CONNECT_SECONDS)
+    }
 }
 
 fn one() -> usize {
@@ -305,6 +319,8 @@ pub struct Query {
     pub sql: String,
     #[serde(default)]
     pub all: bool,
+    /// Seconds that all of it may take.
+    pub timeout: Option<f64>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -321,6 +337,8 @@ pub struct Slice {
     #[serde(default)]
     pub operations: u64,
     pub arrivals: Option<Arrivals>,
+    /// Seconds that preparing may take, that the server may be silent, and that the slice may outlast its length.
+    pub timeout: Option<f64>,
 }
 
 /// When the requests of an open loop are due.
@@ -369,6 +387,7 @@ impl Connect {
                 return Err(Failure::bad_message(format!("{name}: must lie between 1 and {most}")));
             }
         }
+        seconds(pool.timeout, deadline::CONNECT_SECONDS)?;
         match self {
             Connect::Null(_, asked) if !(0.0..=1.0).contains(&asked.jitter) => {
                 Err(Failure::bad_message("jitter: must lie between 0 and 1"))
@@ -406,6 +425,14 @@ impl Connect {
             },
             _ => Ok(()),
         }
+    }
+}
+
+/// A `timeout`, or what it is where there is none.
+pub fn seconds(timeout: Option<f64>, otherwise: f64) -> Result<f64> {
+    match timeout.unwrap_or(otherwise) {
+        seconds if seconds > 0.0 && seconds <= deadline::LONGEST_SECONDS => Ok(seconds),
+        _ => Err(Failure::bad_message("timeout: must be above 0 and at most 86400")),
     }
 }
 
@@ -459,7 +486,7 @@ impl Line {
             "bye" => Request::Bye(read(fields)?),
             _ => {
                 let mut pool = Map::new();
-                for name in ["arm", "connections", "threads", "per_request"] {
+                for name in ["arm", "connections", "threads", "per_request", "timeout"] {
                     if let Some(value) = fields.remove(name) {
                         pool.insert(name.to_string(), value);
                     }
@@ -565,6 +592,20 @@ impl From<Failure> for Answer {
     }
 }
 
+impl Connected {
+    /// Bounds what the server has named: it is shown to people, and goes into results.
+    pub fn bounded(mut self) -> Connected {
+        let Connected { protocol, cipher, group, peer, peer_key, server_version, auth, application, .. } = &mut self;
+        for text in [protocol, cipher, group, peer, peer_key, server_version, auth, application] {
+            *text = one_line(text, LONGEST_NAME);
+        }
+        self
+    }
+}
+
+/// Letters of a name that a server gives.
+const LONGEST_NAME: usize = 300;
+
 /// What `connect` achieved.
 #[derive(Debug, Default, Clone, Serialize)]
 pub struct Connected {
@@ -659,6 +700,22 @@ mod tests {
         ] {
             assert_eq!(code(line), "bad-message", "{line}");
         }
+    }
+
+    #[test]
+    fn a_timeout_is_a_number_of_seconds_above_0() {
+        assert_eq!(seconds(None, 30.0).unwrap(), 30.0);
+        assert_eq!(seconds(Some(0.5), 30.0).unwrap(), 0.5);
+        for wrong in [0.0, -1.0, 86_401.0, f64::NAN, f64::INFINITY] {
+            assert_eq!(seconds(Some(wrong), 30.0).unwrap_err().code, "bad-message", "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_a_server_calls_itself_is_bounded_and_one_line() {
+        let named = Connected { server_version: "9\x1b[2J\n".repeat(1000), ..Connected::default() }.bounded();
+        assert!(named.server_version.chars().count() <= LONGEST_NAME + 1);
+        assert!(!named.server_version.contains(char::is_control));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! session: requests -> answers, in order. Holds the program and the arms; a refused request changes nothing.
 
 use crate::cpu;
+use crate::deadline;
 use crate::draw::{Kind, Zipf};
 use crate::drivers::mysql::Mysql;
 use crate::drivers::postgres::Postgres;
@@ -8,7 +9,7 @@ use crate::drivers::{Arm, firebird, http, network, null, sqlite};
 use crate::envelope::Key;
 use crate::failure::{Failure, Result};
 use crate::floor;
-use crate::load::{self, Plan};
+use crate::load::Plan;
 use crate::message::{self, Answer, Connect, Line, Request, SliceAnswer};
 use crate::program::Program;
 use crate::transport::tls;
@@ -79,8 +80,9 @@ impl Session {
             }
             Request::Connect(connect) => self.connect(connect),
             Request::Query(query) => {
+                let seconds = message::seconds(query.timeout, deadline::QUERY_SECONDS)?;
                 let arm = self.arms.get_mut(&query.arm).ok_or_else(|| Failure::no_arm(&query.arm))?;
-                let rows = arm.query(&query.sql, query.all);
+                let rows = deadline::within(seconds, "finish its answer", || arm.query(&query.sql, query.all));
                 let rows = self.keep_unless_lost(&query.arm, rows)?;
                 Ok(Answer::Rows { rows: rows.rows, columns: rows.columns, text: rows.text })
             }
@@ -135,14 +137,16 @@ impl Session {
         connect.check()?;
         let pool = connect.pool();
         self.arms.remove(&pool.arm);
-        let (arm, mut connected) = match &connect {
-            Connect::Null(pool, asked) => null::connect(pool, asked)?,
-            Connect::Postgres(pool, asked) => network::connect::<Postgres>(pool, asked)?,
-            Connect::Mysql(pool, asked) => network::connect::<Mysql>(pool, asked)?,
-            Connect::Sqlite(pool, asked) => sqlite::connect(pool, asked)?,
-            Connect::Firebird(pool, asked) => firebird::connect(pool, asked)?,
-            Connect::Http(pool, asked) => http::connect(pool, asked)?,
-        };
+        let seconds = pool.seconds() * deadline::ALL_CONNECTIONS;
+        let (arm, connected) = deadline::within(seconds, "open all connections", || match &connect {
+            Connect::Null(pool, asked) => null::connect(pool, asked),
+            Connect::Postgres(pool, asked) => network::connect::<Postgres>(pool, asked),
+            Connect::Mysql(pool, asked) => network::connect::<Mysql>(pool, asked),
+            Connect::Sqlite(pool, asked) => sqlite::connect(pool, asked),
+            Connect::Firebird(pool, asked) => firebird::connect(pool, asked),
+            Connect::Http(pool, asked) => http::connect(pool, asked),
+        })?;
+        let mut connected = connected.bounded();
         connected.arm.clone_from(&pool.arm);
         connected.connections = pool.connections;
         self.arms.insert(pool.arm.clone(), arm);
@@ -282,6 +286,6 @@ fn plan(asked: &message::Slice) -> Result<Plan> {
         interval_ns: (asked.rate > 0.0).then(|| 1e9 / asked.rate),
         arrivals: asked.arrivals.unwrap_or_default(),
         operations,
-        silence_ns: load::SILENCE_NS,
+        silence_ns: (message::seconds(asked.timeout, deadline::SLICE_SECONDS)? * 1e9) as u64,
     })
 }

@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, unquote
 
-from ciphercost import grants, sources
+from ciphercost import deadlines, grants, sources
 from ciphercost.childenv import child_environment
 from ciphercost.engines import Installation, Server, Spill, _network
 from ciphercost.engines._found import Found
@@ -420,7 +420,7 @@ class Postgresql(Found):
         unmarked: bool = False,  # noqa: ARG002
     ) -> None:
         agent.connect("schema", **fields)
-        agent.query("schema", f"DROP SCHEMA {name} CASCADE")
+        agent.query("schema", f"DROP SCHEMA {name} CASCADE", timeout=deadlines.check())
         agent.disconnect("schema")
 
     def schemas(self, agent: Agent, fields: Mapping[str, object]) -> dict[str, str]:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from ciphercost import deadlines
 from ciphercost.mechanisms import Mechanism
 from ciphercost.model import Arm, Finding, Witness
 
@@ -71,8 +72,8 @@ class Look(msgspec.Struct, frozen=True):
     """Fields that it was connected with."""
 
     def query(self, sql: str) -> list[list[str | None]]:
-        """Rows of one statement on this arm. Raises AgentError."""
-        return self.agent.query(self.name, sql)
+        """Rows of one statement on this arm, which may encrypt all that there is. Raises AgentError."""
+        return self.agent.query(self.name, sql, timeout=deadlines.load())
 
 
 class AtRest(Mechanism):

@@ -8,6 +8,7 @@ pub mod null;
 pub mod postgres;
 pub mod sqlite;
 
+use crate::deadline;
 use crate::envelope::{self, Vault};
 use crate::failure::{Failure, Fault, Result};
 use crate::load::{self, Plan, Total};
@@ -169,9 +170,9 @@ impl<C: Connection> Arm for Pool<C> {
     }
 
     fn slice(&mut self, script: &Arc<Script>, plan: &Plan, counting: &mut dyn FnMut()) -> Result<Total> {
-        for connection in &mut self.connections {
-            connection.prepare(script)?;
-        }
+        deadline::within(plan.silence_ns as f64 / 1e9, "prepare the statements", || {
+            self.connections.iter_mut().try_for_each(|connection| connection.prepare(script))
+        })?;
         load::run(&mut self.connections, self.threads, script, plan, counting)
     }
 }

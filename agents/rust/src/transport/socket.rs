@@ -1,6 +1,8 @@
 //! socket: an address -> a TCP socket whose every call is one system call, and what TCP_INFO says of it.
 
+use crate::deadline;
 use crate::failure::{Failure, Result};
+use std::cell::Cell;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -9,6 +11,10 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 #[derive(Debug)]
 pub struct Socket {
     fd: Option<OwnedFd>,
+    /// Calls never wait.
+    polled: Cell<bool>,
+    /// How long a call that waits does so, in milliseconds; -1: without limit.
+    patience_ms: Cell<i32>,
 }
 
 /// How a socket waits.
@@ -35,11 +41,13 @@ impl Socket {
             }
             OwnedFd::from_raw_fd(fd)
         };
-        let socket = Socket { fd: Some(fd) };
+        let socket = Socket { fd: Some(fd), polled: Cell::new(mode == Mode::Polled), patience_ms: Cell::new(-1) };
         // Requests and answers alternate: Nagle's algorithm could only delay them.
         socket.set(libc::IPPROTO_TCP, libc::TCP_NODELAY, &1i32)?;
         if mode == Mode::Blocking {
-            socket.set_timeout(true)?;
+            deadline::check()?;
+            // The kernel's own timeout, since `connect` can't be polled for here.
+            socket.set_patience_ms(deadline::left_ms(TIMEOUT_SECONDS as i32 * 1000).max(1))?;
         }
         socket.connect(address, mode).map_err(|error| refused(address, error))?;
         Ok(socket)
@@ -93,12 +101,19 @@ impl Socket {
 
     /// Calls that wait give up with `WouldBlock` after so many seconds; 0: never.
     pub fn set_patience(&self, seconds: i64) -> Result<()> {
-        let time = libc::timeval { tv_sec: seconds, tv_usec: 0 };
+        self.set_patience_ms(if seconds == 0 { -1 } else { i32::try_from(seconds * 1000).unwrap_or(i32::MAX) })
+    }
+
+    fn set_patience_ms(&self, ms: i32) -> Result<()> {
+        self.patience_ms.set(ms);
+        let most = i64::from(ms.max(0));
+        let time = libc::timeval { tv_sec: most / 1000, tv_usec: most % 1000 * 1000 };
         self.set(libc::SOL_SOCKET, libc::SO_RCVTIMEO, &time)?;
         self.set(libc::SOL_SOCKET, libc::SO_SNDTIMEO, &time)
     }
 
     pub fn set_mode(&self, mode: Mode) -> Result<()> {
+        self.polled.set(mode == Mode::Polled);
         // SAFETY: fcntl on a descriptor of ours, with an integer argument.
         let result = unsafe {
             let flags = libc::fcntl(self.as_raw_fd(), libc::F_GETFL);
@@ -114,7 +129,11 @@ impl Socket {
         loop {
             match self.receive(&mut rest) {
                 Ok(1..) => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock && self.wait(libc::POLLIN).is_ok() => {}
+                Err(error)
+                    if error.kind() == io::ErrorKind::WouldBlock
+                        && self.polled.get()
+                        && self.wait_for(libc::POLLIN, TIMEOUT_SECONDS as i32 * 1000).unwrap_or(false) => {}
+                // The end, a reset, or a peer that does not close in time.
                 _ => break,
             }
         }
@@ -148,30 +167,39 @@ impl Socket {
 
     #[inline]
     pub fn receive(&self, into: &mut [u8]) -> io::Result<usize> {
-        loop {
+        deadline::check()?;
+        self.call(libc::POLLIN, |flags| {
             // SAFETY: the kernel writes at most `into.len()` bytes into `into`.
-            let read = unsafe { libc::recv(self.as_raw_fd(), into.as_mut_ptr().cast(), into.len(), 0) };
-            if read >= 0 {
-                return Ok(read as usize);
-            }
-            let error = io::Error::last_os_error();
-            if error.kind() != io::ErrorKind::Interrupted {
-                return Err(error);
-            }
-        }
+            unsafe { libc::recv(self.as_raw_fd(), into.as_mut_ptr().cast(), into.len(), flags) }
+        })
     }
 
     #[inline]
     pub fn send_some(&self, bytes: &[u8]) -> io::Result<usize> {
-        loop {
+        self.call(libc::POLLOUT, |flags| {
             // SAFETY: the kernel reads at most `bytes.len()` bytes of `bytes`.
-            let sent = unsafe { libc::send(self.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), libc::MSG_NOSIGNAL) };
-            if sent >= 0 {
-                return Ok(sent as usize);
+            unsafe { libc::send(self.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), flags | libc::MSG_NOSIGNAL) }
+        })
+    }
+
+    /// Receives or sends once. A blocking socket waits for `events` first: by the deadline, where this thread has one.
+    #[inline]
+    fn call(&self, events: i16, mut call: impl FnMut(i32) -> isize) -> io::Result<usize> {
+        let flags = if deadline::wakes() { libc::MSG_DONTWAIT } else { 0 };
+        loop {
+            let moved = call(flags);
+            if moved >= 0 {
+                return Ok(moved as usize);
             }
             let error = io::Error::last_os_error();
-            if error.kind() != io::ErrorKind::Interrupted {
-                return Err(error);
+            match error.kind() {
+                io::ErrorKind::Interrupted => {}
+                io::ErrorKind::WouldBlock if flags != 0 && !self.polled.get() => {
+                    if !self.wait_for(events, self.patience_ms.get())? {
+                        return Err(error);
+                    }
+                }
+                _ => return Err(error),
             }
         }
     }
@@ -188,18 +216,19 @@ impl Socket {
         Ok(())
     }
 
-    /// Waits until the socket can be read or written.
+    /// Waits until the socket can be read or written. An error once the thread's deadline has passed.
     pub fn wait(&self, events: i16) -> io::Result<()> {
-        self.wait_for(events, -1).map(|_| ())
+        while !self.wait_for(events, -1)? {}
+        Ok(())
     }
 
-    /// The same, for so many milliseconds at most (-1: forever). `false`: it cannot yet.
+    /// The same, for so many milliseconds at most (-1: without limit). `false`: it cannot yet.
     pub fn wait_for(&self, events: i16, ms: i32) -> io::Result<bool> {
         let mut poll = libc::pollfd { fd: self.as_raw_fd(), events, revents: 0 };
         // SAFETY: one pollfd, which the kernel fills.
-        match unsafe { libc::poll(&mut poll, 1, ms) } {
+        match unsafe { libc::poll(&mut poll, 1, deadline::left_ms(ms)) } {
             -1 if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted => Err(io::Error::last_os_error()),
-            0 => Ok(false),
+            0 => deadline::check().map(|()| false),
             _ => Ok(true),
         }
     }
@@ -234,7 +263,7 @@ impl Socket {
 
     /// Moves the socket out of a stream that is no longer needed.
     pub fn take(&mut self) -> Socket {
-        Socket { fd: self.fd.take() }
+        Socket { fd: self.fd.take(), polled: self.polled.clone(), patience_ms: self.patience_ms.clone() }
     }
 }
 
@@ -260,7 +289,7 @@ impl AsRawFd for Socket {
 impl From<OwnedFd> for Socket {
     /// A socket that somebody else opened, as it is.
     fn from(fd: OwnedFd) -> Socket {
-        Socket { fd: Some(fd) }
+        Socket { fd: Some(fd), polled: Cell::new(false), patience_ms: Cell::new(-1) }
     }
 }
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ciphercost import grants
+from ciphercost import deadlines, grants
 from ciphercost.childenv import child_environment
 from ciphercost.engines import Installation, Server, Spill
 from ciphercost.engines._mysql import spills
@@ -284,7 +284,7 @@ class Family(Packaged):
         unmarked: bool = False,  # noqa: ARG002
     ) -> None:
         agent.connect("schema", **fields)
-        agent.query("schema", f"DROP DATABASE {_quoted(name)}")
+        agent.query("schema", f"DROP DATABASE {_quoted(name)}", timeout=deadlines.check())
         agent.disconnect("schema")
 
     def schemas(self, agent: Agent, fields: Mapping[str, object]) -> dict[str, str]:

@@ -7,7 +7,12 @@ import socket
 
 import msgspec
 
+from ciphercost.deadlines import receive
+
 SECONDS = 5.0
+"""For all of it, however it comes."""
+MOST_BYTES = 4096
+"""Of the packet, which is below 200 bytes, or an error's text."""
 
 
 class Greeting(msgspec.Struct, frozen=True):
@@ -23,13 +28,9 @@ class Greeting(msgspec.Struct, frozen=True):
 def greeting(host: str, port: int) -> Greeting:
     """Connect, read the server's first packet, hang up. Never raises."""
     with contextlib.suppress(OSError), socket.create_connection((host, port), timeout=SECONDS) as connection:
-        data = b""
-        while len(data) < 4 or len(data) < 4 + int.from_bytes(data[:3], "little"):
-            part = connection.recv(4096)
-            if not part:
-                return Greeting()
-            data += part
-        return parse(data[4 : 4 + int.from_bytes(data[:3], "little")])
+        head = receive(connection, 4, SECONDS)
+        size = int.from_bytes(head[:3], "little")
+        return parse(receive(connection, size, SECONDS)) if size <= MOST_BYTES else Greeting()
     return Greeting()
 
 

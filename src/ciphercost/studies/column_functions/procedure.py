@@ -268,7 +268,9 @@ class Published(Cycles):
         if operation != "select" or self.bench.engine.name != "postgresql" or where.get("run") != 1:
             return {}
         select = self.texts.of(arm, STUDYS, "select", records)[0]
-        return {COMPILED: list(compiled(self.stage.agent.query(arm, f"EXPLAIN ANALYZE {select}")))}
+        return {
+            COMPILED: list(compiled(self.stage.agent.query(arm, f"EXPLAIN ANALYZE {select}", timeout=ANSWER_SECONDS)))
+        }
 
 
 class Interleaved(Cycles):
@@ -293,7 +295,9 @@ class Pilot(Cycles):
         """After an encrypted INSERT: how many names of states there are, how many different ones, and as how many different values."""
         if arm == "plain" or operation != "insert":
             return {}
-        stored = self.stage.agent.query(arm, "SELECT COUNT(*), COUNT(DISTINCT name) FROM state")[0]
+        stored = self.stage.agent.query(
+            arm, "SELECT COUNT(*), COUNT(DISTINCT name) FROM state", timeout=ANSWER_SECONDS
+        )[0]
         return {COUNTED: [float(stored[0] or 0), float(self.texts.states(records)), float(stored[1] or 0)]}
 
     def run(self, load: int) -> None:

@@ -4,6 +4,7 @@ use super::format::Format;
 use super::inbox::{Inbox, Packet};
 use super::login::{Login, Turn};
 use super::xdr::Outbox;
+use crate::deadline::{self, LOGIN_BYTES};
 use crate::drivers::{Interest, Step};
 use crate::failure::{Failure, Result};
 use crate::message::{self, WireCrypt};
@@ -51,6 +52,8 @@ pub struct Link {
     phase: Phase,
     /// How many sockets this link has had.
     opened: u64,
+    /// What the server has sent since the login began.
+    heard_bytes: usize,
     pub inbox: Inbox,
     pub facts: Facts,
     /// Traffic of connections that were closed, and what was opened.
@@ -67,6 +70,7 @@ impl Link {
             per_request,
             phase: Phase::Closed,
             opened: 0,
+            heard_bytes: 0,
             inbox: Inbox::new(),
             facts: Facts::default(),
             past: Traffic::default(),
@@ -92,6 +96,7 @@ impl Link {
         self.inbox = Inbox::new();
         self.facts = Facts::default();
         self.opened += 1;
+        self.heard_bytes = 0;
         self.phase = Phase::Connecting(Socket::open(self.server.address, mode)?);
         Ok(())
     }
@@ -116,7 +121,16 @@ impl Link {
                     };
                     match turn {
                         None => {
-                            let filled = self.inbox.fill(|into| transport.receive(into));
+                            let heard_bytes = &mut self.heard_bytes;
+                            let filled = self.inbox.fill(|into| {
+                                let received = transport.receive(into)?;
+                                *heard_bytes += received;
+                                Ok(received)
+                            });
+                            if self.heard_bytes > LOGIN_BYTES {
+                                let text = "the server sends more than 1 MiB before it lets us in";
+                                return Err(Failure::connect(text));
+                            }
                             self.phase = Phase::Login(transport, login);
                             match filled {
                                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Step::Pending),
@@ -250,7 +264,7 @@ impl Drop for Link {
         self.detach(&mut outbox);
         outbox.int(OP_DISCONNECT);
         if let Phase::Open(transport) = &mut self.phase {
-            let _ = transport.send(&outbox.0);
+            let _ = deadline::at_once(|| transport.send(&outbox.0));
         }
     }
 }

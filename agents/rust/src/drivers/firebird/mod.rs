@@ -49,7 +49,7 @@ pub fn connect(pool: &message::Pool, asked: &message::Firebird) -> Result<Opened
         let mut connection = FirebirdConnection::new(server, polled, pool.per_request);
         // Where each operation opens its own connection, one is tried here: it proves the address and the encryption.
         if number == 0 || !pool.per_request {
-            connection.link.open_now()?;
+            pool.opening(|| connection.link.open_now())?;
             let facts = connection.link.facts.clone();
             connected.encrypted = !facts.plugin.is_empty();
             connected.protocol = if connected.encrypted { "wire-crypt".to_string() } else { String::new() };
@@ -57,7 +57,7 @@ pub fn connect(pool: &message::Pool, asked: &message::Firebird) -> Result<Opened
             connected.auth = facts.auth.to_string();
             connected.library = if connected.encrypted { tls::library() } else { String::new() };
             if number == 0 {
-                connected.server_version = connection.version()?;
+                connected.server_version = pool.opening(|| connection.version())?;
             }
             if pool.per_request {
                 connection.leave()?;

@@ -215,6 +215,10 @@ impl FirebirdConnection {
 
     fn add(&mut self, batch: Vec<Vec<Value>>, rows: &mut Rows) -> Result<()> {
         for row in batch {
+            // BLOBs are read one by one, and each may be long.
+            if rows.text.len() > QUERY_LIMIT_BYTES {
+                break;
+            }
             if rows.rows > 0 {
                 rows.text.push('\n');
             }

@@ -221,7 +221,7 @@ fn connect_by<E: Exchange>(pool: &message::Pool, asked: &Http, patience: Patienc
         let mut client = Client::<E>::new(site.clone(), main, clear, polled);
         // Where each operation opens its own connections, they are tried here once.
         if number == 0 || !pool.per_request {
-            let facts = client.open_now()?;
+            let facts = pool.opening(|| client.open_now())?;
             connected.encrypted &= facts.is_some();
             let facts = facts.unwrap_or_default();
             connected.resumed += u64::from(facts.resumed);
@@ -620,6 +620,9 @@ impl<E: Exchange> Client<E> {
                     }
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                         return Ok(Heard::Nothing);
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                        return Err(Failure::new("timeout", error.to_string()));
                     }
                     Err(_) if !exchange.begun() && !fresh => return Ok(Heard::Silence),
                     Err(error) => {

@@ -8,9 +8,9 @@ use std::mem::MaybeUninit;
 
 /// The most that a response's head may be, and what follows its last chunk.
 const HEAD_BYTES: usize = 64 * 1024;
-const MOST_HEADERS: usize = 256;
+pub const MOST_HEADERS: usize = 256;
 /// Interim responses (1xx) before the response itself.
-const MOST_INTERIM: u32 = 100;
+pub const MOST_INTERIM: u32 = 100;
 
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 enum State {

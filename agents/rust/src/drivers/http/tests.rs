@@ -3,7 +3,7 @@
 use super::*;
 use crate::draw::Kind;
 use crate::drivers::Arm;
-use crate::load::{Plan, SILENCE_NS, Tally};
+use crate::load::{Plan, Tally};
 use crate::message::{Arrivals, Connect, Line as Said, Request as Asking};
 use crate::program::Program;
 use openssl::asn1::Asn1Time;
@@ -175,7 +175,7 @@ fn so_many(operations: u64) -> Plan {
         interval_ns: None,
         arrivals: Arrivals::Even,
         operations: Some(operations),
-        silence_ns: SILENCE_NS,
+        silence_ns: 120_000_000_000,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::body::Body;
 use super::hpack::{self, Name};
+use super::reader::{MOST_HEADERS, MOST_INTERIM};
 use super::statement::{Asked, Method};
 use super::{Details, Exchange, Place, Response, Taken, closed_early, malformed};
 use crate::drivers::Step;
@@ -17,6 +18,8 @@ const HEADER_BYTES: usize = 9;
 /// As large as a frame is unless somebody allows more, which this client does not.
 const FRAME_BYTES: usize = 16_384;
 const BLOCK_BYTES: usize = 64 * 1024;
+/// Frames of one response that are neither its head, its body nor room for a request's body.
+const MOST_OTHERS: u32 = 1000;
 /// What a server may send unasked for: so much that no response waits for it to be renewed.
 const WINDOW: u32 = 1 << 30;
 const USUAL_WINDOW: i64 = 65_535;
@@ -88,6 +91,9 @@ pub struct Two {
     /// The server takes no more streams.
     leaving: bool,
     status: u16,
+    /// Interim responses (1xx) before the response, and frames that are no part of it.
+    interim: u32,
+    others: u32,
     length: Option<u64>,
     received: u64,
     body: Body,
@@ -123,6 +129,8 @@ impl Default for Two {
             done: true,
             leaving: false,
             status: 0,
+            interim: 0,
+            others: 0,
             length: None,
             received: 0,
             body: Body::default(),
@@ -234,6 +242,8 @@ impl Exchange for Two {
         self.length = None;
         self.received = 0;
         self.status = 0;
+        self.interim = 0;
+        self.others = 0;
         self.unsaid_of_stream = 0;
         self.may_send_on_stream = self.usual_window;
         self.body.start(keep_body);
@@ -454,6 +464,12 @@ impl Two {
     /// Any frame but of an unpadded body.
     fn frame(&mut self, frame: Frame, payload: &[u8], say: &mut Vec<u8>) -> Result<()> {
         let short = || malformed("a frame of HTTP/2 is too short");
+        if !matches!(frame.kind, kind::DATA | kind::HEADERS | kind::WINDOW_UPDATE) {
+            self.others += 1;
+            if self.others > MOST_OTHERS {
+                return Err(malformed(format!("more than {MOST_OTHERS} frames of HTTP/2 that are no response")));
+            }
+        }
         match frame.kind {
             kind::DATA => {
                 self.expect_data(frame, say)?;
@@ -547,26 +563,32 @@ impl Two {
     fn head(&mut self, block: &[u8], ends: bool) -> Result<()> {
         let trailer = self.status != 0;
         let wanted = self.details.wanted;
-        let (mut status, mut length, mut sound) = (0u16, None, true);
+        let (mut status, mut length, mut sound, mut fields) = (0u16, None, true, 0);
         let (mut location, mut server) = (String::new(), String::new());
         let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
-        let decoded = hpack::decode(block, &mut self.room, |name, value| match name {
-            Name::Status => {
-                sound &= status == 0 && value.len() == 3 && value.iter().all(u8::is_ascii_digit);
-                status = value.iter().fold(0, |sum, digit| sum * 10 + u16::from(digit.wrapping_sub(b'0') % 10));
+        let decoded = hpack::decode(block, &mut self.room, |name, value| {
+            fields += 1;
+            match name {
+                Name::Status => {
+                    sound &= status == 0 && value.len() == 3 && value.iter().all(u8::is_ascii_digit);
+                    status = value.iter().fold(0, |sum, digit| sum * 10 + u16::from(digit.wrapping_sub(b'0') % 10));
+                }
+                Name::ContentLength => {
+                    let stated = super::reader::decimal(value);
+                    sound &= stated.is_some() && length.is_none_or(|known| Some(known) == stated);
+                    length = stated;
+                }
+                Name::Location => location = text(value),
+                Name::Server if wanted => server = text(value),
+                Name::Pseudo => sound = false,
+                Name::Server | Name::Other => {}
             }
-            Name::ContentLength => {
-                let stated = super::reader::decimal(value);
-                sound &= stated.is_some() && length.is_none_or(|known| Some(known) == stated);
-                length = stated;
-            }
-            Name::Location => location = text(value),
-            Name::Server if wanted => server = text(value),
-            Name::Pseudo => sound = false,
-            Name::Server | Name::Other => {}
         });
         if decoded.is_none() {
             return Err(malformed("the response's header block is broken"));
+        }
+        if fields > MOST_HEADERS {
+            return Err(malformed(format!("the response's head has more than {MOST_HEADERS} fields")));
         }
         if trailer {
             return match ends && sound && status == 0 {
@@ -578,6 +600,10 @@ impl Two {
             return Err(malformed("the response's head is broken"));
         }
         if status < 200 {
+            self.interim += 1;
+            if self.interim > MOST_INTERIM {
+                return Err(malformed(format!("more than {MOST_INTERIM} interim responses")));
+            }
             return if ends { Err(malformed("the stream ended with an interim response")) } else { Ok(()) };
         }
         self.status = status;

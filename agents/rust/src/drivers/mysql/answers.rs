@@ -14,6 +14,9 @@ pub const NO_BACKSLASH_ESCAPES: u16 = 0x0200;
 /// What the server asks for that no agent gives.
 const LOCAL_FILE: u8 = 0xfb;
 
+/// The servers' own limit is 4096.
+const MOST_COLUMNS: u64 = 65_535;
+
 pub struct Answers {
     pub packets: Packets,
     /// As the server told it last.
@@ -106,7 +109,7 @@ impl Answers {
             Next::Head if first != OK => {
                 let mut fields = Fields(body);
                 match (fields.number()?, fields.0) {
-                    (columns @ 1.., []) => self.next = Next::Columns(columns),
+                    (columns @ 1..=MOST_COLUMNS, []) => self.next = Next::Columns(columns),
                     _ => return Err(stranger()),
                 }
                 return Ok(Some(Part::Result));
@@ -173,7 +176,7 @@ mod tests {
     #[test]
     fn what_no_server_says_is_refused() {
         assert!(heard(&[b"\xfb/etc/passwd"], true).unwrap_err().text.contains("file"));
-        for bad in [&b"\xfe\0\0\x02\0\0\0"[..], b"\0\0\0", b"\x01\x02", b"\xfc\x01"] {
+        for bad in [&b"\xfe\0\0\x02\0\0\0"[..], b"\0\0\0", b"\x01\x02", b"\xfc\x01", b"\xfd\0\0\x01"] {
             assert!(heard(&[bad], true).is_err(), "{bad:?}");
         }
     }

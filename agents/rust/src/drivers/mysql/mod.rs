@@ -186,6 +186,9 @@ fn ask(link: &mut Link<Mysql>, sql: &str) -> Result<Rows> {
         while let Some(part) = link.inbox.part(false)? {
             match part {
                 Part::Result => (rows, columns) = (Rows::default(), 0),
+                Part::Column(body) if rows.columns.len() + body.len() > QUERY_LIMIT_BYTES => {
+                    too_long = true;
+                }
                 Part::Column(body) => {
                     if columns > 0 {
                         rows.columns.push('\t');

@@ -1,6 +1,7 @@
 //! link: a server -> an open connection to it: connect, TLS, login, goodbye. Waits nowhere unless its socket does.
 
 use super::{Inbox, Login, Turn, Wire};
+use crate::deadline::{self, LOGIN_BYTES};
 use crate::drivers::{Interest, Step};
 use crate::failure::{Failure, Result};
 use crate::message;
@@ -42,6 +43,8 @@ pub struct Link<W: Wire> {
     pub login: W::Login,
     /// How many sockets this link has had.
     opened: u64,
+    /// What the server has sent since the login began.
+    heard_bytes: usize,
     pub inbox: W::Inbox,
     /// Messages that wait for `flush`. Reused, so that encoding allocates nothing.
     pub outbox: Vec<u8>,
@@ -62,6 +65,7 @@ impl<W: Wire> Link<W> {
             phase: Phase::Closed,
             login: W::Login::default(),
             opened: 0,
+            heard_bytes: 0,
             inbox: W::Inbox::default(),
             outbox: Vec::new(),
             last_error: None,
@@ -94,6 +98,7 @@ impl<W: Wire> Link<W> {
         self.outbox.clear();
         self.login = W::Login::default();
         self.opened += 1;
+        self.heard_bytes = 0;
         self.phase = Phase::Connecting(Socket::open(self.target.address, mode)?);
         Ok(())
     }
@@ -140,7 +145,15 @@ impl<W: Wire> Link<W> {
                             }
                         }
                     }
-                    let filled = self.inbox.buffer().fill(|into| transport.receive(into));
+                    let heard_bytes = &mut self.heard_bytes;
+                    let filled = self.inbox.buffer().fill(|into| {
+                        let received = transport.receive(into)?;
+                        *heard_bytes += received;
+                        Ok(received)
+                    });
+                    if self.heard_bytes > LOGIN_BYTES {
+                        return Err(Failure::connect("the server sends more than 1 MiB before it lets us in"));
+                    }
                     self.phase = Phase::Login(transport);
                     match filled {
                         Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Step::Pending),
@@ -255,8 +268,10 @@ impl<W: Wire> Link<W> {
 impl<W: Wire> Drop for Link<W> {
     fn drop(&mut self) {
         if let Phase::Open(transport) = &mut self.phase {
-            let _ = transport.send(W::GOODBYE);
-            transport.say_goodbye();
+            deadline::at_once(|| {
+                let _ = transport.send(W::GOODBYE);
+                transport.say_goodbye();
+            });
         }
     }
 }

@@ -94,7 +94,7 @@ pub fn connect<P: Protocol>(pool: &message::Pool, asked: &message::Server) -> Re
         let mut connection = Client::<P>::new(target.clone(), polled, pool.per_request);
         // Where each operation opens its own connection, one is tried here: it proves the address and the encryption.
         if number == 0 || !pool.per_request {
-            let facts = connection.open_now()?;
+            let facts = pool.opening(|| connection.open_now())?;
             connected.encrypted &= facts.is_some();
             let facts = facts.unwrap_or_default();
             connected.resumed += u64::from(facts.resumed);

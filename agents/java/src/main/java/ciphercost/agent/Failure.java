@@ -4,18 +4,28 @@ package ciphercost.agent;
 final class Failure extends Exception {
     private static final long serialVersionUID = 1;
 
+    /** Letters of an error's text and of its code, which may be a server's own words. */
+    private static final int LONGEST_TEXT = 2000;
+    private static final int LONGEST_CODE = 60;
+
     final String code;
     /** The connection is gone: nothing more can be done on it. */
     final boolean lost;
 
     Failure(String code, String text, boolean lost) {
-        super(text.replace('\n', ' ').replace('\r', ' '), null, false, false);
-        this.code = code;
+        super(oneLine(text, LONGEST_TEXT), null, false, false);
+        this.code = oneLine(code, LONGEST_CODE);
         this.lost = lost;
     }
 
     Failure(String code, String text) {
         this(code, text, false);
+    }
+
+    /** A server's words as one line of at most so many letters, without control characters: they are shown on terminals. */
+    static String oneLine(String text, int most) {
+        String cut = text.length() <= most ? text : text.substring(0, most) + "…";
+        return cut.replaceAll("\\p{Cntrl}", " ");
     }
 
     static Failure protocol(String text) {

@@ -18,6 +18,8 @@ import java.util.regex.Pattern;
 
 /** jdbc: the fields of `connect` -> how connections are opened and used; and what the driver and the session say of them. */
 final class Jdbc {
+    /** Letters of a name that a server gives. */
+    static final int LONGEST_NAME = 300;
     private static final long LARGEST_BATCH = 1_000_000;
     private static final Pattern SECRET = Pattern.compile("(?i)[?&;,]([^=?&;,]*password[^=?&;,]*|[^=?&;,]*secret[^=?&;,]*)=([^&;]*)");
     private static final Pattern USER_INFO = Pattern.compile("//[^/@:]*:([^/@]*)@");
@@ -122,7 +124,8 @@ final class Jdbc {
     }
 
     /** The arm's connections, opened; `answer` gets what they say. */
-    List<Link> open(int connections, Map<String, Object> answer) throws Failure {
+    List<Link> open(int connections, double seconds, Map<String, Object> answer) throws Failure {
+        long until = System.nanoTime() + (long) (seconds * Deadline.ALL_CONNECTIONS * 1e9);
         List<JdbcLink> links = new ArrayList<>();
         List<Seen> seen = new ArrayList<>();
         try {
@@ -131,10 +134,15 @@ final class Jdbc {
                 JdbcLink link = new JdbcLink(this);
                 links.add(link);
                 if (number == 0 || !perRequest) {
-                    seen.add(link.open());
+                    double left = Math.max(0, (until - System.nanoTime()) / 1e9);
+                    seen.add(Deadline.within(Math.min(seconds, left), "finish the login", link::open, link::abort, link::close));
                 }
             }
-            describe(links.get(0).connection());
+            JdbcLink first = links.get(0);
+            Deadline.within(seconds, "say its version", () -> {
+                describe(first.connection());
+                return null;
+            }, first::abort, () -> {});
             if (perRequest) {
                 links.get(0).close();
             }
@@ -168,8 +176,8 @@ final class Jdbc {
             said.put("driver_version", driver.getMajorVersion() + "." + driver.getMinorVersion() + " "
                     + String.valueOf(data.getDriverVersion()).replaceAll("\\s+", " ").strip());
             // Without its packager's name, and Firebird's without its platform's.
-            said.put("server_version", String.valueOf(data.getDatabaseProductVersion()).replaceFirst("(?s)[\\s(].*", "")
-                    .replaceFirst("^[A-Z]{2}-[A-Z](?=[0-9])", ""));
+            said.put("server_version", Failure.oneLine(String.valueOf(data.getDatabaseProductVersion()).replaceFirst("(?s)[\\s(].*", "")
+                    .replaceFirst("^[A-Z]{2}-[A-Z](?=[0-9])", ""), LONGEST_NAME));
         } catch (SQLException | RuntimeException | LinkageError error) {
             throw reason.of(error, "connect");
         }

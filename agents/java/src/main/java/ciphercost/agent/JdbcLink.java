@@ -86,11 +86,15 @@ final class JdbcLink implements Link {
             String protocol = rows.getString(2);
             String cipher = rows.getString(3);
             seen = new Jdbc.Seen(List.of("t", "true", "1", "yes", "on").contains(encrypted),
-                    protocol == null ? "" : protocol, cipher == null ? "" : cipher);
+                    name(protocol), name(cipher));
         } catch (SQLException | RuntimeException | LinkageError error) {
             throw jdbc.reason.of(error, "statement", "witness: ", lost(error));
         }
         commit();
+    }
+
+    private static String name(String said) {
+        return said == null ? "" : Failure.oneLine(said, Jdbc.LONGEST_NAME);
     }
 
     // ── slices ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -438,6 +442,9 @@ final class JdbcLink implements Link {
         }
         StringBuilder text = new StringBuilder();
         long count = 0;
+        if (names.stream().mapToLong(String::length).sum() > QUERY_LIMIT) {
+            throw Failure.statement("the names of the answer's columns are longer than 16 MiB");
+        }
         while (result.next()) {
             text.append(count++ > 0 ? "\n" : "");
             for (int column = 1; column <= columns; column++) {

@@ -11,8 +11,9 @@ import org.HdrHistogram.Histogram;
 
 /** load: connections and a plan -> operations, timed. Each connection has a thread of its own. */
 final class Load {
-    /** One slice, as asked for. `intervalNs`: between requests that are due, 0: closed loop; `operations`: 0 for no limit. */
-    record Plan(long lengthNs, long discardNs, long seed, double intervalNs, boolean random, long operations) {}
+    /** One slice, as asked for. `intervalNs`: between requests that are due, 0: closed loop; `operations`: 0 for no limit;
+     * `silenceNs`: an operation that takes longer has lost its connection. */
+    record Plan(long lengthNs, long discardNs, long seed, double intervalNs, boolean random, long operations, long silenceNs) {}
 
     /** What one thread counted, or all of them. */
     static final class Tally {
@@ -56,8 +57,6 @@ final class Load {
     /** Threads start together, this long after they were made, and so much longer for each. */
     private static final long GATHER_NS = 2_000_000;
     private static final long GATHER_EACH_NS = 100_000;
-    /** An operation that takes longer than this has lost its connection. Tests have less patience. */
-    private static final long SILENCE_NS = TimeUnit.SECONDS.toNanos(Long.getLong("ciphercost.silence", 120));
 
     private final Script script;
     private final Plan plan;
@@ -118,8 +117,8 @@ final class Load {
             if (waiting > 0) {
                 stop = true;
                 links.forEach(Link::abort);
-                throw new Failure("connect", "the server has said nothing for " + SILENCE_NS / 1_000_000_000 + " s, with "
-                        + waiting + " operations in flight", true);
+                throw new Failure("connect", "the server has not finished its answer for " + Deadline.spelled(plan.silenceNs / 1e9)
+                        + " s, with " + waiting + " operations in flight", true);
             }
         }
         after = after == null ? Clock.Machine.now() : after;
@@ -227,6 +226,7 @@ final class Load {
             if (counting) {
                 close();
             }
+            busySince.lazySet(now());
             link.settle();
         }
 
@@ -347,7 +347,7 @@ final class Load {
 
         boolean isSilent() {
             long since = busySince.get();
-            return since > 0 && now() - since > SILENCE_NS;
+            return since > 0 && now() - since > plan.silenceNs;
         }
     }
 }

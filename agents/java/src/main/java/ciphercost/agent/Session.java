@@ -192,6 +192,7 @@ final class Session {
         // Read for the protocol's sake: a JDBC connection waits in its own calls, so each has a thread.
         fields.within("threads", 1, 1, 1_000);
         boolean perRequest = fields.flag("per_request", false);
+        double seconds = Deadline.seconds(fields, Deadline.CONNECT_SECONDS);
         String driver = fields.text("driver");
         Map<String, Object> answer = said("connected", "arm", name, "connections", connections, "encrypted", false,
                 "protocol", "", "cipher", "", "group", "", "resumed", 0, "verified", false, "peer", "", "peer_key", "",
@@ -206,7 +207,7 @@ final class Session {
                 Jdbc jdbc = new Jdbc(fields, perRequest, drivers);
                 drop(name);
                 answer.put("library", library("SunJSSE"));
-                arms.put(name, new Arm(jdbc.open(connections, answer), jdbc));
+                arms.put(name, new Arm(jdbc.open(connections, seconds, answer), jdbc));
             }
             default -> throw Failure.badMessage("driver: \"" + driver + "\" is none of null, jdbc");
         }
@@ -217,22 +218,30 @@ final class Session {
         String name = fields.text("arm");
         String sql = fields.text("sql");
         boolean all = fields.flag("all", false);
+        double seconds = Deadline.seconds(fields, Deadline.QUERY_SECONDS);
         fields.end();
         Arm arm = arm(name);
-        long rows = 0;
-        String columns = "";
-        StringBuilder text = new StringBuilder();
+        List<Link> links = all ? arm.links : arm.links.subList(0, 1);
         try {
-            for (Link link : all ? arm.links : arm.links.subList(0, 1)) {
-                Link.Rows found = link.query(sql);
-                text.append(rows > 0 && found.rows() > 0 ? "\n" : "").append(found.text());
-                rows += found.rows();
-                columns = found.columns();
-            }
+            Link.Rows found = Deadline.within(seconds, "finish its answer", () -> rows(links, sql),
+                    () -> links.forEach(Link::abort), () -> {});
+            return said("rows", "rows", found.rows(), "columns", found.columns(), "text", found.text());
         } catch (Failure failure) {
             throw dropIfLost(name, failure);
         }
-        return said("rows", "rows", rows, "columns", columns, "text", text.toString());
+    }
+
+    private static Link.Rows rows(List<Link> links, String sql) throws Failure {
+        long rows = 0;
+        String columns = "";
+        StringBuilder text = new StringBuilder();
+        for (Link link : links) {
+            Link.Rows found = link.query(sql);
+            text.append(rows > 0 && found.rows() > 0 ? "\n" : "").append(found.text());
+            rows += found.rows();
+            columns = found.columns();
+        }
+        return new Link.Rows(rows, columns, text.toString());
     }
 
     private Map<String, Object> slice(Fields fields, Consumer<Map<String, Object>> say) throws Failure {
@@ -242,9 +251,12 @@ final class Session {
         Script script = program().script(name);
         Load.Total total;
         try {
-            for (Link link : arm.links) {
-                link.prepare(script, plan.intervalNs() > 0);
-            }
+            Deadline.within(plan.silenceNs() / 1e9, "prepare the statements", () -> {
+                for (Link link : arm.links) {
+                    link.prepare(script, plan.intervalNs() > 0);
+                }
+                return null;
+            }, () -> arm.links.forEach(Link::abort), () -> {});
             total = Load.run(arm.links, script, plan, () -> say.accept(said("counting", "arm", name)));
         } catch (Failure failure) {
             throw dropIfLost(name, failure);
@@ -280,6 +292,7 @@ final class Session {
         long seed = fields.unsigned("seed", 0);
         boolean given = fields.has("arrivals");
         String arrivals = fields.text("arrivals", "");
+        double silence = Deadline.seconds(fields, Deadline.SLICE_SECONDS);
         fields.end();
         if (!(seconds > 0 && seconds <= LONGEST_SECONDS)) {
             throw Failure.badMessage("seconds: must be above 0 and at most 86400");
@@ -301,7 +314,7 @@ final class Session {
         }
         double lengthNs = seconds * 1e9;
         return new Load.Plan((long) lengthNs, (long) (lengthNs * discard), seed, rate > 0 ? 1e9 / rate : 0,
-                arrivals.equals("random"), operations);
+                arrivals.equals("random"), operations, (long) (silence * 1e9));
     }
 
     private static Map<String, Object> floor(Fields fields) throws Failure {

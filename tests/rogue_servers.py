@@ -1,0 +1,227 @@
+"""rogue_servers: servers that hold a client: they send a byte now and then, or without end, and never finish an answer.
+
+Each byte starts a timeout of one read anew, so only a deadline for the whole answer ends the wait.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable
+from typing import Self
+
+Talk = Callable[[socket.socket], None]
+PAUSE = 0.05
+"""Seconds between two bytes of what drips: far below every timeout of a read."""
+
+
+class RogueServer:
+    """Listens on a port of loopback; each connection gets its own thread that talks. A context manager."""
+
+    def __init__(self, talk: Talk) -> None:
+        self._talk = talk
+        self._open: set[socket.socket] = set()
+        self.met = 0
+        self._listening = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self.port: int = self._listening.getsockname()[1]
+        self._threads = [threading.Thread(target=self._accept, daemon=True)]
+        self._threads[0].start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with contextlib.suppress(OSError):
+            self._listening.shutdown(socket.SHUT_RDWR)
+        self._listening.close()
+        for each in list(self._open):
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join(10)
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listening.accept()
+            except OSError:
+                return
+            self.met += 1
+            self._open.add(connection)
+            self._threads.append(threading.Thread(target=self._serve, args=(connection,), daemon=True))
+            self._threads[-1].start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        with contextlib.suppress(OSError), connection:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._talk(connection)
+        self._open.discard(connection)
+
+
+# ── ways to hold a client ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def drip(connection: socket.socket, begin: bytes = b"", filler: bytes = b"x") -> None:
+    """Send `begin` and then the filler, one byte after the other, without end."""
+    for byte in itertools.chain(begin, itertools.cycle(filler)):
+        connection.sendall(bytes([byte]))
+        time.sleep(PAUSE)
+
+
+def flood(connection: socket.socket, words: bytes, begin: bytes = b"") -> None:
+    """The same words without end, as fast as they are taken."""
+    connection.sendall(begin)
+    many = words * max(1, 65536 // len(words))
+    while True:
+        connection.sendall(many)
+
+
+def dripping(begin: bytes = b"", filler: bytes = b"x", *, after: int = 0) -> Talk:
+    """Drips once so many bytes have come from the client (0: at once)."""
+
+    def talk(connection: socket.socket) -> None:
+        if after:
+            connection.recv(1 << 16)
+        drip(connection, begin, filler)
+
+    return talk
+
+
+def flooding(words: bytes, begin: bytes = b"", *, after: int = 0) -> Talk:
+    def talk(connection: socket.socket) -> None:
+        if after:
+            connection.recv(1 << 16)
+        flood(connection, words, begin)
+
+    return talk
+
+
+def silent(connection: socket.socket) -> None:
+    while connection.recv(1 << 16):
+        pass
+
+
+# ── PostgreSQL ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def message(tag: bytes, body: bytes = b"") -> bytes:
+    return tag + struct.pack("!I", len(body) + 4) + body
+
+
+NOTICE = message(b"N", b"SNOTICE\0C00000\0Mhello\0\0")
+PARAMETERS = b"".join(
+    message(b"S", f"{name}\0{value}\0".encode())
+    for name, value in {
+        "server_version": "17.2",
+        "server_encoding": "UTF8",
+        "client_encoding": "UTF8",
+        "DateStyle": "ISO, MDY",
+        "TimeZone": "UTC",
+        "integer_datetimes": "on",
+        "standard_conforming_strings": "on",
+    }.items()
+)
+READY = message(b"Z", b"I")
+LET_IN = message(b"R", b"\0\0\0\0") + PARAMETERS + message(b"K", b"\0\0\0\1\0\0\0\2") + READY
+HANDSHAKE = b"S" + b"\x16\x03\x03\x40\x00" + b"\x02\x00\x3f\xfc"
+"""Yes to TLS, and the beginning of a long ServerHello."""
+ROW = message(b"D", b"\0\1" + struct.pack("!I", 1) + b"1")
+COLUMNS = message(b"T", b"\0\1?column?\0" + b"\0" * 18)
+LONG_ROW = COLUMNS + b"D" + struct.pack("!I", 60_000) + b"\0\1" + struct.pack("!I", 59_994)
+
+
+def postgres(hold: Talk, word: bytes) -> Talk:
+    """Lets everybody in and takes every statement but one with this word in it: the client is held by its answer."""
+
+    def talk(connection: socket.socket) -> None:
+        connection.recv(1 << 16)
+        connection.sendall(LET_IN)
+        held, flight = b"", b""
+        while data := connection.recv(1 << 16):
+            held += data
+            while len(held) >= 5 and len(held) >= (size := 1 + int.from_bytes(held[1:5], "big")):
+                tag, flight, held = held[:1], flight + held[:size], held[size:]
+                if tag not in (b"S", b"Q"):
+                    continue
+                # Preparing is answered; what runs is held.
+                if (word or b"E\0\0\0") in flight:
+                    hold(connection)
+                answers = [message(b"1")] * flight.count(b"P\0\0\0") or [message(b"C", b"SET\0")]
+                if b"B\0\0\0" in flight:
+                    answers = [message(b"1"), message(b"2"), message(b"n"), message(b"C", b"SET\0")]
+                connection.sendall(b"".join(answers) + READY)
+                flight = b""
+
+    return talk
+
+
+# ── MySQL ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def packet(number: int, body: bytes) -> bytes:
+    return struct.pack("<I", len(body))[:3] + bytes([number]) + body
+
+
+def mysql_greeting(version: bytes = b"8.4.3") -> bytes:
+    capabilities = struct.pack("<I", 0xFFFFFFFF & ~(1 << 5))
+    body = b"\x0a" + version + b"\0" + b"\1\0\0\0" + b"a" * 8 + b"\0" + capabilities[:2] + b"\xff\x02\0"
+    return packet(0, body + capabilities[2:] + b"\x15" + b"\0" * 10 + b"b" * 12 + b"\0" + b"caching_sha2_password\0")
+
+
+def mysql(hold: Talk) -> Talk:
+    """Greets as a server does, and holds whoever logs in."""
+
+    def talk(connection: socket.socket) -> None:
+        connection.sendall(mysql_greeting())
+        connection.recv(1 << 16)
+        hold(connection)
+
+    return talk
+
+
+# ── HTTP ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
+    return struct.pack("!I", len(payload))[1:] + bytes([kind, flags]) + struct.pack("!I", stream) + payload
+
+
+SETTINGS = frame(4, 0, 0)
+HEAD = b"HTTP/1.1 200 OK\r\nServer: rogue\r\n"
+
+
+def http(hold: Talk) -> Talk:
+    """Holds whoever sends a request."""
+
+    def talk(connection: socket.socket) -> None:
+        connection.recv(1 << 16)
+        hold(connection)
+
+    return talk
+
+
+def http2(hold: Talk) -> Talk:
+    def talk(connection: socket.socket) -> None:
+        connection.sendall(SETTINGS)
+        held = b""
+        while not _asks(held):
+            if not (data := connection.recv(1 << 16)):
+                return
+            held += data
+        hold(connection)
+
+    return talk
+
+
+def _asks(held: bytes) -> bool:
+    """Whether a request is among a client's frames, which begin behind 24 bytes that are the same of all."""
+    at = 24
+    while len(held) >= at + 9:
+        if held[at + 3] == 1:
+            return True
+        at += 9 + int.from_bytes(held[at : at + 3], "big")
+    return False
