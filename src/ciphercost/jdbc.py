@@ -22,7 +22,7 @@ from ciphercost.drivers import Driver, Family, Mode, Target, Wish
 from ciphercost.engines import Engine
 from ciphercost.errors import AgentError, RunError, Unproven, UsageError, nearest
 from ciphercost.impostor import Impostor, Speech
-from ciphercost.listening import address_of
+from ciphercost.listening import address_of, is_loopback
 from ciphercost.model import AgentSlice, Arm, CellSpec
 from ciphercost.passwords import SECRET
 from ciphercost.relay import Relay
@@ -349,7 +349,7 @@ class JdbcAgent(Agent):
             **own,
             **{name: int(self._options[name]) for name in ("batch", "commit_every") if name in self._options},
             **{name: self._options[name] == "true" for name in ("autocommit", "prepared") if name in self._options},
-            **{name: fields[name] for name in ("connections", "threads", "setup") if name in fields},
+            **{name: fields[name] for name in ("connections", "threads", "setup", "relayed") if name in fields},
         }
         if fields.get("per_request"):
             more["per_request"] = True
@@ -358,7 +358,8 @@ class JdbcAgent(Agent):
 
     def _told(self, fields: Mapping[str, object]) -> drivers.Address:
         host, wish = self._host(fields)
-        target = Target(host, int(str(fields["port"])), str(fields.get("database", "")))
+        loopback = is_loopback(str(fields["host"])) and not fields.get("relayed")
+        target = Target(host, int(str(fields["port"])), str(fields.get("database", "")), loopback)
         agents = {each.name for each in AGENT}
         more = {name: value for name, value in self._options.items() if name not in agents}
         more |= _properties(self._options.get("properties", ""))

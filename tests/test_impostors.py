@@ -1,0 +1,169 @@
+"""impostors: over an unencrypted connection to another machine no client of ours sends a password that the other side could recover.
+
+Real clients against rogue servers, at an address of this machine that is not loopback.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from ciphercost import drivers, engines, java, jdbc
+from ciphercost.agent import Agent
+from ciphercost.errors import AgentError, CiphercostError
+from ciphercost.relay import Relay, moved
+from conftest import Require
+from impostors import FIREBIRD, MYSQL, PASSWORD, POSTGRES, Rogue, another_machines
+
+RUST = {"postgres": POSTGRES, "mysql": MYSQL, "firebird": FIREBIRD}
+JDBC = {"pgjdbc": POSTGRES, "connector-j": MYSQL, "mariadb": MYSQL, "jaybird": FIREBIRD}
+ENGINES = {"pgjdbc": "postgresql", "connector-j": "mysql", "mariadb": "mariadb", "jaybird": "firebird"}
+
+
+@pytest.fixture(scope="module")
+def address(require: Require) -> str:
+    found = another_machines()
+    require(found, "this machine has no address but loopback")
+    return found
+
+
+@pytest.fixture(scope="module")
+def rust() -> Iterator[Agent]:
+    with Agent() as agent:
+        yield agent
+
+
+@pytest.fixture(scope="module")
+def jdbc_agents(require: Require) -> Iterator[dict[str, jdbc.JdbcAgent]]:
+    """By title: one of each driver that is known."""
+    made: dict[str, jdbc.JdbcAgent] = {}
+    try:
+        java.command()
+        for driver in drivers.DRIVERS:
+            driver.jars()
+            like = {"host": "127.0.0.1", "port": 1}
+            made[driver.title] = jdbc.JdbcAgent(driver, engines.get(ENGINES[driver.family]), {}, like)
+    except CiphercostError as error:
+        require(None, str(error))
+    yield made
+    for agent in made.values():
+        agent.close()
+
+
+def fields(driver: str, host: str, port: int, **more: Any) -> dict[str, Any]:
+    return {
+        "driver": driver,
+        "host": host,
+        "port": port,
+        "user": "me",
+        "database": "shop",
+        "password": PASSWORD,
+        "connections": 1,
+        "threads": 1,
+        **more,
+    }
+
+
+@pytest.mark.parametrize(("driver", "way"), [(driver, way) for driver, ways in RUST.items() for way in ways])
+def test_rust_keeps_the_password(rust: Agent, address: str, driver: str, way: str) -> None:
+    with Rogue(RUST[driver][way], address) as rogue:
+        with pytest.raises(AgentError):
+            rust.connect("rogue", **fields(driver, address, rogue.port))
+    assert rogue.lines
+    assert not rogue.has_learned_it()
+
+
+@pytest.mark.parametrize(
+    ("driver", "way"), [(each.title, way) for each in drivers.DRIVERS for way in JDBC[each.family]]
+)
+def test_jdbc_keeps_the_password(jdbc_agents: dict[str, jdbc.JdbcAgent], address: str, driver: str, way: str) -> None:
+    agent = jdbc_agents[driver]
+    with Rogue(JDBC[agent.driver.family][way], address) as rogue:
+        with pytest.raises(AgentError):
+            agent.connect("rogue", **fields(agent.engine.driver, address, rogue.port))
+    assert rogue.lines
+    assert not rogue.has_learned_it()
+
+
+def through_a_relay(agent: Agent, driver: str, way: str, ways: dict[str, Any], address: str) -> None:
+    """A relay of ours listens on loopback; the server behind it is on another machine all the same."""
+    with Rogue(ways[way], address) as rogue, Relay(address, rogue.port) as relay:
+        with pytest.raises(AgentError):
+            agent.connect("rogue", **moved(fields(driver, address, rogue.port), "127.0.0.1", relay.port))
+    assert rogue.lines
+    assert not rogue.has_learned_it()
+
+
+@pytest.mark.parametrize(("driver", "way"), [("postgres", "cleartext"), ("mysql", "sha256"), ("firebird", "legacy")])
+def test_a_relay_of_ours_does_not_make_rust_trust_the_server(rust: Agent, address: str, driver: str, way: str) -> None:
+    through_a_relay(rust, driver, way, RUST[driver], address)
+
+
+@pytest.mark.parametrize(
+    ("title", "way"),
+    [
+        ("PostgreSQL JDBC Driver 42.7.14", "cleartext"),
+        ("MySQL Connector/J 9.7.0", "caching_sha2"),
+        ("MariaDB Connector/J 3.5.11", "caching_sha2"),
+        ("Jaybird 6.0.5", "legacy"),
+    ],
+)
+def test_a_relay_of_ours_does_not_make_jdbc_trust_the_server(
+    jdbc_agents: dict[str, jdbc.JdbcAgent], address: str, title: str, way: str
+) -> None:
+    agent = jdbc_agents[title]
+    through_a_relay(agent, agent.engine.driver, way, JDBC[agent.driver.family], address)
+
+
+@pytest.mark.parametrize(
+    ("title", "way", "options"),
+    [
+        ("MySQL Connector/J 9.7.0", "caching_sha2", "allowPublicKeyRetrieval=true"),
+        ("MySQL Connector/J 8.0.16", "sha256 in the greeting", "allowPublicKeyRetrieval=true;defaultAuthenticationPlugin=sha256_password"),
+        ("MariaDB Connector/J 2.7.15", "caching_sha2", "allowPublicKeyRetrieval=true"),
+        ("PostgreSQL JDBC Driver 42.7.14", "cleartext", "sslmode=prefer;loginTimeout=5"),
+        ("Jaybird 6.0.5", "legacy", "authPlugins=Legacy_Auth,Srp"),
+        ("Jaybird 6.0.5", "protocol 10", "enableProtocol=*"),
+        ("Jaybird 6.0.5", "protocol 12", "enableProtocol=*"),
+        ("Jaybird 6.0.5", "legacy at the end", "authPlugins=Srp,Legacy_Auth"),
+    ],
+)  # fmt: skip
+def test_no_property_makes_a_driver_give_it_away(
+    java_here: None, address: str, title: str, way: str, options: str
+) -> None:
+    del java_here
+    driver = next(each for each in drivers.DRIVERS if each.title == title)
+    like = {"host": "127.0.0.1", "port": 1}
+    engine = engines.get(ENGINES[driver.family])
+    with (
+        jdbc.JdbcAgent(driver, engine, {"properties": options}, like) as agent,
+        Rogue(JDBC[driver.family][way], address) as rogue,
+    ):
+        with pytest.raises(AgentError, match=r"refused|authenti|login|SQL|connect"):
+            agent.connect("rogue", **fields(engine.driver, address, rogue.port))
+    assert rogue.lines
+    assert not rogue.has_learned_it()
+
+
+@pytest.fixture(scope="module")
+def java_here(jdbc_agents: dict[str, jdbc.JdbcAgent]) -> None:
+    del jdbc_agents
+
+
+def test_the_rogues_can_learn_a_password(rust: Agent) -> None:
+    """On loopback a whole password is no secret to the server, so that there the rogues are told it."""
+    for driver, way in (("postgres", "cleartext"), ("mysql", "sha256")):
+        with Rogue(RUST[driver][way], "127.0.0.1") as rogue:
+            with pytest.raises(AgentError):
+                rust.connect("rogue", **fields(driver, "127.0.0.1", rogue.port))
+        assert rogue.has_learned_it(), driver
+
+
+def test_java_says_why_it_refused(jdbc_agents: dict[str, jdbc.JdbcAgent], address: str) -> None:
+    agent = jdbc_agents["PostgreSQL JDBC Driver 42.7.14"]
+    with Rogue(POSTGRES["cleartext"], address) as rogue:
+        with pytest.raises(AgentError, match="password in clear.*unencrypted connection to another machine.*refused") as told:
+            agent.connect("rogue", **fields("postgres", address, rogue.port))
+    assert PASSWORD not in str(told.value)
