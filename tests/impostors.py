@@ -19,9 +19,7 @@ LEGACY_HASH = b"tilXrUJVmQ."
 NONCE = b"abcdefghijklmnopqrst"
 SECONDS = 6.0
 KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-PUBLIC = KEY.public_key().public_bytes(
-    serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-)
+PUBLIC = KEY.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
 Speak = Callable[["Line"], None]
 
 
@@ -115,7 +113,7 @@ class Rogue:
 
 
 def _oaep() -> padding.OAEP:
-    return padding.OAEP(padding.MGF1(hashes.SHA1()), hashes.SHA1(), None)  # noqa: S303 - it is MySQL's
+    return padding.OAEP(padding.MGF1(hashes.SHA1()), hashes.SHA1(), None)
 
 
 # ── PostgreSQL ────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -68,9 +68,8 @@ def fields(driver: str, host: str, port: int, **more: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("driver", "way"), [(driver, way) for driver, ways in RUST.items() for way in ways])
 def test_rust_keeps_the_password(rust: Agent, address: str, driver: str, way: str) -> None:
-    with Rogue(RUST[driver][way], address) as rogue:
-        with pytest.raises(AgentError):
-            rust.connect("rogue", **fields(driver, address, rogue.port))
+    with Rogue(RUST[driver][way], address) as rogue, pytest.raises(AgentError):
+        rust.connect("rogue", **fields(driver, address, rogue.port))
     assert rogue.lines
     assert not rogue.has_learned_it()
 
@@ -80,18 +79,16 @@ def test_rust_keeps_the_password(rust: Agent, address: str, driver: str, way: st
 )
 def test_jdbc_keeps_the_password(jdbc_agents: dict[str, jdbc.JdbcAgent], address: str, driver: str, way: str) -> None:
     agent = jdbc_agents[driver]
-    with Rogue(JDBC[agent.driver.family][way], address) as rogue:
-        with pytest.raises(AgentError):
-            agent.connect("rogue", **fields(agent.engine.driver, address, rogue.port))
+    with Rogue(JDBC[agent.driver.family][way], address) as rogue, pytest.raises(AgentError):
+        agent.connect("rogue", **fields(agent.engine.driver, address, rogue.port))
     assert rogue.lines
     assert not rogue.has_learned_it()
 
 
 def through_a_relay(agent: Agent, driver: str, way: str, ways: dict[str, Any], address: str) -> None:
     """A relay of ours listens on loopback; the server behind it is on another machine all the same."""
-    with Rogue(ways[way], address) as rogue, Relay(address, rogue.port) as relay:
-        with pytest.raises(AgentError):
-            agent.connect("rogue", **moved(fields(driver, address, rogue.port), "127.0.0.1", relay.port))
+    with Rogue(ways[way], address) as rogue, Relay(address, rogue.port) as relay, pytest.raises(AgentError):
+        agent.connect("rogue", **moved(fields(driver, address, rogue.port), "127.0.0.1", relay.port))
     assert rogue.lines
     assert not rogue.has_learned_it()
 
@@ -140,9 +137,9 @@ def test_no_property_makes_a_driver_give_it_away(
     with (
         jdbc.JdbcAgent(driver, engine, {"properties": options}, like) as agent,
         Rogue(JDBC[driver.family][way], address) as rogue,
+        pytest.raises(AgentError, match=r"refused|authenti|login|SQL|connect"),
     ):
-        with pytest.raises(AgentError, match=r"refused|authenti|login|SQL|connect"):
-            agent.connect("rogue", **fields(engine.driver, address, rogue.port))
+        agent.connect("rogue", **fields(engine.driver, address, rogue.port))
     assert rogue.lines
     assert not rogue.has_learned_it()
 
@@ -155,15 +152,18 @@ def java_here(jdbc_agents: dict[str, jdbc.JdbcAgent]) -> None:
 def test_the_rogues_can_learn_a_password(rust: Agent) -> None:
     """On loopback a whole password is no secret to the server, so that there the rogues are told it."""
     for driver, way in (("postgres", "cleartext"), ("mysql", "sha256")):
-        with Rogue(RUST[driver][way], "127.0.0.1") as rogue:
-            with pytest.raises(AgentError):
-                rust.connect("rogue", **fields(driver, "127.0.0.1", rogue.port))
+        with Rogue(RUST[driver][way], "127.0.0.1") as rogue, pytest.raises(AgentError):
+            rust.connect("rogue", **fields(driver, "127.0.0.1", rogue.port))
         assert rogue.has_learned_it(), driver
 
 
 def test_java_says_why_it_refused(jdbc_agents: dict[str, jdbc.JdbcAgent], address: str) -> None:
     agent = jdbc_agents["PostgreSQL JDBC Driver 42.7.14"]
-    with Rogue(POSTGRES["cleartext"], address) as rogue:
-        with pytest.raises(AgentError, match="password in clear.*unencrypted connection to another machine.*refused") as told:
-            agent.connect("rogue", **fields("postgres", address, rogue.port))
+    with (
+        Rogue(POSTGRES["cleartext"], address) as rogue,
+        pytest.raises(
+            AgentError, match=r"password in clear.*unencrypted connection to another machine.*refused"
+        ) as told,
+    ):
+        agent.connect("rogue", **fields("postgres", address, rogue.port))
     assert PASSWORD not in str(told.value)

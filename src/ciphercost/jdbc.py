@@ -26,6 +26,7 @@ from ciphercost.listening import address_of, is_loopback
 from ciphercost.model import AgentSlice, Arm, CellSpec
 from ciphercost.passwords import SECRET
 from ciphercost.relay import Relay
+from ciphercost.trust import NOTHING_IN_CLEAR, encrypted_first, rejected
 from ciphercost.workloads import Program
 
 WORD = "jdbc"
@@ -426,9 +427,9 @@ class JdbcAgent(Agent):
         super().disconnect("stranger")
         return ""
 
-    def enter(self, connect: Mapping[Any, Mapping[str, object]]) -> None:
+    def enter(self, connect: Mapping[Arm, Mapping[str, object]]) -> None:
         """That the driver can log in at all, in both arms. Raises RunError with its own reason and what may help."""
-        for arm in reversed(list(connect)):
+        for arm in encrypted_first(connect):
             fields = {name: value for name, value in connect[arm].items() if name != "per_request"}
             try:
                 super().connect("enter", **self.translated(fields | {"connections": 1, "threads": 1}))
@@ -530,8 +531,8 @@ def hint(driver: Driver, error: AgentError) -> str:
         )
     if error.code.startswith("1251") or "authentication" in text.lower():
         return ". The account logs in by a method that this driver does not know: use a newer driver, or an older server (mariadb@10.11)"
-    if error.code == "tls" and "certificat" in text.lower():
-        return ". What it checks of the server's certificate: --set verify=ca, or require"
+    if rejected(error):
+        return f". {NOTHING_IN_CLEAR}"
     if error.code == "tls":
         return ". Which versions and suites the driver offers: --set version=1.2, --set cipher=…"
     return ""

@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from ciphercost.errors import AgentError
+from ciphercost.trust import rejected
 
 if TYPE_CHECKING:
     from ciphercost.agent import Agent
@@ -57,6 +58,8 @@ def ask_where_wanted(
         try:
             agent.connect("password", **fields)
         except AgentError as error:
+            if rejected(error):
+                return False
             if not wants or wants not in str(error):
                 continue
             host, port, user = key_of(fields)

@@ -42,6 +42,7 @@ from ciphercost.mechanisms._column import Columns
 from ciphercost.mechanisms._rest import AtRest, Look, Rest, Volume
 from ciphercost.model import ARMS, Arm, CellSpec
 from ciphercost.scan import canary
+from ciphercost.trust import encrypted_first, rejected
 
 SECRET_FIELDS = frozenset({"password", "key"})
 CANARY_TABLE = "ciphercost_canary"
@@ -305,15 +306,17 @@ class Bench(msgspec.Struct):
         self.entered = True
         refusals = []
         with Agent(log=self.logs / "agent.log") as agent:
-            for arm in ARMS:
+            for arm in encrypted_first(ARMS):
                 fields = self.connection(arm, servers) | {"connections": 1, "per_request": False}
                 try:
                     agent.connect("enter", **fields)
                     self.engine.greet(agent, "enter")
                     return
                 except AgentError as error:
+                    if rejected(error):
+                        return  # for the witnesses to tell
                     refusals.append(error)
-        plain, encrypted = refusals
+        encrypted, plain = refusals
         if plain.code != encrypted.code or plain.code == "tls":
             return  # for the witnesses to tell
         raise RunError(
@@ -608,8 +611,7 @@ def ask_password(made: Bench, paused: Callable[[], AbstractContextManager[None]]
     server = made.engine.start(made.installation, made.directory, made.guard)
     if not passwords.may_ask(server.connection()):
         return
-    # The encrypted arm first: what it is let in with needn't be sent in clear.
-    arms = [made.connection(arm, dict.fromkeys((*ARMS, "both"), server)) for arm in ARMS[::-1]]
+    arms = [made.connection(arm, dict.fromkeys((*ARMS, "both"), server)) for arm in encrypted_first(ARMS)]
     with Agent(log=made.logs / "agent.log") as agent:
         one = {"connections": 1, "threads": 1, "per_request": False}
         passwords.ask_where_wanted(agent, [fields | one for fields in arms], made.engine.refuses_anonymous, paused)
@@ -619,8 +621,9 @@ def ask_password(made: Bench, paused: Callable[[], AbstractContextManager[None]]
 def running_schema(made: Bench, arm: Arm) -> Iterator[None]:
     """On a server that is the user's: a schema of our own, made for the run and dropped after it. Nothing else is touched."""
     server = made.engine.start(made.installation, made.directory, made.guard)
-    # Into the schema only once it is there: the first connection is made as the user's own is.
-    fields = made.connection("plain", {"both": server}) | {"connections": 1, "per_request": False}
+    # Into the schema only once it is there: the first connection is made as the user's own is. In transit it is encrypted.
+    own: Arm = "encrypted" if made.mechanism.layer == "transit" else "plain"
+    fields = made.connection(own, {"both": server}) | {"connections": 1, "per_request": False}
     log = made.logs / "agent.log"
     name = made.own_schemas[arm]
     with schemas.own(made.engine, fields, name, made.guard.run_id, log, made.left):
