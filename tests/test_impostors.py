@@ -6,6 +6,7 @@ Real clients against rogue servers, at an address of this machine that is not lo
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +15,9 @@ from ciphercost import drivers, engines, java, jdbc
 from ciphercost.agent import Agent
 from ciphercost.errors import AgentError, CiphercostError
 from ciphercost.relay import Relay, moved
-from conftest import Require
+from conftest import Require, RequireServer
 from impostors import FIREBIRD, MYSQL, PASSWORD, POSTGRES, Rogue, another_machines
+from userservers import user_server
 
 RUST = {"postgres": POSTGRES, "mysql": MYSQL, "firebird": FIREBIRD}
 JDBC = {"pgjdbc": POSTGRES, "connector-j": MYSQL, "mariadb": MYSQL, "jaybird": FIREBIRD}
@@ -167,3 +169,41 @@ def test_java_says_why_it_refused(jdbc_agents: dict[str, jdbc.JdbcAgent], addres
     ):
         agent.connect("rogue", **fields("postgres", address, rogue.port))
     assert PASSWORD not in str(told.value)
+
+
+# ── and yet it logs in ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", ["postgresql", "mysql", "mariadb", "firebird"])
+def test_a_real_server_on_another_machine_lets_every_client_in(
+    require_server: RequireServer,
+    jdbc_agents: dict[str, jdbc.JdbcAgent],
+    rust: Agent,
+    address: str,
+    tmp_path: Path,
+    name: str,
+) -> None:
+    """Encrypted first, as everywhere: MySQL then remembers the account, and needs no public key unencrypted."""
+    require_server(name, VERSIONS[name])
+    with user_server(name, tmp_path) as server:
+        own = {**server.fields, "connections": 1, "threads": 1}
+        clear, secret = ("wire_crypt", "require") if name == "firebird" else ("tls", "require")
+        with Relay("127.0.0.1", int(str(own["port"])), listen=address) as relay:
+            away = {**own, "host": address, "port": relay.port}
+            clients: list[Agent] = [rust]
+            clients += [each for each in jdbc_agents.values() if each.engine.name == name and newer(each.driver)]
+            for agent in clients:
+                for way in (secret, "off"):
+                    answer = agent.connect("away", **{**away, clear: way})
+                    assert bool(answer["encrypted"]) == (way != "off")
+                    assert agent.query("away", ASK[name]) == [["1"]]
+                agent.disconnect("away")
+
+
+def newer(driver: drivers.Driver) -> bool:
+    """One that knows the logins of today's servers."""
+    return driver.version not in ("5.1.6", "5.1.49", "8.0.16")
+
+
+VERSIONS = {"postgresql": "15", "mysql": "9.7", "mariadb": "10.11", "firebird": "4.0"}
+ASK = dict.fromkeys(VERSIONS, "SELECT 1") | {"firebird": "SELECT 1 FROM rdb$database"}

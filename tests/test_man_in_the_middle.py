@@ -149,6 +149,16 @@ def test_run_sends_nothing_in_clear_after_a_rejected_certificate(
     assert (middle.handshakes > 0, middle.in_clear) == (True, 0)
 
 
+def test_no_later_cell_of_the_run_sends_anything_in_clear(tmp_path: Path, server: UserServer, middle: Middle) -> None:
+    cells = (f"{server.engine.name}:tls", f"{server.engine.name}:none")
+    flags = ("--quick", "--time", "8s", "--no-progress", "-o", "out")
+    done = ciphercost(
+        "run", *cells, "--url", url(server, middle), *server.by_ca, *flags, cwd=tmp_path, **server.environment
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert (middle.handshakes > 0, middle.in_clear) == (True, 0)
+
+
 def test_what_was_not_verified_is_not_said_to_be(tmp_path: Path, server: UserServer, middle: Middle) -> None:
     argv = ("prove", url(server, middle), "--set", "verify=require")
     done = ciphercost(*argv, cwd=tmp_path, **server.environment)

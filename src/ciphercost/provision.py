@@ -42,7 +42,7 @@ from ciphercost.mechanisms._column import Columns
 from ciphercost.mechanisms._rest import AtRest, Look, Rest, Volume
 from ciphercost.model import ARMS, Arm, CellSpec
 from ciphercost.scan import canary
-from ciphercost.trust import encrypted_first, rejected
+from ciphercost.trust import NOTHING_IN_CLEAR, encrypted_first, rejected
 
 SECRET_FIELDS = frozenset({"password", "key"})
 CANARY_TABLE = "ciphercost_canary"
@@ -147,6 +147,8 @@ class Servers:
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str, str, str], Installation | None] = {}
+        self.rejected: dict[tuple[object, object], str] = {}
+        """Address and port of servers whose certificate was rejected, and why: no cell of the run sends them anything unencrypted."""
 
     def find(self, engine: Engine, version: str, url: str, bindir: str) -> Installation:
         """As `Engine.find`. Raises MissingServer."""
@@ -180,6 +182,8 @@ class Bench(msgspec.Struct):
     """On a server that is the user's: the schema of our own that an arm's tables are made in. In columns on every server, one an arm."""
     left: Callable[[str], None] = schemas.say_left
     """Told of a schema of ours that could not be dropped."""
+    servers: Servers = msgspec.field(default_factory=Servers)
+    """The run's."""
     entered: bool = False
     at_end: ExitStack = msgspec.field(default_factory=ExitStack)
 
@@ -304,6 +308,10 @@ class Bench(msgspec.Struct):
     def enter(self, servers: Mapping[str, Server]) -> None:
         """Log in at the user's server. Raises RunError where neither arm can and both for one reason: then it isn't encryption's."""
         self.entered = True
+        first = next(iter(servers.values())).connection()
+        place = first.get("host"), first.get("port")
+        if self.mechanism.layer != "transit" and (reason := self.servers.rejected.get(place)):
+            raise RunError(f"{reason}. {NOTHING_IN_CLEAR}")
         refusals = []
         with Agent(log=self.logs / "agent.log") as agent:
             for arm in encrypted_first(ARMS):
@@ -314,6 +322,7 @@ class Bench(msgspec.Struct):
                     return
                 except AgentError as error:
                     if rejected(error):
+                        self.servers.rejected[place] = str(error)
                         return  # for the witnesses to tell
                     refusals.append(error)
         encrypted, plain = refusals
@@ -543,7 +552,8 @@ def bench(
     directory.mkdir(mode=0o711)
     clients = clients_of(cell, engine, program)
     shared.clients = max(shared.clients, clients)
-    installation = (servers or Servers()).find(engine, cell.version, cell.url, cell.bindir or mechanism.bindir())
+    servers = servers or Servers()
+    installation = servers.find(engine, cell.version, cell.url, cell.bindir or mechanism.bindir())
     engine.check_factors(mechanism.name, factors, installation.version)
     mechanism.check_version(engine, installation.version)
     made = Bench(
@@ -559,6 +569,7 @@ def bench(
         logs=logs,
         clients=clients,
         left=left,
+        servers=servers,
         sealing=sealing,
     )
     if isinstance(mechanism, AtRest):
