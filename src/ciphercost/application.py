@@ -24,7 +24,7 @@ from ciphercost.engines._mysql.running import client_options, password_found
 from ciphercost.engines.postgresql import password_for
 from ciphercost.errors import AgentError, RunError, UsageError, nearest
 from ciphercost.layout import wrap
-from ciphercost.listening import address_of
+from ciphercost.listening import address_of, is_loopback
 from ciphercost.model import CellSpec
 from ciphercost.prove import judge_wire
 from ciphercost.record import new_id
@@ -139,8 +139,9 @@ class Probe:
         """Connect by this port of 127.0.0.1 (or of `host`, by that name); the reason why it failed, or nothing."""
         agent = self._agent if host else self._between
         shown = host or ("" if self._own_name else "127.0.0.1")
+        relayed = {"relayed": True} if self.address.host and not is_loopback(self._target()) else {}
         try:
-            agent.connect("between", url=self.address.moved(port, shown), **self._fields)
+            agent.connect("between", url=self.address.moved(port, shown), **self._fields, **relayed)
         except AgentError as error:
             return str(error) or error.code
         return ""

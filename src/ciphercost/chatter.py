@@ -22,6 +22,7 @@ from ciphercost.errors import AgentError
 from ciphercost.model import ARMS, CellSpec
 from ciphercost.prove import single
 from ciphercost.relay import Relay, moved
+from ciphercost.trust import encrypted_first
 
 if TYPE_CHECKING:
     from ciphercost.provision import Bench, Twins
@@ -53,7 +54,7 @@ def measure(bench: Bench, twins: Twins, agent: Agent) -> tuple[dict[str, Counts]
     """(statements, traffic) by arm, each an operation's. The agent's program is the cell's. What can't be counted is left out."""
     statements: dict[str, Counts] = {}
     traffic: dict[str, Counts] = {}
-    for arm in twins.connect:
+    for arm in encrypted_first(twins.connect):
         fields = alone(twins.connect[arm])
         traffic[arm], few, operations = through_a_relay(agent, fields, together(bench.cell))
         if bench.cell.url:

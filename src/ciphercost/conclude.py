@@ -415,12 +415,18 @@ def describe_agent(facts: CellFacts, hello: Mapping[str, Any]) -> None:
     facts.warnings = [*(each for each in facts.warnings if each != hidden), hidden]
 
 
+UNVERIFIED = "server-not-verified"
+
+
 def describe_session(facts: CellFacts, twins: Twins, connected: dict[str, Any]) -> None:
     """What a session's twins turned out to be."""
     from ciphercost.provision import config_diff
 
     facts.config_diff = config_diff(twins.connect)
     facts.encryption = prove.negotiated(connected)
+    if reason := prove.unverified(connected, twins.connect["encrypted"]):
+        told = Warning_(UNVERIFIED, f"{reason[0].upper()}{reason[1:]}")
+        facts.warnings = [*(each for each in facts.warnings if each.code != UNVERIFIED), told]
     if twins.server is not None and twins.server.library:
         facts.encryption["server_library"] = twins.server.library
         old = old_openssl(twins.server.library)

@@ -174,6 +174,8 @@ class Target(msgspec.Struct, frozen=True):
     host: str
     port: int
     database: str = ""
+    loopback: bool = True
+    """Whether it is on this machine: elsewhere anybody could pose as it, unless TLS says otherwise."""
 
 
 class Wish(msgspec.Struct, frozen=True):
@@ -216,8 +218,7 @@ def _connector_j(driver: Driver, target: Target, wish: Wish) -> Told:
     url = f"jdbc:mysql://{_host(target)}:{target.port}/{target.database}"
     if wish.mode == "plain":
         off = {"sslMode": "DISABLED"} if version >= (8, 0, 13) else {"useSSL": "false"}
-        # Without it a login in clear works only while the server remembers the account.
-        return url, {**off, "allowPublicKeyRetrieval": "true"}, ()
+        return url, {**off, **_key_retrieval(target)}, ()
     properties: dict[str, str] = {}
     if version >= (8, 0, 13):
         modes = {"require": "REQUIRED", "verify-ca": "VERIFY_CA", "verify-full": "VERIFY_IDENTITY"}
@@ -250,7 +251,7 @@ def _mariadb(driver: Driver, target: Target, wish: Wish) -> Told:
     old = sources.version_key(driver.version) < (3,)
     url = f"jdbc:mariadb://{_host(target)}:{target.port}/{target.database}"
     if wish.mode == "plain":
-        return url, {**({"useSsl": "false"} if old else {"sslMode": "disable"}), "allowPublicKeyRetrieval": "true"}, ()
+        return url, {**({"useSsl": "false"} if old else {"sslMode": "disable"}), **_key_retrieval(target)}, ()
     properties: dict[str, str] = {}
     if old:  # these take `sslMode` without a word, and do nothing about it
         properties["useSsl"] = "true"
@@ -292,6 +293,15 @@ def _jaybird(driver: Driver, target: Target, wish: Wish) -> Told:
 
 
 _FAMILIES = {"connector-j": _connector_j, "mariadb": _mariadb, "pgjdbc": _pgjdbc, "jaybird": _jaybird}
+
+
+def _key_retrieval(target: Target) -> dict[str, str]:
+    """Whether the password may be encrypted with a public key that the server sends.
+
+    Without it an unencrypted login works only while the server remembers the account. An impostor on another machine would send
+    a key of its own, so there it is off; the Java agent refuses such logins too, whatever the driver is told.
+    """
+    return {"allowPublicKeyRetrieval": "true" if target.loopback else "false"}
 
 
 def _host(target: Target) -> str:

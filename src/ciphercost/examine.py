@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from ciphercost import columns, engines, guard, mechanisms, ordeal, prove, provision, spec
+from ciphercost import columns, engines, guard, mechanisms, ordeal, prove, provision, spec, trust
 from ciphercost.agent import Agent
 from ciphercost.errors import UsageError, nearest
 from ciphercost.layout import wrap
@@ -58,8 +58,9 @@ def examine(cell: CellSpec) -> tuple[bool, str]:
             closely = ordeal.ordeal(bench) if isinstance(bench.mechanism, AtRest) else ordeal.Ordeal()
             twins = bench.twins(1, set(), set())
             with bench.agent(twins) as agent:
-                proofs, _ = prove.prove(bench.engine, bench.mechanism, twins, agent, 1)
-                proven, text = judge([*proofs, *closely.proofs], bench)
+                proofs, connected = prove.prove(bench.engine, bench.mechanism, twins, agent, 1)
+                unverified = prove.unverified(connected, twins.connect["encrypted"])
+                proven, text = judge([*proofs, *closely.proofs], bench, unverified)
                 found = in_columns(twins, agent) if twins.sealing and proven else closely.findings
             return proven, "\n".join([text, *findings_lines(found)])
 
@@ -76,8 +77,10 @@ def but_for(bench: provision.Bench) -> str:
     return f" but for {', '.join(left)} ({', '.join(dict.fromkeys(left.values()))})" if left else ""
 
 
-def judge(proofs: list[Proof], bench: provision.Bench) -> tuple[bool, str]:
-    """The encrypted arm decides; the plain arm is the control that shows that the witnesses can see.
+def judge(proofs: list[Proof], bench: provision.Bench, unverified: str = "") -> tuple[bool, str]:
+    """(proven, text for people). `unverified`: what of the server's identity was not checked (`prove.unverified`).
+
+    The encrypted arm decides; the plain arm is the control that shows that the witnesses can see.
 
     On a server that is the user's the plain arm may be refused: then encryption is enforced, and the control is missing.
     """
@@ -110,5 +113,8 @@ def judge(proofs: list[Proof], bench: provision.Bench) -> tuple[bool, str]:
             if refused
             else " that can be heard (the server can't be asked)"
         )
-    lines += wrap(f"ENCRYPTED{but_for(bench)}, proven {by}" if proven else "NOT PROVEN", "  ", "    ")
+    if encrypted and not plain and not proven:
+        lines += wrap(f"{trust.NOTHING_IN_CLEAR}.", "  ")
+    verdict = f"ENCRYPTED{but_for(bench)}, {f'but {unverified}. Encryption is ' if unverified else ''}proven {by}"
+    lines += wrap(verdict if proven else "NOT PROVEN", "  ", "    ")
     return proven, "\n".join(lines)

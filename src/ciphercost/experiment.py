@@ -26,6 +26,7 @@ from ciphercost.mechanisms._rest import AtRest
 from ciphercost.model import ARMS, Arm, CellFacts, Spec, Warning_
 from ciphercost.quiet import Quiet
 from ciphercost.record import Record, read_slices
+from ciphercost.trust import encrypted_first
 from ciphercost.watch import PREPARING, Watcher
 
 DONE = object()
@@ -254,7 +255,7 @@ def open_unit(
         prove.load_connections(bench.engine, bench.mechanism, twins.by_arm[arm], agent, arm, answer, connected)
         conclude.describe_version(facts, str(answer["server_version"]))
 
-    for arm in twins.connect:
+    for arm in encrypted_first(twins.connect):
         open_arm(arm)
     if reason := prove.same_rows(
         twins, agent, bench.rows_to_compare, plan.slice_seed(seed, drive.number, session, 0, 0)

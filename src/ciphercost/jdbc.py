@@ -23,10 +23,11 @@ from ciphercost.engines import Engine
 from ciphercost.errors import AgentError, RunError, Unproven, UsageError, nearest
 from ciphercost.guard import Guard, temporary
 from ciphercost.impostor import Impostor, Speech
-from ciphercost.listening import address_of
+from ciphercost.listening import address_of, is_loopback
 from ciphercost.model import AgentSlice, Arm, CellSpec
 from ciphercost.passwords import SECRET
 from ciphercost.relay import Relay
+from ciphercost.trust import NOTHING_IN_CLEAR, encrypted_first, rejected
 from ciphercost.workloads import Program
 
 WORD = "jdbc"
@@ -353,7 +354,7 @@ class JdbcAgent(Agent):
             **own,
             **{name: int(self._options[name]) for name in ("batch", "commit_every") if name in self._options},
             **{name: self._options[name] == "true" for name in ("autocommit", "prepared") if name in self._options},
-            **{name: fields[name] for name in ("connections", "threads", "setup") if name in fields},
+            **{name: fields[name] for name in ("connections", "threads", "setup", "relayed") if name in fields},
         }
         if fields.get("per_request"):
             more["per_request"] = True
@@ -362,7 +363,8 @@ class JdbcAgent(Agent):
 
     def _told(self, fields: Mapping[str, object]) -> drivers.Address:
         host, wish = self._host(fields)
-        target = Target(host, int(str(fields["port"])), str(fields.get("database", "")))
+        loopback = is_loopback(str(fields["host"])) and not fields.get("relayed")
+        target = Target(host, int(str(fields["port"])), str(fields.get("database", "")), loopback)
         agents = {each.name for each in AGENT}
         more = {name: value for name, value in self._options.items() if name not in agents}
         more |= _properties(self._options.get("properties", ""))
@@ -429,9 +431,9 @@ class JdbcAgent(Agent):
         super().disconnect("stranger")
         return ""
 
-    def enter(self, connect: Mapping[Any, Mapping[str, object]]) -> None:
+    def enter(self, connect: Mapping[Arm, Mapping[str, object]]) -> None:
         """That the driver can log in at all, in both arms. Raises RunError with its own reason and what may help."""
-        for arm in reversed(list(connect)):
+        for arm in encrypted_first(connect):
             fields = {name: value for name, value in connect[arm].items() if name != "per_request"}
             try:
                 super().connect("enter", **self.translated(fields | {"connections": 1, "threads": 1}))
@@ -533,8 +535,8 @@ def hint(driver: Driver, error: AgentError) -> str:
         )
     if error.code.startswith("1251") or "authentication" in text.lower():
         return ". The account logs in by a method that this driver does not know: use a newer driver, or an older server (mariadb@10.11)"
-    if error.code == "tls" and "certificat" in text.lower():
-        return ". What it checks of the server's certificate: --set verify=ca, or require"
+    if rejected(error):
+        return f". {NOTHING_IN_CLEAR}"
     if error.code == "tls":
         return ". Which versions and suites the driver offers: --set version=1.2, --set cipher=…"
     return ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import os
 import re
 import socket
@@ -144,6 +145,15 @@ def address_of(host: str, port: int) -> str:
         with contextlib.suppress(OSError), socket.create_connection((address, port), timeout=3):
             return address
     return found[0]
+
+
+def is_loopback(address: str) -> bool:
+    """Whether this is an address of this machine's own that nobody else can answer at; never true of a name. Pure."""
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    return (getattr(found, "ipv4_mapped", None) or found).is_loopback
 
 
 def crypto_library(pid: int) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from ciphercost.deadlines import TIMEOUT
 from ciphercost.errors import AgentError
+from ciphercost.trust import rejected
 
 if TYPE_CHECKING:
     from ciphercost.agent import Agent
@@ -58,7 +59,7 @@ def ask_where_wanted(
         try:
             agent.connect("password", **fields)
         except AgentError as error:
-            if error.code == TIMEOUT:
+            if error.code == TIMEOUT or rejected(error):
                 return False
             if not wants or wants not in str(error):
                 continue

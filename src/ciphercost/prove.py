@@ -22,6 +22,7 @@ from ciphercost.model import ARMS, Arm, Proof, Witness
 from ciphercost.provision import CANARY_TABLE, Twins
 from ciphercost.relay import Relay, moved
 from ciphercost.sample import tree
+from ciphercost.trust import encrypted_first, rejected
 from ciphercost.workloads import Program
 
 MOST_COMPARED = 128 << 20
@@ -42,6 +43,8 @@ class Probe:
         self.agent = agent
         self.session = session
         self.connected: dict[Arm, dict[str, Any]] = {}
+        self.rejected = False
+        """Whether the server's certificate was rejected."""
 
     def connection(self, arm: Arm) -> tuple[str, dict[str, object]]:
         """The agent's arm and its fields, connected by the client's witness or by whoever is the first to ask."""
@@ -79,7 +82,9 @@ def prove(
     probe = Probe(engine, mechanism, twins, agent, session)
     proofs: list[Proof] = []
     prime(engine, twins, agent)
-    for arm in twins.connect:
+    for arm in encrypted_first(twins.connect):
+        if probe.rejected:
+            break  # not heard at all: somebody may stand between
         # The client first: without a connection the others have nothing to look at.
         for witness in sorted(set(mechanism.witnesses) - set(engine.mute), key=lambda name: name != "client"):
             proofs.append(_hear(probe, arm, witness))
@@ -91,12 +96,15 @@ def prove(
 
 def prime(engine: Engine, twins: Twins, agent: Agent) -> None:
     """One login where a server's first one after its start differs from those that follow, so that no arm is the one to pay."""
-    for arm in ARMS[::-1] if engine.caches_logins else ():  # encrypted first: in clear it would be an RSA exchange
+    for arm in encrypted_first(ARMS) if engine.caches_logins else ():  # in clear it would be an RSA exchange
         # An arm that can't log in is the client witness's to report.
-        with contextlib.suppress(AgentError):
+        try:
             agent.connect("prime", **single(twins.connect[arm]))
             agent.disconnect("prime")
             return
+        except AgentError as error:
+            if rejected(error):
+                return
 
 
 def unproven(
@@ -177,6 +185,7 @@ def _hear(probe: Probe, arm: Arm, witness: Witness) -> Proof:
     try:
         passed, detail = WITNESSES[probe.mechanism.layer, witness](probe, arm)
     except AgentError as error:
+        probe.rejected |= arm == "encrypted" and rejected(error)
         passed, detail = False, f"{error} [{error.code}]"
     return probe.proof(arm, witness, passed, detail)
 
@@ -212,6 +221,26 @@ def client(probe: Probe, arm: Arm) -> tuple[bool, str]:
     return True, detail
 
 
+def unverified(answer: Mapping[str, Any], fields: Mapping[str, object]) -> str:
+    """What of the server's identity was not checked, and what to do; empty where all was, or where there is no certificate. Pure.
+
+    `answer`: `connected` of the encrypted arm; `fields`: of its `connect`.
+    """
+    if not answer or fields.get("tls", "off") == "off":
+        return ""
+    if not answer.get("verified"):
+        return (
+            "the server's identity was not verified: a man in the middle would look the same; use --set verify=full, with "
+            "--ca FILE on a server of yours"
+        )
+    if fields.get("tls") == "verify-ca":
+        return (
+            "the server's name was not verified: any server with a certificate of that authority would look the same; use "
+            "--set verify=full"
+        )
+    return ""
+
+
 def other_than_asked(
     answer: Mapping[str, Any], fields: Mapping[str, object], promised: Mapping[str, str] = MappingProxyType({})
 ) -> str:
@@ -241,7 +270,7 @@ def describe(answer: Mapping[str, Any]) -> str:
     words = [" ".join(parts)]
     if answer.get("peer_key"):
         words.append(str(answer["peer_key"]))
-    if answer.get("peer"):
+    if answer.get("peer") or answer.get("peer_key"):  # a certificate may bear no name
         words.append("peer verified" if answer.get("verified") else "peer not verified")
     if answer.get("resumed"):
         words.append("resumed")
@@ -440,7 +469,7 @@ def negotiated(answer: Mapping[str, Any]) -> dict[str, str]:
         "checked": "checked",
     }
     found = {ours: str(answer[theirs]) for theirs, ours in names.items() if answer.get(theirs)}
-    if answer.get("peer"):
+    if answer.get("peer") or answer.get("peer_key"):
         found["verified"] = "yes" if answer.get("verified") else "no"
         if "resumed" in answer:
             found["resumed"] = "yes" if answer["resumed"] else "no"
@@ -473,7 +502,7 @@ def same_rows(twins: Twins, agent: Agent, program: Program, seed: int) -> str:
             )
     if program.check:
         rows = {}
-        for arm in twins.connect:
+        for arm in encrypted_first(twins.connect):
             agent.connect(f"check-{arm}", **single(twins.connect[arm]))
             tables = program.tables(arm)
             rows[arm] = tables.read(agent.query(f"check-{arm}", tables.check, timeout=deadlines.check()))

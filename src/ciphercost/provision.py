@@ -44,6 +44,7 @@ from ciphercost.mechanisms._column import Columns
 from ciphercost.mechanisms._rest import AtRest, Look, Rest, Volume
 from ciphercost.model import ARMS, Arm, CellSpec
 from ciphercost.scan import canary
+from ciphercost.trust import NOTHING_IN_CLEAR, encrypted_first, rejected
 
 SECRET_FIELDS = frozenset({"password", "key"})
 CANARY_TABLE = "ciphercost_canary"
@@ -148,6 +149,8 @@ class Servers:
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str, str, str], Installation | None] = {}
+        self.rejected: dict[tuple[object, object], str] = {}
+        """Address and port of servers whose certificate was rejected, and why: no cell of the run sends them anything unencrypted."""
 
     def find(self, engine: Engine, version: str, url: str, bindir: str) -> Installation:
         """As `Engine.find`. Raises MissingServer."""
@@ -181,6 +184,8 @@ class Bench(msgspec.Struct):
     """On a server that is the user's: the schema of our own that an arm's tables are made in. In columns on every server, one an arm."""
     left: Callable[[str], None] = schemas.say_left
     """Told of a schema of ours that could not be dropped."""
+    servers: Servers = msgspec.field(default_factory=Servers)
+    """The run's."""
     entered: bool = False
     at_end: ExitStack = msgspec.field(default_factory=ExitStack)
 
@@ -307,20 +312,27 @@ class Bench(msgspec.Struct):
     def enter(self, servers: Mapping[str, Server]) -> None:
         """Log in at the user's server. Raises RunError where neither arm can and both for one reason: then it isn't encryption's."""
         self.entered = True
+        first = next(iter(servers.values())).connection()
+        place = first.get("host"), first.get("port")
+        if self.mechanism.layer != "transit" and (reason := self.servers.rejected.get(place)):
+            raise RunError(f"{reason}. {NOTHING_IN_CLEAR}")
         refusals = []
         with Agent(log=self.logs / "agent.log") as agent:
-            for arm in ARMS:
+            for arm in encrypted_first(ARMS):
                 fields = self.connection(arm, servers) | {"connections": 1, "per_request": False}
                 try:
                     agent.connect("enter", **fields)
                     self.engine.greet(agent, "enter")
                     return
                 except AgentError as error:
+                    if rejected(error):
+                        self.servers.rejected[place] = str(error)
+                        return  # for the witnesses to tell
                     refusals.append(error)
                     if error.code == deadlines.TIMEOUT:
-                        refusals *= 2  # the other arm would be held as long
+                        refusals = [refusals[0], error]  # the other arm would be held as long
                         break
-        plain, encrypted = refusals
+        encrypted, plain = refusals
         if plain.code != encrypted.code or plain.code == "tls":
             return  # for the witnesses to tell
         raise RunError(
@@ -547,7 +559,8 @@ def bench(
     directory.mkdir(mode=0o711)
     clients = clients_of(cell, engine, program)
     shared.clients = max(shared.clients, clients)
-    installation = (servers or Servers()).find(engine, cell.version, cell.url, cell.bindir or mechanism.bindir())
+    servers = servers or Servers()
+    installation = servers.find(engine, cell.version, cell.url, cell.bindir or mechanism.bindir())
     engine.check_factors(mechanism.name, factors, installation.version)
     mechanism.check_version(engine, installation.version)
     made = Bench(
@@ -563,6 +576,7 @@ def bench(
         logs=logs,
         clients=clients,
         left=left,
+        servers=servers,
         sealing=sealing,
     )
     if isinstance(mechanism, AtRest):
@@ -615,8 +629,7 @@ def ask_password(made: Bench, paused: Callable[[], AbstractContextManager[None]]
     server = made.engine.start(made.installation, made.directory, made.guard)
     if not passwords.may_ask(server.connection()):
         return
-    # The encrypted arm first: what it is let in with needn't be sent in clear.
-    arms = [made.connection(arm, dict.fromkeys((*ARMS, "both"), server)) for arm in ARMS[::-1]]
+    arms = [made.connection(arm, dict.fromkeys((*ARMS, "both"), server)) for arm in encrypted_first(ARMS)]
     with Agent(log=made.logs / "agent.log") as agent:
         one = {"connections": 1, "threads": 1, "per_request": False}
         passwords.ask_where_wanted(agent, [fields | one for fields in arms], made.engine.refuses_anonymous, paused)
@@ -626,8 +639,9 @@ def ask_password(made: Bench, paused: Callable[[], AbstractContextManager[None]]
 def running_schema(made: Bench, arm: Arm) -> Iterator[None]:
     """On a server that is the user's: a schema of our own, made for the run and dropped after it. Nothing else is touched."""
     server = made.engine.start(made.installation, made.directory, made.guard)
-    # Into the schema only once it is there: the first connection is made as the user's own is.
-    fields = made.connection("plain", {"both": server}) | {"connections": 1, "per_request": False}
+    # Into the schema only once it is there: the first connection is made as the user's own is. In transit it is encrypted.
+    own: Arm = "encrypted" if made.mechanism.layer == "transit" else "plain"
+    fields = made.connection(own, {"both": server}) | {"connections": 1, "per_request": False}
     log = made.logs / "agent.log"
     name = made.own_schemas[arm]
     with schemas.own(made.engine, fields, name, made.guard.run_id, log, made.left):

@@ -12,14 +12,21 @@ import threading
 from collections.abc import Mapping
 from typing import Self
 
+from ciphercost.listening import is_loopback
+
 KEEP = 8 << 20
 """Bytes kept of each direction; what comes later is passed on but not kept (a witness looks at a handful of rows)."""
 
 
 def moved(fields: Mapping[str, object], host: str, port: int) -> dict[str, object]:
-    """Fields of a `connect` that lead to a relay. What a certificate is checked against stays the server's name. Pure."""
+    """Fields of a `connect` that lead to a relay. What a certificate is checked against stays the server's name. Pure.
+
+    `relayed` tells the agent that the server is on another machine, so that no password is sent as if it were on this one.
+    """
     name = {"tls_server_name": fields.get("tls_server_name", fields["host"])} if "tls" in fields else {}
-    return {**fields, **name, "host": host, "port": port}
+    away = bool(fields.get("relayed")) or not is_loopback(str(fields["host"]))
+    more = {"relayed": True} if away and "user" in fields else {}
+    return {**fields, **name, **more, "host": host, "port": port}
 
 
 class Relay:

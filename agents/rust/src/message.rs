@@ -143,13 +143,12 @@ pub enum Tls {
 }
 
 impl Server {
-    /// Whether what is sent can be read on the way: no TLS, and not to this machine itself. A relay may stand on this
-    /// machine for a server that does not: then `tls_server_name` names it.
+    /// Whether another machine could pose as the server and read what is sent: no TLS, and the address that was connected
+    /// to is not loopback, or is that of a relay to another machine. A name is no address: it may resolve to anything.
     pub fn exposed(&self) -> bool {
-        let here = |name: &str| {
-            name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
-        };
-        self.tls == Tls::Off && !(here(&self.host) && self.tls_server_name.as_deref().is_none_or(here))
+        let address = self.address.or_else(|| self.host.parse().ok());
+        let loopback = address.is_some_and(|address| address.to_canonical().is_loopback());
+        self.tls == Tls::Off && (self.relayed || !loopback)
     }
 }
 
@@ -173,6 +172,12 @@ pub struct Server {
     pub search_path: Option<String>,
     /// Statements that each connection begins with, before any other.
     pub setup: Option<String>,
+    /// The address is that of a relay, and the server behind it is on another machine.
+    #[serde(default)]
+    pub relayed: bool,
+    /// What `host` has been resolved to.
+    #[serde(skip)]
+    pub address: Option<std::net::IpAddr>,
     #[serde(default)]
     pub tls: Tls,
     pub tls_ca: Option<String>,
@@ -218,6 +223,10 @@ pub struct Firebird {
     pub wire_crypt_plugins: Option<String>,
     #[serde(default)]
     pub create: bool,
+    /// As a server's. Nothing follows from it here: SRP never sends the password.
+    #[serde(default)]
+    #[expect(dead_code)]
+    pub relayed: bool,
 }
 
 impl Firebird {
@@ -278,6 +287,8 @@ impl Http {
             password: None,
             search_path: None,
             setup: None,
+            relayed: false,
+            address: None,
             tls: self.tls,
             tls_ca: self.tls_ca.clone(),
             tls_server_name: self.tls_server_name.clone(),

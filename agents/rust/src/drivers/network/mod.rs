@@ -86,7 +86,9 @@ pub enum Turn {
 pub fn connect<P: Protocol>(pool: &message::Pool, asked: &message::Server) -> Result<Opened> {
     let tls = TlsClient::new(asked)?;
     let setup = statements(asked.setup.as_deref().unwrap_or_default()).into_iter().map(str::to_string).collect();
-    let target = Arc::new(Target { address: resolve(&asked.host, asked.port)?, asked: asked.clone(), tls, setup });
+    let address = resolve(&asked.host, asked.port)?;
+    let asked = &message::Server { address: Some(address.ip()), ..asked.clone() };
+    let target = Arc::new(Target { address, asked: asked.clone(), tls, setup });
     let polled = pool.connections > pool.threads;
     let mut connections = Vec::with_capacity(pool.connections);
     let mut connected = Connected { encrypted: asked.tls != Tls::Off, ..Connected::default() };

@@ -46,6 +46,7 @@ final class Jdbc {
     final boolean perRequest;
     final Reason reason;
     final ClassLoader loader;
+    private final Exposure exposure;
     private final Driver driver;
     private final Map<String, Object> said = new LinkedHashMap<>();
 
@@ -100,6 +101,7 @@ final class Jdbc {
         if (perRequest && (how == How.BATCH || commitEvery > 1)) {
             throw Failure.badMessage("per_request: a connection for one operation has no batch and no later commit");
         }
+        this.exposure = new Exposure(dialect, fields.flag("relayed", false));
         fields.end();
         this.driver = drivers.find(jars, className, url);
         this.loader = driver.getClass().getClassLoader();
@@ -186,11 +188,15 @@ final class Jdbc {
     /** Logs in and runs `setup`. */
     Connection login() throws Failure {
         Connection connection;
+        exposure.begin();
         try {
             Properties copy = new Properties();
             copy.putAll(properties); // drivers write into it
             connection = driver.connect(url, copy);
         } catch (SQLException | RuntimeException | LinkageError error) {
+            if (!exposure.refusal().isEmpty()) {
+                throw new Failure("connect", exposure.refusal());
+            }
             throw reason.of(error, "connect", "", false);
         }
         if (connection == null) {

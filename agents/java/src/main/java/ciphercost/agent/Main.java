@@ -18,7 +18,11 @@ public final class Main {
         System.setOut(System.err);
         int status;
         try {
+            Sockets.install();
             status = serve(new BufferedInputStream(System.in, 1 << 16), output);
+        } catch (Failure failure) {
+            System.err.println(failure.spell());
+            status = 1;
         } catch (IOException error) {
             status = 0; // where nobody speaks or listens any more there is nothing left to do
         }

@@ -1,0 +1,174 @@
+package ciphercost.agent;
+
+import java.io.FilterInputStream;
+import java.io.FilterOutputStream;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.OutputStream;
+import java.util.Arrays;
+
+/**
+ * login guard: the bytes of an unencrypted login to another machine -> passed on, unless they ask for or hold a password that the
+ * other side could recover. Then nothing more is passed on. It ends with the login, or once the client begins TLS.
+ *
+ * <p>This one knows no protocol and refuses whatever is not TLS from its first byte.
+ */
+class LoginGuard {
+    /** Longer than any message of a login. */
+    static final int LONGEST = 1 << 17;
+
+    private final Exposure exposure;
+    private byte[] sent = new byte[0];
+    private byte[] received = new byte[0];
+    private volatile boolean over;
+    private volatile String refusal = "";
+
+    LoginGuard(Exposure exposure) {
+        this.exposure = exposure;
+    }
+
+    /** Bytes at the beginning of what the client sends that may go; 0: a message is not whole yet. */
+    int sending(byte[] bytes) throws IOException {
+        throw refuse("this database's logins are not known here");
+    }
+
+    /** Bytes at the beginning of what the server sent that are done with; 0: a message is not whole yet. */
+    int receiving(byte[] bytes) throws IOException {
+        return bytes.length;
+    }
+
+    /** The login is over: nothing is looked at any more. */
+    final void end() {
+        over = true;
+    }
+
+    final IOException refuse(String what) {
+        if (refusal.isEmpty()) {
+            refusal = what + ", over an unencrypted connection to another machine, where anybody could pose as the server: refused. "
+                    + "Use TLS, or an account whose login does not reveal its password";
+            exposure.refused(refusal);
+        }
+        return new IOException(refusal);
+    }
+
+    private void check() throws IOException {
+        if (!refusal.isEmpty()) {
+            throw new IOException(refusal);
+        }
+    }
+
+    private static boolean isTls(byte[] bytes, int from, int count) {
+        return count > 2 && bytes[from] == 0x16 && bytes[from + 1] == 3 && bytes[from + 2] >= 1 && bytes[from + 2] <= 3;
+    }
+
+    private static byte[] joined(byte[] before, byte[] bytes, int from, int count) {
+        byte[] all = Arrays.copyOf(before, before.length + count);
+        System.arraycopy(bytes, from, all, before.length, count);
+        return all;
+    }
+
+    private synchronized void heard(byte[] bytes, int from, int count) throws IOException {
+        check();
+        received = joined(received, bytes, from, count);
+        while (!over && received.length > 0) {
+            int done = receiving(received);
+            if (done == 0) {
+                break;
+            }
+            received = Arrays.copyOfRange(received, done, received.length);
+        }
+        if (received.length > LONGEST) {
+            throw refuse("the server sends a message that is too long for a login");
+        }
+    }
+
+    private synchronized void say(OutputStream out, byte[] bytes, int from, int count) throws IOException {
+        check();
+        if (!over && isTls(bytes, from, count)) {
+            end(); // what may have been held back is no whole message, and is not sent
+            sent = new byte[0];
+        }
+        if (over) {
+            out.write(bytes, from, count);
+            return;
+        }
+        sent = joined(sent, bytes, from, count);
+        int may = 0;
+        while (!over && may < sent.length) {
+            int done = sending(Arrays.copyOfRange(sent, may, sent.length));
+            if (done == 0) {
+                break;
+            }
+            may += done;
+        }
+        if (over) {
+            may = sent.length;
+        }
+        out.write(sent, 0, may);
+        sent = Arrays.copyOfRange(sent, may, sent.length);
+        if (sent.length > LONGEST) {
+            throw refuse("the driver sends a message that is too long for a login");
+        }
+    }
+
+    final InputStream input(InputStream in) {
+        return new FilterInputStream(in) {
+            @Override
+            public int read() throws IOException {
+                int next = in.read();
+                if (!over && next >= 0) {
+                    heard(new byte[] {(byte) next}, 0, 1);
+                }
+                return next;
+            }
+
+            @Override
+            public int read(byte[] bytes, int from, int count) throws IOException {
+                int read = in.read(bytes, from, count);
+                if (!over && read > 0) {
+                    heard(bytes, from, read);
+                }
+                return read;
+            }
+
+            @Override
+            public long skip(long count) throws IOException {
+                // What is skipped is read all the same.
+                byte[] bytes = new byte[(int) Math.min(Math.max(count, 0), LONGEST)];
+                return bytes.length == 0 ? 0 : Math.max(0, read(bytes, 0, bytes.length));
+            }
+        };
+    }
+
+    final OutputStream output(OutputStream out) {
+        return new FilterOutputStream(out) {
+            @Override
+            public void write(int value) throws IOException {
+                write(new byte[] {(byte) value}, 0, 1);
+            }
+
+            @Override
+            public void write(byte[] bytes, int from, int count) throws IOException {
+                if (over) {
+                    out.write(bytes, from, count);
+                } else {
+                    say(out, bytes, from, count);
+                }
+            }
+        };
+    }
+
+    // ── reading numbers ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    static int big(byte[] bytes, int at) {
+        return (bytes[at] & 255) << 24 | (bytes[at + 1] & 255) << 16 | (bytes[at + 2] & 255) << 8 | bytes[at + 3] & 255;
+    }
+
+    static int little(byte[] bytes, int at, int count) {
+        int value = 0;
+        for (int index = count - 1; index >= 0; index--) {
+            value = value << 8 | bytes[at + index] & 255;
+        }
+        return value;
+    }
+}

@@ -1,0 +1,235 @@
+"""impostors: servers that ask each client for its password in a form that they can read. Each keeps what it was sent."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import socket
+import struct
+import threading
+from collections.abc import Callable
+from typing import Self
+
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+
+PASSWORD = "correct-horse"
+LEGACY_HASH = b"tilXrUJVmQ."
+"""What Firebird's Legacy_Auth makes of it: crypt(3) with the salt 9z, which is the same everywhere."""
+NONCE = b"abcdefghijklmnopqrst"
+SECONDS = 6.0
+KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+PUBLIC = KEY.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+Speak = Callable[["Line"], None]
+
+
+def another_machines() -> str:
+    """An address of this machine that is not loopback; empty: it has none. Nothing is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, contextlib.suppress(OSError):
+        probe.connect(("192.0.2.1", 9))
+        address = str(probe.getsockname()[0])
+        return "" if address.startswith("127.") else address
+    return ""
+
+
+class Line:
+    """One client's connection."""
+
+    def __init__(self, client: socket.socket) -> None:
+        self.client = client
+        self.heard = bytearray()
+
+    def send(self, data: bytes) -> None:
+        self.client.sendall(data)
+
+    def read(self, count: int) -> bytes:
+        data = b""
+        while len(data) < count:
+            part = self.client.recv(count - len(data))
+            if not part:
+                raise OSError("hung up")
+            self.heard += part
+            data += part
+        return data
+
+    def rest(self) -> None:
+        """Whatever else comes: a moment after the last of it there is nothing more."""
+        self.client.settimeout(0.5)
+        while part := self.client.recv(1 << 16):
+            self.heard += part
+
+
+class Rogue:
+    """Listens on an address; `heard`: what each client has sent."""
+
+    def __init__(self, speak: Speak, host: str) -> None:
+        self._speak = speak
+        self.lines: list[Line] = []
+        self._listener = socket.create_server((host, 0))
+        self.port: int = self._listener.getsockname()[1]
+        self._threads = [threading.Thread(target=self._accept, daemon=True)]
+        self._threads[0].start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        for thread in list(self._threads):
+            thread.join(SECONDS)
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            self._threads.append(threading.Thread(target=self._meet, args=(client,), daemon=True))
+            self._threads[-1].start()
+
+    def _meet(self, client: socket.socket) -> None:
+        with client, contextlib.suppress(OSError, ValueError):
+            client.settimeout(SECONDS / 2)
+            self.lines.append(Line(client))
+            self._speak(self.lines[-1])
+
+    def has_learned_it(self) -> bool:
+        """Whether the password came, whatever it was wrapped in."""
+        plain = PASSWORD.encode()
+        for line in self.lines:
+            heard = bytes(line.heard)
+            if plain in heard or LEGACY_HASH in heard:
+                return True
+            for at in (each.end() for each in re.finditer(rb"\x00\x01\x00.(?=.{256})", heard, re.DOTALL)):
+                for scheme in (_oaep(), padding.PKCS1v15()):
+                    with contextlib.suppress(ValueError):
+                        opened = KEY.decrypt(heard[at : at + 256], scheme)
+                        mask = (NONCE * 20)[: len(opened)]
+                        if plain in bytes(each ^ other for each, other in zip(opened, mask, strict=True)):
+                            return True
+        return False
+
+
+def _oaep() -> padding.OAEP:
+    return padding.OAEP(padding.MGF1(hashes.SHA1()), hashes.SHA1(), None)
+
+
+# ── PostgreSQL ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def postgres(asks: bytes) -> Speak:
+    """Answers the start message with these bytes."""
+
+    def speak(line: Line) -> None:
+        while True:
+            (length,) = struct.unpack(">i", line.read(4))
+            (code,) = struct.unpack(">i", line.read(length - 4)[:4])
+            if code >> 16 == 3:
+                break
+            line.send(b"N")
+        line.send(asks)
+        line.rest()
+
+    return speak
+
+
+def asking(code: int, body: bytes = b"", *, length: int = 0) -> bytes:
+    return b"R" + struct.pack(">ii", length or 8 + len(body), code) + body
+
+
+POSTGRES: dict[str, Speak] = {
+    "cleartext": postgres(asking(3)),
+    # A driver that does not count what it reads finds a second question within the first.
+    "cleartext within md5": postgres(asking(5, b"salt" + asking(3), length=100)),
+    "cleartext within SASL": postgres(asking(10, b"SCRAM-SHA-256\0\0" + asking(3), length=100)),
+    "after let in": postgres(asking(0) + asking(3) + b"Z\0\0\0\5I"),
+}
+
+# ── MySQL and MariaDB ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+FLAGS = 0x000FA20F | 1 << 24 | 1 << 21 | 1 << 19
+"""All that a client may want, without TLS."""
+
+
+def packet(number: int, body: bytes) -> bytes:
+    return len(body).to_bytes(3, "little") + bytes([number]) + body
+
+
+def mysql(plugin: str, *answers: bytes, version: str = "8.0.36", flags: int = FLAGS) -> Speak:
+    """Greets with a plugin, then says each of these after the client's next packet."""
+
+    def speak(line: Line) -> None:
+        body = b"\x0a" + version.encode() + b"\0" + struct.pack("<I", 7) + NONCE[:8] + b"\0"
+        body += struct.pack("<HBHHB", flags & 0xFFFF, 45, 2, flags >> 16, 21) + bytes(10) + NONCE[8:] + b"\0"
+        line.send(packet(0, body + plugin.encode() + b"\0"))
+        for answer in answers:
+            head = line.read(4)
+            line.read(int.from_bytes(head[:3], "little"))
+            line.send(packet(head[3] + 1, answer))
+        line.rest()
+
+    return speak
+
+
+def switch(plugin: str, data: bytes = NONCE + b"\0") -> bytes:
+    return b"\xfe" + plugin.encode() + b"\0" + data
+
+
+SHA2, NATIVE = "caching_sha2_password", "mysql_native_password"
+MYSQL: dict[str, Speak] = {
+    "caching_sha2": mysql(SHA2, b"\x01\x04", b"\x01" + PUBLIC),
+    "switch to caching_sha2": mysql(NATIVE, switch(SHA2), b"\x01\x04", b"\x01" + PUBLIC),
+    "sha256 in the greeting": mysql("sha256_password", b"\x01" + PUBLIC, b"\x01" + PUBLIC),
+    "sha256": mysql(NATIVE, switch("sha256_password"), b"\x01" + PUBLIC),
+    "clear in the greeting": mysql("mysql_clear_password"),
+    "clear": mysql(NATIVE, switch("mysql_clear_password", b"")),
+    "dialog": mysql(NATIVE, switch("dialog", b"\x04Password: ")),
+    "dialog in the greeting": mysql("dialog"),
+    "of MariaDB": mysql(NATIVE, switch("mysql_clear_password", b""), version="5.5.5-10.11.6-MariaDB"),
+    "of MariaDB, dialog": mysql(NATIVE, switch("dialog", b"\x04Password: "), version="5.5.5-10.11.6-MariaDB"),
+}
+
+# ── Firebird ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def xdr(data: bytes) -> bytes:
+    return struct.pack(">i", len(data)) + data + bytes(-len(data) % 4)
+
+
+def firebird(*answers: bytes) -> Speak:
+    """Says each of these when the client has said something."""
+
+    def speak(line: Line) -> None:
+        for answer in answers:
+            part = line.client.recv(1 << 16)
+            line.heard += part
+            line.send(answer)
+        line.rest()
+
+    return speak
+
+
+def accept(version: int) -> bytes:
+    return struct.pack(">iiii", 3, version if version < 11 else version | -0x8000, 1, 4)
+
+
+LET_IN = struct.pack(">iiii", 9, 0, 0, 0) + xdr(b"") + struct.pack(">i", 0)
+LEGACY = struct.pack(">i", 92) + xdr(b"") + xdr(b"Legacy_Auth") + xdr(b"Legacy_Auth") + xdr(b"")
+FIREBIRD: dict[str, Speak] = {
+    "protocol 10": firebird(accept(10)),
+    "protocol 12": firebird(accept(12)),
+    "legacy": firebird(
+        struct.pack(">iiii", 98, 13 | -0x8000, 1, 4) + xdr(b"") + xdr(b"Legacy_Auth") + struct.pack(">i", 0) + xdr(b"")
+    ),
+    "legacy later": firebird(
+        struct.pack(">iiii", 98, 13 | -0x8000, 1, 4) + xdr(b"") + xdr(b"Srp") + struct.pack(">i", 0) + xdr(b""),
+        LEGACY,
+    ),
+    "legacy at the end": firebird(
+        struct.pack(">iiii", 98, 13 | -0x8000, 1, 4) + xdr(b"") + xdr(b"Srp") + struct.pack(">i", 0) + xdr(b""),
+        LET_IN,
+        LEGACY,
+    ),
+}
