@@ -29,12 +29,26 @@ FIELDS: dict[str, tuple[dict[str, type | tuple[type, ...]], dict[str, type | tup
     "statement": ({"transaction": str, "sql": str, "parameters": str}, {"arm": str, "open": bool}),
     "connect": (
         {"arm": str, "driver": str},
-        {"connections": int, "threads": int, "busy_ns": int, "jitter": (int, float), "per_request": bool, "timeout": (int, float)},
+        {
+            "connections": int,
+            "threads": int,
+            "busy_ns": int,
+            "jitter": (int, float),
+            "per_request": bool,
+            "timeout": (int, float),
+        },
     ),
     "query": ({"arm": str, "sql": str}, {"all": bool, "timeout": (int, float)}),
     "slice": (
         {"arm": str, "seconds": (int, float)},
-        {"discard": (int, float), "seed": int, "rate": (int, float), "operations": int, "arrivals": str, "timeout": (int, float)},
+        {
+            "discard": (int, float),
+            "seed": int,
+            "rate": (int, float),
+            "operations": int,
+            "arrivals": str,
+            "timeout": (int, float),
+        },
     ),
     "floor": ({"cipher": str, "bytes": int}, {}),
     "disconnect": ({"arm": str}, {}),

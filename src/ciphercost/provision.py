@@ -315,7 +315,7 @@ class Bench(msgspec.Struct):
                 except AgentError as error:
                     refusals.append(error)
                     if error.code == deadlines.TIMEOUT:
-                        refusals *= 2  # the other arm would be held as long
+                        refusals = [error, error]  # another try would be held as long
                         break
         plain, encrypted = refusals
         if plain.code != encrypted.code or plain.code == "tls":
