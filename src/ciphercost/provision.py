@@ -330,7 +330,7 @@ class Bench(msgspec.Struct):
                         return  # for the witnesses to tell
                     refusals.append(error)
                     if error.code == deadlines.TIMEOUT:
-                        refusals = [refusals[0], error]  # the other arm would be held as long
+                        refusals = [error, error]  # another try would be held as long
                         break
         encrypted, plain = refusals
         if plain.code != encrypted.code or plain.code == "tls":
