@@ -79,7 +79,7 @@ def test_exactly_what_is_documented_is_enough_to_run(
     tmp_path: Path, server: UserServer, role: str, workload: str
 ) -> None:
     grant(server, role)
-    argv = ("run", target(server), "--url", url_for(server, role), *LOAD)
+    argv: tuple[str, ...] = ("run", target(server), "--url", url_for(server, role), *LOAD)
     if workload == "mixed-crud":
         (tmp_path / "mine.csv").write_text("id,word\n" + "".join(f"{n},w{n}\n" for n in range(500)))
         argv = (*argv[:-2], "--csv", "mine.csv")
