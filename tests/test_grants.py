@@ -142,3 +142,11 @@ def test_names_are_quoted() -> None:
 
 def test_every_server_that_can_be_the_users_has_its_grants() -> None:
     assert set(grants.GRANTS) == set(ENGINES)
+
+
+def test_mechanisms_at_rest_take_no_url(tmp_path: Path) -> None:
+    for cell in ("mysql:innodb-tde", "postgresql:fscrypt", "mariadb:mariadb-tde"):
+        url = f"{cell.partition(':')[0]}://somebody@127.0.0.1:1/db"
+        done = ciphercost("run", cell, "--url", url, cwd=tmp_path)
+        assert done.returncode == 2, done.stdout
+        assert "--url does not fit" in done.stderr

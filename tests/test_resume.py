@@ -233,7 +233,7 @@ def test_a_live_run_is_refused_a_finished_one_says_so_and_an_interrupted_one_say
         "--sessions",
         "2",
         "--time",
-        "4s",
+        "6s",
         "--no-latency",
         "-o",
         directory,

@@ -117,7 +117,7 @@ def test_latest_is_the_newest_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         plan_.write_text("{}")
         os.utime(plan_, (1e9, 1e9))
     assert record.find("latest") == Path("runs/mine")
-    for argv in (("report", "latest"), ("compare", "latest", "latest"), ("resume", "latest")):
+    for argv in (("report", "latest"), ("compare", "latest", "--fail-over", "1000%"), ("resume", "latest")):
         done = ciphercost(*argv, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
     assert api.load("latest").id == api.load("runs/mine").id

@@ -376,6 +376,11 @@ def _check_cell(cell: CellSpec) -> None:
         )
     if cell.ca and "tls" not in engine.mechanisms:
         raise UsageError(f"--ca {cell.ca}: {cell.engine} has no TLS, so there is no certificate to check")
+    if cell.url and plan.at_rest(cell):
+        raise UsageError(
+            f"{cell.engine}:{cell.mechanism} compares two servers that ciphercost starts itself, so --url does not fit: leave it "
+            "out, and name your binaries by --bindir"
+        )
     if cell.url and "certificate" in cell.factors:
         raise UsageError("certificate: a server of yours shows the one that it has; leave it out")
     if (cell.url or engine.foreign) and not engine.embedded:
