@@ -142,7 +142,7 @@ def test_a_long_label_of_a_plot_takes_more_lines_and_loses_nothing() -> None:
     cells = [cell(0.8, variant=long + each) for each in ("all", "none")] + [cell(0.7, variant="version=1.2")]
     (plot,) = forest.plots(Subject(results.result(*cells)))
     for width in ("wide", "narrow"):
-        drawn = plot.drawn(width)  # type: ignore[arg-type]
+        drawn = plot.drawn(width)
         for last in ("share=all", "share=none"):
             assert last in drawn
         assert "…" not in drawn

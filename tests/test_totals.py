@@ -293,7 +293,7 @@ def agree(cost: str, levels: str) -> bool:
     (a, b), (c, d) = (span(each) for each in NUMBER.findall(levels)[:2])
     least, most = c / b, d / max(a, 1e-12)
     if cost == words.NO_CHANGE:
-        return least <= 1.005 and 0.995 <= most
+        return least <= 1.005 and most >= 0.995
     low, high = span(NUMBER.findall(cost)[0])
     if "×" in cost:
         # Three significant digits.

@@ -223,7 +223,8 @@ def _spans(cells: Sequence[Cell]) -> Iterator[str]:
         known = sorted((cell.overhead[key] for cell in cells if key in cell.overhead), key=lambda each: each.ratio)
         if known and not (key == "latency_p50" and any("throughput" in cell.overhead for cell in cells)):
             ends = (known[-1], known[0]) if key == "throughput" else (known[0], known[-1])
-            yield f"{what}: {words.both(*(words.cost(key, each) for each in ends), ' to ')}"
+            least, most = (words.cost(key, each) for each in ends)
+            yield f"{what}: {words.both(least, most, ' to ')}"
 
 
 def _experiments(result: Result, labels: Sequence[str]) -> Iterator[Table]:
