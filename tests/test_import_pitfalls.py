@@ -179,7 +179,7 @@ def test_set_rates_cost_latency_only(tmp_path: Path) -> None:
     assert "throughput" not in cell.overhead
     assert cell.overhead["latency_mean"].ratio == pytest.approx(1.14, abs=0.02)
     assert "mean latency" in words.answer(result)
-    assert "latency, mean" in words.verdict(cell)
+    assert "mean latency" in words.verdict(cell)
 
 
 def test_rates_that_are_all_alike_are_doubted(tmp_path: Path) -> None:

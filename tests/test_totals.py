@@ -292,6 +292,8 @@ def agree(cost: str, levels: str) -> bool:
     """Whether `0.3 % fewer` and `12,521 → 12,483 /s` can be of the same two numbers."""
     (a, b), (c, d) = (span(each) for each in NUMBER.findall(levels)[:2])
     least, most = c / b, d / max(a, 1e-12)
+    if cost == words.NO_CHANGE:
+        return least <= 1.005 and most >= 0.995
     low, high = span(NUMBER.findall(cost)[0])
     if "×" in cost:
         # Three significant digits.
@@ -321,7 +323,7 @@ def rows_of(name: str, text: str) -> list[tuple[str, str]]:
         .replace("$\\to$", "→")
         .replace("$\\times$", "×")
     )
-    cost = r"([\d.,]+ % (?:more|less|fewer|longer|shorter|higher|lower)|×[\d.,]+)"
+    cost = r"([\d.,]+ % (?:more|less|fewer|longer|shorter|higher|lower)|×[\d.,]+|no change)"
     levels = r"([\d.,]+(?:e[+-]\d+)? → [\d.,]+(?:e[+-]\d+)? (?:/s|µs|ms|B|MB|s)\b)"
     return re.findall(rf"{cost}[^→\n]*?{levels}", text.replace("|\n", "|") if name == "html" else text)
 

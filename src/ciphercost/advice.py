@@ -267,8 +267,8 @@ def _candidate(number: int, name: str, cell: Cell, need: Sequence[str], limit: f
     if passed != compare.robustly(metric, estimate, limit):
         return said("over" if passed == "fail" else "unresolved", [compare.hidden(metric, estimate)])
     if passed == "fail":
-        return said("over", [f"its interval ({words.bounds(metric, estimate)}) is above {budget}"])
-    return said("unresolved", [f"its interval ({words.bounds(metric, estimate)}) includes {budget}"])
+        return said("over", [f"all of its interval is above {budget}"])
+    return said("unresolved", [f"its interval includes {budget}"])
 
 
 def _dear(each: Candidate) -> float:

@@ -220,7 +220,8 @@ def stored(cell: Cell) -> Iterator[tuple[str, str, str]]:
 
 def growth(ratio: float) -> str:
     """`49.3 % more` or `×3.20`, of something counted and not estimated."""
-    return worded(Estimate(ratio, ratio, ratio), "more", "fewer")
+    exact = Estimate(ratio, ratio, ratio)
+    return worded(exact) if by_factor(exact) else percent(ratio, 1, "more", "fewer")
 
 
 SHORT = {
@@ -474,19 +475,20 @@ def imported_answer(cells: Sequence[Cell], known: Sequence[Cell]) -> str:
     tools = ", ".join(dict.fromkeys(cell.imported.tool for cell in cells if cell.imported))
     if not known:
         return f"Imported from {tools}, not paired and not proven: these figures have no interval, so that no cost can be stated."
+    labels = dict(zip(map(id, cells), names(cells) if len(cells) > 1 else map(heading, cells), strict=True))
     loud = f"Imported from {tools}, NOT PAIRED AND NOT PROVEN"
     differing = [cell for cell in known if runs_differ(cell)]
     alone = sum(runs_differ(cell) is None for cell in known)
     if len(known) <= 3:
         unresolved = {True: "", False: ", which is unresolved", None: f", but {BY_ITSELF}"}
         shown = "; ".join(
-            f"{heading(cell)}: encrypted {_does(cell, main_metric(cell))}{unresolved[runs_differ(cell)]}"
+            f"{labels[id(cell)]}: encrypted {_does(cell, main_metric(cell))}{unresolved[runs_differ(cell)]}"
             for cell in known
         )
         return f"{loud}: {shown}; whether encryption did it these runs can't tell."
     said = f"the arms' runs differ in {len(differing)} of {len(known)} cells after Holm's correction for their number"
     said += f" ({alone} more by themselves only)" if alone else ""
-    shown = "; ".join(f"{heading(cell)}: encrypted {_does(cell, main_metric(cell))}" for cell in differing[:2])
+    shown = "; ".join(f"{labels[id(cell)]}: encrypted {_does(cell, main_metric(cell))}" for cell in differing[:2])
     more = f"; {len(differing) - 2} more below" if len(differing) > 2 else ""
     return f"{loud}: {said}{f': {shown}' if shown else ''}{more}; whether encryption did it these runs can't tell."
 
@@ -512,7 +514,7 @@ def longer(milliseconds: float) -> str:
 
 def share(ratio: float) -> str:
     """`34.2 % fewer` of a ratio."""
-    return percent(ratio, 1, "more", "fewer") if ratio < 2 else growth(ratio)
+    return growth(ratio)
 
 
 def proof_line(cell: Cell) -> str:
