@@ -99,7 +99,15 @@ class Middle:
             for source in select.select([one, other], [], [])[0]:
                 more = True
                 while more:
-                    if not (data := source.recv(1 << 16)):
+                    # What has come may be no more than a session ticket, and the other side is not to wait for it.
+                    source.settimeout(0.05)
+                    try:
+                        data = source.recv(1 << 16)
+                    except TimeoutError:
+                        break
+                    finally:
+                        source.settimeout(None)
+                    if not data:
                         return
                     opposite[source].sendall(data)
                     more = isinstance(source, ssl.SSLSocket) and source.pending() > 0
