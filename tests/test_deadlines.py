@@ -14,11 +14,12 @@ from pathlib import Path
 import pytest
 
 import rogue_servers as rogue
-from ciphercost import chatter, deadlines, drivers, java
+from ciphercost import chatter, deadlines, drivers, engines, java, mechanisms, prove
 from ciphercost.agent import Agent
 from ciphercost.drivers import Target, Wish, find
 from ciphercost.engines._mysql.greeting import Greeting, greeting
 from ciphercost.errors import AgentError, MissingServer, UsageError
+from ciphercost.provision import Twins
 from ciphercost.relay import Relay
 from conftest import Require
 from rogue_servers import RogueServer, Talk
@@ -392,8 +393,6 @@ WORDS = ("did not finish", "nothing at", "no MySQL", "says no")
 
 def command(asked: str, engine: str, port: int) -> list[str]:
     place = f"{engine}://me@127.0.0.1:{port}/d"
-    if asked == "prove a driver's":
-        return ["prove", f"jdbc:{engine.replace('firebird', 'firebirdsql')}://127.0.0.1:{port}/d?user=me"]
     pair = [f"http://localhost:{port}/", f"https://localhost:{port}/"] if engine == "url" else [place]
     if asked == "prove":
         return ["prove", pair[-1]]
@@ -425,3 +424,13 @@ def test_the_command_ends_where_the_server_drips(tmp_path: Path, asked: str, wha
     assert "Traceback" not in said
     assert any(word in said for word in WORDS), said
     assert took < 2 * BOUND, said
+
+
+def test_a_server_that_holds_one_witness_is_asked_nothing_more(short: None) -> None:
+    """Else `prove` would take a deadline for each witness of each arm."""
+    del short
+    with RogueServer(DRIPS["postgresql, a witness"][1]) as server, Agent() as agent:
+        twins = Twins({"plain": connection("postgres", server.port)}, [], "canary", by_arm={"plain": None})  # type: ignore[dict-item]
+        proofs, _ = prove.prove(engines.get("postgresql"), mechanisms.get("tls"), twins, agent, 1)
+    assert [each.passed for each in proofs] == [True, False], proofs
+    assert "[timeout]" in proofs[-1].detail

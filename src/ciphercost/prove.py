@@ -43,8 +43,8 @@ class Probe:
         self.agent = agent
         self.session = session
         self.connected: dict[Arm, dict[str, Any]] = {}
-        self.rejected = False
-        """Whether the server's certificate was rejected."""
+        self.ended = False
+        """Whether no further witness is heard: the server's certificate was rejected, or the server held one past its deadline."""
 
     def connection(self, arm: Arm) -> tuple[str, dict[str, object]]:
         """The agent's arm and its fields, connected by the client's witness or by whoever is the first to ask."""
@@ -83,10 +83,10 @@ def prove(
     proofs: list[Proof] = []
     prime(engine, twins, agent)
     for arm in encrypted_first(twins.connect):
-        if probe.rejected:
-            break  # not heard at all: somebody may stand between
         # The client first: without a connection the others have nothing to look at.
         for witness in sorted(set(mechanism.witnesses) - set(engine.mute), key=lambda name: name != "client"):
+            if probe.ended:
+                break
             proofs.append(_hear(probe, arm, witness))
             if not proofs[-1].passed and witness == "client":
                 break
@@ -185,7 +185,8 @@ def _hear(probe: Probe, arm: Arm, witness: Witness) -> Proof:
     try:
         passed, detail = WITNESSES[probe.mechanism.layer, witness](probe, arm)
     except AgentError as error:
-        probe.rejected |= arm == "encrypted" and rejected(error)
+        # Somebody may stand between, or each further witness would be held as long.
+        probe.ended |= (arm == "encrypted" and rejected(error)) or error.code == deadlines.TIMEOUT
         passed, detail = False, f"{error} [{error.code}]"
     return probe.proof(arm, witness, passed, detail)
 
