@@ -388,10 +388,10 @@ def test_a_server_that_can_not_be_reached_or_entered_is_said_so(
         "host": server.url_for(user, host="no-such-host.invalid"),
     }[wrong]
     argv = {
-        "run": ("run", target(server), "--url", url, *SHORT),
+        "run": ("run", target(server), "--url", url, *server.by_ca, *SHORT),
         "calibrate": ("calibrate", server.engine.name, "--url", url, "--quick", "--time", "4s", "--no-progress"),
         "clean": ("clean", "--url", url),
-        "prove": ("prove", url),
+        "prove": ("prove", url, *server.by_ca),
     }[command]
     secret = "not-the-right-one"
     environment = {server.engine.password_from: secret} if wrong == "password" else server.environment

@@ -88,7 +88,7 @@ def judge(proofs: list[Proof], bench: provision.Bench, unverified: str = "") -> 
     plain = [proof for proof in proofs if proof.arm == "plain"]
     lines = [f"{' '.join(filter(None, (bench.engine.name, bench.installation.version)))} · {bench.mechanism.name}"]
     for title, heard in (("encrypted arm", encrypted), ("plain arm (control)", plain)):
-        lines.append(f"  {title}")
+        lines += [f"  {title}"] if heard else []
         for proof in heard:
             lines += wrap(
                 f"{'ok    ' if proof.passed else 'FAILED'} {proof.witness}: {proof.detail}", "    ", "           "
