@@ -245,7 +245,8 @@ def test_one_run_each_has_no_interval_but_the_least_that_its_seconds_say(tmp_pat
     assert (cost.within_high - cost.within_low) / 2 / cost.ratio == pytest.approx(0.0235, rel=0.5)
     page = " ".join(terminal.render(result).split())
     assert "NO INTERVAL" in page
-    assert "the least that an interval would hold" in page
+    assert "within these two runs alone" in page
+    assert "an interval over several runs would be wider" in page
     assert "one-run" in codes(cell)
 
 
