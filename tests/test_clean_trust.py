@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import grp
 import os
+import pwd
 import shutil
 import signal
 import subprocess
@@ -96,11 +98,13 @@ def test_a_scratch_directory_of_somebody_else_is_refused_and_nothing_in_it_belie
         guard.scratch(record.new_id())
 
 
+@pytest.mark.usefixtures("root")
 @pytest.mark.parametrize("mode", [0o777, 0o1777, 0o775, 0o722])
 def test_a_scratch_directory_that_others_may_write_to_is_refused(base: Path, tmp_path: Path, mode: int) -> None:
     run = record.new_id()
     wanted = victim(tmp_path, run)
     made = dead_run(base, run, str(wanted))
+    os.chown(base, os.geteuid(), STRANGER)  # a group of more than one
     base.chmod(mode)
     done = swept()
     assert done.returncode == 2
@@ -110,6 +114,32 @@ def test_a_scratch_directory_that_others_may_write_to_is_refused(base: Path, tmp
     with pytest.raises(UsageError, match=f"mode {mode:04o}"):
         guard.scratch(record.new_id())
     assert base.stat().st_mode & 0o7777 == mode, "a directory that isn't trusted isn't changed either"
+
+
+def test_a_scratch_directory_of_the_umask_002_is_trusted(base: Path, tmp_path: Path, require: Require) -> None:
+    """A user's private group has nobody else in it."""
+    require(owned.private_group() is not None, "this user has no group of its own")
+    run = record.new_id()
+    made = dead_run(base, run, str(victim(tmp_path, run)))
+    base.chmod(0o775)
+    done = swept()
+    assert done.returncode == 0, done.stderr
+    assert not made.exists()
+
+
+@pytest.mark.parametrize(
+    ("primary", "members", "expected"), [(7, [], True), (7, ["us", "them"], False), (100, [], False)]
+)
+def test_a_private_group_has_our_name_and_nobody_else(
+    monkeypatch: pytest.MonkeyPatch, primary: int, members: list[str], expected: bool
+) -> None:
+    us = pwd.struct_passwd(("us", "x", 7, primary, "", "/", "/bin/sh"))
+    them = pwd.struct_passwd(("them", "x", 8, 100, "", "/", "/bin/sh"))
+    monkeypatch.setattr(pwd, "getpwuid", lambda uid: us)
+    monkeypatch.setattr(pwd, "getpwall", lambda: [us, them])
+    name = {7: "us", 100: "users"}[primary]
+    monkeypatch.setattr(grp, "getgrgid", lambda gid: grp.struct_group((name, "x", primary, members)))
+    assert owned._private.__wrapped__(7, primary) == (primary if expected else None)
 
 
 def test_a_link_in_the_place_of_the_scratch_directory_is_refused(

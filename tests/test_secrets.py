@@ -45,7 +45,8 @@ NEW_PASSWORD = {
 
 SECRET_NAMES = (
     "PGPASSWORD", "PGPASSFILE", "MYSQL_PWD", "MYSQL_TEST_LOGIN_FILE", "ISC_PASSWORD", "MYSQL_ROOT_PASSWORD",
-    "POSTGRES_PASSWORD", "DB_PASSWORD", "APP_DB_PASSWORD", "GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "API_KEY",
+    "POSTGRES_PASSWORD", "DB_PASSWORD", "APP_DB_PASSWORD", "GITHUB_TOKEN", "DB_PASS", "MYSQL_PASS",
+    "DATABASE_URL", "POSTGRES_URL", "JDBC_DATABASE_URL", "SQLALCHEMY_DATABASE_URI", "AWS_SECRET_ACCESS_KEY", "API_KEY",
 )  # fmt: skip
 KEPT_NAMES = (
     "PATH",
@@ -67,6 +68,16 @@ def test_a_secret_is_not_passed_on(monkeypatch: pytest.MonkeyPatch, name: str) -
     assert child_environment({name: "given"})[name] == "given"
 
 
+@pytest.mark.parametrize(
+    "value", ["postgres://me:sesame@db/x", "jdbc:mysql://db/x?user=me&password=sesame", "host=db Password=sesame"]
+)
+def test_a_secret_within_an_address_is_not_passed_on(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("STAGING", value)
+    assert "STAGING" not in child_environment()
+    monkeypatch.setenv("STAGING", "https://example.org/?page=2")
+    assert "STAGING" in child_environment()
+
+
 @pytest.mark.parametrize("name", KEPT_NAMES)
 def test_what_is_no_secret_is_passed_on(name: str) -> None:
     assert not secret(name)
@@ -76,6 +87,8 @@ def test_package_clients_get_their_own_secrets_and_no_databases() -> None:
     assert not secret("NEXUS_PASSWORD", registries=True)
     assert secret("PGPASSWORD", registries=True)
     assert secret("MYSQL_PWD", registries=True)
+    assert secret("DATABASE_URL", registries=True)
+    assert not secret("HTTPS_PROXY", "http://me:sesame@proxy:3128", registries=True)
 
 
 def calls() -> Iterator[tuple[Path, ast.Call]]:

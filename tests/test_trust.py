@@ -90,3 +90,14 @@ def test_a_directory_that_is_open_to_others_is_closed_before_it_is_looked_into(t
     given.mkdir()
     given.chmod(0o777)
     assert record.directory_for(record.new_id(), given).stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.usefixtures("root")
+def test_a_cache_of_somebody_else_with_nothing_in_it_is_no_hindrance(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A container's HOME may belong to another user; servers in PATH are found all the same."""
+    (tmp_path / "cache").mkdir()
+    os.chown(tmp_path / "cache", STRANGER, STRANGER)
+    monkeypatch.setenv("CIPHERCOST_CACHE", str(tmp_path / "cache"))
+    assert sources.installed("postgresql") == []

@@ -242,10 +242,11 @@ class Agent:
 
     def connect(self, arm: str, **fields: object) -> dict[str, Any]:
         """Open an arm's connections; the answer says what was negotiated. Raises AgentError."""
-        usual = {"connections": 1, "threads": 1, "timeout": deadlines.login()}
-        return self.request(
-            {"type": "connect", "arm": arm, **usual, **fields}, timeout=deadlines.connections() + MARGIN
-        )
+        usual: dict[str, object] = {"connections": 1, "threads": 1, "timeout": deadlines.login()}
+        asked = usual | fields
+        count = asked["connections"]
+        timeout = deadlines.connections(count if isinstance(count, int) else 1) + MARGIN
+        return self.request({"type": "connect", "arm": arm, **asked}, timeout=timeout)
 
     def disconnect(self, arm: str) -> None:
         self.request({"type": "disconnect", "arm": arm})
@@ -328,7 +329,7 @@ class Agent:
             message["arrivals"] = arrivals
         message["timeout"] = deadlines.overtime()
         self.send(message)
-        timeout = seconds + deadlines.overtime() + MARGIN
+        timeout = seconds + 2 * deadlines.overtime() + MARGIN  # once to prepare, once to end
         due = 0.0
         while True:
             if due and on_counted and not self._answers_before(due):

@@ -12,15 +12,18 @@ from collections.abc import Mapping
 
 DATABASES = re.compile(
     r"PGPASSWORD|PGPASSFILE|PGSERVICEFILE|PGSSLPASSWORD|MYSQL_PWD|MYSQL_TEST_LOGIN_FILE|ISC_PASSWORD"
-    r"|(?:PG|POSTGRES(?:QL)?|MYSQL|MARIADB|FIREBIRD|ISC|DB|DATABASE)_?(?:\w+_)?(?:PASSWORD|PASSWD|PWD|PASSFILE|PASSWORD_FILE)",
+    r"|(?:PG|POSTGRES(?:QL)?|MYSQL|MARIADB|FIREBIRD|ISC|DB|DATABASE)_?(?:\w+_)?(?:PASSWORD|PASSWD|PASS|PWD|PASSFILE|PASSWORD_FILE)"
+    r"|(?:\w+_)?(?:DATABASE|POSTGRES(?:QL)?|MYSQL|MARIADB|FIREBIRD|JDBC|DB)_?(?:\w+_)?(?:URL|URI|DSN)",
     re.IGNORECASE,
 )
-"""Names of variables that hold a database's password, or the path of one."""
+"""Names of variables that hold a database's password, the path of one, or an address that may have one in it."""
 SECRETS = re.compile(
-    r".*(?:PASSWORD|PASSWD|PASSPHRASE|PASSFILE|SECRET|TOKEN|CREDENTIALS?|(?:API|ACCESS|PRIVATE|SECRET)_?KEY).*|\w+_PWD",
+    r".*(?:PASSWORD|PASSWD|PASSPHRASE|PASSFILE|SECRET|TOKEN|CREDENTIALS?|(?:API|ACCESS|PRIVATE|SECRET)_?KEY).*|\w+_(?:PWD|PASS)|PASS",
     re.IGNORECASE,
 )
 """Names of variables that hold any other secret."""
+IN_VALUE = re.compile(r"://[^/@\s]*:[^/@\s]+@|(?:^|[?&;\s])(?:password|passwd|pwd)=", re.IGNORECASE)
+"""A password within an address or a connection string, whatever the variable's name is."""
 
 
 def child_environment(more: Mapping[str, str] | None = None, *, registries: bool = False) -> dict[str, str]:
@@ -28,10 +31,12 @@ def child_environment(more: Mapping[str, str] | None = None, *, registries: bool
 
     `registries`: for package clients, whose settings may take a proxy's or a mirror's password from it: only databases' are left out.
     """
-    kept = {name: value for name, value in os.environ.items() if not secret(name, registries=registries)}
+    kept = {name: value for name, value in os.environ.items() if not secret(name, value, registries=registries)}
     return {**kept, **(more or {})}
 
 
-def secret(name: str, *, registries: bool = False) -> bool:
-    """Whether a variable of this name may hold a secret. Pure."""
-    return bool(DATABASES.fullmatch(name) or (not registries and SECRETS.fullmatch(name)))
+def secret(name: str, value: str = "", *, registries: bool = False) -> bool:
+    """Whether a variable may hold a secret, by its name or its value. Pure."""
+    if registries:
+        return bool(DATABASES.fullmatch(name))
+    return bool(DATABASES.fullmatch(name) or SECRETS.fullmatch(name) or IN_VALUE.search(value))

@@ -34,9 +34,9 @@ def login() -> float:
     return seconds
 
 
-def connections() -> float:
-    """Until all connections of an arm can be used."""
-    return 4 * login()
+def connections(count: int = 1) -> float:
+    """Until all of an arm's connections can be used. They open one after the other, so a slow link needs more time for more of them."""
+    return (4 + count / 8) * login()
 
 
 def query() -> float:

@@ -6,6 +6,8 @@ Checks use an open descriptor, so that we use exactly what we checked. Symbolic 
 from __future__ import annotations
 
 import contextlib
+import functools
+import grp
 import os
 import pwd
 import stat
@@ -40,7 +42,8 @@ def fault(status: os.stat_result, owners: tuple[int, ...] = (), *, group: int | 
 def open_directory(path: Path | str, within: int | None = None) -> int:
     """A descriptor of a directory that is ours alone. `within`: the descriptor that a relative path begins at.
 
-    Raises Distrusted for a symbolic link, a foreign owner and a mode that lets others write; OSError where there is no such directory.
+    Raises Distrusted for a symbolic link, a foreign owner and a mode that lets others write (our user's private group is no
+    other); OSError where there is no such directory.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=within)
@@ -49,7 +52,7 @@ def open_directory(path: Path | str, within: int | None = None) -> int:
             if stat.S_ISLNK(os.lstat(path, dir_fd=within).st_mode):
                 raise Distrusted(f"{path}: it is a symbolic link") from None
         raise
-    if reason := fault(os.fstat(descriptor)):
+    if reason := fault(os.fstat(descriptor), group=private_group()):
         os.close(descriptor)
         raise Distrusted(f"{path}: {reason}")
     return descriptor
@@ -78,10 +81,28 @@ def check_above(path: Path) -> None:
         if status.st_uid not in owners:
             raise Distrusted(f"{path}: {parent}, above it, belongs to {user(status.st_uid)}, who could replace it")
         if status.st_mode & OTHERS_WRITE and not status.st_mode & stat.S_ISVTX:
-            if status.st_gid == os.getegid() and not status.st_mode & stat.S_IWOTH:
+            if status.st_gid == private_group() and not status.st_mode & stat.S_IWOTH:
                 continue  # a user's private group, by the umask 002
             mode = f"mode {stat.S_IMODE(status.st_mode):04o}"
             raise Distrusted(f"{path}: others may write to {parent}, above it ({mode}), and could replace it")
+
+
+def private_group() -> int | None:
+    """The group that nobody but our own user is in, as many systems make one for each user; None where there is none.
+
+    With the umask 002, which goes with such groups, directories that we make are open to it, and still to us alone.
+    """
+    return _private(os.geteuid(), os.getegid())
+
+
+@functools.cache
+def _private(uid: int, gid: int) -> int | None:
+    try:
+        us, group = pwd.getpwuid(uid), grp.getgrgid(gid)
+    except KeyError:
+        return None
+    shared = {*group.gr_mem, *(each.pw_name for each in pwd.getpwall() if each.pw_gid == gid)} - {us.pw_name}
+    return gid if group.gr_name == us.pw_name and us.pw_gid == gid and not shared else None
 
 
 def read(name: str, within: int) -> str:
@@ -94,7 +115,7 @@ def read(name: str, within: int) -> str:
         raise Distrusted(f"{name}: {error.strerror}") from None
     with os.fdopen(descriptor, "rb") as file:
         status = os.fstat(descriptor)
-        reason = fault(status) or ("" if stat.S_ISREG(status.st_mode) else "it is no plain file")
+        reason = fault(status, group=private_group()) or ("" if stat.S_ISREG(status.st_mode) else "it is no plain file")
         if reason:
             raise Distrusted(f"{name}: {reason}")
         return file.read(LARGEST).decode(errors="replace")

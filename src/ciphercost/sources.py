@@ -70,7 +70,7 @@ def installed(engine: str) -> list[Installation]:
     Raises UsageError where somebody else could have put it there.
     """
     found = []
-    check_trust(cache() / engine)
+    # A cache that holds nothing of this engine needs no trust: nothing of it is run.
     for receipt in (cache() / engine).glob(f"[!.]*/{RECEIPT}"):
         check_trust(receipt.parent)
         with contextlib.suppress(msgspec.DecodeError, msgspec.ValidationError, OSError):
@@ -91,7 +91,7 @@ def check_trust(place: Path) -> None:
         for each in (place, *place.parents):
             if each.is_relative_to(cache()):
                 for path in (each, each / RECEIPT):
-                    if path.exists() and (reason := owned.fault(path.stat(), owners, group=os.getegid())):
+                    if path.exists() and (reason := owned.fault(path.stat(), owners, group=owned.private_group())):
                         raise owned.Distrusted(f"{path}: {reason}")
     except owned.Distrusted as error:
         raise UsageError(

@@ -14,8 +14,11 @@ const TICK_NS: u64 = 10_000_000;
 
 /// Seconds that one connection may take until it can be used, where the request names no `timeout`.
 pub const CONNECT_SECONDS: f64 = 30.0;
-/// All connections of an arm together may take so many times as long as one.
-pub const ALL_CONNECTIONS: f64 = 4.0;
+/// How many times as long as one connection all connections of an arm may take together. They open one after the other, so
+/// a slow link needs more time for more of them.
+pub fn of_all(connections: usize) -> f64 {
+    4.0 + connections as f64 / 8.0
+}
 /// Seconds that a query may take.
 pub const QUERY_SECONDS: f64 = 60.0;
 /// Seconds by which a slice may outlast its length, and that its preparation may take.

@@ -137,7 +137,7 @@ impl Session {
         connect.check()?;
         let pool = connect.pool();
         self.arms.remove(&pool.arm);
-        let seconds = pool.seconds() * deadline::ALL_CONNECTIONS;
+        let seconds = pool.seconds() * deadline::of_all(pool.connections);
         let (arm, connected) = deadline::within(seconds, "open all connections", || match &connect {
             Connect::Null(pool, asked) => null::connect(pool, asked),
             Connect::Postgres(pool, asked) => network::connect::<Postgres>(pool, asked),

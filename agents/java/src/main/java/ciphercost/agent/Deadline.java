@@ -14,8 +14,10 @@ import java.util.concurrent.TimeoutException;
  */
 final class Deadline {
     static final double CONNECT_SECONDS = 30;
-    /** All connections of an arm together may take so many times as long as one. */
-    static final double ALL_CONNECTIONS = 4;
+    /** How many times as long as one connection all connections of an arm may take together: they open one after the other. */
+    static double ofAll(int connections) {
+        return 4 + connections / 8.0;
+    }
     static final double QUERY_SECONDS = 60;
     /** By which a slice may outlast its length. */
     static final double SLICE_SECONDS = 120;

@@ -127,7 +127,7 @@ final class Jdbc {
 
     /** The arm's connections, opened; `answer` gets what they say. */
     List<Link> open(int connections, double seconds, Map<String, Object> answer) throws Failure {
-        long until = System.nanoTime() + (long) (seconds * Deadline.ALL_CONNECTIONS * 1e9);
+        long until = System.nanoTime() + (long) (seconds * Deadline.ofAll(connections) * 1e9);
         List<JdbcLink> links = new ArrayList<>();
         List<Seen> seen = new ArrayList<>();
         try {
