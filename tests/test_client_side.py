@@ -298,7 +298,7 @@ def test_it_is_run_end_to_end(
 ) -> None:
     if engine != "sqlite":
         require_server(engine)
-    options = ["--workload", "hospital-client", "--rows", "50", "--quick", "--time", "3s", "--json", "out.json"]
+    options = ["--workload", "hospital-client", "--rows", "50", "--quick", "--time", "4s", "--json", "out.json"]
     done = ciphercost("run", f"{engine}:client-aes-gcm-256", *options, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     (cell,) = json.loads((tmp_path / "out.json").read_text())["cells"]

@@ -397,7 +397,7 @@ def command(asked: str, engine: str, port: int) -> list[str]:
     if asked == "prove":
         return ["prove", pair[-1]]
     named = [word for url in pair for word in ("--url", url)]
-    return ["run", TARGETS[engine], *named, "--quick", "--time", "2s", "--no-progress"]
+    return ["run", TARGETS[engine], *named, "--quick", "--time", "4s", "--no-progress"]
 
 
 @pytest.mark.parametrize("what", DRIPS)

@@ -209,7 +209,7 @@ def test_it_also_works_for_somebody_who_is_not_root(
     )
     home = guard.scratch_base() / f"home-{os.getpid()}"
     home.mkdir(parents=True)
-    home.chmod(0o777)
+    home.chmod(0o1777)
     # This Python may lie where root alone can look: being let look is the one privilege that is left.
     look = ["--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"]
     drop = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", *look]

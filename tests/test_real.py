@@ -245,7 +245,7 @@ def test_prove_needs_no_server_of_the_users(tmp_path: Path, target: str) -> None
         (("run", "sqlite:sqlcipher", "--sql", "bad.sql", *SHORT), "no such table: nobody", 1),
         (("run", "sqlite:sqlcipher", "--sql", "differs.sql", *SHORT), "do not return the same rows", 1),
         (("run", "good.toml", "--seed", "5"), "--seed has no effect beside a spec file", 2),
-        (("run", "negative.toml"), "seed -1", 2),
+        (("run", "negative.toml"), "`int` >= 0 in `seed`", 2),
         (("run", "number.toml"), "cells must be a list", 2),
         (("run", "postgresql:tls", "--set", "resumption=on"), "never resumes", 2),
         (("run", "postgresql:tls", "--sql", "bad.sql", "--workload", "tpcb"), "leave one of them out", 2),
