@@ -38,6 +38,8 @@ class Line:
     def __init__(self, client: socket.socket) -> None:
         self.client = client
         self.heard = bytearray()
+        self.answered = 0
+        """Messages of the client that the rogue has answered."""
 
     def send(self, data: bytes) -> None:
         self.client.sendall(data)
@@ -94,6 +96,10 @@ class Rogue:
             client.settimeout(SECONDS / 2)
             self.lines.append(Line(client))
             self._speak(self.lines[-1])
+
+    def heard(self) -> bytes:
+        """All that its clients have sent."""
+        return b"".join(bytes(line.heard) for line in self.lines)
 
     def has_learned_it(self) -> bool:
         """Whether the password came, whatever it was wrapped in."""
@@ -157,16 +163,30 @@ def packet(number: int, body: bytes) -> bytes:
     return len(body).to_bytes(3, "little") + bytes([number]) + body
 
 
-def mysql(plugin: str, *answers: bytes, version: str = "8.0.36", flags: int = FLAGS) -> Speak:
-    """Greets with a plugin, then says each of these after the client's next packet."""
+def mysql(
+    plugin: str,
+    *answers: bytes,
+    version: str = "8.0.36",
+    flags: int = FLAGS,
+    length: int = 21,
+    seed: bytes = NONCE[8:] + b"\0",
+    end: bytes = b"\0",
+    ahead: bytes = b"",
+) -> Speak:
+    """Greets with a plugin, then sends each answer after the client's next packet.
+
+    `length`: what the greeting gives as the length of its nonce; `seed`: the second part of the nonce; `end`: what follows the
+    plugin's name; `ahead`: packets sent together with the greeting.
+    """
 
     def speak(line: Line) -> None:
         body = b"\x0a" + version.encode() + b"\0" + struct.pack("<I", 7) + NONCE[:8] + b"\0"
-        body += struct.pack("<HBHHB", flags & 0xFFFF, 45, 2, flags >> 16, 21) + bytes(10) + NONCE[8:] + b"\0"
-        line.send(packet(0, body + plugin.encode() + b"\0"))
+        body += struct.pack("<HBHHB", flags & 0xFFFF, 45, 2, flags >> 16, length) + bytes(10) + seed
+        line.send(packet(0, body + plugin.encode() + end) + ahead)
         for answer in answers:
             head = line.read(4)
             line.read(int.from_bytes(head[:3], "little"))
+            line.answered += 1
             line.send(packet(head[3] + 1, answer))
         line.rest()
 
@@ -190,6 +210,44 @@ MYSQL: dict[str, Speak] = {
     "of MariaDB": mysql(NATIVE, switch("mysql_clear_password", b""), version="5.5.5-10.11.6-MariaDB"),
     "of MariaDB, dialog": mysql(NATIVE, switch("dialog", b"\x04Password: "), version="5.5.5-10.11.6-MariaDB"),
 }
+
+LET_IN_MYSQL = b"\0\0\0\2\0\0\0"
+OF_MARIADB = "5.5.5-10.11.6-MariaDB"
+CLEAR = "mysql_clear_password"
+SWITCH_TO_CLEAR = switch(CLEAR, b"")
+OLD_LOGIN = FLAGS & ~(1 << 19 | 1 << 9)
+"""Neither PLUGIN_AUTH nor PROTOCOL_41."""
+ODD_GREETINGS: dict[str, Speak] = {
+    # A length above 127 is negative to a driver that reads a signed byte: it finds the name where another reader does not.
+    "nonce of 128": mysql(CLEAR, version=OF_MARIADB, length=128),
+    "nonce of 255": mysql(CLEAR, length=255),
+    "nonce of 255, dialog": mysql("dialog", version=OF_MARIADB, length=255),
+    "nonce of 255, padded": mysql(CLEAR, version=OF_MARIADB, length=255, end=bytes(300)),
+    "nonce of 255, padded by a harmless name": mysql(
+        CLEAR, version=OF_MARIADB, length=255, end=b"\0" + bytes(213) + NATIVE.encode() + b"\0"
+    ),
+    "nonce of 30": mysql(f"{'x' * 9}{NATIVE}\0{CLEAR}", length=30),
+    "nonce of 0, cut short": mysql(CLEAR, length=0, seed=b"abc\0"),
+    "nonce cut short": mysql(CLEAR, version=OF_MARIADB, seed=b"abc\0"),
+    "a NUL before the name": mysql("\0" + CLEAR, version=OF_MARIADB),
+    "no name": mysql("", SWITCH_TO_CLEAR),
+    "name without its end": mysql(CLEAR, end=b""),
+    "two names": mysql(f"{NATIVE}\0{CLEAR}", SWITCH_TO_CLEAR),
+    "before 4.1: 3.23": mysql("", LET_IN_MYSQL, version="3.23.58", flags=OLD_LOGIN, end=b""),
+    "before 4.1: 4.0": mysql("", NONCE + b"\0abc", version="4.0.0", flags=OLD_LOGIN, end=b""),
+    "before 4.1: 4.1.0": mysql("", b"\0" + NONCE + b"\0ab", version="4.1.0", flags=OLD_LOGIN, end=b""),
+    "let in ahead of the answer": mysql(NATIVE, SWITCH_TO_CLEAR, ahead=packet(1, LET_IN_MYSQL)),
+    "let in ahead, of MariaDB": mysql(NATIVE, SWITCH_TO_CLEAR, version=OF_MARIADB, ahead=packet(2, LET_IN_MYSQL)),
+    "let in, then asked": mysql(NATIVE, LET_IN_MYSQL, SWITCH_TO_CLEAR, version=OF_MARIADB),
+    "asked after fast authentication": mysql(SHA2, b"\x01\x03", SWITCH_TO_CLEAR),
+}
+MYSQL |= ODD_GREETINGS
+
+
+def asking_for_a_file(path: str, version: str) -> Speak:
+    """Lets the client in, and answers its first statement by asking for a file of the client's machine."""
+    return mysql(NATIVE, LET_IN_MYSQL, b"\xfb" + path.encode(), version=version)
+
 
 # ── Firebird ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 

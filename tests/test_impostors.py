@@ -16,7 +16,7 @@ from ciphercost.agent import Agent
 from ciphercost.errors import AgentError, CiphercostError
 from ciphercost.relay import Relay, moved
 from conftest import Require, RequireServer
-from impostors import FIREBIRD, MYSQL, PASSWORD, POSTGRES, Rogue, another_machines
+from impostors import FIREBIRD, MYSQL, OF_MARIADB, PASSWORD, POSTGRES, Rogue, another_machines, asking_for_a_file
 from userservers import user_server
 
 RUST = {"postgres": POSTGRES, "mysql": MYSQL, "firebird": FIREBIRD}
@@ -75,10 +75,15 @@ def fields(driver: str, host: str, port: int, **more: Any) -> dict[str, Any]:
     }
 
 
+def log_in_and_ask(agent: Agent, told: dict[str, Any]) -> None:
+    agent.connect("rogue", **told)
+    agent.query("rogue", "SELECT 1")
+
+
 @pytest.mark.parametrize(("driver", "way"), [(driver, way) for driver, ways in RUST.items() for way in ways])
 def test_rust_keeps_the_password(rust: Agent, address: str, driver: str, way: str) -> None:
     with Rogue(RUST[driver][way], address) as rogue, pytest.raises(AgentError):
-        rust.connect("rogue", **fields(driver, address, rogue.port))
+        log_in_and_ask(rust, fields(driver, address, rogue.port))
     assert rogue.lines
     assert not rogue.has_learned_it()
 
@@ -89,7 +94,7 @@ def test_rust_keeps_the_password(rust: Agent, address: str, driver: str, way: st
 def test_jdbc_keeps_the_password(jdbc_agents: dict[str, jdbc.JdbcAgent], address: str, driver: str, way: str) -> None:
     agent = jdbc_agents[driver]
     with Rogue(JDBC[agent.driver.family][way], address) as rogue, pytest.raises(AgentError):
-        agent.connect("rogue", **fields(agent.engine.driver, address, rogue.port))
+        log_in_and_ask(agent, fields(agent.engine.driver, address, rogue.port))
     assert rogue.lines
     assert not rogue.has_learned_it()
 
@@ -178,6 +183,71 @@ def test_java_says_why_it_refused(jdbc_agents: dict[str, jdbc.JdbcAgent], addres
     assert PASSWORD not in str(told.value)
 
 
+# ── files of the client's machine ─────────────────────────────────────────────────────────────────────────────────────
+
+MARKER = b"a line of a file that no server may have"
+SPEAKS_MYSQL = [each for each in drivers.DRIVERS if each.family in ("connector-j", "mariadb")]
+ALLOWED = {
+    "allowLoadLocalInfile": "true",
+    "AllowLoadLocalInfile": "true",
+    "allowUrlInLocalInfile": "true",
+    "allowLocalInfile": "true",
+    "allowLoadLocalInfileInPath": "/",
+}
+
+
+@pytest.fixture(scope="module")
+def secret_file(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("files") / "file"
+    path.write_bytes(MARKER)
+    return str(path)
+
+
+def keeps_its_files(agent: Agent, host: str, path: str, version: str) -> None:
+    with Rogue(asking_for_a_file(path, version), host) as rogue:
+        with pytest.raises(AgentError):
+            log_in_and_ask(agent, fields("mysql", host, rogue.port))
+    assert any(line.answered == 2 for line in rogue.lines), "the rogue was not sent a statement"
+    assert MARKER not in rogue.heard()
+
+
+@pytest.mark.parametrize("version", ["8.0.36", OF_MARIADB])
+def test_rust_sends_no_file(rust: Agent, address: str, secret_file: str, version: str) -> None:
+    for host in (address, "127.0.0.1"):
+        keeps_its_files(rust, host, secret_file, version)
+
+
+@pytest.mark.parametrize("allowed", [{}, ALLOWED], ids=["as it is", "allowed by its properties"])
+@pytest.mark.parametrize("driver", SPEAKS_MYSQL, ids=lambda driver: str(driver.title))
+def test_no_driver_sends_a_file(
+    jdbc_agents: dict[str, jdbc.JdbcAgent],
+    address: str,
+    secret_file: str,
+    driver: drivers.Driver,
+    allowed: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`allowed`: what the command line refuses, the agent does not pass on either."""
+    agent = jdbc_agents[driver.title]
+    for name, value in allowed.items():
+        monkeypatch.setitem(agent._options, name, value)
+    for host in (address, "127.0.0.1"):
+        keeps_its_files(agent, host, secret_file, "8.0.36" if driver.family == "connector-j" else OF_MARIADB)
+
+
+@pytest.mark.parametrize(
+    "words", ["?allowLoadLocalInfile=true", "?a=b&AllowLocalInfile=1", "?allowLoadLocalInfileInPath=/tmp", "?allow%4coadLocalInfile=yes"]
+)  # fmt: skip
+def test_no_url_allows_files(jdbc_agents: dict[str, jdbc.JdbcAgent], secret_file: str, words: str) -> None:
+    driver = drivers.find("8.0.16", "mysql")
+    agent = jdbc_agents[driver.title]
+    with Rogue(asking_for_a_file(secret_file, "8.0.36"), "127.0.0.1") as rogue:
+        told = drivers.Address(f"jdbc:mysql://127.0.0.1:{rogue.port}/shop{words}", {})
+        with pytest.raises(AgentError, match=r"the URL sets [aA]llow\w+.*leave it out of the URL"):
+            Agent.connect(agent, "rogue", **drivers.connection(driver, told, "me", PASSWORD))
+    assert not rogue.lines
+
+
 # ── and yet it logs in ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -205,6 +275,27 @@ def test_a_real_server_on_another_machine_lets_every_client_in(
                     assert bool(answer["encrypted"]) == (way != "off")
                     assert agent.query("away", ASK[name]) == [["1"]]
                 agent.disconnect("away")
+
+
+def test_old_drivers_and_empty_passwords_pass_the_guard(
+    require_server: RequireServer, java_here: None, guarded: guard.Guard, address: str, tmp_path: Path
+) -> None:
+    """In clear to a server on another machine. A login that it refuses is refused in its own words, not in the guard's."""
+    del java_here
+    require_server("mariadb", VERSIONS["mariadb"])
+    with (
+        user_server("mariadb", tmp_path) as server,
+        Relay("127.0.0.1", int(str(server.fields["port"])), listen=address) as relay,
+    ):
+        away = {**server.fields, "host": address, "port": relay.port, "tls": "off", "connections": 1, "threads": 1}
+        for driver in (each for each in SPEAKS_MYSQL if not newer(each)):
+            engine, like = engines.get("mariadb"), {"host": "127.0.0.1", "port": 1}
+            with jdbc.JdbcAgent(driver, engine, {}, like, guard=guarded) as agent:
+                agent.connect("away", **away)
+                assert agent.query("away", "SELECT 1") == [["1"]]
+                for password in ("", "nonsense"):
+                    with pytest.raises(AgentError, match="Access denied"):
+                        agent.connect("wrong", **{**away, "password": password})
 
 
 def newer(driver: drivers.Driver) -> bool:

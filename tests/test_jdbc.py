@@ -134,6 +134,8 @@ def test_a_client_names_a_driver(engine: str, client: str, title: str) -> None:
         (cell(factors={"how": "batch"}, workload="point-select"), "more than one statement that answers no rows"),
         (cell(factors={"connection": "pooled"}), "connection can't be 'pooled'"),
         (cell(factors={"properties": "password=x"}), "is a secret"),
+        (cell(factors={"properties": "allowLoadLocalInfile=true"}), "allowLoadLocalInfile can't be set"),
+        (cell(factors={"properties": "autosave=never; ALLOWLOCALINFILE =true"}), "ALLOWLOCALINFILE can't be set"),
         (cell(client="jdbc:8.0.16"), "knows no TLS newer than 1.2"),
         (cell(client="jdbc:5.1.49", factors={"version": "1.2", "verify": "full"}), "checks no names"),
         (cell(factors={"group": "p256"}), "leave group out"),

@@ -45,6 +45,8 @@ ONLY_12 = (8, 0, 19)
 CLASS_JAVA_1 = 44
 """Major version of a class file, less that of its Java."""
 MOST_SHOWN = 400
+FILES = re.compile(r"allow\w*infile\w*", re.IGNORECASE)
+"""Properties of MySQL's and MariaDB's drivers for LOAD DATA LOCAL INFILE. The Java agent turns it off in any case."""
 USUAL_BATCH = 100
 """Rows of a batch, where nobody says."""
 
@@ -247,6 +249,10 @@ def _properties(text: str) -> dict[str, str]:
         if SECRET.search(name):
             raise UsageError(
                 f"properties: {name} is a secret, and command lines can be read by every user of this machine"
+            )
+        if FILES.fullmatch(name.strip()):
+            raise UsageError(
+                f"properties: {name.strip()} can't be set: with it a server can read any file of this machine. Remove it"
             )
         found[name.strip()] = value
     return found

@@ -1,5 +1,8 @@
 package ciphercost.agent;
 
+import java.nio.charset.StandardCharsets;
+import java.util.List;
+
 /** exposure: one login of a driver: which protocol it speaks, whether a relay hides the server, and why it was refused. */
 final class Exposure {
     /** Inherited: some drivers log in on a thread of their own. Kept after the login, for drivers that reconnect by themselves. */
@@ -9,15 +12,22 @@ final class Exposure {
     final boolean relayed;
 
     private final Sql.Dialect dialect;
+    private final List<byte[]> passwords;
     private volatile String refusal = "";
 
-    Exposure(Sql.Dialect dialect, boolean relayed) {
+    Exposure(Sql.Dialect dialect, boolean relayed, List<String> passwords) {
         this.dialect = dialect;
         this.relayed = relayed;
+        this.passwords = passwords.stream().filter(each -> !each.isEmpty()).map(each -> each.getBytes(StandardCharsets.UTF_8)).toList();
     }
 
     static Exposure current() {
         return CURRENT.get();
+    }
+
+    /** What must not be sent in clear. */
+    List<byte[]> passwords() {
+        return passwords;
     }
 
     void begin() {

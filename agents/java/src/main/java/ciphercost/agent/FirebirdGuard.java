@@ -17,9 +17,11 @@ final class FirebirdGuard extends LoginGuard {
     private static final List<String> HARMLESS = List.of("Srp", "Srp224", "Srp256", "Srp384", "Srp512");
     /** Tags of what tells the server who is there, at `connect` and at `attach`. */
     private static final int USER_PASSWORD = 2;
+    private static final int USER_DATA = 7;
     private static final int USER_PLUGIN = 8;
     private static final int PASSWORD = 29;
     private static final int PASSWORD_HASH = 30;
+    private static final int DATA = 84;
     private static final int PLUGIN = 86;
 
     FirebirdGuard(Exposure exposure) {
@@ -46,6 +48,7 @@ final class FirebirdGuard extends LoginGuard {
                     return 0;
                 }
                 allow(text(bytes, plugin + 4, big(bytes, plugin)));
+                checkData(bytes, 8, 8 + big(bytes, 4));
                 return end;
             }
             case ATTACH, CREATE, SERVICE_ATTACH -> {
@@ -88,6 +91,9 @@ final class FirebirdGuard extends LoginGuard {
             if (bytes[item] == USER_PLUGIN) {
                 allow(text(bytes, item + 2, length));
             }
+            if (bytes[item] == USER_DATA) {
+                checkData(bytes, item + 2, item + 2 + length);
+            }
         }
         int protocols = big(bytes, at - 4);
         int after = next(bytes, at, bytes.length) + 20 * Math.max(0, Math.min(protocols, 1000));
@@ -113,7 +119,17 @@ final class FirebirdGuard extends LoginGuard {
             if (tag == PLUGIN) {
                 allow(text(bytes, value, length));
             }
+            if (tag == DATA) {
+                checkData(bytes, value, value + length);
+            }
             at = value + length;
+        }
+    }
+
+    /** What a plugin sends: of SRP a public key and a proof. */
+    private void checkData(byte[] bytes, int from, int to) throws IOException {
+        if (reveals(bytes, from, to)) {
+            throw refuse("the driver sends the password in clear");
         }
     }
 

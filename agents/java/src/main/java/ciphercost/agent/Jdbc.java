@@ -78,6 +78,10 @@ final class Jdbc {
             secrets.add(password);
         }
         this.dialect = Sql.Dialect.of(url);
+        if (dialect == Sql.Dialect.MYSQL) {
+            LocalFiles.check(url);
+            LocalFiles.forbid(properties);
+        }
         this.reason = new Reason(dialect, secrets);
         this.setup = Sql.split(fields.text("setup", ""), dialect);
         this.witness = fields.text("witness", "");
@@ -101,7 +105,7 @@ final class Jdbc {
         if (perRequest && (how == How.BATCH || commitEvery > 1)) {
             throw Failure.badMessage("per_request: a connection for one operation has no batch and no later commit");
         }
-        this.exposure = new Exposure(dialect, fields.flag("relayed", false));
+        this.exposure = new Exposure(dialect, fields.flag("relayed", false), secrets);
         fields.end();
         this.driver = drivers.find(jars, className, url);
         this.loader = driver.getClass().getClassLoader();

@@ -5,6 +5,7 @@ import java.io.FilterOutputStream;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
+import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 
 /**
@@ -16,6 +17,8 @@ import java.util.Arrays;
 class LoginGuard {
     /** Longer than any message of a login. */
     static final int LONGEST = 1 << 17;
+    /** A password of so many bytes does not stand in a hash by chance, even if all of them are hexadecimal digits. */
+    private static final int TELLING = 10;
 
     private final Exposure exposure;
     private byte[] sent = new byte[0];
@@ -51,6 +54,18 @@ class LoginGuard {
         return new IOException(refusal);
     }
 
+    /** Whether these bytes are a password of this login, or hold one that is too long to be there by chance. */
+    final boolean reveals(byte[] bytes, int from, int to) {
+        String all = new String(bytes, from, to - from, StandardCharsets.ISO_8859_1);
+        for (byte[] each : exposure.passwords()) {
+            String password = new String(each, StandardCharsets.ISO_8859_1);
+            if (all.equals(password) || all.equals(password + "\0") || each.length >= TELLING && all.contains(password)) {
+                return true;
+            }
+        }
+        return false;
+    }
+
     private void check() throws IOException {
         if (!refusal.isEmpty()) {
             throw new IOException(refusal);
@@ -84,9 +99,8 @@ class LoginGuard {
 
     private synchronized void say(OutputStream out, byte[] bytes, int from, int count) throws IOException {
         check();
-        if (!over && isTls(bytes, from, count)) {
-            end(); // what may have been held back is no whole message, and is not sent
-            sent = new byte[0];
+        if (!over && sent.length == 0 && isTls(bytes, from, count)) {
+            end();
         }
         if (over) {
             out.write(bytes, from, count);

@@ -43,7 +43,8 @@ final class PostgresGuard extends LoginGuard {
         }
         if (started) {
             String body = new String(bytes, 5, length - 4, StandardCharsets.ISO_8859_1);
-            if (!HASH.matcher(body).matches() && !SCRAM_FIRST.matcher(body).matches() && !SCRAM_LAST.matcher(body).matches()) {
+            boolean hash = HASH.matcher(body).matches() && !reveals(bytes, 5, head + length);
+            if (!hash && !SCRAM_FIRST.matcher(body).matches() && !SCRAM_LAST.matcher(body).matches()) {
                 throw refuse("the server asks for the password in clear, or for another login that is not md5 or scram-sha-256");
             }
         } else {
