@@ -348,7 +348,7 @@ class Bench(msgspec.Struct):
         Raises RunError where encryption is not the reason why nobody gets in; that reason is for the witnesses to tell.
         """
         if error := self.refusal(servers):
-            raise self._kept_out(error)
+            raise self._kept_out(error, encrypted=True)
         if self.entered:
             return
         self.entered = True
@@ -362,7 +362,7 @@ class Bench(msgspec.Struct):
                 if error.code == deadlines.TIMEOUT:
                     break  # another try would be held as long
         if len({each.code for each in refusals}) == 1 and refusals[-1].code != "tls":
-            raise self._kept_out(refusals[-1])
+            raise self._kept_out(refusals[-1], encrypted=self.encrypts_way)
 
     def refusal(self, servers: Mapping[str, Server]) -> AgentError | None:
         """Why this cell may send nothing to the user's server: an encrypted connection that demands more of it has failed."""
@@ -381,9 +381,10 @@ class Bench(msgspec.Struct):
             return error
         return None
 
-    def _kept_out(self, error: AgentError) -> RunError:
+    def _kept_out(self, error: AgentError, *, encrypted: bool) -> RunError:
+        arm = ", encrypted arm" if encrypted else ""
         what = words(str(error), error.code) if error.code == "tls" else self.engine.mend(error.code)
-        return RunError(f"can't get in at your {self.engine.title}: {error} [{error.code}]. {what}")
+        return RunError(f"can't get in at your {self.engine.title}{arm}: {error} [{error.code}]. {what}")
 
     @contextmanager
     def _server(self, place: str, directory: Path, cpus: set[int] | None) -> Iterator[Server]:
