@@ -129,7 +129,7 @@ def test_a_password_is_asked_for_while_the_bar_is_paused(monkeypatch: pytest.Mon
     monkeypatch.setattr("getpass.getpass", answer)
     monkeypatch.setattr(passwords, "_known", {})
     fields = {"host": "127.0.0.1", "port": 1, "user": "u"}
-    assert passwords.ask_where_wanted(Wanting(), [fields], "no password", Noting().paused)
+    assert passwords.ask_where_wanted(Wanting(), fields, "no password", Noting().paused)
     assert seen == ["refused", "paused", "asked", "goes on"]
     assert passwords.with_password(fields, "")["password"] == "secret"
 

@@ -47,7 +47,7 @@ def sweep(url: str, engine_name: str = "", ca: str = "", wanted: Sequence[str] =
     ):
         server = engine.start(engine.find(url=url), logs, run_guard)
         fields = reached(server, ca)
-        if passwords.may_ask(fields) and passwords.ask_where_wanted(agent, [fields], engine.refuses_anonymous):
+        if passwords.may_ask(fields) and passwords.ask_where_wanted(agent, fields, engine.refuses_anonymous):
             fields = reached(server, ca)
         try:
             marks = engine.schemas(agent, fields)

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from ciphercost import columns, engines, guard, mechanisms, ordeal, prove, provision, spec, trust
+from ciphercost import columns, engines, guard, mechanisms, ordeal, prove, provision, spec
 from ciphercost.agent import Agent
 from ciphercost.errors import UsageError, nearest
 from ciphercost.layout import wrap
@@ -60,7 +60,7 @@ def examine(cell: CellSpec) -> tuple[bool, str]:
             with bench.agent(twins) as agent:
                 proofs, connected = prove.prove(bench.engine, bench.mechanism, twins, agent, 1)
                 unverified = prove.unverified(connected, twins.connect["encrypted"])
-                proven, text = judge([*proofs, *closely.proofs], bench, unverified)
+                proven, text = judge([*proofs, *closely.proofs], bench, unverified, twins.closed)
                 found = in_columns(twins, agent) if twins.sealing and proven else closely.findings
             return proven, "\n".join([text, *findings_lines(found)])
 
@@ -77,8 +77,9 @@ def but_for(bench: provision.Bench) -> str:
     return f" but for {', '.join(left)} ({', '.join(dict.fromkeys(left.values()))})" if left else ""
 
 
-def judge(proofs: list[Proof], bench: provision.Bench, unverified: str = "") -> tuple[bool, str]:
-    """(proven, text for people). `unverified`: what of the server's identity was not checked (`prove.unverified`).
+def judge(proofs: list[Proof], bench: provision.Bench, unverified: str = "", closed: str = "") -> tuple[bool, str]:
+    """(proven, text for people). `unverified`: what of the server's identity was not checked (`prove.unverified`); `closed`: why
+    nothing was sent unencrypted (`Twins.closed`).
 
     The encrypted arm decides; the plain arm is the control that shows that the witnesses can see.
 
@@ -113,8 +114,8 @@ def judge(proofs: list[Proof], bench: provision.Bench, unverified: str = "") -> 
             if refused
             else " that can be heard (the server can't be asked)"
         )
-    if encrypted and not plain and not proven:
-        lines += wrap(f"{trust.NOTHING_IN_CLEAR}.", "  ")
+    if closed:
+        lines += wrap(f"{closed}.", "  ")
     verdict = f"ENCRYPTED{but_for(bench)}, {f'but {unverified}. Encryption is ' if unverified else ''}proven {by}"
     lines += wrap(verdict if proven else "NOT PROVEN", "  ", "    ")
     return proven, "\n".join(lines)

@@ -238,7 +238,7 @@ def open_unit(
     twins = bench.twins(session, server_cpus, agent_cpus, plan.arms(seed, drive.number, session))
     agent = stack.enter_context(bench.agent(twins))
     if isinstance(agent, JdbcAgent):
-        agent.enter(twins.connect)
+        agent.enter(twins.connect, twins.note if facts.spec.url else None)
     connected = proven(session, unit, twins, agent, record)
     bench.ready(twins)
     conclude.describe_session(facts, twins, connected)
@@ -293,7 +293,7 @@ def proven(session: int, unit: Unit, twins: provision.Twins, agent: Agent, recor
     if bench.mask:
         proofs += masked.prove(bench, twins, agent, session)
     record.prove(unit.drive.number, proofs)
-    prove.require(proofs, bench.mechanism, bench.engine.mute)
+    prove.require(proofs, bench.mechanism, bench.engine.mute, twins.closed)
     return connected
 
 

@@ -27,7 +27,7 @@ from ciphercost.listening import address_of, is_loopback
 from ciphercost.model import AgentSlice, Arm, CellSpec
 from ciphercost.passwords import SECRET
 from ciphercost.relay import Relay
-from ciphercost.trust import NOTHING_IN_CLEAR, encrypted_first, rejected
+from ciphercost.trust import encrypted_first, words
 from ciphercost.workloads import Program
 
 WORD = "jdbc"
@@ -437,16 +437,25 @@ class JdbcAgent(Agent):
         super().disconnect("stranger")
         return ""
 
-    def enter(self, connect: Mapping[Arm, Mapping[str, object]]) -> None:
-        """That the driver can log in at all, in both arms. Raises RunError with its own reason and what may help."""
+    def enter(
+        self, connect: Mapping[Arm, Mapping[str, object]], told: Callable[[AgentError], None] | None = None
+    ) -> None:
+        """That the driver can log in at all, in both arms. Raises RunError with its own reason and what may help.
+
+        `told`: on a server of the user's, why the encrypted arm can't; the plain one is not tried then.
+        """
         for arm in encrypted_first(connect):
             fields = {name: value for name, value in connect[arm].items() if name != "per_request"}
             try:
                 super().connect("enter", **self.translated(fields | {"connections": 1, "threads": 1}))
                 super().disconnect("enter")
             except AgentError as error:
+                more = hint(self.driver, error)
+                if told and arm == "encrypted":
+                    told(error)
+                    more += f". {words(str(error), error.code)}"
                 raise RunError(
-                    f"{self.driver.title} can't connect, {arm} arm: {str(error)[:MOST_SHOWN]} [{error.code}]{hint(self.driver, error)}"
+                    f"{self.driver.title} can't connect, {arm} arm: {str(error)[:MOST_SHOWN]} [{error.code}]{more}"
                 ) from None
 
     # ── loading ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -541,8 +550,6 @@ def hint(driver: Driver, error: AgentError) -> str:
         )
     if error.code.startswith("1251") or "authentication" in text.lower():
         return ". The account logs in by a method that this driver does not know: use a newer driver, or an older server (mariadb@10.11)"
-    if rejected(error):
-        return f". {NOTHING_IN_CLEAR}"
     if error.code == "tls":
         return ". Which versions and suites the driver offers: --set version=1.2, --set cipher=…"
     return ""

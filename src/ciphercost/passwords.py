@@ -8,13 +8,11 @@ from __future__ import annotations
 import getpass
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
-from ciphercost.deadlines import TIMEOUT
 from ciphercost.errors import AgentError
-from ciphercost.trust import rejected
 
 if TYPE_CHECKING:
     from ciphercost.agent import Agent
@@ -46,27 +44,23 @@ def may_ask(fields: Mapping[str, object]) -> bool:
 
 def ask_where_wanted(
     agent: Agent,
-    arms: Iterable[Mapping[str, object]],
+    fields: Mapping[str, object],
     wants: str,
     paused: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> bool:
-    """Try each arm's connection until one gets in; where one is refused with the words `wants`, ask for the password.
+    """Try this connection; where it is refused with the words `wants`, ask for the password.
 
     Returns whether it asked: then `with_password` knows the answer. Every other refusal is left to who comes later to report.
     `paused`: in which nothing else is drawn on the terminal.
     """
-    for fields in arms:
-        try:
-            agent.connect("password", **fields)
-        except AgentError as error:
-            if error.code == TIMEOUT or rejected(error):
-                return False
-            if not wants or wants not in str(error):
-                continue
-            host, port, user = key_of(fields)
-            with paused():
-                _known[host, port, user] = getpass.getpass(f"Password of {user} at {host}:{port}: ")
-            return True
-        agent.disconnect("password")
-        return False
+    try:
+        agent.connect("password", **fields)
+    except AgentError as error:
+        if not wants or wants not in str(error):
+            return False
+        host, port, user = key_of(fields)
+        with paused():
+            _known[host, port, user] = getpass.getpass(f"Password of {user} at {host}:{port}: ")
+        return True
+    agent.disconnect("password")
     return False

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ciphercost import conclude, draw, guard, jdbc, plan, sample
+from ciphercost import conclude, draw, guard, jdbc, plan, provision, sample
 from ciphercost import spec as specs
 from ciphercost.agent import find as find_agent
 from ciphercost.errors import Interrupted
@@ -71,7 +71,7 @@ def carry_out(record: Record, mark: str, watcher: Watcher, before: Before | None
             announce(record.facts, watcher)
             if before:
                 before(record, run_guard, scratch, watcher)
-            whole = Run(record, run_guard, scratch, watcher)
+            whole = Run(record, run_guard, scratch, watcher, provision.Servers(spec.cells))
             for numbers in plan.groups(spec):
                 experiment(numbers, whole)
             facts.ended = now()

@@ -22,7 +22,7 @@ from ciphercost.model import ARMS, Arm, Proof, Witness
 from ciphercost.provision import CANARY_TABLE, Twins
 from ciphercost.relay import Relay, moved
 from ciphercost.sample import tree
-from ciphercost.trust import encrypted_first, rejected
+from ciphercost.trust import encrypted_first
 from ciphercost.workloads import Program
 
 MOST_COMPARED = 128 << 20
@@ -44,7 +44,8 @@ class Probe:
         self.session = session
         self.connected: dict[Arm, dict[str, Any]] = {}
         self.ended = False
-        """Whether no further witness is heard: the server's certificate was rejected, or the server held one past its deadline."""
+        """Whether no further witness is heard: the server held one past its deadline, or it is the user's, and nothing may be sent to it
+        unencrypted."""
 
     def connection(self, arm: Arm) -> tuple[str, dict[str, object]]:
         """The agent's arm and its fields, connected by the client's witness or by whoever is the first to ask."""
@@ -84,6 +85,7 @@ def prove(
     prime(engine, twins, agent)
     for arm in encrypted_first(twins.connect):
         # The client first: without a connection the others have nothing to look at.
+        probe.ended |= arm == "plain" and bool(twins.closed)
         for witness in sorted(set(mechanism.witnesses) - set(engine.mute), key=lambda name: name != "client"):
             if probe.ended:
                 break
@@ -96,15 +98,18 @@ def prove(
 
 def prime(engine: Engine, twins: Twins, agent: Agent) -> None:
     """One login where a server's first one after its start differs from those that follow, so that no arm is the one to pay."""
-    for arm in encrypted_first(ARMS) if engine.caches_logins else ():  # in clear it would be an RSA exchange
+    if not engine.caches_logins:
+        return
+    # In clear it would be an RSA exchange; and at a server of the user's nothing is sent in clear before the encrypted arm is in.
+    arms: list[Arm] = encrypted_first(ARMS) if twins.refused is None else ["encrypted"]
+    for arm in arms:
         # An arm that can't log in is the client witness's to report.
         try:
             agent.connect("prime", **single(twins.connect[arm]))
             agent.disconnect("prime")
             return
-        except AgentError as error:
-            if rejected(error):
-                return
+        except AgentError:
+            continue
 
 
 def unproven(
@@ -175,19 +180,22 @@ def load_connections(
             raise Unproven(f"server witness, {arm} arm, the load's own sessions: {detail}")
 
 
-def require(proofs: list[Proof], mechanism: Mechanism, mute: tuple[Witness, ...] = ()) -> None:
-    """Raises Unproven, naming the witness, unless both arms are what their names say."""
+def require(proofs: list[Proof], mechanism: Mechanism, mute: tuple[Witness, ...] = (), closed: str = "") -> None:
+    """Raises Unproven, naming the witness, unless both arms are what their names say. `closed`: why one was not tried (`Twins.closed`)."""
     if reason := unproven(proofs, mechanism, mute=mute):
-        raise Unproven(reason)
+        raise Unproven(f"{reason}. {closed}" if closed else reason)
 
 
 def _hear(probe: Probe, arm: Arm, witness: Witness) -> Proof:
     try:
         passed, detail = WITNESSES[probe.mechanism.layer, witness](probe, arm)
     except AgentError as error:
-        # Somebody may stand between, or each further witness would be held as long.
-        probe.ended |= (arm == "encrypted" and rejected(error)) or error.code == deadlines.TIMEOUT
+        probe.ended |= error.code == deadlines.TIMEOUT  # each further witness would be held as long
+        if arm == "encrypted":
+            probe.twins.note(error)
         passed, detail = False, f"{error} [{error.code}]"
+    if witness == "client" and arm == "encrypted" and not passed:
+        probe.twins.note(AgentError(detail))
     return probe.proof(arm, witness, passed, detail)
 
 

@@ -11,7 +11,7 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TypeVar
@@ -44,7 +44,7 @@ from ciphercost.mechanisms._column import Columns
 from ciphercost.mechanisms._rest import AtRest, Look, Rest, Volume
 from ciphercost.model import ARMS, Arm, CellSpec
 from ciphercost.scan import canary
-from ciphercost.trust import NOTHING_IN_CLEAR, encrypted_first, rejected
+from ciphercost.trust import Place, Refused, encrypted_first, place_of, words
 
 SECRET_FIELDS = frozenset({"password", "key"})
 CANARY_TABLE = "ciphercost_canary"
@@ -81,6 +81,23 @@ class Twins(msgspec.Struct):
     """The servers' end of that link, whose counters have what crossed it; empty: loopback."""
     direct: dict[Arm, dict[str, object]] = {}
     """`connect` by the shortest way to the server: without the delay that the cell may ask for."""
+    place: Place | None = None
+    """Of a server of the user's."""
+    refused: Refused | None = None
+    """What the run knows of servers of the user's; None: these are ours."""
+
+    def note(self, error: AgentError) -> None:
+        """The encrypted arm failed: if the server is the user's, nothing more is sent to it unencrypted."""
+        if self.refused and self.place:
+            self.refused.note(self.place, self.connect["encrypted"], error)
+
+    @property
+    def closed(self) -> str:
+        """Why the plain arm may not be tried, in words for the user; empty: it may."""
+        if not (self.refused and self.place and "plain" in self.connect):
+            return ""
+        error = self.refused.reason(self.place, self.connect["plain"])
+        return words(str(error), error.code) if error else ""
 
     @property
     def server(self) -> Server | None:
@@ -147,10 +164,10 @@ class Shared:
 class Servers:
     """Finds, or fetches, each server once for a run. What could not be had isn't asked for again, and its reason isn't repeated."""
 
-    def __init__(self) -> None:
+    def __init__(self, cells: Sequence[CellSpec] = ()) -> None:
+        """`cells`: of the whole run, also those that are done already."""
         self._found: dict[tuple[str, str, str, str], Installation | None] = {}
-        self.rejected: dict[tuple[object, object], str] = {}
-        """Address and port of servers whose certificate was rejected, and why: no cell of the run sends them anything unencrypted."""
+        self.refused = Refused(cells)
 
     def find(self, engine: Engine, version: str, url: str, bindir: str) -> Installation:
         """As `Engine.find`. Raises MissingServer."""
@@ -229,7 +246,7 @@ class Bench(msgspec.Struct):
             place: self.shared.server(self._like(place), self._server(place, work / place, server_cpus))
             for place in (arms if self.separate else self.places)
         }
-        if self.cell.url and not self.entered:
+        if self.cell.url:
             self.enter(servers)
         connect = direct = {arm: self.connection(arm, servers, len(agent_cpus)) for arm in arms}
         relay = 0
@@ -249,6 +266,8 @@ class Bench(msgspec.Struct):
             netns=way.path if way else None,
             device=way.device if way else "",
             direct=direct,
+            place=self.place if self.cell.url else None,
+            refused=self.servers.refused if self.cell.url else None,
             servers=list(servers.values()),
             canary=self.shared.canary,
             server_cpus=server_cpus,
@@ -309,35 +328,63 @@ class Bench(msgspec.Struct):
         promised = self.mechanism.promises(self._asked_for)
         return {name: value for name, value in promised.items() if name != chosen}
 
+    @property
+    def encrypts_way(self) -> bool:
+        """Whether the arms differ in how they reach the server. Else both connect alike."""
+        return self.mechanism.layer == "transit"
+
+    def reached(self) -> dict[str, Server]:
+        """The user's server, for whichever arm."""
+        return dict.fromkeys((*ARMS, "both"), self.engine.start(self.installation, self.directory, self.guard))
+
+    @property
+    def place(self) -> Place:
+        """Where the user's server is."""
+        return place_of(self.reached()["both"].connection())
+
     def enter(self, servers: Mapping[str, Server]) -> None:
-        """Log in at the user's server. Raises RunError where neither arm can and both for one reason: then it isn't encryption's."""
+        """Log in at the user's server, in each session only if nothing that the run knows speaks against it.
+
+        Raises RunError where encryption is not the reason why nobody gets in; that reason is for the witnesses to tell.
+        """
+        if error := self.refusal(servers):
+            raise self._kept_out(error, encrypted=True)
+        if self.entered:
+            return
         self.entered = True
-        first = next(iter(servers.values())).connection()
-        place = first.get("host"), first.get("port")
-        if self.mechanism.layer != "transit" and (reason := self.servers.rejected.get(place)):
-            raise RunError(f"{reason}. {NOTHING_IN_CLEAR}")
+        arms: list[Arm] = ["encrypted"] if self.encrypts_way else encrypted_first(ARMS)
         refusals = []
         with Agent(log=self.logs / "agent.log") as agent:
-            for arm in encrypted_first(ARMS):
-                fields = self.connection(arm, servers) | {"connections": 1, "per_request": False}
-                try:
-                    agent.connect("enter", **fields)
-                    self.engine.greet(agent, "enter")
+            for arm in arms:
+                if not (error := self.try_arm(agent, arm, servers)):
                     return
-                except AgentError as error:
-                    if rejected(error):
-                        self.servers.rejected[place] = str(error)
-                        return  # for the witnesses to tell
-                    refusals.append(error)
-                    if error.code == deadlines.TIMEOUT:
-                        refusals = [error, error]  # another try would be held as long
-                        break
-        encrypted, plain = refusals
-        if plain.code != encrypted.code or plain.code == "tls":
-            return  # for the witnesses to tell
-        raise RunError(
-            f"can't get in at your {self.engine.title}: {plain} [{plain.code}]. {self.engine.mend(plain.code)}"
-        )
+                refusals.append(error)
+                if error.code == deadlines.TIMEOUT:
+                    break  # another try would be held as long
+        if len({each.code for each in refusals}) == 1 and refusals[-1].code != "tls":
+            raise self._kept_out(refusals[-1], encrypted=self.encrypts_way)
+
+    def refusal(self, servers: Mapping[str, Server]) -> AgentError | None:
+        """Why this cell may send nothing to the user's server: an encrypted connection that demands more of it has failed."""
+        return self.servers.refused.reason(self.place, self.connection("encrypted", servers))
+
+    def try_arm(self, agent: Agent, arm: Arm, servers: Mapping[str, Server]) -> AgentError | None:
+        """Log in once at the user's server, and note it where an encrypted arm can't."""
+        fields = self.connection(arm, servers) | {"connections": 1, "threads": 1, "per_request": False}
+        try:
+            agent.connect("enter", **fields)
+            self.engine.greet(agent, "enter")
+            agent.disconnect("enter")
+        except AgentError as error:
+            if arm == "encrypted":
+                self.servers.refused.note(self.place, fields, error)
+            return error
+        return None
+
+    def _kept_out(self, error: AgentError, *, encrypted: bool) -> RunError:
+        arm = ", encrypted arm" if encrypted else ""
+        what = words(str(error), error.code) if error.code == "tls" else self.engine.mend(error.code)
+        return RunError(f"can't get in at your {self.engine.title}{arm}: {error} [{error.code}]. {what}")
 
     @contextmanager
     def _server(self, place: str, directory: Path, cpus: set[int] | None) -> Iterator[Server]:
@@ -591,7 +638,7 @@ def bench(
     with made.at_end:
         made.at_end.callback(shutil.rmtree, directory, ignore_errors=True)
         if cell.url:
-            ask_password(made, paused)
+            meet(made, paused)
         else:
             try:
                 made.load()
@@ -624,15 +671,54 @@ def clients_together(cells: list[CellSpec]) -> int:
     return sum(clients_of(cell, engine, spec.program_of(cell, given)) for cell, engine, given in programs)
 
 
-def ask_password(made: Bench, paused: Callable[[], AbstractContextManager[None]]) -> None:
-    """Where a server of the user's wants a password that was found nowhere: ask for it, if there is a terminal."""
-    server = made.engine.start(made.installation, made.directory, made.guard)
-    if not passwords.may_ask(server.connection()):
-        return
-    arms = [made.connection(arm, dict.fromkeys((*ARMS, "both"), server)) for arm in encrypted_first(ARMS)]
+def meet(made: Bench, paused: Callable[[], AbstractContextManager[None]]) -> None:
+    """Before anything else is sent to a server of the user's: the run's encrypted connections to it, and a password if it wants one.
+
+    Nothing is raised: what keeps this cell out, `Bench.enter` tells.
+    """
     with Agent(log=made.logs / "agent.log") as agent:
-        one = {"connections": 1, "threads": 1, "per_request": False}
-        passwords.ask_where_wanted(agent, [fields | one for fields in arms], made.engine.refuses_anonymous, paused)
+        for other in [] if made.encrypts_way else encrypting(made):
+            servers = other.reached()
+            ask_password(other, agent, servers, paused)
+            if other.try_arm(agent, "encrypted", servers):
+                return
+        servers = made.reached()
+        if not made.refusal(servers):
+            ask_password(made, agent, servers, paused)
+
+
+def encrypting(made: Bench) -> Iterator[Bench]:
+    """The run's cells that reach this server of the user's encrypted, as far as none of them was tried for another cell."""
+    refused = made.servers.refused
+    for number, cell in enumerate(refused.cells):
+        mechanism = mechanisms.get(cell.mechanism)
+        if not cell.url or mechanism.layer != "transit" or number in refused.tried:
+            continue
+        engine = engines.get(cell.engine)
+        factors, parameters = spec.split_factors(cell)
+        other = msgspec.structs.replace(
+            made,
+            cell=cell,
+            engine=engine,
+            mechanism=mechanism,
+            factors=factors,
+            program=spec.program_of(cell, parameters),
+            installation=made.servers.find(engine, cell.version, cell.url, cell.bindir),
+            sealing=None,
+            own_schemas={},
+        )
+        if other.place == made.place:
+            refused.tried.add(number)
+            yield other
+
+
+def ask_password(
+    made: Bench, agent: Agent, servers: Mapping[str, Server], paused: Callable[[], AbstractContextManager[None]]
+) -> None:
+    """Where a server of the user's wants a password that was found nowhere: ask for it, if there is a terminal."""
+    fields = made.connection("encrypted", servers) | {"connections": 1, "threads": 1, "per_request": False}
+    if passwords.may_ask(fields):
+        passwords.ask_where_wanted(agent, fields, made.engine.refuses_anonymous, paused)
 
 
 @contextmanager

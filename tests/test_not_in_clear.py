@@ -1,0 +1,99 @@
+"""Where the encrypted connection to a user's server fails, whatever the reason, no login is sent to it unencrypted."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ciphercost import provision, trust
+from ciphercost.errors import AgentError
+from ciphercost.model import CellSpec
+from hostile import CERTIFICATES, SPOILT, Hostile
+from impostors import PASSWORD
+from terminals import on_a_terminal
+from test_passwords import CLI, environment
+from test_real import ciphercost
+
+SECRETS = {"PGPASSWORD": PASSWORD, "MYSQL_PWD": PASSWORD}
+QUICK = ("--quick", "--time", "4s", "--no-progress", "-o", "out")
+NOTHING = "nothing was sent to the server unencrypted"
+
+
+def url(engine: str, hostile: Hostile) -> str:
+    return f"{engine}://me@localhost:{hostile.port}/shop"
+
+
+def said(done: subprocess.CompletedProcess[str]) -> str:
+    return " ".join((done.stdout + done.stderr).split())
+
+
+@pytest.mark.parametrize("how", SPOILT)
+@pytest.mark.parametrize("engine", ["postgresql", "mysql"])
+def test_prove_sends_no_login_in_clear(tmp_path: Path, engine: str, how: str) -> None:
+    with Hostile(engine, how, tmp_path / "pki") as hostile:
+        argv = ("prove", url(engine, hostile), "--ca", str(hostile.ca), "--set", "verify=full")
+        done = ciphercost(*argv, cwd=tmp_path, **SECRETS)
+    assert (hostile.asked > 0, hostile.in_clear) == (True, []), said(done)
+    assert done.returncode == 1
+    why = "certificate was rejected" if how in CERTIFICATES else "connection could not be encrypted"
+    assert f"{why}, so {NOTHING}" in said(done)
+
+
+@pytest.mark.parametrize("how", SPOILT)
+def test_no_cell_of_a_run_sends_a_login_in_clear_whichever_comes_first(tmp_path: Path, how: str) -> None:
+    with Hostile("postgresql", how, tmp_path / "pki") as hostile:
+        cells = ("postgresql:none", "postgresql:tls")
+        argv = ("run", *cells, "--url", url("postgresql", hostile), "--ca", str(hostile.ca), *QUICK)
+        done = ciphercost(*argv, cwd=tmp_path, **SECRETS)
+    assert (hostile.asked > 0, hostile.in_clear) == (True, []), said(done)
+    assert done.returncode == 1
+    assert NOTHING in said(done)
+
+
+@pytest.mark.parametrize("how", ["another name", "expired", "strip", "reset"])
+@pytest.mark.parametrize("engine", ["postgresql", "mysql", "mariadb"])
+@pytest.mark.parametrize("command", ["prove", "run"])
+def test_a_jdbc_driver_sends_no_login_in_clear(tmp_path: Path, engine: str, how: str, command: str) -> None:
+    with Hostile(engine, how, tmp_path / "pki") as hostile:
+        flags = ("--client", "jdbc", "--ca", str(hostile.ca), "--set", "verify=full")
+        argv = {
+            "prove": ("prove", url(engine, hostile), *flags),
+            "run": ("run", f"{engine}:tls", "--url", url(engine, hostile), *flags, *QUICK),
+        }[command]
+        done = ciphercost(*argv, cwd=tmp_path, **SECRETS)
+    assert (hostile.asked > 0, hostile.in_clear) == (True, []), said(done)
+    assert done.returncode == 1
+    assert NOTHING in said(done)
+
+
+@pytest.mark.parametrize("how", ["another authority", "strip", "close"])
+@pytest.mark.parametrize("cells", ["tls none", "none tls"])
+def test_nobody_who_spoils_the_encryption_can_have_the_password_asked_for(tmp_path: Path, how: str, cells: str) -> None:
+    names = [f"postgresql:{each}" for each in cells.split()]
+    with Hostile("postgresql", how, tmp_path / "pki") as hostile:
+        argv = [CLI, "run", *names, "--url", url("postgresql", hostile), "--ca", str(hostile.ca), *QUICK]
+        os.chdir(tmp_path)
+        status, shown = on_a_terminal(argv, environment(tmp_path), asked="Password of", typed=f"{PASSWORD}\n")
+    assert (status, hostile.in_clear) == (1, []), shown
+    assert "Password of" not in shown
+
+
+def test_what_demands_less_of_a_server_than_what_failed_is_kept_from_it() -> None:
+    known, place = trust.Refused(), ("host", 5432)
+    known.note(place, {"tls": "verify-ca"}, AgentError("no", "tls"))
+    assert known.reason(place, {"tls": "off"})
+    assert known.reason(place, {"tls": "require"})
+    assert not known.reason(place, {"tls": "verify-ca"})  # another cipher may do
+    assert not known.reason(place, {"tls": "verify-full"})
+    assert not known.reason(("host", 5433), {"tls": "off"})
+    known.note(place, {"tls": "require"}, AgentError("no", "tls"))
+    assert known.reason(place, {"tls": "require"})
+
+
+def test_every_cell_of_a_run_is_known_before_the_first_connects() -> None:
+    """Also those that an earlier part of a run that is resumed has done already."""
+    cells = [CellSpec(engine="postgresql", mechanism=name, url="postgresql://h/d") for name in ("none", "tls")]
+    assert provision.Servers(cells).refused.cells == cells
