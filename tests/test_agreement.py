@@ -13,7 +13,7 @@ import results
 from ciphercost import studies
 from ciphercost.model import StudyFigure, StudyResult
 from ciphercost.reports import html, md, terminal
-from ciphercost.studies import agreement
+from ciphercost.studies import agreement, costs
 from ciphercost.studies.agreement import Judged
 
 
@@ -56,12 +56,21 @@ def test_a_published_cost_beside_our_interval(figure: StudyFigure, expected: str
     [
         ([WITHIN, WITHIN], "replicated"),
         ([WITHIN, DIRECTION], "partly"),
+        ([WITHIN, OPEN], "partly"),
+        ([WITHIN, OPPOSITE], "partly"),
         ([DIRECTION, DIRECTION], "direction"),
-        ([DIRECTION, OPPOSITE], "partly"),
+        # "Partly" alone would promise that some published size lies within our interval.
+        ([DIRECTION, OPPOSITE], "direction-partly"),
+        ([DIRECTION, OPEN], "direction-partly"),
         ([OPPOSITE, NO_COST], "not"),
-        ([OPPOSITE, OPEN], "not"),
+        ([OPPOSITE, OPEN], "not-partly"),
         ([OPEN], "open"),
-        ([WITHIN, UNKNOWN], "replicated"),
+        ([OPEN, OPEN, OPEN], "open"),
+        # What was not measured here rules out a verdict on the whole study.
+        ([WITHIN, UNKNOWN], "partly"),
+        ([DIRECTION, UNKNOWN], "direction-partly"),
+        ([OPPOSITE, UNKNOWN], "not-partly"),
+        ([OPEN, UNKNOWN], "open"),
         ([UNKNOWN], ""),
         ([], ""),
     ],
@@ -69,7 +78,136 @@ def test_a_published_cost_beside_our_interval(figure: StudyFigure, expected: str
 )
 def test_a_verdict_on_all_of_them(figures: list[StudyFigure], expected: str) -> None:
     assert agreement.verdict(Judged(figures)) == expected
-    assert agreement.counted(Judged(figures)).startswith(agreement.HEADS[expected])
+    assert agreement.counted(Judged(figures)).startswith(f"{agreement.HEADS[expected]}: ")
+
+
+def test_an_interval_that_includes_no_change_leaves_a_direction_open() -> None:
+    """Where sizes can't be compared, such an interval says nothing, whatever was published."""
+    judged = Judged([NO_COST], direction_only=True)
+    assert judged.of(NO_COST) == "open"
+    assert agreement.verdict(judged) == "open"
+    assert "includes no change" in judged.criterion
+
+
+@pytest.mark.parametrize(
+    ("figures", "words"),
+    [
+        ([OPEN] * 3, "Not resolved: none of the 3 published costs was resolved here"),
+        ([OPPOSITE] * 2, "Not replicated: none of the 2 published costs was confirmed"),
+        ([WITHIN] * 4, "Replicated: all 4 published costs lie within our 95 % interval"),
+        ([WITHIN], "Replicated: the one published cost lies within our 95 % interval"),
+        ([OPEN], "Not resolved: the one published cost was not resolved here"),
+        (
+            [DIRECTION] * 2 + [UNKNOWN] * 6,
+            "Replicated in direction only, and only in part: of 8 published costs, 2 have",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_costs_are_counted_in_plain_words(figures: list[StudyFigure], words: str) -> None:
+    assert agreement.counted(Judged(figures)).startswith(words)
+
+
+def test_a_published_cost_that_is_compared_twice_is_counted_once() -> None:
+    """One published pair of arms beside two mechanisms here: one published cost, of which the less favourable answer counts."""
+    fscrypt = msgspec.structs.replace(DIRECTION, operation="fscrypt")
+    gocryptfs = msgspec.structs.replace(DIRECTION, operation="gocryptfs")
+    both = Judged([fscrypt, gocryptfs], printed_once=True)
+    assert agreement.counted(both) == (
+        "Replicated in direction only: the one published cost has the same direction as ours but another size, "
+        "compared with each of 2 costs measured here"
+    )
+    opposite = msgspec.structs.replace(
+        OPPOSITE, operation="gocryptfs", published=DIRECTION.published, low=0.8, high=0.9
+    )
+    assert agreement.verdict(Judged([fscrypt, opposite], printed_once=True)) == "not"
+    missing = msgspec.structs.replace(UNKNOWN, operation="gocryptfs")
+    assert agreement.verdict(Judged([fscrypt, missing], printed_once=True)) == "direction"
+    real = made("postgres-tde")
+    assert "of 2 published" not in studies.get("postgres-tde").report(real).verdict
+
+
+def test_what_was_compared_is_said_in_the_studys_own_words() -> None:
+    """The driver alone is a new driver beside an old one: nothing is encrypted in either."""
+    study = made("jdbc-tls")
+    report = studies.get("jdbc-tls").report(study)
+    assert "driver alone, cold, encrypted" not in report.compared
+    assert "the new driver without TLS ÷ the old driver" in report.compared
+    assert report.sheets[0].title == "What the upgrade changed"
+    assert studies.get("mysql-tls").report(made("mysql-tls")).sheets[0].title == "What encryption changed: time"
+
+
+@pytest.mark.parametrize("name", studies.names())
+def test_one_sentence_stands_between_the_verdict_and_its_table(name: str) -> None:
+    """How it was judged stands below the table."""
+    study = made(name)
+    report = studies.get(name).report(study)
+    assert report.compared.startswith("Compared: ")
+    assert "published on " in report.compared
+    assert report.compared.count(". ") == 0
+    assert "Criterion: " in report.sheets[0].note
+    text = " ".join(studies.get(name).table(study).split())
+    assert text.index(report.compared) < text.index(report.sheets[0].title) < text.index("Criterion: ")
+
+
+@pytest.mark.parametrize("name", studies.names())
+def test_a_verdict_on_a_disturbed_machine_says_so(name: str) -> None:
+    cells = [results.cell(disturbed=True), results.cell(variant="other")]
+    study = made(name)
+    result = msgspec.structs.replace(results.result(*cells), study=study)
+    verdict = studies.get(name).report(study, result.cells).verdict
+    assert verdict.endswith("This verdict is unreliable: every slice of 1 of 2 cells was disturbed.")
+    assert " ".join(verdict.split()) in " ".join(terminal.render(result).split())
+    comment = md.render(result)
+    assert comment.index("Every slice") < comment.index("This verdict is unreliable") < comment.index("|")
+    headline = re.search(r"<h1>(.*?)</h1>", html.render(result), re.DOTALL)
+    assert headline is not None
+    assert "This verdict is unreliable" in headline[1].replace("\xa0", " ")
+
+
+@pytest.mark.parametrize(
+    ("figure", "ours", "low", "high", "wanted"),
+    [
+        ("time", 1.18, 1.06, 1.31, "18 % more (6–31 %)"),
+        ("TPS", 0.75, 0.736, 0.764, "25.0 % fewer (23.6–26.4 %)"),
+        ("time", 8.4, 7.96, 8.8, "×8.40 (×7.96–×8.80)"),
+        # What includes no change has no estimate.
+        ("time", 1.036, 0.972, 1.104, "2.8 % less to 10.4 % more"),
+        ("time", 3.3, 0.0, 100_020.4, "too wide"),
+        ("time", 1.02, 0.42, 2.52, "too wide"),
+        ("time", 1.5, -0.2, 3.2, "too wide"),
+        ("time", 1.178, 1.178, 1.178, "17.80 % more (exact)"),
+        ("time", 1.33, None, None, "33.0 % more"),
+        ("time", 6.0, None, None, "×6.00"),
+        ("time", 0.9999, None, None, "no change"),
+        ("time", None, None, None, "-"),
+    ],
+)
+def test_a_cost_with_its_interval(
+    figure: str, ours: float | None, low: float | None, high: float | None, wanted: str
+) -> None:
+    assert costs.with_interval(StudyFigure("x", figure, "ratio", "cost", ours=ours, low=low, high=high)) == wanted
+
+
+def test_an_interval_and_a_spread_have_a_direction() -> None:
+    assert costs.bounds(0.736, 0.765, "TPS") == "23.5–26.4 % fewer"
+    assert costs.bounds(1.2, 1.2) == "20.0 % more"
+    assert costs.plus_minus(1.046, 0.044) == "4.6 ± 4.4 % more"
+    assert costs.plus_minus(2.5, 0.2) == "×2.50 ± 0.2"
+    assert costs.plus_minus(1.0, 0.044) == "no change ± 4.4 %"
+    assert costs.plus_minus(None, None) == "-"
+
+
+SIGNED = re.compile(r"[+-]\d[\d.,]* ?(?:%|to .*%)|\(\s*[+-]\d|\d%")
+"""`+3.6 %`, `(-2.8 to +10.4)`, `10%`: a cost has no sign but a word, or × from a doubling on."""
+
+
+@pytest.mark.parametrize("name", studies.names())
+def test_every_cost_of_a_study_is_in_the_notation_of_all_reports(name: str) -> None:
+    report = studies.get(name).report(made(name))
+    texts = [report.verdict, report.compared, *report.findings]
+    texts += [text for sheet in report.sheets for row in sheet.rows for text in (*row, sheet.title, sheet.note)]
+    assert [each for each in texts if SIGNED.search(each)] == []
 
 
 def test_where_two_quantities_differ_in_kind_only_their_direction_is_compared() -> None:
@@ -98,8 +236,6 @@ def test_every_report_begins_with_the_verdict_and_has_the_studys_tables(name: st
     study = made(name)
     report = studies.get(name).report(study)
     assert report.verdict.startswith(tuple(agreement.HEADS.values()))
-    assert "Criterion: " in report.criterion
-    assert "published on " in report.criterion
     result = msgspec.structs.replace(results.result(results.cell()), study=study)
     text = terminal.render(result)
     assert " ".join(text.split()).startswith(report.verdict)

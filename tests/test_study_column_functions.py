@@ -357,17 +357,17 @@ def test_the_report_is_80_wide_and_has_every_server_operation_and_load() -> None
     for engine in ENGINES:
         assert f"{engine} 1.2" in text
     assert text.count("  update   1,000") == 4 * len(ENGINES)
-    assert "+16.2 ± 5.0 %" in text
+    assert "16.2 ± 5.0 % more" in text
     assert "two loads: a slope of two points" in text
     assert "AES-256-CBC" in text
 
 
 def test_an_interval_that_says_nothing_is_called_too_wide() -> None:
     wide = StudyFigure("insert", "time", "ratio", "cost", ours=1.2, low=0.01, high=900.0, n=2, of="sessions")
-    assert report.ours(wide) == "+20.0 % (too wide)"
+    assert report.ours(wide) == "too wide"
     assert report.ours(
         StudyFigure("insert", "time", "ratio", "cost", ours=1.2, low=1.1, high=1.3, n=4, of="blocks")
-    ) == ("+20.0 % (+10.0 to +30.0), 4 blocks")
+    ) == ("20.0 % more (10.0–30.0 %), 4 blocks")
 
 
 @pytest.mark.parametrize(
@@ -410,7 +410,7 @@ def test_a_negative_cell_is_told_only_where_there_is_one() -> None:
             run.series["seconds"][0] /= 2
     text = told(compared(made), "make faster")
     assert "In 2 of 24 cells" in text
-    assert "firebird delete 1,000 -30.0 %" in text
+    assert "firebird delete 1,000 30.0 % less" in text
     assert "By turns none of these lies below zero" in text
 
 

@@ -351,7 +351,7 @@ def test_the_studys_inconsistencies_are_counted_from_its_figures() -> None:
 def test_what_was_run_here_is_counted_too() -> None:
     text = " ".join(compared("none").findings)
     assert "none encrypted 900 and 900; none plain 1,000 and 500" in text
-    assert "none +20.0 %, outside our -2.5 % to -1.5 %" in text
+    assert "none 20.0 % more, outside our 1.5–2.5 % fewer" in text
     assert "fsync, synchronous_commit and full_page_writes on, a checkpoint every 300 s or 1,024 MB" in text
     assert "differ by 0.0 % at most" in text
     bare = " ".join(STUDY.compare(made("none", runs=[]), []).findings)
@@ -379,7 +379,7 @@ def test_the_table_is_eighty_wide() -> None:
     assert max(map(len, text.splitlines())) <= 80
     assert "500 → 109,735" in text
     assert "1,095 → 182.7" in text
-    assert "-83.3 %" in text
+    assert "83.3 % fewer" in text
     assert "TPC-B-like, none" in text
 
 

@@ -157,7 +157,8 @@ def outcomes(directory: Path) -> list[Outcome]:
         try:
             result = conclude.conclude(place)
             # A study may have been finished by itself, after the evening that it failed in.
-            found.append(Outcome(name, result.study, "" if done(place) else reason or lacking(result), str(place)))
+            why = "" if done(place) else reason or lacking(result)
+            found.append(Outcome(name, result.study, why, str(place), agreement.unreliable(result.cells)))
         except CiphercostError as error:
             found.append(Outcome(name, None, reason or str(error), str(place)))
     return found
@@ -204,6 +205,7 @@ def as_json(directory: Path, found: list[Outcome]) -> str:
                 "published_server": each.result.published_server if each.result else "",
                 "server": each.result.server if each.result else "",
                 "verdict": agreement.verdict(studies.get(each.study).judged(each.result)) if each.result else "",
+                "unreliable": each.unreliable,
                 "rows": together.rows_of(each.result) if each.result else [],
             }
             for each in found

@@ -40,10 +40,11 @@ def render(result: Result) -> str:
     if result.study is not None:
         from ciphercost import studies
 
-        first, further = studies.get(result.study.study).report(result.study).verdict, [first, *further]
-    head = [f"### {escaped(first)}", "", *(line for each in further for line in (escaped(each), ""))]
-    if warning := disturbed.warning(result.cells):
-        head += [f"**{escaped(warning)}**", ""]
+        report = studies.get(result.study.study).report(result.study, result.cells)
+        first, further = report.verdict, [report.compared, f"By our method: {first}", *further]
+    warning = disturbed.warning(result.cells)
+    head = [f"**{escaped(warning)}**", ""] if warning else []
+    head += [f"### {escaped(first)}", "", *(line for each in further for line in (escaped(each), ""))]
     foot = ["", f"<sub>{escaped(footer(result))}</sub>"]
     rows = list(table(result.cells))
     room = MOST - sum(len(line) + 1 for line in (*head, *foot)) - 400
@@ -144,7 +145,7 @@ def whole_run(result: Result) -> Iterator[str]:
     if result.study is not None:
         from ciphercost import studies
 
-        yield fold(result.study.title, study(studies.get(result.study.study).report(result.study)))
+        yield fold(result.study.title, study(studies.get(result.study.study).report(result.study, result.cells)))
     if result.parts:
         yield fold("where the cost comes from", [code("\n".join(terminal.parts(result)))])
     for each in result.curves:
@@ -156,7 +157,7 @@ def study(report: StudyReport) -> Iterator[str]:
     """Whether a published study was replicated, and its tables."""
     yield f"**{escaped(report.verdict)}**"
     yield ""
-    yield escaped(report.criterion)
+    yield escaped(report.compared)
     for sheet in report.sheets:
         yield ""
         yield f"**{escaped(sheet.title)}**"

@@ -64,7 +64,12 @@ def render(result: Result) -> str:
     if result.study is not None:
         from ciphercost import studies
 
-        blocks = [studies.get(result.study.study).table(result.study), "By our method:", *summary(result), *blocks]
+        blocks = [
+            studies.get(result.study.study).table(result.study, result.cells),
+            "By our method:",
+            *summary(result),
+            *blocks,
+        ]
     else:
         blocks = [*summary(result), *blocks]
     if warning := disturbed.warning(result.cells):

@@ -9,7 +9,7 @@ import csv
 import importlib
 import pkgutil
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -150,17 +150,17 @@ class Study(ABC):
         """Paragraphs on how our own figures were measured, where the tables don't say. Pure."""
         return []
 
-    def report(self, result: StudyResult) -> Report:
-        """All that pages and texts say of its result. Pure."""
+    def report(self, result: StudyResult, cells: Sequence[Cell] = ()) -> Report:
+        """All that pages and texts say of its result, and of the cells of the same run. Pure."""
         from ciphercost.studies import table
 
-        return table.report(result)
+        return table.report(result, cells)
 
-    def table(self, result: StudyResult) -> str:
+    def table(self, result: StudyResult, cells: Sequence[Cell] = ()) -> str:
         """The same as plain words and figures, 80 columns wide. Pure."""
         from ciphercost.studies import sheet
 
-        return sheet.text(self.report(result))
+        return sheet.text(self.report(result, cells))
 
     def file(self, name: str) -> str:
         """Text of one of the study's own files."""

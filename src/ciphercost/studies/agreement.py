@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from ciphercost.model import StudyFigure
+from ciphercost.model import Cell, StudyFigure
 
 Agreement = Literal["within", "direction", "differs", "open", ""]
-Verdict = Literal["replicated", "direction", "partly", "not", "open", ""]
+Verdict = Literal["replicated", "partly", "direction", "direction-partly", "not", "not-partly", "open", ""]
 
 SHORT: dict[Agreement, str] = {
     "within": "within interval",
@@ -20,22 +20,26 @@ SHORT: dict[Agreement, str] = {
 }
 HEADS: dict[Verdict, str] = {
     "replicated": "Replicated",
-    "direction": "Replicated in direction only",
     "partly": "Partly replicated",
+    "direction": "Replicated in direction only",
+    "direction-partly": "Replicated in direction only, and only in part",
     "not": "Not replicated",
+    "not-partly": "Not replicated, as far as this run shows",
     "open": "Not resolved",
     "": "Not judged",
 }
+LEAST_FAVOURABLE: tuple[Agreement, ...] = ("differs", "open", "direction", "within", "")
 CRITERION = (
-    "Criterion: a published cost is replicated where it lies within the 95 % interval of our method and that interval excludes no cost; "
-    "where both only lie on the same side of no cost, its direction is; where neither holds, it is not confirmed, or not resolved if the "
-    "interval holds both it and no cost. The published figures come from other hardware and have no confidence interval: another size "
+    "Criterion: a published cost is replicated where it lies within the 95 % interval of our method and that interval excludes no change. "
+    "Where both only lie on the same side of no change, its direction is. Where neither holds, it is not confirmed, or not resolved if the "
+    "interval includes both it and no change. The published figures come from other hardware and have no confidence interval: another size "
     "does not refute them."
 )
 DIRECTION_ONLY = (
-    "Criterion: a published cost and the 95 % interval of our method lie on the same side of no cost. Their sizes can't "
-    "be compared."
+    "Criterion: a published cost and the 95 % interval of our method lie on the same side of no change. It is not resolved where that "
+    "interval includes no change. Their sizes can't be compared."
 )
+ALONE = "Where our interval includes no change, it is printed without an estimate."
 
 
 class Judged(NamedTuple):
@@ -43,7 +47,13 @@ class Judged(NamedTuple):
 
     figures: Sequence[StudyFigure]
     direction_only: bool = False
-    """Where what was published and what is measured here are not the same quantity, or not the same product."""
+    """Whether what was published and what is measured here are not the same quantity, or not the same product."""
+    printed_once: bool = False
+    """Whether the study printed each figure once, so that several costs measured here stand beside the same published one."""
+    changed: str = "encryption"
+    """What made the difference."""
+    ratios: Mapping[str, str] = {}
+    """What was compared, by a figure's name, where that is not the figure, encrypted ÷ plain."""
 
     @property
     def criterion(self) -> str:
@@ -51,7 +61,19 @@ class Judged(NamedTuple):
 
     def of(self, figure: StudyFigure) -> Agreement:
         found = agreement(figure)
-        return "direction" if found == "within" and self.direction_only else found
+        if not found or not self.direction_only:
+            return found
+        if _includes_no_change(figure):
+            return "open"
+        return "direction" if found == "within" else found
+
+    def published(self) -> list[Agreement]:
+        """Of each published cost, once: of several costs measured beside it, the least favourable counts."""
+        by_cost: dict[object, list[Agreement]] = {}
+        for number, figure in enumerate(self.figures):
+            if figure.published is not None:
+                by_cost.setdefault(figure.figure if self.printed_once else number, []).append(self.of(figure))
+        return [min(found, key=LEAST_FAVOURABLE.index) for found in by_cost.values()]
 
 
 def agreement(figure: StudyFigure) -> Agreement:
@@ -59,31 +81,38 @@ def agreement(figure: StudyFigure) -> Agreement:
     if figure.published is None or figure.ours is None or figure.low is None or figure.high is None:
         return ""
     holds = figure.low <= figure.published <= figure.high
-    # An interval that holds no cost can't confirm that there is one.
-    if figure.low <= 1 <= figure.high:
+    # An interval that includes no change can't confirm that there is one.
+    if _includes_no_change(figure):
         return "open" if holds else "differs"
     if holds:
         return "within"
     return "direction" if (figure.published > 1) == (figure.low > 1) and figure.published != 1 else "differs"
 
 
+def _includes_no_change(figure: StudyFigure) -> bool:
+    return figure.low is not None and figure.high is not None and figure.low <= 1 <= figure.high
+
+
 def verdict(judged: Judged) -> Verdict:
-    """Of all published costs of a study together."""
-    found = {each for each in map(judged.of, judged.figures) if each}
-    if not found:
+    """Of all published costs of a study together. It is unqualified only where each of them was measured and they all agree."""
+    found = set(judged.published())
+    whole = len(found) == 1
+    if not found - {""}:
         return ""
-    alone: dict[Agreement, Verdict] = {"within": "replicated", "direction": "direction", "open": "open"}
-    if len(found) == 1 and (only := next(iter(found))) in alone:
-        return alone[only]
-    return "partly" if found & {"within", "direction"} else "not"
+    if "within" in found:
+        return "replicated" if whole else "partly"
+    if "direction" in found:
+        return "direction" if whole else "direction-partly"
+    if "differs" in found:
+        return "not" if whole else "not-partly"
+    return "open"
 
 
 def counted(judged: Judged) -> str:
-    """`Partly replicated: of 4 published costs 1 lies within our 95 % interval, 3 have its direction but another size`."""
-    counts = Counter(map(judged.of, judged.figures))
-    published = sum(each.published is not None for each in judged.figures)
-    known = sum(count for kind, count in counts.items() if kind)
-    if not known:
+    """`Partly replicated: of 4 published costs, 1 lies within our 95 % interval, 3 have its direction but another size`."""
+    counts = Counter(judged.published())
+    published = sum(counts.values())
+    if not published - counts[""]:
         return f"{HEADS['']}: this run has no 95 % interval of any published cost"
     same = "same direction as ours" if judged.direction_only else "same direction as ours but another size"
     words: dict[Agreement, tuple[str, str]] = {
@@ -91,16 +120,47 @@ def counted(judged: Judged) -> str:
         "direction": (f"has the {same}", f"have the {same}"),
         "differs": ("was not confirmed", "were not confirmed"),
         "open": ("was not resolved here", "were not resolved here"),
+        "": ("was not measured here", "were not measured here"),
     }
-    said = [f"{counts[kind]} {words[kind][counts[kind] > 1]}" for kind in words if counts[kind]]
-    if published > known:
-        said.append(f"{published - known} {'was' if published - known == 1 else 'were'} not measured here")
-    of = "the one published cost" if published == 1 else f"of {published} published costs,"
-    return f"{HEADS[verdict(judged)]}: {of} {', '.join(said).removeprefix('1 ') if published == 1 else ', '.join(said)}"
+    kinds = [kind for kind in words if counts[kind]]
+    if published == 1:
+        said = f"the one published cost {words[kinds[0]][0]}"
+    elif len(kinds) == 1:
+        one, several = words[kinds[0]]
+        positive = one.replace("was not", "was")
+        said = (
+            f"all {published} published costs {several}"
+            if one == positive
+            else f"none of the {published} published costs {positive}"
+        )
+    else:
+        said = f"of {published} published costs, " + ", ".join(
+            f"{counts[kind]} {words[kind][counts[kind] > 1]}" for kind in kinds
+        )
+    measured = sum(bool(judged.of(each)) for each in judged.figures)
+    if judged.printed_once and measured > published:
+        said += f", compared with each of {measured} costs measured here"
+    return f"{HEADS[verdict(judged)]}: {said}"
+
+
+def unreliable(cells: Sequence[Cell]) -> str:
+    """What a verdict adds where the machine was disturbed throughout; empty where it was not."""
+    hit = sum(cell.disturbed for cell in cells)
+    if not hit:
+        return ""
+    which = (
+        f" of all {hit} cells"
+        if hit == len(cells) > 1
+        else f" of {hit} of {len(cells)} cells"
+        if len(cells) > 1
+        else ""
+    )
+    return f"This verdict is unreliable: every slice{which} was disturbed."
 
 
 def compared(judged: Judged, published_on: str, here: str) -> str:
     """What was compared with what, as a sentence."""
-    kinds = "; ".join(dict.fromkeys(each.figure for each in judged.figures if each.published is not None))
+    figures = dict.fromkeys(each.figure for each in judged.figures if each.published is not None)
+    kinds = "; ".join(judged.ratios.get(each, f"{each}, encrypted ÷ plain") for each in figures)
     where = f" on {here}" if here else ""
-    return f"Compared: {kinds or 'nothing'}, encrypted ÷ plain; published on {published_on}, measured here{where}."
+    return f"Compared: {kinds or 'nothing'}; published on {published_on}, measured here{where}."

@@ -30,8 +30,8 @@ class Report(NamedTuple):
     title: str
     verdict: str
     """Whether the published result was replicated: a sentence."""
-    criterion: str
-    """What was compared, by which criterion, and what limits the comparison."""
+    compared: str
+    """What was compared with what: a sentence. The criterion stands below the first table."""
     sheets: list[Sheet]
     method: list[str]
     """Paragraphs on how the figures were measured."""
@@ -49,7 +49,7 @@ def text(report: Report) -> str:
 
 def _report(report: Report) -> Iterator[str]:
     yield from wrap(report.verdict, "", "  ")
-    yield from wrap(report.criterion, "  ", "  ")
+    yield from wrap(report.compared, "  ", "  ")
     yield ""
     yield from wrap(report.title)
     for sheet in report.sheets:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ciphercost import studies
-from ciphercost.model import ARMS, StudyFigure, StudyResult
+from ciphercost.model import ARMS, Cell, StudyFigure, StudyResult
 from ciphercost.studies import agreement, sheet
 from ciphercost.studies.agreement import Judged
+from ciphercost.studies.costs import change, with_interval
 from ciphercost.studies.sheet import Report, Sheet
-from ciphercost.words import decimals_of_width
 
 NOT_PUBLISHED = "not published"
 COUNT = "count"
@@ -21,23 +21,25 @@ def render(study: StudyResult) -> str:
     return sheet.text(report(study))
 
 
-def report(study: StudyResult) -> Report:
-    """What every report renders: the verdict, its table, the study's own tables, how they were measured, and the findings."""
+def report(study: StudyResult, cells: Sequence[Cell] = ()) -> Report:
+    """What every report renders: the verdict, its table, the study's own tables, how they were measured, and the findings.
+
+    `cells`: of the same run; where they were disturbed, the verdict says so.
+    """
     own = studies.get(study.study)
     judged = own.judged(study)
-    compared_with = agreement.compared(judged, study.published_server, study.server)
     return Report(
         title=study.title,
-        verdict=f"{agreement.counted(judged)}.",
-        criterion=" ".join(filter(None, (compared_with, judged.criterion, own.caveat(study)))),
-        sheets=[*compared(judged), *own.sheets(study)],
+        verdict=" ".join(filter(None, (f"{agreement.counted(judged)}.", agreement.unreliable(cells)))),
+        compared=agreement.compared(judged, study.published_server, study.server),
+        sheets=[*compared(judged, own.caveat(study)), *own.sheets(study)],
         method=[f"the same procedure here: {study.procedure}", *own.method(study)],
         findings=study.findings,
     )
 
 
-def compared(judged: Judged) -> Iterator[Sheet]:
-    """The published costs beside ours, and whether they agree."""
+def compared(judged: Judged, caveat: str) -> Iterator[Sheet]:
+    """The published costs beside ours, whether they agree, and below them by which criterion."""
     from ciphercost.studies import together
 
     several = len({each.operation for each in judged.figures}) > 1
@@ -51,8 +53,8 @@ def compared(judged: Judged) -> Iterator[Sheet]:
         rows += [
             (
                 figure if single else together.what(each, several),
-                percent(each.published) if each.published is not None else NOT_PUBLISHED,
-                percent(each.here),
+                change(each.published, each.figure) if each.published is not None else NOT_PUBLISHED,
+                change(each.here, each.figure),
                 with_interval(each),
                 agreement.SHORT[judged.of(each)],
             )
@@ -60,8 +62,11 @@ def compared(judged: Judged) -> Iterator[Sheet]:
             if each.figure == figure
         ]
     if rows:
-        title = f"What encryption changed: {next(iter(figures))}" if len(figures) == 1 else "What encryption changed"
-        yield Sheet(title, ("", "as\npublished", "the same\nhere", "our method\n(95 %)", "published\ncost"), rows)
+        title = f"What {judged.changed} changed"
+        if len(figures) == 1:
+            title += f": {next(iter(figures))}"
+        head = ("", "as\npublished", "the same\nhere", "our method\n(95 %)", "published\ncost")
+        yield Sheet(title, head, rows, " ".join(filter(None, (judged.criterion, caveat, agreement.ALONE))))
 
 
 def sheets(study: StudyResult) -> Iterator[Sheet]:
@@ -94,7 +99,12 @@ def figure_rows(figures: list[StudyFigure]) -> Iterator[tuple[str, ...]]:
         pair([each.ours for each in levels], unit) or "-",
     )
     if cost := by_arm.get("cost"):
-        yield "encryption costs", percent(cost.published), percent(cost.here), with_interval(cost)
+        yield (
+            "encryption costs",
+            change(cost.published, cost.figure),
+            change(cost.here, cost.figure),
+            with_interval(cost),
+        )
 
 
 def pair(levels: list[float | None], unit: str = "") -> str:
@@ -109,22 +119,3 @@ def level(value: float, unit: str = "") -> str:
     if value >= 1000 or unit == COUNT:
         return f"{value:,.0f}"
     return f"{value:.1f}" if value >= 100 else f"{value:.2f}"
-
-
-def percent(ratio: float | None) -> str:
-    return "-" if ratio is None else f"{signed((ratio - 1) * 100, 1)} %"
-
-
-def with_interval(cost: StudyFigure) -> str:
-    """`+1.42 % (+1.1 to +1.8)`, with as many digits as the interval lets one trust."""
-    if cost.ours is None or cost.low is None or cost.high is None:
-        return percent(cost.ours)
-    digits = decimals_of_width((cost.high - cost.low) * 100)
-    ratio, low, high = (signed((each - 1) * 100, digits) for each in (cost.ours, cost.low, cost.high))
-    return f"{ratio} % ({low} to {high})"
-
-
-def signed(value: float, digits: int) -> str:
-    """`+1.4`, `-0.3`, and never `-0`."""
-    text = f"{value:+.{digits}f}"
-    return text if text.strip("+-0.") else text.lstrip("+-")

@@ -10,7 +10,8 @@ from ciphercost import studies
 from ciphercost.layout import row, wrap
 from ciphercost.model import StudyFigure, StudyResult
 from ciphercost.studies import agreement
-from ciphercost.studies.table import NOT_PUBLISHED, percent, with_interval
+from ciphercost.studies.costs import change, with_interval
+from ciphercost.studies.table import NOT_PUBLISHED
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -23,6 +24,8 @@ class Outcome(msgspec.Struct, frozen=True):
     """Why it has no result, or not a whole one."""
     run: str = ""
     """The directory of its run, below that of all."""
+    unreliable: str = ""
+    """Why its verdict can't be relied on."""
 
 
 class Row(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -78,21 +81,22 @@ def _lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
         if outcome.reason:
             yield from wrap(f"! {outcome.reason}", "  ", "    ")
         if outcome.result is not None:
-            yield from _study(outcome.result)
+            yield from _study(outcome.result, outcome.unreliable)
         if outcome.run:
             yield from wrap(f"more: ciphercost report {outcome.run}", "  ")
 
 
-def _study(result: StudyResult) -> Iterator[str]:
+def _study(result: StudyResult, unreliable: str) -> Iterator[str]:
     found = rows_of(result)
-    yield from wrap(f"{agreement.counted(studies.get(result.study).judged(result))}.", "  ", "    ")
+    verdict = f"{agreement.counted(studies.get(result.study).judged(result))}."
+    yield from wrap(" ".join(filter(None, (verdict, unreliable))), "  ", "    ")
     yield from wrap(f"published on {result.published_server}; here {result.server}", "  ")
     for figure in dict.fromkeys(each.figure for each in found):
         yield from wrap(f"{figure}, encrypted against plain", "  ")
         for each in (one for one in found if one.figure == figure):
-            published = percent(each.published) if each.published is not None else NOT_PUBLISHED
-            ours = StudyFigure("", "", "", "cost", ours=each.ours, low=each.low, high=each.high)
-            yield from _columns(each.what, published, percent(each.here), with_interval(ours))
+            published = change(each.published, figure) if each.published is not None else NOT_PUBLISHED
+            ours = StudyFigure("", figure, "", "cost", ours=each.ours, low=each.low, high=each.high)
+            yield from _columns(each.what, published, change(each.here, figure), with_interval(ours))
 
 
 NAME = 22

@@ -401,7 +401,7 @@ def _study(result: Result) -> Report | None:
         return None
     from ciphercost import studies
 
-    return studies.get(result.study.study).report(result.study)
+    return studies.get(result.study.study).report(result.study, result.cells)
 
 
 MACHINE = {

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from ciphercost.model import ARMS, Cell, StudyFigure, StudyRecord
+from ciphercost.model import ARMS, Cell, Estimate, StudyFigure, StudyRecord
+from ciphercost.notation import factor
 from ciphercost.studies.column_functions import measured, procedure, published, servers
-from ciphercost.studies.column_functions.names import CPU, GROWTH, SERVER_CPU, TIME
+from ciphercost.studies.column_functions.names import CPU, GROWTH, RATE, SERVER_CPU, TIME
+from ciphercost.studies.costs import bounds, change, plus_minus, with_interval
 
 if TYPE_CHECKING:
     from ciphercost.studies import Study
@@ -74,7 +76,7 @@ def called(figure: StudyFigure) -> str:
 
 def modes(study: Study, cells: Sequence[Cell]) -> str:
     printed = published.servers(study)
-    said = ", ".join(f"{name} {each.cipher} {percent(each.ratio)}" for name, each in printed.items())
+    said = ", ".join(f"{name} {each.cipher} {change(each.ratio)}" for name, each in printed.items())
     if len({each.mode for each in printed.values()}) == 1:
         return ""
     text = (
@@ -84,11 +86,8 @@ def modes(study: Study, cells: Sequence[Cell]) -> str:
     rates = {cell.engine: cell.overhead["throughput"] for cell in cells if "throughput" in cell.overhead}
     if len(rates) < 2:
         return text
-    equal = ", ".join(
-        f"{name} {percent(each.ratio)} operations a second ({percent(each.low)} to {percent(each.high)})"
-        for name, each in rates.items()
-    )
-    text += f" At {servers.EQUAL_CIPHER} on each, a random IV with every value: {equal}."
+    equal = ", ".join(f"{name} {_rate(each)}" for name, each in rates.items())
+    text += f" At {servers.EQUAL_CIPHER} on each, a random IV with every value, operations a second: {equal}."
     order_then = sorted((name for name in rates if name in printed), key=lambda name: printed[name].ratio)
     order_now = sorted(order_then, key=lambda name: -rates[name].ratio)
     touching = [(one, other) for one, other in itertools.pairwise(order_now) if rates[one].low <= rates[other].high]
@@ -103,7 +102,7 @@ def modes(study: Study, cells: Sequence[Cell]) -> str:
 def no_interval(study: Study, figures: Sequence[StudyFigure]) -> str:
     """The published ± is over four operations."""
     printed = published.servers(study)
-    said = ", ".join(f"{name} {percent(each.ratio)} ± {each.sd * 100:.3g}" for name, each in printed.items())
+    said = ", ".join(f"{name} {plus_minus(each.ratio, each.sd)}" for name, each in printed.items())
     text = (
         f"The ± of the published figures ({said}) is the spread of {len(procedure.OPERATIONS)} operations that differ in what they do: it is "
         "no interval, and more runs would not make it narrower."
@@ -118,12 +117,9 @@ def no_interval(study: Study, figures: Sequence[StudyFigure]) -> str:
             and each.low is not None
             and each.high is not None
         ):
-            half = (each.high - each.low) / 2 * 100
-            both.append(
-                f"{name} {percent(each.here)} ± {each.here_sd * 100:.1f}, by turns {percent(each.ours)} ± {half:.1f}"
-            )
+            both.append(f"{name} {plus_minus(each.here, each.here_sd)}, by turns {with_interval(each)}")
     if both:
-        text += f" Here the same ± beside the half of a 95 % interval: {'; '.join(both)}."
+        text += f" Here the same ± beside a 95 % interval: {'; '.join(both)}."
     return text
 
 
@@ -134,10 +130,10 @@ def below_zero(study: Study, record: StudyRecord, figures: Sequence[StudyFigure]
     if not negative:
         return ""
     lowest = published.claims(study)["lowest_cell_percent"]
-    said = ", ".join(f"{called(each)} {percent(each.here)}" for each in negative)
+    said = ", ".join(f"{called(each)} {change(each.here)}" for each in negative)
     text = (
         f"In {len(negative)} of {len(all_)} cells the procedure, run here {record.settings['runs']:.0f} times, finds encryption to make faster "
-        f"({said}), as some published ones do (down to {lowest:.1f} %)."
+        f"({said}), as some published ones do (at most {change(1 + lowest / 100)})."
     )
     sure = [each for each in negative if each.high is not None and each.high < 1]
     if not sure:
@@ -155,7 +151,7 @@ def outside(figures: Sequence[StudyFigure]) -> str:
     apart = [each for each in judged if not each.low <= each.here <= each.high]  # type: ignore[operator]
     if not apart:
         return ""
-    said = "; ".join(f"{called(e)} {percent(e.here)}, not {percent(e.low)} to {percent(e.high)}" for e in apart)
+    said = "; ".join(f"{called(e)} {change(e.here)}, not {bounds(e.low or 0.0, e.high or 0.0)}" for e in apart)
     return (
         "One arm was run wholly before the other: whatever changes on the machine meanwhile looks like encryption. In "
         f"{len(apart)} of {len(judged)} cells the procedure gives another cost here than both arms by turns: {said}."
@@ -226,7 +222,7 @@ def busy_core(figures: Sequence[StudyFigure]) -> str:
             same.append((each, plain, encrypted))
     if not same:
         return ""
-    said = "; ".join(f"{called(e)} {p:.0f} → {c:.0f} % busy, {percent(e.ours)} CPU time" for e, p, c in same)
+    said = "; ".join(f"{called(e)} {p:.0f} → {c:.0f} % busy, {change(e.ours)} CPU time" for e, p, c in same)
     return f"The core is as busy in one arm as in the other, only for longer: {said}. Mean CPU % is no measure of the cost; CPU time is."
 
 
@@ -292,25 +288,19 @@ def access_path(figures: Sequence[StudyFigure]) -> str:
         if not study or not tuned or study.ours is None or tuned.ours is None:
             continue
         faster = [
-            f"{name} {ratio:.3g} times"
+            f"{name} {factor(ratio)}"
             for name in procedure.OPERATIONS
             if (ratio := _speedup(figures, engine, name)) and ratio >= STEEP
         ]
         if faster or _apart(study, tuned):
             quicker = f"; in clear {', '.join(faster)} as fast" if faster else ""
-            said.append(f"{engine} {within(study)}, then {within(tuned)}{quicker}")
+            said.append(f"{engine} {with_interval(study)}, then {with_interval(tuned)}{quicker}")
     if not said:
         return ""
     return (
         "A cost in per cent is of the statements that were timed. The same records by the study's statements, and by statements with indexes "
         f"and joins: {'. '.join(said)}."
     )
-
-
-def within(figure: StudyFigure) -> str:
-    """`+17.0 % (+12.1 to +22.3 %)`."""
-    interval = f" ({percent(figure.low)} to {percent(figure.high)})" if figure.low is not None else ""
-    return percent(figure.ours) + interval
 
 
 def _apart(one: StudyFigure, other: StudyFigure) -> bool:
@@ -357,6 +347,5 @@ def growth(record: StudyRecord, figures: Sequence[StudyFigure]) -> str:
     )
 
 
-def percent(ratio: float | None) -> str:
-    """`+12.3 %` of 1.123."""
-    return "-" if ratio is None else f"{(ratio - 1) * 100:+.1f} %"
+def _rate(each: Estimate) -> str:
+    return with_interval(StudyFigure("", RATE, "ratio", "cost", ours=each.ratio, low=each.low, high=each.high))

@@ -8,13 +8,10 @@ from collections.abc import Iterator, Sequence
 from ciphercost import studies
 from ciphercost.model import ARMS, StudyFigure, StudyResult
 from ciphercost.studies.column_functions import names, procedure, published, servers
+from ciphercost.studies.costs import TOO_WIDE, change, plus_minus, with_interval
 from ciphercost.studies.sheet import Sheet
-from ciphercost.studies.table import NOT_PUBLISHED, percent, signed, with_interval
+from ciphercost.studies.table import NOT_PUBLISHED
 from ciphercost.words import number
-
-WIDE = 30.0
-"""Upper ÷ lower end of an interval that says nothing."""
-
 
 METHOD = (
     "our method: both arms by turns, a whole cycle (insert, select, update, delete) as a slice, four in mirrored order with a short "
@@ -39,8 +36,8 @@ def headlines(study: StudyResult) -> Sheet:
     for each in (one for one in study.figures if one.operation == names.ALL_OPERATIONS):
         mine = ours(each)
         if each.workload == procedure.STUDYS:
-            said = plus_minus(each.published, each.published_sd) or NOT_PUBLISHED
-            rows.append((each.engine, said, plus_minus(each.here, each.here_sd) or "-", mine))
+            said = plus_minus(each.published, each.published_sd) if each.published is not None else NOT_PUBLISHED
+            rows.append((each.engine, said, plus_minus(each.here, each.here_sd), mine))
             printed = published.servers(studies.get(study.study))[each.engine]
             notes.append(f"{each.engine} {printed.version}, {printed.cipher}, here {each.mechanism}")
         else:
@@ -51,19 +48,10 @@ def headlines(study: StudyResult) -> Sheet:
 
 
 def ours(cost: StudyFigure) -> str:
-    """`+1.4 % (+1.1 to +1.8)`; an interval that says nothing is said to be wide, and one that rests on no sessions says on what."""
-    if cost.low is not None and cost.high is not None and cost.high / max(cost.low, 1e-9) > WIDE:
-        return f"{percent(cost.ours)} (too wide)"
+    """`1.4 % more (1.1–1.8 %)`; an interval that rests on no sessions says on what."""
+    said = with_interval(cost)
     rests = f", {cost.n} {cost.of}" if cost.of not in ("", "sessions") and cost.low is not None else ""
-    return with_interval(cost) + rests
-
-
-def plus_minus(ratio: float | None, sd: float | None) -> str:
-    """`+4.6 ± 4.4 %`."""
-    if ratio is None:
-        return ""
-    spread = f" ± {sd * 100:.1f}" if sd is not None else ""
-    return f"{signed((ratio - 1) * 100, 1)}{spread} %"
+    return said if said == TOO_WIDE else said + rests
 
 
 # ── a server ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -104,7 +92,7 @@ def _label(operation: str, load: float) -> str:
 def timed(operation: str, load: float, by_arm: dict[str, StudyFigure]) -> tuple[str, ...]:
     both = [spread(each.here, each.here_sd, 1e3) if (each := by_arm.get(arm)) else "-" for arm in ARMS]
     cost = by_arm.get("cost")
-    here, mine = (percent(cost.here), ours(cost)) if cost else ("-", "-")
+    here, mine = (change(cost.here), ours(cost)) if cost else ("-", "-")
     return _label(operation, load), *both, here, mine
 
 

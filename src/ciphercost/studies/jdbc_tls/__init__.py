@@ -89,7 +89,8 @@ class JdbcTls(Study):
 
     def judged(self, result: StudyResult) -> Judged:
         """Every published ratio of two loops."""
-        return Judged([each for each in result.figures if each.arm == "cost" and each.published is not None])
+        figures = [each for each in result.figures if each.arm == "cost" and each.published is not None]
+        return Judged(figures, changed="the upgrade", ratios=COMPARED)
 
     def caveat(self, result: StudyResult) -> str:  # noqa: ARG002
         return "Ours is of starts of Java, its interval by t over rounds."
@@ -101,6 +102,15 @@ class JdbcTls(Study):
         return [report.METHOD]
 
 
+COMPARED = {
+    f"{name}, {procedure.COLD}": f"{name} ({words})"
+    for name, words in {
+        compare.UPGRADE: "the new driver with TLS ÷ the old driver",
+        compare.DRIVER: "the new driver without TLS ÷ the old driver",
+        compare.ENCRYPTION: "the new driver with TLS ÷ without",
+    }.items()
+}
+"""What each published ratio is of, in cold starts."""
 TLS = {"version": "1.2", "verify": "require"}
 """The newest that the new driver knows; and like it by default, it looks at no certificate."""
 

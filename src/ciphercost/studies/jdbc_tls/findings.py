@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ciphercost.model import Cell
+from ciphercost.model import Cell, Estimate, StudyFigure
+from ciphercost.studies.costs import change, with_interval
 from ciphercost.studies.jdbc_tls import measured, published, setups
 from ciphercost.studies.jdbc_tls.measured import Once, Round, Split, Warm
 from ciphercost.studies.jdbc_tls.procedure import COLD, WARM
 from ciphercost.studies.jdbc_tls.setups import EXECUTE, LOCAL, NEW, OLD, UPDATE
+from ciphercost.words import of_what
 
 if TYPE_CHECKING:
     from ciphercost.studies import Study
@@ -46,19 +48,18 @@ def one_each(study: Study, once: Once, rounds: Sequence[Round]) -> Iterator[str]
     spread = [measured.us(each[old], COLD) for each in rounds]
     if old in once:
         spread.append(measured.us(once[old], COLD))
-    apart = max(spread) / min(spread) - 1
+    apart = max(spread) / min(spread)
     yield (
-        f"How much of a difference is chance: it ran each setup once. Here {len(spread)} starts of {OLD} lie up to {apart:.0%} apart, "
-        f"and its {printed[clear] / printed[old] - 1:+.0%} for the driver alone rests on one start of each.".replace(
-            "%", " %"
-        )
+        f"How much of a difference is chance: it ran each setup once. Here the slowest of {len(spread)} starts of {OLD} takes "
+        f"{of_what(change(apart), 'time')} beside the fastest, and its {of_what(change(printed[clear] / printed[old]), 'time')} "
+        "for the driver alone rests on one start of each."
     )
     whole = measured.ratio(rounds, new, old, COLD)
     if whole:
         agrees = whole.low <= printed[new] / printed[old] <= whole.high
         yield (
-            f"Its {printed[new] / printed[old]:.2f} times as long for driver and TLS is {'within' if agrees else 'outside of'} what cold starts "
-            f"give here: {whole.ratio:.2f} (95 % {whole.low:.2f} to {whole.high:.2f})."
+            f"Its {change(printed[new] / printed[old])} for driver and TLS is {'within' if agrees else 'outside'} the 95 % interval of cold "
+            f"starts here: {_cost(whole)}."
         )
 
 
@@ -70,14 +71,14 @@ def warming(of: Split | None, rounds: Sequence[Round]) -> Iterator[str]:
     new, clear = setups.after(UPDATE), setups.after_in_clear(UPDATE)
     crypto = measured.over(rounds, lambda each: measured.start_up(each[new]) - measured.start_up(each[clear]))
     own = (
-        f" ({crypto.value / of.parts[measured.WARMING].value:.0%} of it with TLS alone)"
+        f" ({100 * crypto.value / of.parts[measured.WARMING].value:.0f} % of it with TLS alone)"
         if crypto and crypto.from_nothing
         else ""
     )
     yield (
         f"That it timed the start of a virtual machine: the upgrade adds {of.whole.value:.0f} µs ± {of.whole.half:.0f} to an insert here, and "
         f"{start.value:.0f} µs ± {start.half:.0f} are code that runs before it is compiled{own}; {tls.value:.0f} µs ± {tls.half:.0f} are what TLS costs "
-        "once it is. A service that stays up pays the first part once.".replace("%", " %")
+        "once it is. A service that stays up pays the first part once."
     )
 
 
@@ -91,8 +92,8 @@ def driver_alone(study: Study, rounds: Sequence[Round], warm: Warm | None) -> It
         return
     same = 1 - SAME < settled.low <= 1 <= settled.high < 1 + SAME
     yield (
-        f"Why {NEW} is slower without TLS too ({printed[clear] / printed[old]:.2f} times): by {UPDATE}() it sends what {OLD} sends, and takes "
-        f"{cold.ratio:.2f} times as long cold ({cold.low:.2f} to {cold.high:.2f}), but {settled.ratio:.2f} warm ({settled.low:.2f} to {settled.high:.2f})"
+        f"Why {NEW} is slower without TLS too ({of_what(change(printed[clear] / printed[old]), 'time')}): by {UPDATE}() it sends what {OLD} sends; its time "
+        f"beside that: cold {_cost(cold)}, warm {_cost(settled)}"
         + (", so that it is more code to warm up, and nothing else." if same else ".")
     )
 
@@ -127,3 +128,7 @@ def not_the_same_loop(study: Study) -> Iterator[str]:
         "How many rows, which statement, which server and which Java: none is said, so that its milliseconds "
         f"({', '.join(f'{each:,.0f}' for each in printed.values())}) compare with each other alone, and here their ratios do."
     )
+
+
+def _cost(each: Estimate) -> str:
+    return with_interval(StudyFigure("", "time", "ratio", "cost", ours=each.ratio, low=each.low, high=each.high))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ciphercost.model import StudyFigure, StudyResult
+from ciphercost.studies.costs import change, with_interval
 from ciphercost.studies.jdbc_tls import measured
 from ciphercost.studies.jdbc_tls.compare import DRIVER, ENCRYPTION, LEFT, LOOP, SPLIT, SUM, UPGRADE, WARM_LONG
 from ciphercost.studies.jdbc_tls.procedure import COLD, WARM
@@ -42,29 +43,17 @@ def whole(value: float | None) -> str:
 
 
 def ratios(study: StudyResult) -> Sheet:
-    """How many times as long an insert takes."""
+    """How much longer an insert takes."""
     rows: list[tuple[str, ...]] = []
     for call in CALLS:
         rows.append((f"{call}()",))
         for name in (UPGRADE, DRIVER, ENCRYPTION):
             cold, warm, long = (find(study, call, f"{name}, {state}") for state in (COLD, WARM, WARM_LONG))
             shown = long if long and long.ours is not None else warm
-            published, here = times(cold.published if cold else None), times(cold.here if cold else None)
-            rows.append((name, published, here, interval(cold), interval(shown)))
+            published, here = change(cold.published if cold else None), change(cold.here if cold else None)
+            rows.append((name, published, here, *(with_interval(each) if each else NONE for each in (cold, shown))))
     head = ("", "published", "here once", "cold (95 %)", "warm (95 %)")
-    return Sheet(f"{OLD} → {NEW}: how many times as long an insert takes", head, rows)
-
-
-def times(value: float | None) -> str:
-    return NONE if value is None else f"{value:.2f}"
-
-
-def interval(each: StudyFigure | None) -> str:
-    """`2.04 (1.9–2.2)`."""
-    if each is None or each.ours is None or each.low is None or each.high is None:
-        return NONE
-    digits = 2 if each.high - each.low < 1 else 1
-    return f"{each.ours:.{digits}f} ({each.low:.{digits}f}–{each.high:.{digits}f})"
+    return Sheet(f"{OLD} → {NEW}: how much more time an insert takes", head, rows)
 
 
 def levels(study: StudyResult) -> Sheet:

@@ -7,6 +7,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from ciphercost.model import ARMS, Cell, StudyRun
+from ciphercost.studies.costs import bounds, change
 from ciphercost.studies.mysql_tls import published
 
 if TYPE_CHECKING:
@@ -55,20 +56,20 @@ def findings(study: Study, here: Here, ours: Mapping[str, Cell], mechanism: str)
 
 def intervals(times: Mapping[str, Mapping[str, float]], here: Here, operations: Sequence[str]) -> list[str]:
     """Published costs beside how far the iterations of one arm lie apart."""
-    said = ", ".join(f"{name} {percent(times[name]['encrypted'] / times[name]['plain'])}" for name in operations)
+    said = ", ".join(f"{name} {change(times[name]['encrypted'] / times[name]['plain'])}" for name in operations)
     first = (
         f"No published figure has an interval: {said} are single averages, though mysqlslap prints the shortest and the "
         "longest iteration beside each."
     )
     spread = {
-        name: max(run.series["seconds"]) / min(run.series["seconds"]) - 1
+        name: max(run.series["seconds"]) / min(run.series["seconds"])
         for name in operations
         if (run := here.get((name, "plain"))) and len(run.series["seconds"]) >= FEWEST_ITERATIONS
     }
     if not spread:
         return [first]
-    wide = ", ".join(f"{name} {share:.0%}" for name, share in spread.items())
-    return [f"{first} Here the slowest iteration in clear took longer than the fastest by: {wide}."]
+    wide = ", ".join(f"{name} {change(ratio)}" for name, ratio in spread.items())
+    return [f"{first} Here the slowest iteration in clear took, beside the fastest: {wide}."]
 
 
 def order(here: Here, ours: Mapping[str, Cell], operations: Sequence[str]) -> list[str]:
@@ -80,9 +81,7 @@ def order(here: Here, ours: Mapping[str, Cell], operations: Sequence[str]) -> li
             continue
         plain, encrypted = (fmean(here[name, arm].series["seconds"]) for arm in ARMS)
         if not 1 / rate.high <= encrypted / plain <= 1 / rate.low:
-            apart.append(
-                f"{name} {percent(encrypted / plain)}, not {percent(1 / rate.high)} to {percent(1 / rate.low)}"
-            )
+            apart.append(f"{name} {change(encrypted / plain)}, not {bounds(1 / rate.high, 1 / rate.low)}")
     if not apart:
         return [IN_TURNS]
     return [f"{IN_TURNS} Run here, the published procedure gives another cost than that for {'; '.join(apart)}."]
@@ -190,8 +189,3 @@ def system_only(cpu: Mapping[str, Mapping[str, published.Column]], operations: S
 
 def spell(arm: str) -> str:
     return "with TLS" if arm == "encrypted" else "in clear"
-
-
-def percent(ratio: float) -> str:
-    """`+1.4 %` of 1.014."""
-    return f"{(ratio - 1) * 100:+.1f} %"

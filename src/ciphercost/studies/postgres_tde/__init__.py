@@ -115,7 +115,7 @@ class PostgresTde(Study):
     def judged(self, result: StudyResult) -> Judged:
         """Published is encryption by the server; where a file system does it here, that is another product."""
         figures = self.headline(result)
-        return Judged(figures, direction_only=bool(_below(figures)))
+        return Judged(figures, direction_only=bool(_below(figures)), printed_once=True)
 
     def caveat(self, result: StudyResult) -> str:
         names = _below(self.headline(result))

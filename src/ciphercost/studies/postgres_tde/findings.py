@@ -7,6 +7,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from ciphercost.model import ARMS, Cell, StudyRecord, StudyRun
+from ciphercost.studies.costs import bounds, change
 from ciphercost.studies.postgres_tde import published
 
 if TYPE_CHECKING:
@@ -200,7 +201,7 @@ def intervals(record: StudyRecord, here: Here, ours: Mapping[str, Cell]) -> str:
         plain, encrypted = (here[name, arm].series["tps"][0] for arm in ARMS)
         ratio = encrypted / plain
         inside = "inside" if rate.low <= ratio <= rate.high else "outside"
-        said.append(f"{name} {percent(ratio)}, {inside} our {percent(rate.low)} to {percent(rate.high)}")
+        said.append(f"{name} {change(ratio, 'TPS')}, {inside} our {bounds(rate.low, rate.high, 'TPS')}")
     if not said:
         return text
     return (
@@ -238,11 +239,6 @@ def fio(ours: Mapping[str, Cell]) -> str:
 
 def spell(arm: str) -> str:
     return "encrypted" if arm == "encrypted" else "plain"
-
-
-def percent(ratio: float) -> str:
-    """`-83.3 %` of 0.167."""
-    return f"{(ratio - 1) * 100:+.1f} %"
 
 
 def _listed(words: list[str]) -> str:

@@ -151,7 +151,7 @@ class WebTls(Study):
             own = ours.get(each.operation)
             known = {"ours": own.ours, "low": own.low, "high": own.high} if own else {"ours": None}
             found.append(msgspec.structs.replace(each, **known))
-        return Judged(found, direction_only=True)
+        return Judged(found, direction_only=True, ratios=COMPARED)
 
     def caveat(self, result: StudyResult) -> str:  # noqa: ARG002
         return (
@@ -164,6 +164,12 @@ class WebTls(Study):
 
     def method(self, result: StudyResult) -> list[str]:  # noqa: ARG002
         return [report.METHOD]
+
+
+COMPARED = {
+    "processor time, mean": "processor time over a window as published, the server's CPU time of a fetch here, encrypted ÷ plain"
+}
+"""What its one judged figure is compared with."""
 
 
 def can_shape() -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from ciphercost.model import ARMS, Arm, StudyFigure, StudyRecord
+from ciphercost.studies.costs import bounds, change, with_interval
 from ciphercost.studies.web_tls import measured, published
 from ciphercost.studies.web_tls.counters import SERVER
 from ciphercost.studies.web_tls.published import CV, DISK, MEAN, MEMORY, NETWORK, PROCESSOR, VARIANCE, Tables
@@ -46,7 +47,7 @@ def window(printed: Tables, here: measured.Here) -> str:
     """Bytes a second × a fixed window = the file."""
     lines = {arm: published.window(printed, arm) for arm in ARMS}
     said = [
-        f"{line.window:.1f} s and {line.background / 1e3:.1f} KB/s of other traffic {spell(arm)} (no row lies further off than {line.worst:.1%})"
+        f"{line.window:.1f} s and {line.background / 1e3:.1f} KB/s of other traffic {spell(arm)} (no row lies further off than {100 * line.worst:.1f} %)"
         for arm, line in lines.items()
         if line
     ]
@@ -77,9 +78,10 @@ def busy_share(printed: Tables, here: measured.Here) -> str:
     length = line.window if line else published.WINDOW
     text = (
         f"How long a fetch took was thrown away, and is still in the coefficient of variation: at a steady pace for a share p of the window CV² = (1 − p)/p. "
-        f"So {first} MB took {shares[first]['plain']:.1%} of the window and {last} MB {shares[last]['plain']:.0%} ({shares[last]['plain'] * length:.0f} s) "
+        f"So {first} MB took {100 * shares[first]['plain']:.1f} % of the window and "
+        f"{last} MB {100 * shares[last]['plain']:.0f} % ({shares[last]['plain'] * length:.0f} s) "
         "(a fetch shorter than a sample looks as long as one). "
-        f"{1 - shares[last]['plain']:.0%} to {1 - shares[first]['plain']:.1%} of every average is idle time. "
+        f"{100 * (1 - shares[last]['plain']):.0f} % to {100 * (1 - shares[first]['plain']):.1f} % of every average is idle time. "
         f"While it was busy, {last} MB went at "
         f"{arrow(speeds[last], 1e6)} MB/s, {percent(speeds[last])}, where the table says {percent(mean[last])}."
     )
@@ -89,8 +91,8 @@ def busy_share(printed: Tables, here: measured.Here) -> str:
         of_window = {arm: measured.whole(here[size, arm], NETWORK)[MEAN] for arm in ARMS}
         within = {arm: measured.busy(here[size, arm], NETWORK)[MEAN] for arm in ARMS}
         text += (
-            f" Here {size} MB take {arrow({arm: measured.busy_share(here[size, arm]) for arm in ARMS}, 0.01)} % of the window; bytes/s change by "
-            f"{percent(of_window)} over the window and by {percent(within)} while busy."
+            f" Here {size} MB take {arrow({arm: measured.busy_share(here[size, arm]) for arm in ARMS}, 0.01)} % of the window; bytes/s: "
+            f"{percent(of_window)} over the window, {percent(within)} while busy."
         )
     return text
 
@@ -112,7 +114,7 @@ def pace(printed: Tables, record: StudyRecord, here: measured.Here, figures: Seq
         seconds = {arm: measured.server_seconds(here[sizes[-1], arm]) for arm in ARMS}
         text += f" Here {sizes[-1]} MB fill {arrow(filled, 0.01)} % of the link, at {arrow(seconds)} s of the server's CPU time."
     if rows := [each for each in of(figures, measured.RATE) if each.operation == f"{last}MB"]:
-        text += f" On loopback, where nothing holds it back, {last} MB files a second: {with_bounds(rows[0])}."
+        text += f" On loopback, where nothing holds it back, {last} MB files a second: {with_interval(rows[0])}."
     return text
 
 
@@ -259,7 +261,9 @@ def sendfile(figures: Sequence[StudyFigure]) -> str:
         parts = {name: of(figures, name, each.operation) for name in (measured.WITHOUT_SENDFILE, measured.TLS_ITSELF)}
         if all(parts.values()):
             without, itself = (parts[name][0] for name in parts)
-            rows.append(f"{each.operation} {with_bounds(each)}, of it {with_bounds(without)} and {with_bounds(itself)}")
+            rows.append(
+                f"{each.operation} {with_interval(each)}, of it {with_interval(without)} and {with_interval(itself)}"
+            )
     if not rows:
         return ""
     return (
@@ -277,7 +281,7 @@ def not_asked(figures: Sequence[StudyFigure]) -> str:
     if not rows:
         return text
     said = "; ".join(
-        f"{published.bytes_in_words(int(each.operation))} to {each.load:.0f} {with_bounds(each)}"
+        f"{published.bytes_in_words(int(each.operation))} to {each.load:.0f} {with_interval(each)}"
         for each in rows
         if each.load is not None
     )
@@ -297,22 +301,14 @@ def of(figures: Sequence[StudyFigure], name: str, operation: str = "") -> list[S
 
 
 def change_range(printed: Tables, counter: str) -> str:
-    """`−0.2 to −0.0 %`: from the smallest to the largest change of a counter's means."""
-    changes = [(row["encrypted"] / row["plain"] - 1) * 100 for row in printed[counter, MEAN].rows.values()]
-    return f"{min(changes):+.2g} to {max(changes):+.2g} %"
-
-
-def with_bounds(cost: StudyFigure) -> str:
-    """`-62.3 % (-67.5 to -56.4)`."""
-    if cost.ours is None:
-        return "-"
-    bounds = f" ({(cost.low - 1) * 100:+.0f} to {(cost.high - 1) * 100:+.0f})" if cost.low and cost.high else ""
-    return f"{(cost.ours - 1) * 100:+.0f} %{bounds}"
+    """`14 % less to 27 % more`: from the smallest to the largest change of a counter's means."""
+    changes = [row["encrypted"] / row["plain"] for row in printed[counter, MEAN].rows.values()]
+    return bounds(min(changes), max(changes))
 
 
 def percent(both: Levels) -> str:
-    """`+5.0 %` of two arms' levels."""
-    return f"{(both['encrypted'] / both['plain'] - 1) * 100:+.1f} %" if both["plain"] else "-"
+    """`5.0 % more` of two arms' levels."""
+    return change(both["encrypted"] / both["plain"]) if both["plain"] else "-"
 
 
 def arrow(both: Levels, scale: float = 1.0) -> str:

@@ -6,12 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from ciphercost import studies
 from ciphercost.model import ARMS, StudyFigure, StudyResult
+from ciphercost.studies.costs import change, with_interval
 from ciphercost.studies.sheet import Sheet
-from ciphercost.studies.table import percent, signed
 from ciphercost.studies.web_tls import compare, measured, published
 from ciphercost.studies.web_tls.counters import SERVER
 from ciphercost.studies.web_tls.published import CV, DISK, MEMORY, NETWORK, PROCESSOR, VARIANCE
-from ciphercost.words import decimals_of_width
 
 SCALE = {PROCESSOR: 1.0, MEMORY: 1e6, NETWORK: 1e6, DISK: 1.0}
 UNIT = {PROCESSOR: "%", MEMORY: "MB", NETWORK: "MB/s", DISK: ""}
@@ -148,30 +147,15 @@ def added(figures: Sequence[StudyFigure]) -> Sheet:
         rows.append(
             (
                 operation,
-                percent(cost.published if cost else None),
-                points(cost),
-                points(busy),
+                change(cost.published if cost else None),
+                change(cost.here if cost else None),
+                change(busy.here if busy else None),
                 pair([each.here if (each := server.get(arm)) else None for arm in ARMS], 1e-3),
-                bounded(server["cost"], 26) if server else "-",
+                with_interval(server["cost"]) if server else "-",
             )
         )
     titles = ("", "published", "window", "busy", "server, here", "our method: server")
     return Sheet("What HTTPS adds to processor time, and the server's own CPU time of a fetch, ms", titles, rows)
-
-
-def points(cost: StudyFigure | None) -> str:
-    """`+12 %` here."""
-    return f"{signed((cost.here - 1) * 100, 0)} %" if cost and cost.here is not None else "-"
-
-
-def bounded(cost: StudyFigure, width: int) -> str:
-    """`-12.3 % (-13.1 to -11.4)` with the digits that interval and size let one trust; an interval that fills no column says nothing."""
-    if cost.ours is None or cost.low is None or cost.high is None:
-        return percent(cost.ours)
-    digits = 0 if cost.ours >= 2 else decimals_of_width((cost.high - cost.low) * 100)
-    ratio, low, high = (signed((each - 1) * 100, digits) for each in (cost.ours, cost.low, cost.high))
-    text = f"{ratio} % ({low} to {high})"
-    return text if len(text) < width else f"{ratio} % (too wide)"
 
 
 def fetches(figures: Sequence[StudyFigure]) -> Sheet:
@@ -205,8 +189,8 @@ def our_method(figures: Sequence[StudyFigure]) -> Iterator[Sheet]:
         parts = [
             by_arm(figures, operation, each).get("cost") for each in (measured.WITHOUT_SENDFILE, measured.TLS_ITSELF)
         ]
-        split = [percent(each.ours) if each else "" for each in parts]
-        rows.append((operation, pair([rate[arm].ours for arm in ARMS]), bounded(rate["cost"], 25), *split))
+        split = [change(each.ours, each.figure) if each else "" for each in parts]
+        rows.append((operation, pair([rate[arm].ours for arm in ARMS]), with_interval(rate["cost"]), *split))
     if rows:
         titles = ("", "http → https", "cost", "no sendfile", "TLS itself")
         yield Sheet("Our method, one client: files a second", titles, rows)
@@ -224,8 +208,8 @@ def many(figures: Sequence[StudyFigure]) -> Iterator[Sheet]:
                     published.bytes_in_words(int(operation)),
                     f"{load:.0f}",
                     pair([rate[arm].ours for arm in ARMS]),
-                    bounded(rate["cost"], 26),
-                    bounded(cpu["cost"], 24) if "cost" in cpu else "-",
+                    with_interval(rate["cost"]),
+                    with_interval(cpu["cost"]) if "cost" in cpu else "-",
                 )
             )
     if rows:

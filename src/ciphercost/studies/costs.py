@@ -1,0 +1,66 @@
+"""costs: ratios of a study -> the text that all of its tables and findings print for them, in the notation of every report. Pure."""
+
+from __future__ import annotations
+
+from ciphercost import notation
+from ciphercost.model import Estimate, StudyFigure
+
+RATES = frozenset({"TPS", "operations/s", "network bytes a second", "no sendfile", "TLS itself"})
+"""Figures of which there are fewer, not less."""
+TOO_WIDE = "too wide"
+WIDEST = 4.0
+"""Upper ÷ lower bound from which an interval that includes no change, ×0.5 to ×2, is only called too wide."""
+NONE = "-"
+
+
+def change(ratio: float | None, figure: str = "") -> str:
+    """`33.0 % more`, `×2.02` or `no change`: a ratio that has no interval."""
+    if ratio is None:
+        return NONE
+    if ratio >= notation.DOUBLING:
+        return notation.factor(ratio)
+    return notation.percent(ratio, 1, *words(figure))
+
+
+def bounds(low: float, high: float, figure: str = "") -> str:
+    """`2.8 % less to 10.4 % more`, `23.5–26.4 % fewer`: an interval without an estimate beside it."""
+    if too_wide(low, high):
+        return TOO_WIDE
+    if low == high:
+        return change(low, figure)
+    more, less = words(figure)
+    text = notation.interval(Estimate((low * high) ** 0.5, low, high), more, less)
+    return f"{text} {more if low > 1 else less}" if text.endswith("%") else text
+
+
+def with_interval(cost: StudyFigure) -> str:
+    """`18 % more (6–31 %)`; the interval alone where it includes no change, or that it is too wide."""
+    if cost.ours is None or cost.low is None or cost.high is None:
+        return change(cost.ours, cost.figure)
+    if too_wide(cost.low, cost.high):
+        return TOO_WIDE
+    estimate = Estimate(cost.ours, cost.low, cost.high)
+    interval = notation.interval(estimate, *words(cost.figure))
+    if cost.low <= 1 <= cost.high and interval != notation.EXACT:
+        return interval
+    return f"{notation.worded(estimate, *words(cost.figure))} ({interval})"
+
+
+def plus_minus(ratio: float | None, spread: float | None, figure: str = "") -> str:
+    """`4.6 ± 4.4 % more`: a ratio and its standard deviation."""
+    said = change(ratio, figure)
+    if ratio is None or spread is None:
+        return said
+    if " % " not in said:
+        return f"{said} ± {spread:.2g}" if said.startswith("×") else f"{said} ± {spread * 100:.1f} %"
+    return said.replace(" % ", f" ± {spread * 100:.1f} % ", 1)
+
+
+def too_wide(low: float, high: float) -> bool:
+    """Whether an interval includes no change and so much on both sides that its bounds tell nothing."""
+    return low <= 0 or (low <= 1 <= high and high / low > WIDEST)
+
+
+def words(figure: str) -> tuple[str, str]:
+    """Where encrypted is more, and where it is less."""
+    return ("more", "fewer") if figure in RATES else ("more", "less")
