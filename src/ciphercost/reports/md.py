@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from ciphercost import advice as advice_
-from ciphercost import capacity, disturbed, words
+from ciphercost import capacity, curves, disturbed, words
 from ciphercost.advice import Report
 from ciphercost.model import Cell, Result
 from ciphercost.studies.sheet import FINDINGS
@@ -147,7 +147,7 @@ def whole_run(result: Result) -> Iterator[str]:
         yield fold(result.study.title, study(studies.get(result.study.study).report(result.study)))
     if result.parts:
         yield fold("where the cost comes from", [code("\n".join(terminal.parts(result)))])
-    for each in result.curves:
+    for each in curves.shown(result.curves):
         lines = list(terminal.curve(each))
         yield fold(lines[0], [code("\n".join(lines[1:]))])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
-from ciphercost import capacity, chatter, disturbed
+from ciphercost import capacity, chatter, curves, disturbed
 from ciphercost.layout import WIDTH, figure_row, named, row, wrap
 from ciphercost.model import ARMS, Cell, Curve, Finding, Result
 from ciphercost.reports import _imported
@@ -60,7 +60,7 @@ def render(result: Result) -> str:
         blocks.append("\n".join([made, *lost(controls, shown)]))
     if result.parts:
         blocks.append("\n".join(parts(result)))
-    blocks += ["\n".join(curve(each)) for each in result.curves]
+    blocks += ["\n".join(curve(each)) for each in curves.shown(result.curves)]
     if result.study is not None:
         from ciphercost import studies
 
