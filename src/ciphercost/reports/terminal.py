@@ -88,14 +88,13 @@ def overview(cells: Sequence[Cell]) -> Iterator[str]:
     metrics = _metrics(cells)
     lines: list[tuple[str, list[str] | str]] = []
     for name, cell in zip(names(cells), cells, strict=True):
-        label = name + " (control)" * (is_control(cell) and not all(map(is_control, cells)))
         shown = [_in_column(cell, key) for key in metrics]
         if not cell.overhead:
-            lines.append((label, standing(cell)))
+            lines.append((name, standing(cell)))
         elif not shown[0]:
-            lines.append((label, priced(cell)))
+            lines.append((name, priced(cell)))
         else:
-            lines.append((label, [text for key in shown for text in _figure(cell, key)]))
+            lines.append((name, [text for key in shown for text in _figure(cell, key)]))
     embeds = any(_in_column(cell, "server_cpu_per_op") not in ("", "server_cpu_per_op") for cell in cells)
     heads = ["CPU/op" if key == "server_cpu_per_op" and embeds else SHORT.get(key, key) for key in metrics]
     yield from columned([heads[0], "95 % CI", heads[1], "95 % CI"], lines)
