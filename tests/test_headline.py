@@ -84,7 +84,7 @@ def test_an_embedded_database_leads_with_its_process() -> None:
 
 def test_no_change_is_a_sentence_too() -> None:
     none = cell(1.0, overhead={"throughput": Estimate(1.0, 0.99999, 1.00001)}, verdict="equivalent")
-    assert "shows no change in operations/s (95 % CI no change)" in words.answer(results.result(none))
+    assert "shows no change in operations/s (95 % CI exact)" in words.answer(results.result(none))
 
 
 def test_more_mechanisms_than_a_headline_holds_are_counted() -> None:
@@ -236,7 +236,7 @@ def test_a_control_is_marked_in_every_label_and_has_no_encrypted_arm() -> None:
 
 def test_a_controls_gain_does_not_squeeze_the_costs() -> None:
     control = cell(1.94, 0.05, mechanism="no-sendfile", layer="control")
-    first, second = forest.plots(Subject(results.result(cell(0.8), control)))
+    _, second = forest.plots(Subject(results.result(cell(0.8), control)))
     assert "controls" in second.title
     texts = re.findall(r"<text[^>]*>([^<]*)</text>", second.drawn())
     assert any("encrypted ÷ plain" in text for text in texts)

@@ -179,9 +179,9 @@ def is_control(cell: Cell) -> bool:
 
 
 def beside(estimate: Estimate) -> str:
-    """`8.1 % fewer (7.2–9.0 %, p < 0.001)`: a cell against the reference of its experiment."""
+    """`8.1 % fewer (7.2–9.0 %, p < 0.001 after Holm)`: a cell against the reference of its experiment."""
     p = estimate.p_value
-    surely = "" if p is None else ", p < 0.001" if p < 0.001 else f", p = {p:.2g}"
+    surely = "" if p is None else ", p < 0.001 after Holm" if p < 0.001 else f", p = {p:.2g} after Holm"
     return f"{worded(estimate, 'more', 'fewer')} ({interval(estimate, 'more', 'fewer')}{surely})"
 
 

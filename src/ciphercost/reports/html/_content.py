@@ -281,13 +281,14 @@ def _spans(cells: Sequence[Cell]) -> Iterator[str]:
 
 def _experiments(result: Result, labels: Sequence[str]) -> Iterator[Table]:
     """Cells that shared their sessions, each against the reference of its experiment."""
-    rows = [
-        (label, words.beside(cell.against_reference))
-        for cell, label in zip(result.cells, labels, strict=True)
-        if cell.against_reference is not None
-    ]
+    first: dict[str, str] = {}
+    rows = []
+    for cell, label in zip(result.cells, labels, strict=True):
+        reference = first.setdefault(cell.group, label)
+        if cell.against_reference is not None:
+            rows.append((label, reference, words.beside(cell.against_reference)))
     if rows:
-        yield Table(("cell", "throughput against the reference of its experiment (encrypted ÷ plain, both)"), rows)
+        yield Table(("cell", "reference", "throughput against the reference (encrypted ÷ plain, both)"), rows)
 
 
 # ── a cell
