@@ -84,7 +84,7 @@ def test_an_embedded_database_leads_with_its_process() -> None:
 
 def test_no_change_is_a_sentence_too() -> None:
     none = cell(1.0, overhead={"throughput": Estimate(1.0, 0.99999, 1.00001)}, verdict="equivalent")
-    assert "shows no change in operations/s (95 % CI no change)" in words.answer(results.result(none))
+    assert "shows no change in operations/s (95 % CI exact)" in words.answer(results.result(none))
 
 
 def test_more_mechanisms_than_a_headline_holds_are_counted() -> None:
@@ -185,3 +185,58 @@ def test_bytes_that_are_next_to_none_are_left_out(
         assert ("bytes read from disk" in text) is not noise
     # The data keep what the reports leave out.
     assert "disk_read_per_op" in {row["metric"] for row in figures.figures(made)}
+
+
+# ── one lead, one name ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_unlike_workloads_are_not_one_range() -> None:
+    several = [cell(0.9 - 0.1 * n, workload=f"load{n}") for n in range(5)]
+    (said,) = words.sentences(results.result(*several))
+    assert said == "postgresql 18.4 with tls has costs for 5 workloads in 5 cells: see the table."
+    two = [cell(0.9 - 0.1 * n, workload=load, clients=n + 1) for n, load in enumerate("aabb")]
+    (said,) = words.sentences(results.result(*two))
+    assert re.fullmatch(r"postgresql 18.4 with tls under a does [^;]*; it under b does [^;]*\.", said), said
+    assert "in 4 cells" not in said
+
+
+def test_an_embedded_database_has_no_client_included() -> None:
+    overhead = {"throughput": results.estimate(0.22), "client_cpu_per_op": results.estimate(4.45, 0.003)}
+    made = results.cell("sqlite", "sqlcipher", layer="rest", regime="one-core", overhead=overhead)
+    said = words.answer(results.result(made))
+    assert "; its operations/s: 78.0 % fewer" in said
+    assert "client included" not in said
+
+
+def test_every_report_leads_with_the_same_figure() -> None:
+    made = results.result(one_core(), one_core(workload="connect"))
+    (plot,) = forest.plots(Subject(made))
+    assert plot.name == "forest"
+    assert plot.title == forest.TITLES["cpu"]
+    assert "37.0 % more server CPU/op" in md.render(made)
+    assert "server CPU per operation 37.0 % more" in repr(made)
+    assert next(words.costs(made.cells[0])) == "37.0 % more server CPU/op"
+    budgeted = [each.title for each in forest.plots(Subject(made, (), 0.1))]
+    assert budgeted == [forest.TITLES["cpu"], forest.TITLES["throughput"]], "the budget is one of operations per second"
+
+
+def test_an_unresolved_cost_says_so() -> None:
+    open_ = cell(0.99, overhead={"throughput": results.estimate(0.99, 0.05)}, verdict="unresolved")
+    assert next(words.costs(open_)).endswith("fewer operations/s (unresolved)")
+    assert "(unresolved)" in html.render(results.result(open_))
+
+
+def test_a_control_is_marked_in_every_label_and_has_no_encrypted_arm() -> None:
+    control = cell(1.04, mechanism="no-sendfile", layer="control", variant="size=1KB no-sendfile")
+    assert [name.endswith(" (control)") for name in words.names([cell(0.8), control])] == [False, True]
+    assert not words.names([control])[0].endswith("(control)")
+    both = results.result(control, cell(0.8, mechanism="no-sendfile", layer="control", variant="size=1MB no-sendfile"))
+    assert words.answer(both).count("no-sendfile") == 1
+
+
+def test_a_controls_gain_does_not_squeeze_the_costs() -> None:
+    control = cell(1.94, 0.05, mechanism="no-sendfile", layer="control")
+    _, second = forest.plots(Subject(results.result(cell(0.8), control)))
+    assert "controls" in second.title
+    texts = re.findall(r"<text[^>]*>([^<]*)</text>", second.drawn())
+    assert any("encrypted ÷ plain" in text for text in texts)

@@ -15,7 +15,7 @@ import results
 from ciphercost import curves, plots
 from ciphercost.model import Cell, Curve, Part, Parts, Point, Result
 from ciphercost.plots import Subject, _draw, curve, forest, where
-from ciphercost.reports import html
+from ciphercost.reports import html, md, terminal
 from conftest import Require
 from test_agreement import made as study_of
 
@@ -245,11 +245,17 @@ def cells_of(*clients: int) -> list[Cell]:
     return [results.cell(clients=each) for each in clients]
 
 
-def test_two_values_are_no_curve_and_three_are() -> None:
-    assert curves.curves(cells_of(1, 8)) == []
-    assert curves.curves([*cells_of(1, 8), *cells_of(8)]) == []
-    (found,) = curves.curves(cells_of(1, 8, 32))
-    assert [point.x for point in found.points] == [1, 8, 32]
+def test_the_result_keeps_a_curve_of_two_values_and_reports_show_those_of_three() -> None:
+    (two,) = curves.curves(cells_of(1, 8))
+    assert [point.x for point in two.points] == [1, 8]
+    (three,) = curves.curves(cells_of(1, 8, 32))
+    assert [point.x for point in three.points] == [1, 8, 32]
+    assert curves.curves(cells_of(8)) == []
+    for made, shown in ((two, False), (three, True)):
+        result = results.result(*cells_of(1, 8, 32), curves=[made])
+        assert bool(list(curve.plots(Subject(result)))) is shown
+        for render in (terminal.render, md.render):
+            assert ("cost against clients" in render(result)) is shown
 
 
 def test_a_curves_interval_that_goes_on_ends_in_an_arrow() -> None:

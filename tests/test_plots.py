@@ -324,10 +324,14 @@ def test_a_marked_slice_has_another_shape() -> None:
 
 
 def test_a_curve_has_a_point_and_an_interval_for_each_cell() -> None:
-    points = [Point(1e3, results.estimate(0.8), 5.0, 0), Point(1e6, results.estimate(0.5), None, 1)]
+    points = [
+        Point(1e3, results.estimate(0.8), 5.0, 0),
+        Point(1e5, results.estimate(0.6), None, 1),
+        Point(1e6, results.estimate(0.5), None, 2),
+    ]
     made = Curve("nginx", "1.26", "tls", "file", "size", points)
     (plot,) = curve.plots(Subject(result_of(curves=[made])))
-    assert [(row["x"], round(row["cost"])) for row in rows(plot, "points")] == [(1e3, 20), (1e6, 50)]
+    assert [(row["x"], round(row["cost"])) for row in rows(plot, "points")] == [(1e3, 20), (1e5, 40), (1e6, 50)]
     assert {"1KB", "1MB"} <= set(texts(plot.drawn()))
     assert plot.table.rows[0][3] == "+5 µs"
 
@@ -365,7 +369,12 @@ def test_letters_that_steer_are_shown_and_steer_nothing() -> None:
 def test_no_letter_of_a_name_ends_the_process_that_draws_it() -> None:
     """vl-convert aborts on what XML forbids: this test would take all others with it."""
     cells = [priced("mysql", 0.5, variant=ILL), priced("mysql", 0.6, variant="other", reason=ILL)]
-    made = result_of(*cells, curves=[Curve(ILL, ILL, "tls", ILL, "size", [Point(1e3, results.estimate(0.8), 5.0, 0)])])
+    made = result_of(
+        *cells,
+        curves=[
+            Curve(ILL, ILL, "tls", ILL, "size", [Point(n * 1e3, results.estimate(0.8), 5.0, 0) for n in (1, 2, 3)])
+        ],
+    )
     shares = [0.0, 0.5, 0.9]
     arms: dict[Any, Quantiles] = {arm: Quantiles(shares, [1.0, 2.0, 3.0], 100) for arm in ("plain", "encrypted")}
     traces = [Trace(ticks(10, marks=(ILL,)), arms, False, 20, 0, 0, {ILL: 20}, 0)] * 2

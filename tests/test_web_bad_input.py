@@ -115,7 +115,7 @@ def test_what_is_wrong_from_the_start_is_refused_in_clear_words(
     assert done.returncode == 1, done.stdout + done.stderr
     assert words in words_of(done)
     assert "FAILED" in done.stdout or "UNPROVEN" in done.stdout
-    assert "95 % interval" not in done.stdout
+    assert "95 % CI" not in done.stdout
     assert "user and database" not in words_of(done)
 
 
@@ -135,7 +135,7 @@ def test_each_port_may_speak_what_the_other_should(tmp_path: Path, require_serve
             done = ciphercost("run", "url:tls", *urls, *argv, cwd=tmp_path)
             assert done.returncode == 1
             assert words in words_of(done)
-            assert "95 % interval" not in done.stdout
+            assert "95 % CI" not in done.stdout
 
 
 # ── under load ────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -70,7 +70,7 @@ def floor(estimate: Estimate) -> float:
 def share(log_ratio: float) -> str:
     """`1.2 %` of a log ratio."""
     value = 100 * math.expm1(log_ratio)
-    return "under 0.01 %" if value < 0.01 else f"{value:.2g} %" if value < 99.5 else f"{math.exp(log_ratio):.2g} times"
+    return "under 0.01 %" if value < 0.01 else f"{value:.2g} %" if value < 99.5 else f"×{math.exp(log_ratio):.2g}"
 
 
 def longer(estimate: Estimate, cell: Cell, seconds: float) -> str:

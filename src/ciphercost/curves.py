@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from ciphercost.model import Cell, Curve, Point
 
 ALONG = ("size", "clients")
-LEAST = 3
-"""Values of it: a line through two points shows no shape, and the cells' own figures say as much."""
+LEAST = 2
+"""Values that make a curve in the result."""
+LEAST_SHOWN = 3
+"""Values that reports show a curve of: a line through two points has no shape, and the cells' own figures say as much."""
 
 
 def curves(cells: Sequence[Cell]) -> list[Curve]:
@@ -23,6 +25,11 @@ def curves(cells: Sequence[Cell]) -> list[Curve]:
         several = (sorted(points) for points in alike.values() if len({x for x, _ in points}) >= LEAST)
         found += [_curve(cells, along, points) for points in several]
     return found
+
+
+def shown(found: Sequence[Curve]) -> list[Curve]:
+    """The curves that reports show: those of LEAST_SHOWN values or more."""
+    return [each for each in found if len({point.x for point in each.points}) >= LEAST_SHOWN]
 
 
 def _curve(cells: Sequence[Cell], along: str, points: list[tuple[float, int]]) -> Curve:

@@ -241,7 +241,7 @@ def _open_loop(latency: Arms, mode: Mode) -> list[Warning_]:
     late = sum(latency.total(arm, "late") for arm in ARMS) / sum(latency.total(arm, "operations") for arm in ARMS)
     if late > LATE:
         text = (
-            f"{late:.1%} of the open loop's requests began more than 1 ms late (their latency includes it): "
+            f"{100 * late:.1f} % of the open loop's requests began more than 1 ms late (their latency includes it): "
             "the rate is near what this machine can do; try a lower --rate"
         )
         found.append(Warning_("late", text))

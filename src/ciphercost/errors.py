@@ -110,6 +110,10 @@ def nearest(word: str, known: Iterable[str]) -> str:
     if not close:
         close = [small[each] for each in difflib.get_close_matches(word.lower(), small, n=1, cutoff=0.5)]
     if not close:
+        # Another name for it, misspelt.
+        meant_ = difflib.get_close_matches(word.lower(), ALIASES, n=1, cutoff=0.7)
+        close = [each for alias in meant_ for each in ALIASES[alias] if each in choices]
+    if not close:
         return f"known: {', '.join(choices)}"
     meant = " or ".join(f"'{each}'" for each in close)
     return f"did you mean {meant}?" + (f" (known: {', '.join(choices)})" if len(choices) <= FEW else "")

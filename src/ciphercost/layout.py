@@ -96,3 +96,33 @@ def named(name: str, room: int, columns: Sequence[Column], indent: str = "  ") -
 def figure_row(label: str, cost: str, bounds: str, both: str) -> list[str]:
     """One figure of a cell: what it is, what encryption costs of it, the interval, both arms' levels."""
     return row((label, 2), (cost, -41), (bounds, 43), (both, 61))
+
+
+GAP = 2
+"""Spaces between columns, at least."""
+
+
+def figure_rows(rows: Sequence[Figure]) -> list[str]:
+    """Figures under one another: each column as wide as its texts. A row with a longer interval has its label on the line above."""
+    short = [each for each in rows if " to " not in each[2]]
+    label = max((len(each[0]) for each in rows), default=0)
+    bounds, both = (max((len(each[at]) for each in short), default=0) for at in (2, 3))
+    cost = max((len(each[1]) for each in rows), default=0)
+    costs_end = max(2 + label + GAP + cost, min(41, WIDTH - 2 * GAP - bounds - both))
+    lines: list[str] = []
+    for name, change, interval, levels in rows:
+        at = costs_end + GAP
+        if at + max(len(interval), bounds) + bool(levels) * GAP + len(levels) <= WIDTH:
+            levels_at = at + max(len(interval), bounds) + GAP
+            lines += row((name, 2), (change, -costs_end), (interval, at), (levels, levels_at))
+        else:
+            at = max(4 + len(change), min(costs_end, WIDTH - 2 * GAP - len(interval) - len(levels)))
+            lines += [
+                *wrap(name, "  "),
+                *row((change, -at), (interval, at + GAP), (levels, at + 2 * GAP + len(interval))),
+            ]
+    return lines
+
+
+Figure = tuple[str, str, str, str]
+"""What a figure is, its cost, the interval, both arms' levels."""

@@ -6,7 +6,7 @@ One rule for terminal, page, plots, tables and comparisons:
   `28.6 % fewer (27.7–29.5 %)`. The estimate and both bounds share one notation, so no percentage of 100 or more is ever printed.
 * A percentage has no sign. A word gives its direction; bounds that lie on both sides of no change each have their own:
   `64 % fewer to 8 % more`.
-* What rounds to nothing is `no change`. Bounds that round to the same text are printed once, and an interval without width is `exact`.
+* What rounds to nothing is `no change`. An interval whose bounds round to the same text is `exact`: exact to the digits shown.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ def interval(estimate: Estimate, more: str = "more", less: str = "less") -> str:
         return EXACT
     if by_factor(estimate):
         low, high = factor(estimate.low), factor(estimate.high)
-        return low if low == high else f"{low}–{high}"
+        return EXACT if low == high else f"{low}–{high}"
     digits = decimals(estimate)
     ratios = (estimate.low, estimate.ratio, estimate.high)
     low, value, high = (percent(each, digits, more, less) for each in ratios)
     if low == high == value:
-        return low if value == NO_CHANGE else _bare(low)
+        return EXACT
     directions = {each > 1 for each in ratios}
     if len(directions) == 1 and NO_CHANGE not in (low, value, high):
         first, last = (_bare(each) for each in ((low, high) if estimate.low > 1 else (high, low)))

@@ -12,9 +12,11 @@ HEAD = ("cell", "figure", "what encryption costs", "95 % interval", "plain → e
 
 def line(result: Result) -> str:
     """What `repr` is: the run, and a line for each cell with its main figure."""
-    said = [f"<ciphercost.Result {result.id}: {len(result.cells)} cell{'s' * (len(result.cells) != 1)}"]
+    shared = words.in_common(result.cells) if len(result.cells) > 1 else ""
+    cells = f"{len(result.cells)} cell{'s' * (len(result.cells) != 1)}"
+    said = [f"<ciphercost.Result {result.id}: {cells}{f' of {shared}' * bool(shared)}"]
     for name, cell in zip(words.names(result.cells), result.cells, strict=True):
-        metric = words.main_metric(cell)
+        metric = words.lead_metric(cell)
         figures = [each for each in words.rows(cell) if each.key == metric]
         cost = "; ".join(f"{each.label} {each.cost} ({each.interval})" for each in figures)
         said.append(f"  {name}: {', '.join(filter(None, (words.standing(cell), cost or cell.reason[:200])))}")

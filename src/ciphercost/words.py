@@ -105,12 +105,13 @@ def rows(cell: Cell) -> Iterator[Row]:
     """Every figure of a cell that is more than noise, in the order in which reports show them."""
     # The agent is the database where it is embedded: first its own CPU time, then that with kernel threads.
     order = sorted(METRICS[:3], key=lambda metric: metric[0] == "machine_cpu_per_op" and embedded(cell))
-    for key, label, more, less in (*order, *METRICS[3:]):
+    for key, _, more, less in (*order, *METRICS[3:]):
         if key not in cell.overhead or (cell.layer == "rest" and key == "disk_bytes_per_op") or is_noise(cell, key):
             continue
         estimate = cell.overhead[key]
-        name = PROCESS_CPU if key == "client_cpu_per_op" and embedded(cell) else label
-        yield Row(key, name, worded(estimate, more, less), bounds(key, estimate), levels(cell, key), estimate)
+        yield Row(
+            key, label(cell, key), worded(estimate, more, less), bounds(key, estimate), levels(cell, key), estimate
+        )
 
 
 def main_metric(cell: Cell) -> str:
@@ -140,10 +141,8 @@ def lead_metric(cell: Cell) -> str:
 
 def quantity(cell: Cell, key: str) -> str:
     """The name of a metric inside a sentence: `operations/s`, `server CPU per operation`, `latency p50`."""
-    if key == "client_cpu_per_op" and embedded(cell):
-        return PROCESS_CPU
     special = {"throughput": "operations/s", "machine_cpu_per_op": "CPU per operation, kernel threads included"}
-    return special.get(key, LABELS.get(key, key))
+    return special.get(key, label(cell, key))
 
 
 def cost(key: str, estimate: Estimate) -> str:
@@ -180,9 +179,9 @@ def is_control(cell: Cell) -> bool:
 
 
 def beside(estimate: Estimate) -> str:
-    """`8.1 % fewer (7.2–9.0 %, p < 0.001)`: a cell against the reference of its experiment."""
+    """`8.1 % fewer (7.2–9.0 %, p < 0.001 after Holm)`: a cell against the reference of its experiment."""
     p = estimate.p_value
-    surely = "" if p is None else ", p < 0.001" if p < 0.001 else f", p = {p:.2g}"
+    surely = "" if p is None else ", p < 0.001 after Holm" if p < 0.001 else f", p = {p:.2g} after Holm"
     return f"{worded(estimate, 'more', 'fewer')} ({interval(estimate, 'more', 'fewer')}{surely})"
 
 
@@ -231,15 +230,35 @@ SHORT = {
     "latency_p50": "latency p50",
 }
 """Labels of metrics where there is little room."""
-COSTS = tuple(SHORT.items())
-"""The figures that stand for a cost where there is little room, latency only where there is no throughput."""
+UNRESOLVED = " (unresolved)"
+
+
+def label(cell: Cell, key: str) -> str:
+    """A metric's name in a table of this cell: `operations per second`, `process CPU per operation`."""
+    return PROCESS_CPU if key == "client_cpu_per_op" and embedded(cell) else LABELS.get(key, key)
+
+
+def short(cell: Cell, key: str) -> str:
+    """The same where there is little room: `operations/s`, `process CPU/op`."""
+    if key == "client_cpu_per_op" and embedded(cell):
+        return "process CPU/op"
+    return "CPU/op, kernel threads included" if key == "machine_cpu_per_op" else SHORT.get(key, label(cell, key))
+
+
+def cost_metrics(cell: Cell) -> list[str]:
+    """The figures that stand for a cell's cost where there is little room, its lead metric first."""
+    lead = lead_metric(cell)
+    known = [
+        key for key in SHORT if key in cell.overhead and not (key == "latency_p50" and "throughput" in cell.overhead)
+    ]
+    return sorted(dict.fromkeys([*known, *[lead] * bool(lead)]), key=lambda key: key != lead)
 
 
 def costs(cell: Cell) -> Iterator[str]:
-    """The main figures of a cell, in words."""
-    for key, what in COSTS:
-        if key in cell.overhead and not (key == "latency_p50" and "throughput" in cell.overhead):
-            yield of_what(cost(key, cell.overhead[key]), what)
+    """The main figures of a cell, in words; an unresolved one says so."""
+    for key in cost_metrics(cell):
+        doubt = UNRESOLVED * (resolution(cell, key) == "unresolved")
+        yield of_what(cost(key, cell.overhead[key]), short(cell, key)) + doubt
     for what, words, _ in stored(cell):
         yield f"{words} stored, {what}"
 
@@ -595,6 +614,7 @@ def names(cells: Sequence[Cell], without: Sequence[str] = ()) -> list[str]:
     """Of each cell what sets it apart from the others of its run: the words in which they differ, and its variant.
 
     What all cells share is left out, as is what a label would say twice (`8 clients · clients=8`), and the words of `without`.
+    Controls among other cells end in `(control)`.
     """
     if len(cells) == 1 and not without:
         (only,) = cells
@@ -609,13 +629,22 @@ def names(cells: Sequence[Cell], without: Sequence[str] = ()) -> list[str]:
     tokens = [cell.variant.split() for cell in cells]
     common = set.intersection(*map(set, tokens)) if len(cells) > 1 else set()
     found = []
-    for each, own in zip(said, tokens, strict=True):
+    for cell, each, own in zip(cells, said, tokens, strict=True):
         # A control's variant names its mechanism too, and a matrix's variant may repeat a word of the heading.
         parts = [each[name] for name in apart if each[name] and each[name] not in own and name not in without]
-        variant = [token for token in own if token not in common and not each.get(token.partition("=")[0])]
+        said_already = {cell.mechanism} if "mechanism" in without else set()
+        variant = [
+            token for token in own if token not in common | said_already and not each.get(token.partition("=")[0])
+        ]
         label = " · ".join([*parts, *[" ".join(variant)] * bool(variant)])
         found.append(label or "no further conditions" * ("conditions" in apart))
-    return _told_apart(cells, found) if not without else found
+    if without:
+        return found
+    mixed = len({is_control(cell) for cell in cells}) > 1
+    return [
+        f"{name} (control)" if mixed and is_control(cell) else name
+        for cell, name in zip(cells, _told_apart(cells, found), strict=True)
+    ]
 
 
 def _told_apart(cells: Sequence[Cell], found: list[str]) -> list[str]:
@@ -702,21 +731,32 @@ def _clause(key: str, cells: Sequence[tuple[Cell, str]]) -> str:
     if len(cells) == 1:
         ((cell, label),) = cells
         return f"{_does(cell, key)}{f' for {label}' * bool(label)}{_how_sure(cell, key)}"
+    by_workload: dict[str, list[tuple[Cell, str]]] = {}
+    for cell, label in cells:
+        by_workload.setdefault(cell.workload, []).append((cell, label))
+    if len(cells) > LISTED and len(by_workload) > LISTED:
+        return f"has costs for {len(by_workload)} workloads in {len(cells)} cells: see the table"
+    if len(cells) > LISTED and len(by_workload) > 1:
+        clauses = [
+            f"under {workload} {_clause(key, [(cell, _without(label, workload)) for cell, label in those])}"
+            for workload, those in by_workload.items()
+        ]
+        return "; it ".join(clauses)
     if len(cells) <= LISTED:
         said: list[str] = []
         for cell, label in cells:
             estimate = cell.overhead[key]
             short = f"{cost(key, estimate)} ({bounds(key, estimate)})"
-            unresolved = ", which is unresolved" * (_standing(cell, key) == "unresolved")
-            said.append(f"{short if said else _does(cell, key)} for {label}{unresolved}")
+            unresolved = ", which is unresolved" * (resolution(cell, key) == "unresolved")
+            said.append(f"{short if said else _does(cell, key)}{f' for {label}' * bool(label)}{unresolved}")
         return f"{', '.join(said[:-1])} and {said[-1]}"
     # An unresolved cost is neither a lower nor an upper end.
-    resolved = [each for each in cells if _standing(each[0], key) != "unresolved"] or list(cells)
+    resolved = [each for each in cells if resolution(each[0], key) != "unresolved"] or list(cells)
     ordered = sorted(resolved, key=lambda each: loss(key, each[0].overhead[key])[0])
     (least, of_least), (most, of_most) = ordered[0], ordered[-1]
     lost = len(cells) - len(resolved)
     tail = f"; {lost} more {'is' if lost == 1 else 'are'} unresolved" if lost else ""
-    if all(_standing(each, key) == "unresolved" for each, _ in cells):
+    if all(resolution(each, key) == "unresolved" for each, _ in cells):
         tail = "; none of them is resolved"
     if least is most:
         return f"{_does(least, key)} for {of_least}{tail}"
@@ -725,6 +765,11 @@ def _clause(key: str, cells: Sequence[tuple[Cell, str]]) -> str:
     if low.low <= high.high and high.low <= low.high:
         return f"{_does(least, key)} to {short} in {len(resolved)} cells, whose intervals overlap{tail}"
     return f"{_does(least, key)} for {of_least} to {short} for {of_most}, in {len(resolved)} cells{tail}"
+
+
+def _without(label: str, workload: str) -> str:
+    """The label without the workload, where that is already in the sentence."""
+    return " · ".join(word for word in label.split(" · ") if word != workload)
 
 
 def _does(cell: Cell, key: str) -> str:
@@ -737,7 +782,7 @@ def _does(cell: Cell, key: str) -> str:
     return f"{verb} {change} {'the ' * by_factor(estimate)}{what} {known}"
 
 
-def _standing(cell: Cell, key: str) -> str:
+def resolution(cell: Cell, key: str) -> str:
     """The cell's verdict; of a figure that the verdict is not about, `unresolved` where its interval includes no change."""
     if key == main_metric(cell):
         return cell.verdict or ""
@@ -748,8 +793,10 @@ def _how_sure(cell: Cell, key: str) -> str:
     """What a verdict other than `differs` means; on one core throughput too, which includes the client's own work."""
     main = main_metric(cell)
     if key != main:
-        throughput = f"; its {quantity(cell, main)}, client included: {priced(cell, main)}" if main else ""
-        doubt = ", which is unresolved" * (_standing(cell, key) == "unresolved")
+        # An embedded database has no client apart from itself.
+        included = "" if embedded(cell) else ", client included"
+        throughput = f"; its {quantity(cell, main)}{included}: {priced(cell, main)}" if main else ""
+        doubt = ", which is unresolved" * (resolution(cell, key) == "unresolved")
         return f"{doubt}{throughput}{_how_sure(cell, main) if main else ''}"
     if cell.verdict == "equivalent":
         return ", too little to matter (equivalent within the margin)"

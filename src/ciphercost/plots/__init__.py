@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -76,7 +77,14 @@ def write(of: Subject, output: Path, form: str) -> list[Path]:
 
     `output` is a directory; or, with the form's suffix, a file, into which a run of one cell writes its first plot.
     """
+    other = output.suffix.lower().lstrip(".")
+    if other in FORMATS and other != form and not output.is_dir():
+        raise UsageError(
+            f"-o {output}: --format {form} doesn't write .{other}; write --format {other} or -o {output.with_suffix(f'.{form}')}"
+        )
     made = [plot for plot in every(of) if plot.charts]
+    if not made:
+        raise UsageError(f"no plot for {output}: no cell of this run has a number")
     single = output.suffix.lower() == f".{form}" and not output.is_dir()
     if single and len(of.result.cells) > 1 and len(made) > 1:
         raise UsageError(
@@ -95,6 +103,18 @@ def write(of: Subject, output: Path, form: str) -> list[Path]:
     except OSError as error:
         raise UsageError(f"can't write plots to {output}: {error.strerror}") from None
     return written
+
+
+def report(of: Subject, output: Path, form: str) -> None:
+    """As `write`; prints to standard error how many plots a single file left out."""
+    written = write(of, output, form)
+    left = sum(bool(plot.charts) for plot in every(of)) - len(written)
+    if left:
+        print(
+            f"{output} holds the first plot; {left} more {'was' if left == 1 else 'were'} left out: "
+            f"-o {output.with_suffix('')} writes every plot into a directory",
+            file=sys.stderr,
+        )
 
 
 def heading(result: Result, plot: Plot) -> tuple[str, ...]:

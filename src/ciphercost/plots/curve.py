@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ciphercost import words
+from ciphercost import curves, words
 from ciphercost.model import Curve
 from ciphercost.plots import Plot, Subject, Table, Width
 from ciphercost.plots._draw import INK, MUTED, Chart
@@ -20,7 +20,7 @@ ALONG = {"size": "bytes of an answer", "clients": "clients"}
 
 
 def plots(of: Subject) -> Iterator[Plot]:
-    for number, curve in enumerate(of.result.curves):
+    for number, curve in enumerate(curves.shown(of.result.curves)):
         yield _plot(curve, number)
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import msgspec
+
 from ciphercost import layout, words
-from ciphercost.model import Cell
+from ciphercost.model import Cell, Estimate
 from ciphercost.plots import Plot, Subject, Table, Width
 from ciphercost.plots._draw import BACKGROUND, GROUND, INK, MUTED, Chart
 
@@ -25,37 +27,87 @@ LETTERS: dict[Width, int] = {"wide": 44, "narrow": 31}
 """Of a name, a line: longer names take more lines, since what they end in sets them apart."""
 LINES = 4
 """Lines of a name at most; of a longer one the middle is left out."""
+LONG_AXIS = 30
+"""Largest ÷ smallest, from which an axis of factors has marks at powers of ten alone."""
 LINE = 14
 """Height of a line."""
+CPU = "cpu"
+"""The measure of cells that lead with CPU: the server's, the process's of an embedded database, or with kernel threads at rest."""
 TITLES = {
+    CPU: "CPU per operation that encryption adds",
     "throughput": "Operations per second that encryption costs",
     "latency_p50": "Latency p50 that encryption adds",
 }
+UNITS = {
+    CPU: ("CPU per operation", "more", "less"),
+    "throughput": ("operations per second", "fewer", "more"),
+    "latency_p50": ("latency p50", "higher", "lower"),
+}
+"""What the axis shows, the word for a cost and the word for a gain."""
+CONTROLS = "; controls, where nothing is encrypted"
+Named = tuple[Cell, str]
+"""A cell and its label."""
 
 
 def plots(of: Subject) -> Iterator[Plot]:
-    """One for each measure: operations a second, and the latency of cells that have no other."""
-    cells = of.result.cells
-    labels = words.names(cells)
-    told = False
-    for key in TITLES:
-        shown = [(cell, label) for cell, label in zip(cells, labels, strict=True) if words.main_metric(cell) == key]
-        if not shown:
-            continue
-        shown.sort(key=lambda each: words.loss(key, each[0].overhead[key])[0])
-        # What has no number stands in the first plot alone.
-        missing = [each for each in zip(cells, labels, strict=True) if not told and not words.main_metric(each[0])]
-        yield _plot(of, key, shown, missing)
-        told = True
+    """One for each measure: CPU of cells that lead with it, operations per second, and the latency of cells that have no other.
+
+    A budget is one of operations per second or latency: with one, cells that lead with CPU are in that plot too.
+    The first plot is `forest`. Controls have a plot of their own where they need another axis than the other cells.
+    """
+    cells = list(zip(of.result.cells, words.names(of.result.cells), strict=True))
+    # What has no number stands in the first plot alone.
+    missing = [each for each in cells if not words.main_metric(each[0])]
+    first = True
+    for measure in TITLES:
+        known = [each for each in cells if _metric(each[0], measure) and _leads(of, each[0], measure)]
+        for shown, controls in _axes(known, measure):
+            name = "forest" if first else f"forest-{measure.partition('_')[0]}{'-controls' * controls}"
+            yield _plot(of, measure, shown, missing if first else [], name=name, controls=controls)
+            first = False
 
 
-def _plot(of: Subject, key: str, shown: list[tuple[Cell, str]], missing: list[tuple[Cell, str]]) -> Plot:
-    losses = [words.loss(key, cell.overhead[key]) for cell, _ in shown]
+def _metric(cell: Cell, measure: str) -> str:
+    """The cell's metric for this measure, or empty."""
+    if measure == CPU:
+        lead = words.lead_metric(cell)
+        return lead if "cpu" in lead and cell.imported is None else ""
+    return measure if words.main_metric(cell) == measure else ""
+
+
+def _leads(of: Subject, cell: Cell, measure: str) -> bool:
+    return measure == CPU or of.budget is not None or not _metric(cell, CPU)
+
+
+def _axes(known: list[Named], measure: str) -> Iterator[tuple[list[Named], bool]]:
+    """The cells of each plot of this measure, and whether they are the controls apart from the others."""
+
+    def factors(cells: list[Named]) -> bool:
+        return any(words.by_factor(cell.overhead[_metric(cell, measure)]) for cell, _ in cells)
+
+    controls = [each for each in known if words.is_control(each[0])]
+    others = [each for each in known if not words.is_control(each[0])]
+    if controls and others and factors(controls) != factors(others):
+        yield others, False
+        yield controls, True
+    elif known:
+        yield known, False
+
+
+def _plot(of: Subject, measure: str, shown: list[Named], missing: list[Named], *, name: str, controls: bool) -> Plot:
+    keys = {id(cell): _metric(cell, measure) for cell, _ in shown}
+    # A budget is one of operations per second or of latency.
+    budget_ = None if measure == CPU else of.budget
+    shown = sorted(shown, key=lambda each: words.loss(keys[id(each[0])], each[0].overhead[keys[id(each[0])]])[0])
     # The axis has the notation of the figures beside it: where one of them is a factor, a logarithmic axis of factors.
-    times = key != "throughput" and any(words.by_factor(cell.overhead[key]) for cell, _ in shown)
+    times = any(words.by_factor(cell.overhead[keys[id(cell)]]) for cell, _ in shown)
+    # On an axis of factors the place of fewer operations per second is that of as many times the time for each.
+    losses = [_loss(keys[id(cell)], cell.overhead[keys[id(cell)]], times=times) for cell, _ in shown]
+    all_controls = all(words.is_control(cell) for cell, _ in shown)
     rows = []
-    least, most = _domain(losses, of.budget, times=times)
+    least, most = _domain(losses, budget_, times=times)
     for number, ((cell, label), each) in enumerate(zip(shown, losses, strict=True)):
+        key = keys[id(cell)]
         cost, low, high = (1 + value if times else 100 * value for value in each)
         estimate = cell.overhead[key]
         said = words.cost(key, estimate)
@@ -70,8 +122,8 @@ def _plot(of: Subject, key: str, shown: list[tuple[Cell, str]], missing: list[tu
                 "high_cut": not least <= high <= most,
                 "said": said,
                 "more": f"{said}   ({words.bounds(key, estimate)})",
-                "control": words.is_control(cell) and not all(words.is_control(each) for each, _ in shown),
-                "kind": "unresolved" if cell.verdict == "unresolved" else "resolved",
+                "control": words.is_control(cell) and not all_controls,
+                "kind": "unresolved" if words.resolution(cell, key) == "unresolved" else "resolved",
             }
         )
     cut = [
@@ -83,32 +135,49 @@ def _plot(of: Subject, key: str, shown: list[tuple[Cell, str]], missing: list[tu
     for number, (cell, label) in enumerate(missing, start=len(rows)):
         status = cell.status.replace("-", " ")
         rows.append({"n": number, "name": label, "said": status, "more": f"no number: {status}", "kind": "missing"})
-    budget = [{"at": 1 + of.budget if times else 100 * of.budget}] if of.budget is not None else []
-    unit = _unit(key, least, times=times)
+    budget = []
+    if budget_ is not None:
+        dearer = 1 / (1 - budget_) if measure == "throughput" and budget_ < 1 else 1 + budget_
+        budget = [{"at": dearer if times else 100 * budget_}]
+    unit = _unit(measure, least, times=times)
     charts = {}
     for width in SIZES:
         named, lines = _names(rows, LETTERS[width])
         charts[width] = Chart(
-            _spec(width, len(rows), unit, least, most, times=times, lines=lines),
+            _spec(
+                width, len(rows), unit, least, most, times=times, inverse=times and measure == "throughput", lines=lines
+            ),
             {"rows": named, "cut": cut, "budget": budget, "none": [{"at": 1.0 if times else 0.0}]},
         )
     return Plot(
-        name="forest" if key == "throughput" else "forest-latency",
-        title=TITLES[key],
-        finding=words.answer(of.result, key),
+        name=name,
+        title=TITLES[measure] + CONTROLS * controls,
+        finding=_finding(of, measure, shown, controls=controls),
         charts=charts,
-        table=_table(of, key, shown, missing),
-        note=_note(of, rows, cut),
+        table=_table(budget_, keys, shown, missing),
+        note=_note(budget_, rows, cut),
     )
 
 
-def _unit(key: str, least: float, *, times: bool) -> str:
+def _loss(key: str, estimate: Estimate, *, times: bool) -> tuple[float, float, float]:
+    """(cost, low, high) as `words.loss` has it; for an axis of factors that of plain ÷ encrypted, where more is better."""
+    if times and key == "throughput":
+        return 1 / estimate.ratio - 1, 1 / estimate.high - 1, 1 / estimate.low - 1
+    return words.loss(key, estimate)
+
+
+def _finding(of: Subject, measure: str, shown: list[Named], *, controls: bool) -> str:
+    if measure == CPU or controls:
+        return words.answer(msgspec.structs.replace(of.result, cells=[cell for cell, _ in shown]))
+    return words.answer(of.result, measure)
+
+
+def _unit(measure: str, least: float, *, times: bool) -> str:
     """The axis's title. Its labels have no sign, so it says on which side of no change the other direction lies."""
+    what, more, less = UNITS[measure]
     if times:
-        return "latency p50, encrypted ÷ plain (logarithmic)"
-    what, more, less = (
-        ("operations per second", "fewer", "more") if key == "throughput" else ("latency p50", "higher", "lower")
-    )
+        fewer = ", fewer to the right" if measure == "throughput" else ""
+        return f"{what}, encrypted ÷ plain (logarithmic{fewer})"
     return f"← {less} · % {what} · {more} →" if least < 0 else f"% {more} {what}"
 
 
@@ -136,14 +205,14 @@ def _domain(losses: Sequence[tuple[float, float, float]], budget: float | None, 
 
 
 def _spec(
-    width: Width, rows: int, unit: str, least: float, most: float, *, times: bool, lines: int = 1
+    width: Width, rows: int, unit: str, least: float, most: float, *, times: bool, inverse: bool, lines: int = 1
 ) -> dict[str, Any]:
     size = SIZES[width]
     height = size["row"] + LINE * (lines - 1) if width == "narrow" else max(size["row"], LINE * lines + 6)
     room = 0.04 * (most - least)
     scale: dict[str, Any] = {"range": [size["from"], size["to"]], "zero": False, "nice": False}
     scale |= {"type": "log", "domain": [least, most * 1.05]} if times else {"domain": [least - room, most + room]}
-    axis = {
+    axis: dict[str, Any] = {
         "title": unit,
         "labelExpr": "'×' + datum.label" if times else "format(abs(datum.value), '~g')",
         # Of a long list the end is not in sight.
@@ -152,6 +221,8 @@ def _spec(
         "titleAnchor": "middle",
         "tickCount": 7 if width == "wide" else 5,
     }
+    if inverse:
+        axis = axis | {"values": _inverse(least, most), "labelExpr": "'×' + format(1 / datum.value, '~r')"}
     x = {"field": "cost", "type": "quantitative", "scale": scale, "axis": axis}
     y = {
         "field": "n",
@@ -242,7 +313,14 @@ def _spec(
     }
 
 
-def _note(of: Subject, rows: list[dict[str, Any]], cut: list[dict[str, Any]]) -> str:
+def _inverse(least: float, most: float) -> list[float]:
+    """Where on an axis of plain ÷ encrypted the marks of encrypted ÷ plain stand."""
+    steps = (1, 1.5, 2, 3, 5, 7) if most / least < LONG_AXIS else (1,)
+    marks = (step * 10.0**power for power in range(-6, 7) for step in steps)
+    return [1 / mark for mark in marks if least <= 1 / mark <= most]
+
+
+def _note(budget: float | None, rows: list[dict[str, Any]], cut: list[dict[str, Any]]) -> str:
     said = ["Each bar is a 95 % interval; farther right costs more; the vertical line is no change."]
     if any(row["kind"] == "unresolved" for row in rows):
         said.append("A hollow point was not resolved.")
@@ -250,28 +328,31 @@ def _note(of: Subject, rows: list[dict[str, Any]], cut: list[dict[str, Any]]) ->
         said.append("A diamond is a control, where nothing is encrypted.")
     if cut:
         said.append("An interval that ends in an arrow goes on.")
-    if of.budget is not None:
-        said.append(f"The dashed line is the budget, {of.budget * 100:g} %.")
+    if budget is not None:
+        said.append(f"The dashed line is the budget, {budget * 100:g} %.")
     return " ".join(said)
 
 
-def _table(of: Subject, key: str, shown: list[tuple[Cell, str]], missing: list[tuple[Cell, str]]) -> Table:
-    head = ["cell", words.LABELS[key], "95 % interval", "verdict", "sessions"]
+def _table(budget: float | None, keys: dict[int, str], shown: list[Named], missing: list[Named]) -> Table:
+    measured = list(dict.fromkeys(words.quantity(cell, keys[id(cell)]) for cell, _ in shown))
+    what = "operations per second" if measured == ["operations/s"] else measured[0]
+    head = ["cell", what if len(measured) == 1 else "CPU per operation", "95 % interval", "verdict", "sessions"]
     rows = []
     for cell, label in shown:
+        key = keys[id(cell)]
         estimate = cell.overhead[key]
         row = [
-            f"{label} (control)" if words.is_control(cell) else label,
+            label,
             words.cost(key, estimate),
             words.bounds(key, estimate),
-            cell.verdict or "",
+            words.resolution(cell, key),
             str(cell.sessions),
         ]
-        rows.append((*row, _against(of.budget, key, cell)) if of.budget is not None else tuple(row))
-    rest = ("",) * (5 if of.budget is not None else 4)
+        rows.append((*row, _against(budget, key, cell)) if budget is not None else tuple(row))
+    rest = ("",) * (5 if budget is not None else 4)
     rows += [(label, f"no number: {cell.status.replace('-', ' ')}", *rest[1:]) for cell, label in missing]
-    if of.budget is not None:
-        head.append(f"budget {of.budget * 100:g} %")
+    if budget is not None:
+        head.append(f"budget {budget * 100:g} %")
     return Table(tuple(head), rows)
 
 

@@ -45,14 +45,16 @@ PARTS: Segments = (
 ENDS: Segments = (
     ("server_user", "server, its own code", SERVER),
     ("server_system", "server, in the kernel", SERVER_HATCH),
-    ("kernel", "the machine besides", KERNEL_DOTS),
+    ("kernel", "kernel threads and the rest of the machine", KERNEL_DOTS),
     ("client_user", "client, its own code", CLIENT),
     ("client_system", "client, in the kernel", CLIENT_HATCH),
 )
+WITHOUT_WITH = {"plain": "without", "encrypted": "with"}
+"""A control's arms: nothing is encrypted in either."""
 EMBEDDED = {"client_user": "process, its own code", "client_system": "process, in the kernel"}
 LAYERS = {
     "transit": "In transit the cipher works in both ends' own code, or in the kernel where it was handed over.",
-    "rest": "At rest the machine besides is kernel threads and whatever else ran: a file system's encryption works there.",
+    "rest": "At rest a file system's encryption works in kernel threads, which are counted with whatever else ran on the machine.",
     "column": "In columns the server's own code is where its functions encrypt; where the application seals, it is the client's.",
 }
 
@@ -174,13 +176,14 @@ def _by_end(known: list[tuple[Cell, str]]) -> Plot:
         whole = {arm: sum(levels[arm].values()) for arm in ARMS}
         grown.append((whole["encrypted"] / whole["plain"], label))
         for arm in ARMS:
+            side = WITHOUT_WITH[arm] if words.is_control(cell) else arm
             shares = {key: 100 * value / whole["plain"] for key, value in levels[arm].items()}
             if number < MOST:
-                rows += _stack(f"{number}-{arm}", label, arm, shares, segments)
+                rows += _stack(f"{number}-{arm}", label, side, shares, segments)
             table.append(
                 (
                     label,
-                    arm,
+                    side,
                     *(f"{words.number(levels[arm][key])} µs" for key, *_ in segments),
                     f"{words.number(whole[arm])} µs",
                 )

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from ciphercost import advice as advice_
-from ciphercost import capacity, disturbed, words
+from ciphercost import capacity, curves, disturbed, words
 from ciphercost.advice import Report
 from ciphercost.model import Cell, Result
 from ciphercost.studies.sheet import FINDINGS
@@ -71,23 +71,25 @@ def fitting(pieces: Iterable[str], room: int) -> Iterator[str]:
 
 def table(cells: Sequence[Cell]) -> Iterator[str]:
     """A row a cell; a cell without a number says why."""
-    yield row("cell", "what it costs", "95 % interval", "server CPU/op", "95 % interval", "verdict")
+    leads = [words.lead_metric(cell) for cell in cells]
+    other = "operations/s" if leads and all("cpu" in lead for lead in leads if lead) and any(leads) else "CPU/op"
+    yield row("cell", "what it costs", "95 % interval", other, "95 % interval", "verdict")
     yield row("---", "---:", "---", "---:", "---", "---")
     for name, cell in zip(words.names(cells), cells, strict=True):
-        key = words.main_metric(cell)
+        key = words.lead_metric(cell)
         if not key:
             yield row(escaped(name, SHORT), f"**{words.standing(cell)}**", "", "", "", escaped(cell.reason, SHORT))
             continue
         estimate = cell.overhead[key]
         served = "client_cpu_per_op" if words.embedded(cell) else "server_cpu_per_op"
-        cpu = cell.overhead.get(served)
-        said = ("", "") if cpu is None else (words.cost(served, cpu), words.bounds(served, cpu))
-        label = words.SHORT.get(key, words.LABELS[key])
-        named = escaped(name, SHORT) + (" (control)" if words.is_control(cell) else "")
+        second = "throughput" if other == "operations/s" else served
+        beside = cell.overhead.get(second)
+        said = ("", "") if beside is None else (words.cost(second, beside), words.bounds(second, beside))
+        named = escaped(name, SHORT)
         standing = f"**{words.standing(cell)}**" if words.standing(cell) else ""
         found = IMPORTED[words.runs_differ(cell)] if cell.imported is not None else cell.verdict
         verdict = " ".join(word for word in (found, standing) if word)
-        changed = words.of_what(words.cost(key, estimate), label)
+        changed = words.of_what(words.cost(key, estimate), words.short(cell, key))
         yield row(named, changed, words.bounds(key, estimate), *said, verdict)
 
 
@@ -148,7 +150,7 @@ def whole_run(result: Result) -> Iterator[str]:
         yield fold(result.study.title, study(studies.get(result.study.study).report(result.study, result.cells)))
     if result.parts:
         yield fold("where the cost comes from", [code("\n".join(terminal.parts(result)))])
-    for each in result.curves:
+    for each in curves.shown(result.curves):
         lines = list(terminal.curve(each))
         yield fold(lines[0], [code("\n".join(lines[1:]))])
 

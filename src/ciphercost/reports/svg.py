@@ -9,5 +9,8 @@ from ciphercost.model import Result
 
 
 def write(result: Result, directory: Path, output: Path, budget: float | None = None) -> None:
-    """Into the directory `output`, which is made. Raises UsageError where it can't be written, or where the record is damaged."""
-    plots.write(plots.Subject(result, trace.read(directory), budget), output, "svg")
+    """Into the directory `output`, which is made. Prints how many plots a single file leaves out.
+
+    Raises UsageError where it can't be written, or where the record is damaged.
+    """
+    plots.report(plots.Subject(result, trace.read(directory), budget), output, "svg")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
-from ciphercost import capacity, chatter, disturbed
-from ciphercost.layout import WIDTH, figure_row, named, row, wrap
+from ciphercost import capacity, chatter, curves, disturbed
+from ciphercost.layout import WIDTH, figure_row, figure_rows, named, row, wrap
 from ciphercost.model import ARMS, Cell, Curve, Finding, Result
 from ciphercost.reports import _imported
 from ciphercost.words import (
@@ -60,7 +60,7 @@ def render(result: Result) -> str:
         blocks.append("\n".join([made, *lost(controls, shown)]))
     if result.parts:
         blocks.append("\n".join(parts(result)))
-    blocks += ["\n".join(curve(each)) for each in result.curves]
+    blocks += ["\n".join(curve(each)) for each in curves.shown(result.curves)]
     if result.study is not None:
         from ciphercost import studies
 
@@ -93,14 +93,17 @@ def overview(cells: Sequence[Cell]) -> Iterator[str]:
     metrics = _metrics(cells)
     lines: list[tuple[str, list[str] | str]] = []
     for name, cell in zip(names(cells), cells, strict=True):
-        label = name + " (control)" * (is_control(cell) and not all(map(is_control, cells)))
         shown = [_in_column(cell, key) for key in metrics]
         if not cell.overhead:
-            lines.append((label, standing(cell)))
+            lines.append((name, standing(cell)))
         elif not shown[0]:
-            lines.append((label, priced(cell)))
+            lines.append((name, priced(cell)))
         else:
-            lines.append((label, [text for key in shown for text in _figure(cell, key)]))
+            lines.append((name, [text for key in shown for text in _figure(cell, key)]))
+    if not any(cell.overhead for cell in cells):
+        for name, text in lines:
+            yield from wrap(f"{name}: {text}", "  ", "    ")
+        return
     embeds = any(_in_column(cell, "server_cpu_per_op") not in ("", "server_cpu_per_op") for cell in cells)
     heads = ["CPU/op" if key == "server_cpu_per_op" and embeds else SHORT.get(key, key) for key in metrics]
     yield from columned([heads[0], "95 % CI", heads[1], "95 % CI"], lines)
@@ -167,13 +170,16 @@ def _rows(cells: list[Cell], everything: Sequence[Cell]) -> Iterator[str]:
     )
     shared = max(cell.sessions for cell in cells)
     sessions = f"{shared} session{'s' * (shared != 1)}"
-    yield from wrap(f"one experiment: {len(cells)} cells share {sessions}; sorted by estimated cost", "  ")
+    measured = any(cell.overhead for cell in cells)
+    if measured:
+        yield from wrap(f"one experiment: {len(cells)} cells share {sessions}; sorted by estimated cost", "  ")
     names = {id(cell): cell.variant if several or cell is not reference else "the reference" for cell in cells}
     if not several:
         yield from wrap(f"the reference: {reference.variant}", "  ")
     closed = any("throughput" in cell.overhead for cell in cells)
     metric, more, less = ("throughput", "more", "fewer") if closed else ("latency_p50", "higher", "lower")
-    yield from _of_table("", "operations/s" if closed else "latency p50", "95 % interval", "server CPU/op", "p (Holm)")
+    if measured:
+        yield from _of_table("", "operations/s" if closed else "latency p50", "95 % CI", "server CPU/op", "p (Holm)")
     shown = sorted((cell for cell in cells if metric in cell.overhead), key=lambda cell: cell.overhead[metric].ratio)
     for cell in shown[::-1] if closed else shown:
         estimate = cell.overhead[metric]
@@ -292,7 +298,7 @@ def curve(of: Curve) -> Iterator[str]:
     """Cost against size or clients: a line a point, with a bar."""
     what = "the size of an answer" if of.along == "size" else "clients"
     yield from wrap(f"cost against {what}: {of.engine} {of.version} · {of.mechanism} · {of.workload}")
-    yield from row(("operations/s", -25), ("95 % interval", 27), ("server CPU/op", 46))
+    yield from row(("operations/s", -25), ("95 % CI", 27), ("server CPU/op", 46))
     most = max(abs(1 - point.throughput.ratio) for point in of.points) or 1.0
     for point in of.points:
         name = size(point.x) if of.along == "size" else f"{point.x:.0f}"
@@ -324,9 +330,8 @@ def _lines(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
         return
     if cell.status != "ok":
         yield from wrap(f"{cell.status.upper()}: {cell.reason}", "  ")
-    yield from figure_row("what encryption costs", "", "95 % interval", "plain → encrypted")
-    for each in rows(cell):
-        yield from figure_row(each.label, each.cost, each.interval, each.levels)
+    shown = [(each.label, each.cost, each.interval, each.levels) for each in rows(cell)]
+    yield from figure_rows([("what encryption costs", "", "95 % CI", "plain → encrypted"), *shown])
     if cell.predicted:
         yield from wrap(prediction(cell), "  ", "    ")
     for words in taken_apart(cell, everything):

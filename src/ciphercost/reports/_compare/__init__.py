@@ -65,7 +65,7 @@ def _gates(gates: Sequence[Gate], limit: float) -> str:
     if by["fail"]:
         return f"FAIL: {over}"
     if by["unresolved"]:
-        return f"UNRESOLVED: in {len(by['unresolved'])} of {all_} the interval holds the budget of {budget}: a longer --time would tell"
+        return f"UNRESOLVED: in {len(by['unresolved'])} of {all_} the interval holds the budget of {budget}: a longer --time may tell"
     return f"PASS: encryption costs at most {budget} in {all_}"
 
 
@@ -98,7 +98,7 @@ def verdict(pair: Pair, margin: float) -> str:
     said = {
         "differs": f"the {what} differs{' between these two server pairs' * quick}: it is {direction} here ({surely})",
         "equivalent": f"the {what} differs by less than {percent(margin)}, if at all",
-        "unresolved": f"unresolved: whether the {what} differs can't be told ({surely}{must}); a longer --time would tell",
+        "unresolved": f"unresolved: whether the {what} differs can't be told ({surely}{must}); a longer --time may tell",
     }[pair.verdict or "unresolved"]
     if quick and pair.verdict == "differs":
         return (

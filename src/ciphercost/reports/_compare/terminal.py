@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ciphercost.compare import Comparison, Pair
-from ciphercost.layout import figure_row, wrap
+from ciphercost.layout import figure_rows, wrap
 from ciphercost.reports._compare import LOUD, compared, gate_line, headline, listed, machines, shown, verdict
 from ciphercost.words import printable
 
@@ -53,9 +53,10 @@ def _pair(pair: Pair, of: Comparison) -> Iterator[str]:
     if pair.also:
         yield from wrap(f"also differs: {listed(pair.also)}", "  ", "    ")
     if pair.change:
-        yield from figure_row("the cost changed by", "", "95 % interval", "reference → this")
-    for _, *figures in shown(pair):
-        yield from figure_row(*figures)
+        head = ("the cost changed by", "", "95 % CI", "reference → this")
+        yield from figure_rows(
+            [head, *((label, change, interval, both) for _, label, change, interval, both in shown(pair))]
+        )
     yield from wrap(f"verdict: {verdict(pair, of.margin)}", "  ", "           ")
     for text in pair.mind:
         yield from wrap(f"! {text}", "  ", "    ")

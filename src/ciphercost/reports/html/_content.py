@@ -267,24 +267,28 @@ def _protection(result: Result, labels: Sequence[str]) -> Iterator[Protection]:
 
 
 def _spans(cells: Sequence[Cell]) -> Iterator[str]:
-    """`operations/s: 15.8 to 75.4 % fewer`, of the figures that stand for a cost."""
-    for key, what in words.COSTS:
-        known = sorted((cell.overhead[key] for cell in cells if key in cell.overhead), key=lambda each: each.ratio)
-        if known and not (key == "latency_p50" and any("throughput" in cell.overhead for cell in cells)):
-            ends = (known[-1], known[0]) if key == "throughput" else (known[0], known[-1])
-            least, most = (words.cost(key, each) for each in ends)
-            yield f"{what}: {words.both(least, most, ' to ')}"
+    """`operations/s: 15.8 to 75.4 % fewer`, of the figures that stand for a cost; unresolved ones are counted, not ranked."""
+    for key in dict.fromkeys(key for cell in cells for key in words.cost_metrics(cell)):
+        known = [cell for cell in cells if key in words.cost_metrics(cell)]
+        resolved = [cell for cell in known if words.resolution(cell, key) != "unresolved"]
+        shown = sorted((cell.overhead[key] for cell in resolved or known), key=lambda each: each.ratio)
+        ends = (shown[-1], shown[0]) if key == "throughput" else (shown[0], shown[-1])
+        least, most = (words.cost(key, each) for each in ends)
+        lost = len(known) - len(resolved)
+        doubt = words.UNRESOLVED if not resolved else f" ({lost} more unresolved)" * bool(lost)
+        yield f"{words.short(known[0], key)}: {words.both(least, most, ' to ')}{doubt}"
 
 
 def _experiments(result: Result, labels: Sequence[str]) -> Iterator[Table]:
     """Cells that shared their sessions, each against the reference of its experiment."""
-    rows = [
-        (label, words.beside(cell.against_reference))
-        for cell, label in zip(result.cells, labels, strict=True)
-        if cell.against_reference is not None
-    ]
+    first: dict[str, str] = {}
+    rows = []
+    for cell, label in zip(result.cells, labels, strict=True):
+        reference = first.setdefault(cell.group, label)
+        if cell.against_reference is not None:
+            rows.append((label, reference, words.beside(cell.against_reference)))
     if rows:
-        yield Table(("cell", "throughput against the reference of its experiment (encrypted ÷ plain, both)"), rows)
+        yield Table(("cell", "reference", "throughput against the reference (encrypted ÷ plain, both)"), rows)
 
 
 # ── a cell

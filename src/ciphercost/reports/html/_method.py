@@ -47,16 +47,16 @@ def _proof(result: Result) -> Iterator[str]:
     if not heard and not failed:
         return
     names: dict[Witness, str] = {
-        "server": "the server's own word",
-        "wire": "an eye on the wire",
-        "disk": "an eye on the disk",
-        "client": "the client's own word",
+        "server": "the server's report",
+        "wire": "a packet capture",
+        "disk": "a disk scan",
+        "client": "the client's report",
     }
     who = ", ".join(f"{names[each]} ({heard[each]})" for each in names if heard[each])
-    lost = f"; {failed} said otherwise, and where they did there is no number" if failed else ""
+    lost = f"; {failed} failed, and cells where one failed have no number" if failed else ""
     yield (
         "Before any load both arms were proven: the encrypted one encrypted, the plain one in clear. "
-        f"Witnesses heard, as this page has them: {who or 'none'}{lost}."
+        f"Witnesses that passed: {who or 'none'}{lost}."
     )
 
 
