@@ -388,7 +388,8 @@ DRIPS: dict[str, tuple[str, Talk]] = {
     "web": ("url", rogue.http(rogue.dripping(rogue.HEAD + b"X-Long: "))),
 }
 TARGETS = {"postgresql": "postgresql:tls", "mysql": "mysql:tls", "firebird": "firebird:wire-crypt", "url": "url:tls"}
-WORDS = ("did not finish", "nothing at", "no MySQL", "says no")
+# A server that does not even encrypt is told nothing more, so it can drip no further.
+WORDS = ("did not finish", "nothing at", "no MySQL", "says no", "nothing was sent to the server unencrypted")
 
 
 def command(asked: str, engine: str, port: int) -> list[str]:
