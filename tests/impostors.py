@@ -186,8 +186,8 @@ def mysql(
         for answer in answers:
             head = line.read(4)
             line.read(int.from_bytes(head[:3], "little"))
-            line.send(packet(head[3] + 1, answer))
             line.answered += 1
+            line.send(packet(head[3] + 1, answer))
         line.rest()
 
     return speak

@@ -204,10 +204,9 @@ def secret_file(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def keeps_its_files(agent: Agent, host: str, path: str, version: str) -> None:
-    with Rogue(asking_for_a_file(path, version), host) as rogue:
-        with pytest.raises(AgentError):
-            log_in_and_ask(agent, fields("mysql", host, rogue.port))
-        assert any(line.answered == 2 for line in rogue.lines), "the rogue was not sent a statement"
+    with Rogue(asking_for_a_file(path, version), host) as rogue, pytest.raises(AgentError):
+        log_in_and_ask(agent, fields("mysql", host, rogue.port))
+    assert any(line.answered == 2 for line in rogue.lines), "the rogue was not sent a statement"
     assert MARKER not in rogue.heard()
 
 
