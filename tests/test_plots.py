@@ -452,3 +452,29 @@ def test_a_page_says_how_much_of_a_slice_is_not_counted() -> None:
     share = f"{plan.DISCARD:.0%}".replace("%", " %")
     said = " ".join(_method.sentences(Subject(results.result(results.cell()))))
     assert f"of each slice the first {share} is not counted" in said
+
+
+# ── files
+
+
+def test_a_suffix_of_another_form_is_refused_and_so_is_a_run_without_a_number(tmp_path: Path) -> None:
+    one = result_of(results.cell())
+    for form, name in (("png", "plots.svg"), ("svg", "x.png")):
+        with pytest.raises(UsageError, match=f"doesn't write .{name[-3:]}"):
+            plots.write(Subject(one), tmp_path / name, form)
+    with pytest.raises(UsageError, match="no cell of this run has a number"):
+        plots.write(Subject(result_of(results.failed())), tmp_path / "none.svg", "svg")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_single_file_says_how_many_plots_it_leaves_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arm = {
+        "client_user_us_per_op": 3.0,
+        "server_user_us_per_op": 3.0,
+        "server_cpu_us_per_op": 3.0,
+        "client_cpu_us_per_op": 3.0,
+    }
+    dearer = {name: 2 * value for name, value in arm.items()}
+    made = result_of(results.cell(arms={"plain": arm, "encrypted": dearer}))
+    plots.report(Subject(made), tmp_path / "one.svg", "svg")
+    assert "1 more was left out" in capsys.readouterr().err

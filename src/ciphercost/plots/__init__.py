@@ -96,7 +96,8 @@ def write(of: Subject, output: Path, form: str) -> list[Path]:
     try:
         (output.parent if single else output).mkdir(parents=True, exist_ok=True)
         for plot in made:
-            drawn = plot.drawn(heading=heading(of.result, plot))
+            # A file has no page beside it that explains its signs.
+            drawn = plot.drawn(heading=[*heading(of.result, plot), *filter(None, [plot.note])])
             path = output if single else output / f"{re.sub(r'[^a-z0-9-]+', '-', plot.name.lower())}.{form}"
             path.write_bytes(png(drawn) if form == "png" else drawn.encode())
             written.append(path)

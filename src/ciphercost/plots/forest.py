@@ -176,8 +176,8 @@ def _unit(measure: str, least: float, *, times: bool) -> str:
     """The axis's title. Its labels have no sign, so it says on which side of no change the other direction lies."""
     what, more, less = UNITS[measure]
     if times:
-        fewer = ", fewer to the right" if measure == "throughput" else ""
-        return f"{what}, encrypted ÷ plain (logarithmic{fewer})"
+        # As long as a phone is wide, at most.
+        return f"{what.replace('operations per second', 'operations/s')}, encrypted ÷ plain (logarithmic)"
     return f"← {less} · % {what} · {more} →" if least < 0 else f"% {more} {what}"
 
 
