@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import socket
 import struct
+import subprocess
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Self
 
 from cryptography.hazmat.primitives import hashes, serialization
@@ -23,8 +25,25 @@ PUBLIC = KEY.public_key().public_bytes(serialization.Encoding.PEM, serialization
 Speak = Callable[["Line"], None]
 
 
-def another_machines() -> str:
-    """An address of this machine that is not loopback; empty: it has none. Nothing is sent."""
+@contextlib.contextmanager
+def another_machines() -> Iterator[str]:
+    """An address of this machine that is not loopback: its own, or where it has none, and for root, one that goes again. Empty: none."""
+    if own := _own_address():
+        yield own
+        return
+    spare = "198.51.100.9"  # of a range for documentation (RFC 5737)
+    address = ["ip", "address", "add", f"{spare}/32", "dev", "lo"]
+    if os.geteuid() or subprocess.run(address, check=False, capture_output=True).returncode:
+        yield ""
+        return
+    try:
+        yield spare
+    finally:
+        subprocess.run(["ip", "address", "del", *address[3:]], check=True, capture_output=True)
+
+
+def _own_address() -> str:
+    """The address that packets to other machines would have; nothing is sent."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, contextlib.suppress(OSError):
         probe.connect(("192.0.2.1", 9))
         address = str(probe.getsockname()[0])

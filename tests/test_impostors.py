@@ -25,10 +25,10 @@ ENGINES = {"pgjdbc": "postgresql", "connector-j": "mysql", "mariadb": "mariadb",
 
 
 @pytest.fixture(scope="module")
-def address(require: Require) -> str:
-    found = another_machines()
-    require(found, "this machine has no address but loopback")
-    return found
+def address(require: Require) -> Iterator[str]:
+    with another_machines() as found:
+        require(found, "this machine has no address but loopback")
+        yield found
 
 
 @pytest.fixture(scope="module")
