@@ -63,7 +63,8 @@ def refused(agent: Agent, arm: str, **fields: object) -> AgentError:
 
 def test_every_deadline_is_a_multiple_of_one_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(deadlines.VARIABLE, raising=False)
-    assert (deadlines.login(), deadlines.connections(), deadlines.query(), deadlines.overtime()) == (30, 120, 60, 120)
+    assert (deadlines.login(), deadlines.query(), deadlines.overtime()) == (30, 60, 120)
+    assert (deadlines.connections(8), deadlines.connections(64)) == (150, 360)
     monkeypatch.setenv(deadlines.VARIABLE, "1")
     assert (deadlines.login(), deadlines.query(), deadlines.check(), deadlines.load()) == (1, 2, 20, 120)
 
