@@ -39,14 +39,23 @@ CUT = """
 """Words of plots that reach beyond the page."""
 
 
+_open: list[Any] = []
+"""The browser of this process, if one is open: Playwright can't be started twice."""
+
+
 @contextmanager
 def chromium() -> Iterator[Any]:
     """A browser that has nothing of anybody's."""
+    if _open:
+        yield _open[0]
+        return
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        _open.append(browser)
         try:
             yield browser
         finally:
+            _open.clear()
             browser.close()
 
 

@@ -429,7 +429,7 @@ class Drive:
         if self._failures >= MAX_FAILURES or draft.phase == "pilot":
             raise RunError(f"{draft.arm} arm: {record.error}")
         self._quiet.close()
-        for arm in encrypted_first(self._arms):
+        for arm in encrypted_first(self._arms) if self._twins.refused is not None else self._arms:
             # A lost connection is opened again, so that one broken slice costs one block and not the session.
             self._open_arm(arm)
 
