@@ -255,7 +255,7 @@ def open_unit(
         prove.load_connections(bench.engine, bench.mechanism, twins.by_arm[arm], agent, arm, answer, connected)
         conclude.describe_version(facts, str(answer["server_version"]))
 
-    for arm in encrypted_first(twins.connect):
+    for arm in encrypted_first(twins.connect) if twins.refused is not None else twins.connect:
         open_arm(arm)
     if reason := prove.same_rows(
         twins, agent, bench.rows_to_compare, plan.slice_seed(seed, drive.number, session, 0, 0)
