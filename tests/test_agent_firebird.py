@@ -284,7 +284,7 @@ def test_the_password_is_on_no_wire(agent: Agent, server: FirebirdServer) -> Non
     ("setting", "fields", "code", "words"),
     [
         ({"WireCrypt": "Required"}, {"wire_crypt": "off"}, "28000", "The server requires wire encryption"),
-        ({"WireCrypt": "Disabled"}, {"wire_crypt": "require"}, "28000", "The server has wire encryption off"),
+        ({"WireCrypt": "Disabled"}, {"wire_crypt": "require"}, "tls", "The server has wire encryption off"),
         (
             {"WireCryptPlugin": "Arc4"},
             {"wire_crypt": "require", "wire_crypt_plugins": "ChaCha64"},

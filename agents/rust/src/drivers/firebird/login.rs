@@ -285,14 +285,18 @@ impl Login {
     }
 }
 
-/// Why we were not let in, and what to do where that is known.
+/// Why we were not let in, and what to do where that is known. A server without encryption fails as one without TLS does.
 fn refusal(code: i32, failure: Failure, asked: &Firebird) -> Failure {
-    let hint = match (code, asked.wire_crypt) {
-        (errors::WIRE_CRYPT, WireCrypt::Off) => ". The server requires wire encryption (WireCrypt = Required)",
-        (errors::WIRE_CRYPT, WireCrypt::Require) => ". The server has wire encryption off (WireCrypt = Disabled)",
-        _ => "",
-    };
-    Failure::new(&failure.code, format!("{}{hint}", failure.text)).lost()
+    match (code, asked.wire_crypt) {
+        (errors::WIRE_CRYPT, WireCrypt::Require) => {
+            Failure::tls(format!("{}. The server has wire encryption off (WireCrypt = Disabled)", failure.text))
+        }
+        (errors::WIRE_CRYPT, WireCrypt::Off) => {
+            let text = format!("{}. The server requires wire encryption (WireCrypt = Required)", failure.text);
+            Failure::new(&failure.code, text).lost()
+        }
+        _ => failure.lost(),
+    }
 }
 
 fn clumplet(into: &mut Vec<u8>, tag: u8, value: &[u8]) {
