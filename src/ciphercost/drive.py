@@ -40,7 +40,6 @@ from ciphercost.provision import Twins
 from ciphercost.quiet import Quiet
 from ciphercost.record import Record
 from ciphercost.sample import Sampler
-from ciphercost.trust import encrypted_first
 from ciphercost.watch import Watcher
 
 PILOT_SLICE = 0.05
@@ -429,7 +428,7 @@ class Drive:
         if self._failures >= MAX_FAILURES or draft.phase == "pilot":
             raise RunError(f"{draft.arm} arm: {record.error}")
         self._quiet.close()
-        for arm in encrypted_first(self._arms) if self._twins.refused is not None else self._arms:
+        for arm in self._twins.login_order:
             # A lost connection is opened again, so that one broken slice costs one block and not the session.
             self._open_arm(arm)
 

@@ -26,7 +26,6 @@ from ciphercost.mechanisms._rest import AtRest
 from ciphercost.model import ARMS, Arm, CellFacts, Spec, Warning_
 from ciphercost.quiet import Quiet
 from ciphercost.record import Record, read_slices
-from ciphercost.trust import encrypted_first
 from ciphercost.watch import PREPARING, Watcher
 
 DONE = object()
@@ -255,7 +254,7 @@ def open_unit(
         prove.load_connections(bench.engine, bench.mechanism, twins.by_arm[arm], agent, arm, answer, connected)
         conclude.describe_version(facts, str(answer["server_version"]))
 
-    for arm in encrypted_first(twins.connect) if twins.refused is not None else twins.connect:
+    for arm in twins.login_order:
         open_arm(arm)
     if reason := prove.same_rows(
         twins, agent, bench.rows_to_compare, plan.slice_seed(seed, drive.number, session, 0, 0)

@@ -92,6 +92,11 @@ class Twins(msgspec.Struct):
             self.refused.note(self.place, self.connect["encrypted"], error)
 
     @property
+    def login_order(self) -> list[Arm]:
+        """Arms in the order in which they log in: the seed's at our own servers, encrypted first at one of the user's."""
+        return list(self.connect) if self.refused is None else encrypted_first(self.connect)
+
+    @property
     def closed(self) -> str:
         """Why the plain arm may not be tried, in words for the user; empty: it may."""
         if not (self.refused and self.place and "plain" in self.connect):
