@@ -7,7 +7,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -68,6 +68,22 @@ def ports(monkeypatch: pytest.MonkeyPatch, *first: int) -> list[int]:
     return chosen
 
 
+def sharing(run_guard: guard.Guard, directory: Path, logs: Path, also: Callable[[], list[int]] = list) -> launch.Launch:
+    """A server that shares its port with whoever wants it, started."""
+    argv: list[str | Path] = [sys.executable, "-I", "-S", "-c", SHARING]
+    return launch.launch(
+        run_guard,
+        "Sharing 1",
+        lambda number: [*argv, str(number)],
+        answers,
+        directory=directory,
+        logs=logs,
+        env={},
+        cpus=None,
+        also=also,
+    )
+
+
 @pytest.mark.parametrize("name", SERVERS)
 def test_a_server_of_the_same_kind_on_its_port_is_not_taken_for_it(
     require_server: RequireServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
@@ -107,16 +123,7 @@ def test_nothing_is_sent_to_a_stranger_who_took_the_port(
     with guard.Guard(record.new_id()) as run_guard, foreign(host, family) as (port, stranger):
         scratch = guard.scratch(run_guard.run_id, run_guard)
         chosen = ports(monkeypatch, port)
-        made = launch.launch(
-            run_guard,
-            "Sharing 1",
-            lambda number: [sys.executable, "-I", "-S", "-c", SHARING, str(number)],
-            answers,
-            directory=scratch,
-            logs=tmp_path,
-            env={},
-            cpus=None,
-        )
+        made = sharing(run_guard, scratch, tmp_path)
         assert chosen == [port, made.port]
         with pytest.raises(TimeoutError):
             stranger.accept()
@@ -133,16 +140,7 @@ def test_where_every_port_is_taken_the_error_names_who_took_them(
         with pytest.raises(
             RunError, match=rf"Sharing 1 did not start.*(?s:.*)port {port} was taken.*process {os.getpid()}"
         ):
-            launch.launch(
-                run_guard,
-                "Sharing 1",
-                lambda number: [sys.executable, "-I", "-S", "-c", SHARING, str(number)],
-                answers,
-                directory=scratch,
-                logs=tmp_path,
-                env={},
-                cpus=None,
-            )
+            sharing(run_guard, scratch, tmp_path)
 
 
 @pytest.mark.usefixtures("as_us")
@@ -150,17 +148,7 @@ def test_a_second_port_of_a_web_server_is_checked_too(monkeypatch: pytest.Monkey
     with guard.Guard(record.new_id()) as run_guard, foreign() as (port, _):
         scratch = guard.scratch(run_guard.run_id, run_guard)
         others = [port]
-        made = launch.launch(
-            run_guard,
-            "Sharing 1",
-            lambda number: [sys.executable, "-I", "-S", "-c", SHARING, str(number)],
-            answers,
-            directory=scratch,
-            logs=tmp_path,
-            env={},
-            cpus=None,
-            also=lambda: [others.pop()] if others else [],
-        )
+        made = sharing(run_guard, scratch, tmp_path, lambda: [others.pop()] if others else [])
         assert not others
         made.process.stop()
 

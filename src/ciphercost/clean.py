@@ -323,52 +323,29 @@ def _put_back(each: Leftover) -> None:
     idle.put_back(int(cpu), was)
 
 
+def _system(*argv: str, check: bool = True) -> int:
+    """Run a command of the system's; its exit status. Raises CalledProcessError where `check` and that is not 0."""
+    done = subprocess.run(argv, check=check, capture_output=True, text=True, timeout=60, env=child_environment())
+    return done.returncode
+
+
 def _unmount(each: Leftover) -> None:
-    done = subprocess.run(
-        ["umount", each.what], check=False, capture_output=True, text=True, timeout=60, env=child_environment()
-    )
-    if done.returncode:  # somebody stands in it: it leaves the tree now, and goes when they do
-        subprocess.run(
-            ["umount", "--lazy", each.what],
-            check=True,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            env=child_environment(),
-        )
+    if _system("umount", each.what, check=False):
+        # Somebody stands in it: it leaves the tree now, and goes when they do.
+        _system("umount", "--lazy", each.what)
 
 
 def _detach(each: Leftover) -> None:
     backing = " ".join(_lines(Path("/sys/block") / Path(each.what).name / "loop" / "backing_file"))
     if not backing.startswith(f"{scratch_base()}/"):
         return  # it went with its mount, and may be somebody else's by now
-    subprocess.run(
-        ["losetup", "--detach", each.what],
-        check=True,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env=child_environment(),
-    )
+    _system("losetup", "--detach", each.what)
 
 
 def _remove_namespace(each: Leftover) -> None:
     # Its card first, and with it the one at the other end: else the kernel takes them away only some time later.
-    subprocess.run(
-        ["ip", "-n", each.what, "link", "del", "dev", link.NEAR_END],
-        capture_output=True,
-        timeout=60,
-        check=False,
-        env=child_environment(),
-    )
-    subprocess.run(
-        ["ip", "netns", "del", each.what],
-        check=True,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env=child_environment(),
-    )
+    _system("ip", "-n", each.what, "link", "del", "dev", link.NEAR_END, check=False)
+    _system("ip", "netns", "del", each.what)
 
 
 def _remove_group(each: Leftover) -> None:
