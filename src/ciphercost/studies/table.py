@@ -9,7 +9,7 @@ from ciphercost.model import ARMS, Cell, StudyFigure, StudyResult
 from ciphercost.studies import agreement, sheet
 from ciphercost.studies.agreement import Judged
 from ciphercost.studies.costs import change, with_interval
-from ciphercost.studies.sheet import Report, Sheet
+from ciphercost.studies.sheet import Report, Sheet, cite
 
 NOT_PUBLISHED = "not published"
 COUNT = "count"
@@ -35,7 +35,17 @@ def report(study: StudyResult, cells: Sequence[Cell] = ()) -> Report:
         sheets=[*compared(judged, own.caveat(study)), *own.sheets(study)],
         method=[f"the same procedure here: {study.procedure}", *own.method(study)],
         findings=study.findings,
+        sources=printed_in(study),
     )
+
+
+def printed_in(study: StudyResult) -> list[tuple[str, str]]:
+    """The published tables and figures that its numbers come from, in the study's order, and what each holds."""
+    named = dict.fromkeys(each.source for each in study.figures if each.source and each.published is not None)
+    known = studies.get(study.study).sources
+    return [(name, known[name]) for name in known if name in named] + [
+        (name, "") for name in named if name not in known
+    ]
 
 
 def compared(judged: Judged, caveat: str) -> Iterator[Sheet]:
@@ -53,7 +63,7 @@ def compared(judged: Judged, caveat: str) -> Iterator[Sheet]:
         rows += [
             (
                 figure if single else together.what(each, several),
-                change(each.published, each.figure) if each.published is not None else NOT_PUBLISHED,
+                cite(change(each.published, each.figure), each) if each.published is not None else NOT_PUBLISHED,
                 change(each.here, each.figure),
                 with_interval(each),
                 agreement.SHORT[judged.of(each)],
@@ -94,14 +104,14 @@ def figure_rows(figures: list[StudyFigure]) -> Iterator[tuple[str, ...]]:
     bare = levels[0].figure.startswith("%") or unit in ("", COUNT)
     yield (
         levels[0].figure if bare else f"{levels[0].figure}, {unit}",
-        pair([each.published for each in levels], unit) or NOT_PUBLISHED,
+        cite(pair([each.published for each in levels], unit), *levels) or NOT_PUBLISHED,
         pair([each.here for each in levels], unit) or "-",
         pair([each.ours for each in levels], unit) or "-",
     )
     if cost := by_arm.get("cost"):
         yield (
             "encryption costs",
-            change(cost.published, cost.figure),
+            cite(change(cost.published, cost.figure), cost),
             change(cost.here, cost.figure),
             with_interval(cost),
         )

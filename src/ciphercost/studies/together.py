@@ -42,6 +42,8 @@ class Row(msgspec.Struct, frozen=True, omit_defaults=True):
     low: float | None = None
     high: float | None = None
     """95 % interval of `ours`."""
+    source: str = ""
+    """Where the publication prints it."""
 
 
 def rows(outcomes: Sequence[Outcome]) -> list[Row]:
@@ -54,7 +56,17 @@ def rows_of(result: StudyResult) -> list[Row]:
     shown = studies.get(result.study).headline(result)
     several = len({each.operation for each in shown}) > 1
     return [
-        Row(result.study, what(each, several), each.figure, each.published, each.here, each.ours, each.low, each.high)
+        Row(
+            result.study,
+            what(each, several),
+            each.figure,
+            each.published,
+            each.here,
+            each.ours,
+            each.low,
+            each.high,
+            each.source if each.published is not None else "",
+        )
         for each in shown
     ]
 
@@ -92,7 +104,9 @@ def _study(result: StudyResult, unreliable: str) -> Iterator[str]:
     yield from wrap(" ".join(filter(None, (verdict, unreliable))), "  ", "    ")
     yield from wrap(f"published on {result.published_server}; here {result.server}", "  ")
     for figure in dict.fromkeys(each.figure for each in found):
-        yield from wrap(f"{figure}, encrypted against plain", "  ")
+        printed = dict.fromkeys(each.source for each in found if each.figure == figure and each.source)
+        where = f" (published: {', '.join(printed)})" if printed else ""
+        yield from wrap(f"{figure}, encrypted against plain{where}", "  ", "    ")
         for each in (one for one in found if one.figure == figure):
             published = change(each.published, figure) if each.published is not None else NOT_PUBLISHED
             ours = StudyFigure("", figure, "", "cost", ours=each.ours, low=each.low, high=each.high)

@@ -17,12 +17,16 @@ from ciphercost.errors import UsageError
 from ciphercost.model import Result
 from ciphercost.plots import Subject
 from ciphercost.reports.html import _content
-from ciphercost.studies.sheet import FINDINGS
+from ciphercost.studies.sheet import FINDINGS, SOURCES, anchor
 from ciphercost.trace import Trace
 
 
 def render(result: Result, traces: Sequence[Trace] = (), budget: float | None = None) -> str:
     """The page. `budget`: the most that encryption may cost, as a share, which is drawn beside each cost."""
+    return _rendered("page.html", page=_content.page(Subject(result, traces, budget)), findings=FINDINGS)
+
+
+def _rendered(template: str, **values: object) -> str:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("ciphercost.reports.html", "."),
         autoescape=True,  # all that a record says is somebody else's text
@@ -30,9 +34,9 @@ def render(result: Result, traces: Sequence[Trace] = (), budget: float | None = 
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
+    environment.globals.update(anchor=anchor, sources=SOURCES)
     style = Markup((Path(__file__).parent / "page.css").read_text())  # noqa: S704 - our own file
-    page = _content.page(Subject(result, traces, budget))
-    return words.printable(environment.get_template("page.html").render(page=page, style=style, findings=FINDINGS))
+    return words.printable(environment.get_template(template).render(style=style, **values))
 
 
 def write(result: Result, directory: Path, output: Path, budget: float | None = None) -> None:
