@@ -48,11 +48,23 @@ def printed_in(study: StudyResult) -> list[tuple[str, str]]:
     ]
 
 
-def compared(judged: Judged, caveat: str) -> Iterator[Sheet]:
-    """The published costs beside ours, whether they agree, and below them by which criterion."""
+def label(figure: StudyFigure, judged: Judged) -> str:
+    """What tells one of these costs from the others: its operation or server, its figure, or both."""
+    figures = {each.figure for each in judged.figures}
+    if len(figures) > 1 and len(figures) == len(judged.figures):
+        return figure.figure
+    return ", ".join(filter(None, (figure.figure if len(figures) > 1 else "", place(figure, judged))))
+
+
+def place(figure: StudyFigure, judged: Judged) -> str:
+    """Of which operation or server a cost is."""
     from ciphercost.studies import together
 
-    several = len({each.operation for each in judged.figures}) > 1
+    return together.what(figure, several=len({each.operation for each in judged.figures}) > 1)
+
+
+def compared(judged: Judged, caveat: str) -> Iterator[Sheet]:
+    """The published costs beside ours, whether they agree, and below them by which criterion."""
     figures = dict.fromkeys(each.figure for each in judged.figures)
     # Where each figure has one cost, its name is the row's.
     single = len(figures) > 1 and len(figures) == len(judged.figures)
@@ -62,7 +74,7 @@ def compared(judged: Judged, caveat: str) -> Iterator[Sheet]:
             rows.append((figure,))
         rows += [
             (
-                figure if single else together.what(each, several),
+                figure if single else place(each, judged),
                 cite(change(each.published, each.figure), each) if each.published is not None else NOT_PUBLISHED,
                 change(each.here, each.figure),
                 with_interval(each),

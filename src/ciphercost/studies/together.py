@@ -77,12 +77,27 @@ def what(figure: StudyFigure, several: bool) -> str:
     return ", ".join(filter(None, (server, figure.operation if several or not server else "")))
 
 
+def summary(outcomes: Sequence[Outcome]) -> str:
+    """How many of the studies were replicated in direction and size, in direction only, and so on: a sentence."""
+    counts: dict[str, int] = {}
+    for each in outcomes:
+        said = "without a result"
+        if each.result is not None:
+            head = agreement.HEADS[agreement.verdict(studies.get(each.study).judged(each.result))]
+            said = (head[0].lower() + head[1:]).removeprefix("direction and size ")
+        counts[said] = counts.get(said, 0) + 1
+    several = f"{len(outcomes)} published stud{'y' if len(outcomes) == 1 else 'ies'}"
+    return f"{several}: {'; '.join(f'{count} {said}' for said, count in counts.items())}."
+
+
 def page(outcomes: Sequence[Outcome]) -> str:
     """Every study, published and here, as plain words and figures, 80 columns wide."""
     return "\n".join(_lines(outcomes))
 
 
 def _lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    yield from wrap(summary(outcomes))
+    yield ""
     yield "What encryption changed, as published and here"
     yield from _columns("", "as published", "the same here", "our method here (95 %)")
     for outcome in outcomes:
