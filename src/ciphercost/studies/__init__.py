@@ -61,6 +61,8 @@ class Study(ABC):
     """What `configured` takes, by the names of the command line: `scale`, `duration`, …"""
     seconds: float = 60.0
     """Load of each operation by our method, where nothing else is asked for."""
+    sources: Mapping[str, str] = {}
+    """The published tables and figures that its numbers come from: `Table II` and what it holds. `StudyFigure.source` names one."""
     one_core: bool = False
     """Whether its procedure has server and client on one core."""
 

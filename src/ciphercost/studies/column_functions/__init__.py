@@ -11,7 +11,7 @@ from ciphercost.errors import UsageError, nearest
 from ciphercost.model import ARMS, FORMAT, Cell, CellSpec, Spec, StudyRecord, StudyResult
 from ciphercost.spec import check
 from ciphercost.studies import Stage, Study
-from ciphercost.studies.column_functions import compare, procedure, report, servers
+from ciphercost.studies.column_functions import compare, procedure, published, report, servers
 from ciphercost.studies.sheet import Sheet
 
 DEFAULT_LOADS, DEFAULT_RUNS = (1000, 2000), 3
@@ -35,6 +35,7 @@ class ColumnFunctions(Study):
     engine = servers.ALL
     engines = tuple(servers.PAIRS)
     operations = procedure.OPERATIONS
+    sources = published.SOURCES
     options = ("loads", "runs", "csv")
     seconds = 30.0
     one_core = True

@@ -89,6 +89,7 @@ def headlines(study: Study, record: StudyRecord, engine: str, proven: bool) -> l
         "cost",
         published=printed.ratio,
         published_sd=printed.sd,
+        source=published.TABLE,
         here=here[0] if here else None,
         here_sd=here[1] if here else None,
         engine=engine,

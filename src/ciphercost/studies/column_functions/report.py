@@ -9,7 +9,7 @@ from ciphercost import studies
 from ciphercost.model import ARMS, StudyFigure, StudyResult
 from ciphercost.studies.column_functions import names, procedure, published, servers
 from ciphercost.studies.costs import TOO_WIDE, change, plus_minus, with_interval
-from ciphercost.studies.sheet import Sheet
+from ciphercost.studies.sheet import Sheet, cite
 from ciphercost.studies.table import NOT_PUBLISHED
 from ciphercost.words import number
 
@@ -37,7 +37,7 @@ def headlines(study: StudyResult) -> Sheet:
         mine = ours(each)
         if each.workload == procedure.STUDYS:
             said = plus_minus(each.published, each.published_sd) if each.published is not None else NOT_PUBLISHED
-            rows.append((each.engine, said, plus_minus(each.here, each.here_sd), mine))
+            rows.append((each.engine, cite(said, each), plus_minus(each.here, each.here_sd), mine))
             printed = published.servers(studies.get(study.study))[each.engine]
             notes.append(f"{each.engine} {printed.version}, {printed.cipher}, here {each.mechanism}")
         else:

@@ -13,7 +13,7 @@ from ciphercost.model import ARMS, FORMAT, Cell, CellSpec, Spec, StudyFigure, St
 from ciphercost.spec import check
 from ciphercost.studies import Stage, Study
 from ciphercost.studies.agreement import Judged
-from ciphercost.studies.postgres_tde import compare, procedure, servers
+from ciphercost.studies.postgres_tde import compare, procedure, published, servers
 
 PAIR_SECONDS = 20.0
 """Of each arm of the procedure, beside its load: making the cluster, proof, `pgbench -i`."""
@@ -28,6 +28,7 @@ class PostgresTde(Study):
     engine = "postgresql"
     engines = ("postgresql",)
     operations = (procedure.OPERATION,)
+    sources = published.SOURCES
     options = ("scale", "duration", "clients", "bindir")
 
     def __init__(

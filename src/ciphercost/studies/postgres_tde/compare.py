@@ -99,6 +99,7 @@ def pair_figures(study: Study, record: StudyRecord, name: str, here: Here, cell:
                 published=getattr(arms[arm], field),
                 here=here[name, arm].series[series][0] if (name, arm) in here else None,
                 ours=mine.get(arm),
+                source=printed_in(figure),
             )
             for arm in ARMS
         ]
@@ -136,8 +137,14 @@ def cost_of(operation: str, figure: str, levels: Sequence[StudyFigure], cell: Ce
             ours=ratio,
             low=low,
             high=high,
+            source=printed_in(figure),
         )
     ]
+
+
+def printed_in(figure: str) -> str:
+    """The published table of a figure, or the text where it is in none."""
+    return published.LATENCIES if figure == "latency avg" else published.OUTPUT
 
 
 def ours_alone(name: str, cell: Cell | None) -> list[StudyFigure]:
@@ -161,7 +168,10 @@ def other_server(study: Study) -> list[StudyFigure]:
     operation = "published alone: EnterpriseDB 15.10 as the plain arm"
     found = []
     for figure, unit, field, _ in FIGURES:
-        levels = [StudyFigure(operation, figure, unit, arm, published=getattr(arms[arm], field)) for arm in ARMS]
+        levels = [
+            StudyFigure(operation, figure, unit, arm, published=getattr(arms[arm], field), source=printed_in(figure))
+            for arm in ARMS
+        ]
         found += [*levels, *cost_of(operation, figure, levels, None)]
     return found
 
