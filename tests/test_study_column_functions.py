@@ -258,6 +258,7 @@ def test_the_verdict_rests_on_the_three_printed_costs() -> None:
         ("later runs", "mariadb 8,000 plain contain a run that was made 34 days after the first"),
         ("mistyped", "run 2 is 19.01 s, by its log 19.70 s (cost 10.8 % more, with it 10.4 % more)"),
         ("twice", "postgresql 2,000 plain: run 10 is run 9 once more"),
+        ("unlogged", "postgresql 4,000 plain: run 9 has no log"),
         ("unit", "RAM of run 10 is 100 in a column of MB, by its log 3,049 (mean 2.65 GB, with it 2.93)"),
         ("waiting", "firebird insert 49 to 54 %"),
         ("memory", "Published RAM in use is total − free of the whole machine"),

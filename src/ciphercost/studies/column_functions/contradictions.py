@@ -118,8 +118,10 @@ def slips(study: Study) -> str:
 def _slips(study: Study) -> Iterator[str]:
     for each in published.slips(study):
         cell = " ".join(filter(None, (each.engine, each.operation, f"{each.records:,.0f} {each.arm}")))
-        if each.log is None:
+        if each.kind == "twice":
             yield f"{cell}: run {each.run} is run {each.run - 1} once more"
+        elif each.log is None:
+            yield f"{cell}: run {each.run} has no log"
         elif each.kind == "unit":
             level = published.levels(study, MEMORY, each.engine)[each.operation, each.records][each.arm]
             right = level.mean / published.GB + (each.log - each.spreadsheet) / 1024 / RUNS

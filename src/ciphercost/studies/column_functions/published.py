@@ -139,7 +139,7 @@ class Slip(NamedTuple):
     """A value in a spreadsheet that is not what its log says."""
 
     kind: str
-    """`value`: mistyped; `unit`: in another unit than the column; `twice`: another run's values again."""
+    """`value`: mistyped; `unit`: in another unit than the column; `twice`: the run before it again; `unlogged`: a run without a log."""
     engine: str
     operation: str
     records: float
