@@ -131,8 +131,9 @@ def below_zero(record: StudyRecord, figures: Sequence[StudyFigure]) -> str:
     if not negative:
         return ""
     said = ", ".join(f"{called(each)} {change(each.here)}" for each in negative)
+    runs = record.settings["runs"]
     text = (
-        f"In {len(negative)} of {len(all_)} cells the procedure, run here {record.settings['runs']:.0f} times, finds encryption to make faster "
+        f"In {len(negative)} of {len(all_)} cells the procedure, run here {runs:.0f} time{'s' * (runs != 1)}, finds encryption to make faster "
         f"({said}), as it did in published ones."
     )
     sure = [each for each in negative if each.high is not None and each.high < 1]
