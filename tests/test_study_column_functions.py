@@ -262,6 +262,7 @@ def test_the_verdict_rests_on_the_three_printed_costs() -> None:
         ("unit", "RAM of run 10 is 100 in a column of MB, by its log 3,049 (mean 2.65 GB, with it 2.93)"),
         ("waiting", "firebird insert 49 to 54 %"),
         ("memory", "Published RAM in use is total − free of the whole machine"),
+        ("reading", "mariadb update 74 %, cost 9.0 % more, of the rest 8.0 % less"),
         ("timing", "Published times are of a whole PHP process"),
     ],
 )  # fmt: skip
