@@ -166,7 +166,7 @@ class Study(ABC):
 
     def file(self, name: str) -> str:
         """Text of one of the study's own files."""
-        return resources.files(f"{__name__}.{folder(self.name)}").joinpath(name).read_text()
+        return resources.files(f"{__name__}.{folder(self.name)}").joinpath(name).read_text(encoding="utf-8")
 
     def rows(self, name: str) -> Iterator[dict[str, str]]:
         """Rows of one of its tables of published figures."""
