@@ -42,8 +42,6 @@ NAMELESS = (8, 0, 22)
 """MySQL Connector/J before it checks no names, or knows a certificate's common name alone."""
 ONLY_12 = (8, 0, 19)
 """MySQL Connector/J before it knows no TLS 1.3."""
-CLASS_JAVA_1 = 44
-"""Major version of a class file, less that of its Java."""
 MOST_SHOWN = 400
 FILES = re.compile(r"allow\w*infile\w*", re.IGNORECASE)
 """Properties of MySQL's and MariaDB's drivers for LOAD DATA LOCAL INFILE. The Java agent turns it off in any case."""
@@ -119,7 +117,7 @@ def check_java(driver: Driver) -> None:
             raise UsageError(f"{driver.paths[0]} names the driver {driver.driver_class}, and its class is not in it")
         with archive.open(entry) as file:
             head = file.read(8)
-    needed, here = int.from_bytes(head[6:8], "big") - CLASS_JAVA_1, java.version(str(program))
+    needed, here = int.from_bytes(head[6:8], "big") - java.CLASS_JAVA_0, java.version(str(program))
     if not head.startswith(b"\xca\xfe\xba\xbe"):
         raise UsageError(f"{driver.paths[0]}: {entry} is no class file")
     if needed > here:

@@ -188,7 +188,7 @@ def unknown(study: Study) -> Iterator[str]:
 def another_java(record: StudyRecord) -> Iterator[str]:
     """That the virtual machine is not of the post's day."""
     java = record.tools.get(JAVA, "")
-    if java and not java.startswith("Java 8"):
+    if java and not java.startswith("Java 1.8"):
         yield (
             f"Another Java: the debug output has the form of Java 8's (an inference), and here it is {java}. What compiles, and its TLS "
             "library, differ; so does how long a cold start is slow."
