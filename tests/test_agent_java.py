@@ -575,6 +575,25 @@ def test_an_old_java_is_not_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         java.find()
 
 
+def test_an_old_java_is_taken_for_an_agent_that_was_converted_for_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program = tmp_path / "bin" / "java"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\necho 'openjdk version \"1.8.0_452\"' >&2\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    jar = tmp_path / "agent.jar"
+    with zipfile.ZipFile(jar, "w") as archive:
+        archive.writestr(java.MAIN, b"\xca\xfe\xba\xbe\x00\x00\x00\x34")
+    monkeypatch.setenv(java.CHOSEN, str(jar))
+    assert java.find() == program
+    monkeypatch.delenv(java.CHOSEN)
+    with pytest.raises(MissingServer, match="needs Java 17 or newer"):
+        java.find()
+
+
 @pytest.mark.parametrize(
     ("said", "number"),
     [

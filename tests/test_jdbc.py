@@ -130,6 +130,7 @@ def test_a_client_names_a_driver(engine: str, client: str, title: str) -> None:
         (cell("postgresql", factors={"useLocalSessionState": "true"}), "nor an option of PostgreSQL JDBC"),
         (cell(factors={"batch": "10"}), "goes with how=batch"),
         (cell(factors={"commit_every": "10"}), "goes with autocommit=false"),
+        (cell(factors={"autocommit": "false", "commit_every": "start"}), "a whole number above 0 or end"),
         (cell(factors={"how": "batch", "connection": "per-insert"}), "no batch"),
         (cell(factors={"how": "batch"}, workload="point-select"), "more than one statement that answers no rows"),
         (cell(factors={"connection": "pooled"}), "connection can't be 'pooled'"),
@@ -509,6 +510,17 @@ def test_a_batch_is_one_statement_for_many_rows(java_here: None, require_server:
     assert insert.endswith("VALUES (?, ?, ?), …")
     assert found["plain"][insert] == found["plain"]["COMMIT"] == 0.02
     assert traffic["plain"]["round_trips"] == pytest.approx(0.04, abs=0.01)
+
+
+def test_one_transaction_a_slice_has_no_commit_in_an_operation(
+    java_here: None, require_server: RequireServer, tmp_path: Path
+) -> None:
+    del java_here
+    require_server("mariadb", "10.11")
+    wish = {"autocommit": "false", "commit_every": "end"}
+    ((found, traffic),) = counted(tmp_path, cell(version="10.11", client="jdbc:8.0.33", rows=100, factors=wish))
+    assert list(found["plain"].values()) == [1.0], found
+    assert traffic["plain"]["round_trips"] == 1
 
 
 @pytest.mark.parametrize(

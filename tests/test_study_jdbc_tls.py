@@ -28,8 +28,20 @@ from ciphercost.model import (
 )
 from ciphercost.reports import terminal
 from ciphercost.studies.jdbc_tls import JdbcTls, measured, published, setups
-from ciphercost.studies.jdbc_tls.procedure import INTERLEAVED
-from ciphercost.studies.jdbc_tls.setups import CALLS, EVERY, EXECUTE, LOCAL, NEW, OLD, PUBLISHED, UPDATE, Setup
+from ciphercost.studies.jdbc_tls.loops import FLAG, ROWS
+from ciphercost.studies.jdbc_tls.procedure import INTERLEAVED, JAVA, WIRE
+from ciphercost.studies.jdbc_tls.setups import (
+    CALLS,
+    EVERY,
+    EXECUTE,
+    LOCAL,
+    NEW,
+    OLD,
+    ON_THE_WIRE,
+    PUBLISHED,
+    UPDATE,
+    Setup,
+)
 from conftest import RequireServer
 
 STUDY = studies.get("jdbc-tls")
@@ -61,12 +73,21 @@ def run(setup: Setup, factor: float, session: int = 0) -> StudyRun:
     )  # fmt: skip
 
 
+def looked(setup: Setup, insert: float, answer: float) -> StudyRun:
+    """What a relay saw of one insert."""
+    more = [100.0] * (setup.call == EXECUTE)
+    series = {"sent_bytes": [insert, *more], "received_bytes": [answer, *more]}
+    return StudyRun(setup.call, setup.arm, 0.0, {"rows": 16.0}, series, workload=setup.name, design=WIRE)
+
+
 def kept(factors: tuple[float, ...] = (0.97, 1.0, 1.03), **changes: object) -> StudyRecord:
     made = STUDY.begin("mariadb")
     made.version, made.complete = "10.11.18", True
-    made.encryption = {"protocol": "TLSv1.2", "cipher": "ECDHE-RSA-AES256-GCM-SHA384"}
+    made.encryption = {"protocol": "TLSv1.2", "cipher": "ECDHE-RSA-AES128-SHA256"}
+    made.tools = {JAVA: "Java 17.0.15, SunJSSE 17"}
     made.proofs = [Proof(arm, witness, True, "", 1) for arm in ARMS for witness in WITNESSES]  # type: ignore[arg-type]
-    made.runs = [run(setup, 1.0) for setup in PUBLISHED]
+    made.runs = [looked(setup, *((96.0, 64.0) if setup.arm == "encrypted" else (44.0, 14.0))) for setup in ON_THE_WIRE]
+    made.runs += [run(setup, 1.0) for setup in PUBLISHED]
     made.runs += [run(setup, factor, number) for number, factor in enumerate(factors, 1) for setup in EVERY]
     for name, value in changes.items():
         setattr(made, name, value)
@@ -123,6 +144,59 @@ def test_the_published_milliseconds() -> None:
     assert figure(result, UPDATE, "driver alone, cold").published == pytest.approx(22541 / 18607)
 
 
+def test_the_captured_packets_stand_beside_those_here() -> None:
+    result = STUDY.compare(kept(), CELLS)
+    sizes = [
+        (each.published, each.here) for each in result.figures if each.unit == "bytes" and each.operation == UPDATE
+    ]
+    assert sizes == [(44, 44), (14, 14)] * 2 + [(96, 96), (64, 64)]
+    assert any(each.startswith("The same bytes") for each in result.findings)
+    assert any("probably called executeUpdate()" in each for each in result.findings)
+    assert "196 in 2" in STUDY.table(result)
+
+
+def test_other_bytes_than_the_captured_are_reported() -> None:
+    record = kept()
+    record.runs = [looked(setups.after(UPDATE), 112.0, 64.0), *record.runs[len(ON_THE_WIRE) :]]
+    (finding,) = [each for each in STUDY.compare(record, CELLS).findings if "same bytes" in each]
+    assert finding.startswith("! Not the same bytes")
+    assert "112 and 64" in finding
+
+
+def test_what_the_post_says_and_what_it_does_not() -> None:
+    """Its debug output has the statement and the transaction; rows, call, server and unit are not published."""
+    text = " ".join(STUDY.table(STUDY.compare(kept(), CELLS)).split())
+    assert "each committed" not in text
+    assert "the captured statement, on one connection in one transaction, in a new Java 17.0.15, SunJSSE 17" in text
+    assert "Published in the debug output: the statement as text, an id of 177,980, and status 0x0001" in text
+    assert "Not published: the number of rows" in text
+    assert "16 + 44 + 32 + 4 = 96 and 16 + 14 + 32 + 2 = 64" in text
+    assert "the suite itself is not known" in text
+    assert "Another Java" in text
+
+
+def test_the_other_loop_is_called_by_its_own_words() -> None:
+    """A record from before the captured loop was known has no flag: it is of the other loop too."""
+    for record in (kept(settings={FLAG: 0.0, "rows": 5000.0}), kept(settings={"rows": 5000.0})):
+        result = STUDY.compare(record, CELLS)
+        assert "each committed by itself" in result.procedure
+        assert "Java chose the suite" in result.procedure
+        assert all(each.published is None for each in result.figures if each.unit == "bytes")
+        assert not any("same bytes" in each for each in result.findings)
+
+
+def test_the_loop_is_chosen_by_name() -> None:
+    chosen = STUDY.configured({"loop": "insert-loop"})
+    assert {each.workload for each in chosen.spec("mariadb", 20.0, 1).cells} == {ROWS.workload}
+    own = STUDY.spec("mariadb", 20.0, 1).cells
+    assert {(each.workload, each.factors["autocommit"], each.factors["commit_every"]) for each in own} == {
+        ("jdbc-tls/captured", "false", "end")
+    }
+    assert {each.factors["cipher"] for each in own if each.mechanism == "tls"} == {"aes128-cbc"}
+    with pytest.raises(UsageError, match="did you mean 'captured'"):
+        STUDY.configured({"loop": "captred"})
+
+
 # ── what is counted ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -146,7 +220,7 @@ def test_a_split_that_does_not_add_up_says_so() -> None:
     """Fresh machines whose warm end is not what ours is: 30 µs of the whole belong to nothing."""
     record = kept()
     for each in record.runs:
-        if each.workload == NEW and each.arm == "encrypted":
+        if each.workload == NEW and each.arm == "encrypted" and each.design != WIRE:
             each.series["warm_us"][0] += 30.0
             each.series["cold_us"][0] += 30.0
     result = STUDY.compare(record, CELLS)
@@ -248,7 +322,12 @@ def test_a_small_replication_on_a_real_server(require_server: RequireServer, tmp
     assert made is not None
     assert made.complete, made.procedure
     record = json.loads((directory / "study.json").read_text())
-    assert len(record["runs"]) == len(PUBLISHED) + 2 * len(EVERY)
+    assert len(record["runs"]) == len(ON_THE_WIRE) + len(PUBLISHED) + 2 * len(EVERY)
+    for each in (one for one in made.figures if one.unit == "bytes" and one.operation == UPDATE):
+        assert each.here == each.published, each
+    assert record["encryption"]["cipher"] == "ECDHE-RSA-AES128-SHA256"
+    assert record["tools"]["java"].startswith("Java ")
+    assert record["tools"]["server_library"].startswith("OpenSSL ")
     by_variant = {cell.variant: cell for cell in result.cells}
     asked = by_variant[f"{NEW} {EXECUTE}"].chatter["encrypted"]
     assert asked[ASKED] == pytest.approx(1.0), asked  # by the server's own count, and gone where the driver remembers
@@ -260,6 +339,6 @@ def test_a_small_replication_on_a_real_server(require_server: RequireServer, tmp
     assert whole.ours is not None
     assert math.isfinite(whole.ours)
     text = terminal.render(result)
-    assert "says that it is 5.7.19-log" in " ".join(text.split())
+    assert "announces itself as 5.7.19-log" in " ".join(text.split())
     assert "NaN" not in (directory / "result.json").read_text()
     jsonschema.validate(json.loads((directory / "result.json").read_text()), schema.result_schema())

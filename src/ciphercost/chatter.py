@@ -68,10 +68,14 @@ def measure(bench: Bench, twins: Twins, agent: Agent) -> tuple[dict[str, Counts]
 
 
 def together(cell: CellSpec) -> int:
-    """Operations that are executed or committed together: a run has whole such lots. Pure."""
+    """Operations that are executed or committed together: a run has whole such lots. Pure.
+
+    With one commit a run, however long, two runs differ by operations alone.
+    """
     said = cell.factors
     batch = int(said.get("batch", jdbc.USUAL_BATCH)) if said.get("how") == "batch" else 1
-    return math.lcm(batch, int(said.get("commit_every", 1)))
+    commit = said.get("commit_every", "1")
+    return batch if commit == jdbc.END else math.lcm(batch, int(commit))
 
 
 def alone(fields: Mapping[str, object]) -> dict[str, object]:

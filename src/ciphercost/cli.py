@@ -476,7 +476,7 @@ def run(targets: tuple[str, ...], print_spec: bool, **given: Any) -> None:
     _run(made, given)
 
 
-STUDY_OPTIONS = ("scale", "duration", "clients", "bindir", "loads", "runs", "csv")
+STUDY_OPTIONS = ("scale", "duration", "clients", "bindir", "loads", "runs", "csv", "loop")
 """Of `replicate`: what only some studies have."""
 
 
@@ -506,6 +506,11 @@ STUDY_OPTIONS = ("scale", "duration", "clients", "bindir", "loads", "runs", "csv
         help="column-functions: of each load as published; jdbc-tls: starts of Java. [default: 3; 5]",
     ),
     click.option("--csv", metavar="FILE", help="column-functions: the register's own file. [default: made-up records]"),
+    click.option(
+        "--loop",
+        metavar="LOOP",
+        help="jdbc-tls: captured, the post's own statement and transaction, or insert-loop. [default: captured]",
+    ),
     *OUTPUT[1:],
 )
 def replicate(study: str, engine: str | None, **given: Any) -> None:

@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import subprocess
+import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -22,6 +23,9 @@ from ciphercost.sources import Receipt, Work
 
 OLDEST = 17
 """The Java that the agent is written for."""
+MAIN = "ciphercost/agent/Main.class"
+CLASS_JAVA_0 = 44
+"""Major version of a class file, less that of its Java."""
 JAR = "ciphercost-agent-jdbc.jar"
 CHOSEN = "CIPHERCOST_AGENT_JDBC"
 """In the environment: the path of the jar, if it isn't to be built."""
@@ -37,18 +41,28 @@ GET = f"Install it (Debian: apt-get install default-jdk-headless), or set JAVA_H
 def find() -> Path:
     """The `java` program of $JAVA_HOME, else of PATH, that is new enough. Raises MissingServer."""
     seen = []
+    least = oldest()
     home = os.environ.get("JAVA_HOME")
     for candidate in (str(Path(home, "bin", "java")) if home else None, shutil.which("java")):
         if not candidate or not os.access(candidate, os.X_OK):
             continue
         number = version(candidate)
-        if number >= OLDEST:
+        if number >= least:
             return Path(candidate)
         seen.append(f"{candidate} is Java {number}" if number else f"{candidate} doesn't say its version")
     if seen:
-        raise MissingServer(f"the JDBC agent needs Java {OLDEST} or newer, and {'; '.join(seen)}. {GET}")
+        raise MissingServer(f"the JDBC agent needs Java {least} or newer, and {'; '.join(seen)}. {GET}")
     where = f"not in JAVA_HOME ({home}) and not in PATH" if home else "not in PATH, and JAVA_HOME isn't set"
-    raise MissingServer(f"the JDBC agent needs Java {OLDEST} or newer, and 'java' was not found ({where}). {GET}")
+    raise MissingServer(f"the JDBC agent needs Java {least} or newer, and 'java' was not found ({where}). {GET}")
+
+
+def oldest() -> int:
+    """The Java that the agent needs: of a jar in $CIPHERCOST_AGENT_JDBC what its classes were compiled for, else 17."""
+    try:
+        with zipfile.ZipFile(os.environ.get(CHOSEN, "")) as archive, archive.open(MAIN) as file:
+            return int.from_bytes(file.read(8)[6:], "big") - CLASS_JAVA_0
+    except (OSError, KeyError, zipfile.BadZipFile):
+        return OLDEST
 
 
 @functools.lru_cache(maxsize=8)

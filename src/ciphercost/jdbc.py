@@ -42,13 +42,13 @@ NAMELESS = (8, 0, 22)
 """MySQL Connector/J before it checks no names, or knows a certificate's common name alone."""
 ONLY_12 = (8, 0, 19)
 """MySQL Connector/J before it knows no TLS 1.3."""
-CLASS_JAVA_1 = 44
-"""Major version of a class file, less that of its Java."""
 MOST_SHOWN = 400
 FILES = re.compile(r"allow\w*infile\w*", re.IGNORECASE)
 """Properties of MySQL's and MariaDB's drivers for LOAD DATA LOCAL INFILE. The Java agent turns it off in any case."""
 USUAL_BATCH = 100
 """Rows of a batch, where nobody says."""
+END, NEVER = "end", 2**62
+"""`commit_every=end`: one transaction for all of a slice; the agent commits what is left when a slice has ended."""
 
 
 # ── which driver ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -117,7 +117,7 @@ def check_java(driver: Driver) -> None:
             raise UsageError(f"{driver.paths[0]} names the driver {driver.driver_class}, and its class is not in it")
         with archive.open(entry) as file:
             head = file.read(8)
-    needed, here = int.from_bytes(head[6:8], "big") - CLASS_JAVA_1, java.version(str(program))
+    needed, here = int.from_bytes(head[6:8], "big") - java.CLASS_JAVA_0, java.version(str(program))
     if not head.startswith(b"\xca\xfe\xba\xbe"):
         raise UsageError(f"{driver.paths[0]}: {entry} is no class file")
     if needed > here:
@@ -151,7 +151,7 @@ class Option(msgspec.Struct, frozen=True):
 
     name: str
     values: tuple[str, ...]
-    """The first is the default, `number` any whole number above 0; empty: any text, and the default is the driver's own."""
+    """The first is the default; `number` stands for any whole number above 0. Empty: any text, and the default is the driver's own."""
     text: str
     families: tuple[Family, ...] = ()
     """Those whose property it is; none: it is the agent's own, with any driver."""
@@ -162,7 +162,11 @@ AGENT = (
     Option("how", ("executeUpdate", "execute", "batch"), "the call that runs what answers no rows"),
     Option("batch", ("number",), "rows of a batch, with how=batch"),
     Option("autocommit", FLAG, "false: a commit by the client after each operation"),
-    Option("commit_every", ("number",), "operations between two commits, with autocommit=false"),
+    Option(
+        "commit_every",
+        ("number", END),
+        "operations between two commits, with autocommit=false; end: one commit a slice",
+    ),
     Option("prepared", FLAG, "false: each operation prepares its statements anew"),
     Option("properties", (), "more properties of the driver: NAME=VALUE;NAME=VALUE"),
 )
@@ -232,11 +236,17 @@ def check(cell: CellSpec, program: Program, options: Mapping[str, str], factors:
 def _check_option(option: Option, value: str) -> None:
     if option.name == "properties":
         _properties(value)
-    elif option.values == ("number",):
-        if not value.isdecimal() or int(value) < 1:
-            raise UsageError(f"{option.name}={value}: must be a whole number above 0")
+    elif "number" in option.values:
+        words = option.values[1:]
+        if value not in words and (not value.isdecimal() or int(value) < 1):
+            raise UsageError(f"{option.name}={value}: must be {' or '.join(('a whole number above 0', *words))}")
     elif option.values and value not in option.values:
         raise UsageError(f"{option.name} can't be '{value}': {nearest(value, option.values)}")
+
+
+def _count(value: str) -> int:
+    """What the agent is sent for `10` or `end`. Pure."""
+    return NEVER if value == END else int(value)
 
 
 def _properties(text: str) -> dict[str, str]:
@@ -358,7 +368,7 @@ class JdbcAgent(Agent):
         own = {name: self._options[name] for name in ("how",) if name in self._options}
         more: dict[str, object] = {
             **own,
-            **{name: int(self._options[name]) for name in ("batch", "commit_every") if name in self._options},
+            **{name: _count(self._options[name]) for name in ("batch", "commit_every") if name in self._options},
             **{name: self._options[name] == "true" for name in ("autocommit", "prepared") if name in self._options},
             **{name: fields[name] for name in ("connections", "threads", "setup", "relayed") if name in fields},
         }

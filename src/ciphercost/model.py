@@ -434,7 +434,8 @@ class StudyRun(msgspec.Struct, frozen=True, omit_defaults=True):
     workload: str = ""
     """Which statements, where there are several versions of them."""
     design: str = ""
-    """Empty: as published; `pilot`: to learn how long it takes; `interleaved`: by turns, as `load` says in which session, block and position."""
+    """Empty: as published; `pilot`: to learn how long it takes; `interleaved`: by turns, as `load` says in which session, block and position;
+    `wire`: not timed, to see what crosses the wire."""
 
 
 class StudyRecord(msgspec.Struct, omit_defaults=True):

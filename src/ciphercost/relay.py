@@ -115,17 +115,24 @@ _HELLO = re.compile(rb"\x16\x03[\x01\x03]..[\x01\x02]", re.DOTALL)
 
 
 def tls_records(data: bytes) -> int:
-    """Number of TLS application-data records (type 0x17, version 0x0303) found by walking from the first handshake record. Pure.
+    """Number of TLS application-data records (type 0x17, version 0x0303) found by walking from the first handshake record. Pure."""
+    return len(tls_record_sizes(data))
+
+
+def tls_record_sizes(data: bytes) -> list[int]:
+    """Bytes of each of those records, in order, without the five bytes of its header; an incomplete last one as announced. Pure.
 
     The walk begins at a handshake record, since database protocols speak in clear before TLS begins. What they say may look
     like one (MySQL's greeting holds random bytes): the longest walk counts.
     """
-    return max((_walk(data, hello.start()) for hello in _HELLO.finditer(data)), default=0)
+    return max((_walk(data, hello.start()) for hello in _HELLO.finditer(data)), key=len, default=[])
 
 
-def _walk(data: bytes, at: int) -> int:
-    count = 0
+def _walk(data: bytes, at: int) -> list[int]:
+    found = []
     while at + 5 <= len(data) and data[at] in (0x14, 0x15, 0x16, 0x17) and data[at + 1] == 3:
-        count += data[at] == 0x17
-        at += 5 + int.from_bytes(data[at + 3 : at + 5], "big")
-    return count
+        size = int.from_bytes(data[at + 3 : at + 5], "big")
+        if data[at] == 0x17:
+            found.append(size)
+        at += 5 + size
+    return found

@@ -1,4 +1,4 @@
-"""jdbc-tls: a loop of single-row inserts before and after an upgrade of MySQL's JDBC driver that turned TLS on (a post of 2019)."""
+"""jdbc-tls: a loop of single-row inserts before and after an upgrade of MySQL's JDBC driver that turned TLS on (a post of 2020)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from ciphercost.model import ARMS, FORMAT, Cell, CellSpec, Mode, Spec, StudyFigu
 from ciphercost.spec import check
 from ciphercost.studies import Stage, Study
 from ciphercost.studies.agreement import Judged
-from ciphercost.studies.jdbc_tls import compare, procedure, published, report, setups
+from ciphercost.studies.jdbc_tls import compare, loops, procedure, published, report, setups
+from ciphercost.studies.jdbc_tls.loops import CAPTURED, Loop
 from ciphercost.studies.jdbc_tls.setups import CALLS, EXECUTE, SERVER_VERSION, Setup
 from ciphercost.studies.sheet import Sheet
 
@@ -28,58 +29,80 @@ class JdbcTls(Study):
     """Its sizes are arguments so that a test can have it small."""
 
     name = "jdbc-tls"
-    title = "A loop of single-row inserts by JDBC, before and after a driver that turned TLS on (a post of 2019)"
+    title = "A loop of single-row inserts by JDBC, before and after a driver that turned TLS on (a post of 2020)"
     published_server = "MySQL, version not said"
     engine = "mariadb"
     engines = ("mariadb",)
     operations = CALLS
     sources = published.SOURCES
-    options = ("runs",)
+    options = ("runs", "loop")
     seconds = 20.0
     one_core = True
 
-    def __init__(self, rows: int = 5000, runs: int = 5, sessions: int = 6, warm_slice: float = 0.25) -> None:
+    def __init__(
+        self, rows: int = 5000, runs: int = 5, sessions: int = 6, warm_slice: float = 0.25, loop: Loop = CAPTURED
+    ) -> None:
         self.loop_rows, self.runs, self.sessions, self.warm_slice = rows, runs, sessions, warm_slice
+        self.loop = loop
 
     def configured(self, given: Mapping[str, Any]) -> Study:
         super().configured(given)
         runs = given.get("runs", self.runs)
         if not LEAST_RUNS <= runs <= MOST_RUNS:
             raise UsageError(
-                f"--runs {runs}: of jdbc-tls the starts of Java, by which its intervals are told: {LEAST_RUNS} to {MOST_RUNS}"
+                f"--runs {runs}: jdbc-tls needs {LEAST_RUNS} to {MOST_RUNS} starts of Java; its intervals come from them"
             )
-        return JdbcTls(self.loop_rows, runs, self.sessions, self.warm_slice)
+        loop = loops.get(given["loop"]) if "loop" in given else self.loop
+        return JdbcTls(self.loop_rows, runs, self.sessions, self.warm_slice, loop)
 
     @property
     def offered(self) -> tuple[str, ...]:
-        """Its loop is `insert-loop`, which any run can have."""
-        return ()
+        """The captured loop; the other one is `insert-loop`."""
+        return (CAPTURED.workload,)
 
     def spec(self, engine: str, time: float, seed: int) -> Spec:
         """An experiment for each call, in virtual machines that are warm: the old driver, the new one and, where that asks the server, one that doesn't."""
         self.check_engine(engine)
         cells = []
         for call in CALLS:
-            cells += [cell(engine, "none", setups.before(call)), cell(engine, "tls", setups.after(call))]
+            cells += [self.cell(engine, "none", setups.before(call)), self.cell(engine, "tls", setups.after(call))]
             if call == EXECUTE:
-                cells.append(cell(engine, "tls", setups.quiet(call)))
+                cells.append(self.cell(engine, "tls", setups.quiet(call)))
         mode: Mode = "full" if self.sessions > 1 else "quick"
         return check(Spec(cells=cells, seed=seed, time=time, mode=mode, sessions=self.sessions, latency=False))
 
+    def cell(self, engine: str, mechanism: str, setup: Setup) -> CellSpec:
+        """One driver by one call, on one core, in both arms."""
+        factors = {**self.loop.options, **setup.options, **(self.loop.tls if mechanism == "tls" else {})}
+        return CellSpec(
+            engine,
+            mechanism,
+            VERSION,
+            self.loop.workload,
+            factors,
+            clients=1,
+            regime="one-core",
+            group=f"{setups.LOOP} by {setup.call}",
+            variant=setup.variant,
+            client=f"{jdbc.WORD}:{setup.driver}",
+            settings=dict(SETTINGS),
+        )
+
     def procedure_cells(self, engine: str) -> list[CellSpec]:
-        return [
-            CellSpec(engine, "tls", VERSION, "insert-loop", TLS, clients=1, regime="one-core", settings=dict(SETTINGS))
-        ]
+        loop, settings = self.loop, dict(SETTINGS)
+        tls = dict(loop.tls)
+        return [CellSpec(engine, "tls", VERSION, loop.workload, tls, clients=1, regime="one-core", settings=settings)]
 
     def procedure_seconds(self, time: float) -> float:  # noqa: ARG002 - as long as its runs are
         return self.runs * ROUND_SECONDS
 
     def begin(self, engine: str) -> StudyRecord:
         settings: dict[str, float] = {"rows": self.loop_rows, "runs": self.runs, "warm_slice_s": self.warm_slice}
+        settings[loops.FLAG] = float(self.loop is CAPTURED)
         return StudyRecord(FORMAT, self.name, engine, "tls", arms=list(ARMS), settings=settings)
 
     def procedure(self, stage: Stage) -> None:
-        procedure.run(stage)
+        procedure.run(stage, self.loop)
 
     def compare(self, record: StudyRecord, cells: list[Cell]) -> StudyResult:
         return compare.compare(self, record, cells)
@@ -112,26 +135,6 @@ COMPARED = {
     }.items()
 }
 """What each published ratio is of, in cold starts."""
-TLS = {"version": "1.2", "verify": "require"}
-"""The newest that the new driver knows; and like it by default, it looks at no certificate."""
-
-
-def cell(engine: str, mechanism: str, setup: Setup) -> CellSpec:
-    """One driver by one call, on one core, in both arms."""
-    factors = setup.options | (TLS if mechanism == "tls" else {})
-    return CellSpec(
-        engine,
-        mechanism,
-        VERSION,
-        "insert-loop",
-        factors,
-        clients=1,
-        regime="one-core",
-        group=f"{setups.LOOP} by {setup.call}",
-        variant=setup.variant,
-        client=f"{jdbc.WORD}:{setup.driver}",
-        settings=dict(SETTINGS),
-    )
 
 
 STUDY = JdbcTls()

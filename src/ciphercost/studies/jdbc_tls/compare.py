@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from ciphercost import mechanisms, prove
 from ciphercost.model import Cell, Estimate, StudyFigure, StudyRecord, StudyResult
 from ciphercost.studies import ran_on
-from ciphercost.studies.jdbc_tls import findings, measured, published, setups
-from ciphercost.studies.jdbc_tls.measured import Known, Once, Round, Warm
-from ciphercost.studies.jdbc_tls.procedure import COLD, WARM
-from ciphercost.studies.jdbc_tls.setups import CALLS, EVERY, SERVER_VERSION, UPDATE, Setup
+from ciphercost.studies.jdbc_tls import findings, loops, measured, published, setups
+from ciphercost.studies.jdbc_tls.loops import CAPTURED
+from ciphercost.studies.jdbc_tls.measured import Known, Once, Packets, Round, Warm
+from ciphercost.studies.jdbc_tls.procedure import COLD, JAVA, LIBRARY, WARM
+from ciphercost.studies.jdbc_tls.setups import CALLS, EVERY, NEW, OLD, ON_THE_WIRE, SERVER_VERSION, UPDATE, Setup
 
 if TYPE_CHECKING:
     from ciphercost.studies import Study
@@ -21,17 +22,20 @@ SPLIT = "split"
 """Prefix of the figures of a split."""
 SUM, LEFT = "the sum", "left"
 WARM_LONG = "warm, by turns"
+SENT, ANSWERED = "insert on the wire", "its answer on the wire"
 
 
 def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult:
-    """Of arms that were not proven nothing is said."""
+    """Published, repeated and measured side by side; nothing of arms that were not proven."""
     unproven = prove.unproven(record.proofs, mechanisms.get(record.mechanism))
     once = {} if unproven else measured.once(record)
+    packets = {} if unproven else measured.packets(record)
     rounds = [] if unproven else measured.rounds(record)
     warm = {call: measured.warm(cells, call) for call in CALLS}
     splits = {call: measured.split(rounds, warm[call], call) for call in CALLS}
     figures = [
         *loop(study, once),
+        *wire(study, record, packets),
         *(each for call in CALLS for each in levels(rounds, warm[call], call)),
         *(each for call in CALLS for each in ratios(study, once, rounds, warm[call], call)),
         *(each for call, own in splits.items() if own for each in split(own, call)),
@@ -40,7 +44,7 @@ def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult
         ran_on("MariaDB", record, cells),
         words(record, once, rounds, unproven),
         figures,
-        findings.findings(study, once, rounds, warm, splits, cells),
+        findings.findings(study, findings.Seen(record, once, rounds, warm, splits, cells, packets)),
         complete=record.complete and not unproven,
     )
 
@@ -52,13 +56,20 @@ def words(record: StudyRecord, once: Once, rounds: list[Round], unproven: str) -
     if not once:
         return "the run was cut off before the published procedure began"
     said = " ".join(record.encryption.get(each, "") for each in ("protocol", "cipher")).strip()
-    cut_off = "" if record.complete else "; it was cut off"
+    own, java, library = loops.of(record), record.tools.get(JAVA, ""), record.tools.get(LIBRARY, "")
+    suite = (
+        "The post's record sizes fit any suite of AES-CBC with HMAC-SHA256; 128 bits and ECDHE are our choice"
+        if own is CAPTURED
+        else f"{NEW} knows no newer version, and Java chose the suite"
+    )
     return (
-        f"a loop of {record.settings['rows']:,.0f} inserts on one connection, each committed, in a Java that has just begun; one run each in the published "
-        f"order, by {UPDATE}; then {len(rounds)} rounds of every setup in a drawn order, cold and warm. Java and server on one core. MariaDB "
-        f"{record.version} says that it is {SERVER_VERSION}, so that both drivers take it for MySQL: of a server that says it is MariaDB the newer one leaves "
-        f"out what it asks MySQL, and MySQL itself no longer lets the older one in. Its log is written at each commit and flushed each second. TLS is {said}, "
-        f"the newest that the newer driver knows, and like the driver by default no certificate is checked{cut_off}"
+        f"a loop of {record.settings['rows']:,.0f} {own.words}, in a new {java or 'Java'} each time. "
+        f"One run of each setup in the published order, by {UPDATE}(); then {len(rounds)} rounds of all setups in random order, "
+        f"cold and warm. Java and server share one core. MariaDB {record.version} announces itself as {SERVER_VERSION}, so that "
+        f"both drivers take it for MySQL: with a server that announces MariaDB {NEW} omits questions that it asks MySQL, and "
+        f"MySQL itself no longer accepts {OLD}. The server writes its log at each commit and flushes it each second. "
+        f"TLS is {said}{f' ({library} on the server)' if library else ''}. {suite}. As by the driver's default, no certificate is checked"
+        f"{'' if record.complete else '; it was cut off'}"
     )
 
 
@@ -77,6 +88,31 @@ def loop(study: Study, once: Once) -> list[StudyFigure]:
         )
         for setup, printed in published.times(study).items()
     ]
+
+
+def wire(study: Study, record: StudyRecord, packets: dict[Setup, Packets]) -> list[StudyFigure]:
+    """Bytes of an insert and of what answers it, summed over its messages: in clear MySQL packets, with TLS records."""
+    insert, answer = published.packets(study)
+    found = []
+    for setup in (each for each in ON_THE_WIRE if each in packets):
+        seen, encrypted = packets[setup], setup.arm == "encrypted"
+        # Captured with the new driver and TLS; the MySQL packets within those records are the same for any driver.
+        printed = loops.of(record) is CAPTURED and setup.call == UPDATE
+        for name, of, sizes in ((SENT, insert, seen.sent), (ANSWERED, answer, seen.received)):
+            found.append(
+                StudyFigure(
+                    setup.call,
+                    name,
+                    "bytes",
+                    setup.arm,
+                    published=float(of.record if encrypted else of.mysql) if printed else None,
+                    here=float(sum(sizes)),
+                    n=len(sizes),
+                    of="messages",
+                    workload=setup.name,
+                )
+            )
+    return found
 
 
 def levels(rounds: list[Round], warm: Warm | None, call: str) -> list[StudyFigure]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from ciphercost.model import Cell, Estimate, StudyFigure
+from ciphercost.model import Cell, Estimate, StudyFigure, StudyRecord
 from ciphercost.studies.costs import change, with_interval
-from ciphercost.studies.jdbc_tls import measured, published, setups
-from ciphercost.studies.jdbc_tls.measured import Once, Round, Split, Warm
-from ciphercost.studies.jdbc_tls.procedure import COLD, WARM
-from ciphercost.studies.jdbc_tls.setups import EXECUTE, LOCAL, NEW, OLD, UPDATE
+from ciphercost.studies.jdbc_tls import loops, measured, published, setups
+from ciphercost.studies.jdbc_tls.loops import CAPTURED
+from ciphercost.studies.jdbc_tls.measured import Once, Packets, Round, Split, Warm
+from ciphercost.studies.jdbc_tls.procedure import COLD, JAVA, WARM
+from ciphercost.studies.jdbc_tls.setups import EXECUTE, LOCAL, NEW, OLD, UPDATE, Setup
 from ciphercost.words import of_what
 
 if TYPE_CHECKING:
@@ -21,21 +22,30 @@ SAME = 0.1
 """Within so much of each other two times are called alike."""
 
 
-def findings(
-    study: Study,
-    once: Once,
-    rounds: Sequence[Round],
-    warm: Mapping[str, Warm | None],
-    splits: Mapping[str, Split | None],
-    cells: Sequence[Cell],
-) -> list[str]:
+class Seen(NamedTuple):
+    """What was measured here."""
+
+    record: StudyRecord
+    once: Once
+    rounds: Sequence[Round]
+    warm: Mapping[str, Warm | None]
+    splits: Mapping[str, Split | None]
+    cells: Sequence[Cell]
+    packets: Mapping[Setup, Packets]
+
+
+def findings(study: Study, seen: Seen) -> list[str]:
     return [
-        *one_each(study, once, rounds),
-        *warming(splits[UPDATE], rounds),
-        *driver_alone(study, rounds, warm[UPDATE]),
-        *asking(warm, splits[EXECUTE]),
-        *unverified(cells),
-        *not_the_same_loop(study),
+        *one_each(study, seen.once, seen.rounds),
+        *warming(seen.splits[UPDATE], seen.rounds),
+        *driver_alone(study, seen.rounds, seen.warm[UPDATE]),
+        *on_the_wire(study, seen),
+        *which_call(seen),
+        *asking(seen.warm, seen.splits[EXECUTE]),
+        *unverified(seen.cells),
+        *suites(study),
+        *unknown(study),
+        *another_java(seen.record),
     ]
 
 
@@ -108,7 +118,7 @@ def asking(warm: Mapping[str, Warm | None], of: Split | None) -> Iterator[str]:
     quiet = f" By {UPDATE}() it asks nothing." if update is not None and not update.asks else ""
     chatter = of.parts[measured.CHATTER]
     yield (
-        f"Which call the loop made: by {EXECUTE}() {NEW} asks the server before each insert ({asked}), which costs {chatter.value:.0f} µs "
+        f"What the call changes: by {EXECUTE}() {NEW} asks the server before each insert ({asked}), which costs {chatter.value:.0f} µs "
         f"({chatter.low:.0f} to {chatter.high:.0f}) in clear and an encrypted round trip more with TLS; {LOCAL}=true stops it.{quiet}"
     )
 
@@ -122,12 +132,67 @@ def unverified(cells: Sequence[Cell]) -> Iterator[str]:
         )
 
 
-def not_the_same_loop(study: Study) -> Iterator[str]:
+def on_the_wire(study: Study, seen: Seen) -> Iterator[str]:
+    """Whether an insert and its OK are here what the post captured."""
+    own = seen.packets.get(setups.after(UPDATE))
+    if own is None or loops.of(seen.record) is not CAPTURED:
+        return
+    printed = tuple(each.record for each in published.packets(study))
+    wanted = f"TLS records of {printed[0]} and {printed[1]} bytes for an insert and its OK"
+    if (own.sent, own.received) == tuple((each,) for each in printed):
+        yield f"The same bytes: the post's debug output has {wanted}; here a relay saw the same sizes."
+        return
+    here = " and ".join(" + ".join(map(str, each)) or "none" for each in own)
+    yield f"! Not the same bytes: the post's debug output has {wanted}; here a relay saw {here}."
+
+
+def which_call(seen: Seen) -> Iterator[str]:
+    """What the capture says of the call, as an inference."""
+    update, execute = (seen.packets.get(setups.after(call)) for call in (UPDATE, EXECUTE))
+    if update is None or execute is None or not update.single or execute.single:
+        return
+    yield (
+        f"Which call the post's loop made is not published, but in its debug output the next insert follows an OK directly. Here "
+        f"{NEW} does that by {UPDATE}(); by {EXECUTE}() an insert is {len(execute.sent)} messages there and {len(execute.received)} "
+        f"back. So the loop probably called {UPDATE}(), or {EXECUTE}() with {LOCAL}=true."
+    )
+
+
+def suites(study: Study) -> Iterator[str]:
+    """What record sizes say of the cipher suite."""
+    insert, answer = published.packets(study)
+    yield (
+        f"Which cipher suite: the debug output shows TLS 1.2, and {_sum(insert)} and {_sum(answer)} (IV, packet, MAC, padding). "
+        "An IV of 16 and a MAC of 32 are AES-CBC with HMAC-SHA256. AES with 128 or 256 bits, and RSA, DHE or ECDHE, "
+        "have the same sizes, so the suite itself is not known."
+    )
+
+
+def _sum(of: published.Captured) -> str:
+    """`16 + 44 + 32 + 4 = 96`."""
+    iv, mac, padding = of.parts
+    return f"{iv} + {of.mysql} + {mac} + {padding} = {of.record}"
+
+
+def unknown(study: Study) -> Iterator[str]:
+    """What the post does not say of its loop."""
     printed = published.times(study)
     yield (
-        "How many rows, which statement, which server and which Java: none is said, so that its milliseconds "
-        f"({', '.join(f'{each:,.0f}' for each in printed.values())}) compare with each other alone, and here their ratios do."
+        "Not published: the number of rows, the rows that were there before, the column's type, the server and its version, the Java, "
+        f"and the unit of {', '.join(f'{each:,.0f}' for each in printed.values())} (we take it for ms). So these times compare only "
+        "with each other, and here we compare their ratios. Published in the debug output: the statement as text, an id of 177,980, and "
+        "status 0x0001: a transaction is open and autocommit is off. Whether it was ever committed is not shown."
     )
+
+
+def another_java(record: StudyRecord) -> Iterator[str]:
+    """That the virtual machine is not of the post's day."""
+    java = record.tools.get(JAVA, "")
+    if java and not java.startswith("Java 1.8"):
+        yield (
+            f"Another Java: the debug output has the form of Java 8's (an inference), and here it is {java}. What compiles, and its TLS "
+            "library, differ; so does how long a cold start is slow."
+        )
 
 
 def _cost(each: Estimate) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from ciphercost import statistics, words
 from ciphercost.model import ARMS, Arm, Cell, Estimate, StudyRecord, StudyRun
 from ciphercost.studies.jdbc_tls import setups
-from ciphercost.studies.jdbc_tls.procedure import COLD, INTERLEAVED, WARM
+from ciphercost.studies.jdbc_tls.procedure import COLD, INTERLEAVED, RECEIVED, SENT, WARM, WIRE
 from ciphercost.studies.jdbc_tls.setups import EVERY, LOCAL, Setup
 
 Once = Mapping[Setup, StudyRun]
@@ -50,7 +50,28 @@ def setup_of(run: StudyRun) -> Setup:
 
 def once(record: StudyRecord) -> Once:
     """The published runs: one each."""
-    return {setup_of(run): run for run in record.runs if run.design != INTERLEAVED}
+    return {setup_of(run): run for run in record.runs if not run.design}
+
+
+class Packets(NamedTuple):
+    """Sizes of what crosses the wire for one insert, and of what comes back: in clear MySQL packets, with TLS records."""
+
+    sent: tuple[int, ...]
+    received: tuple[int, ...]
+
+    @property
+    def single(self) -> bool:
+        """Whether an insert is one message there and one back: nothing is asked between an OK and the next insert."""
+        return len(self.sent) == len(self.received) == 1
+
+
+def packets(record: StudyRecord) -> dict[Setup, Packets]:
+    """By setup, as a relay saw them; of older records nothing."""
+    return {
+        setup_of(run): Packets(*(tuple(int(size) for size in run.series[name]) for name in (SENT, RECEIVED)))
+        for run in record.runs
+        if run.design == WIRE
+    }
 
 
 def rounds(record: StudyRecord) -> list[Round]:

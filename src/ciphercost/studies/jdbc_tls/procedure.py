@@ -10,17 +10,24 @@ from __future__ import annotations
 import contextlib
 import random
 import time
+from collections.abc import Mapping
 
 from ciphercost import jdbc, plan, sample
 from ciphercost.errors import AgentError, Unproven
 from ciphercost.jdbc import JdbcAgent
 from ciphercost.model import AgentSlice, CellSpec, StudyRun
 from ciphercost.prove import single
+from ciphercost.relay import Relay, moved
 from ciphercost.studies import Stage
-from ciphercost.studies.jdbc_tls.setups import EVERY, PUBLISHED, Setup
+from ciphercost.studies.jdbc_tls import wire
+from ciphercost.studies.jdbc_tls.loops import Loop
+from ciphercost.studies.jdbc_tls.setups import EVERY, ON_THE_WIRE, PUBLISHED, Setup
 
-TABLE = "loop_row"
-INTERLEAVED = "interleaved"
+INTERLEAVED, WIRE = "interleaved", "wire"
+SENT, RECEIVED = "sent_bytes", "received_bytes"
+"""Series of a look at the wire: sizes of what crosses it for one insert."""
+JAVA, LIBRARY = "java", "server_library"
+"""Of the record's tools."""
 COLD, WARM = "cold", "warm"
 """Prefixes of a run's series."""
 ANSWER_SECONDS = 600.0
@@ -31,44 +38,79 @@ MOST_WARMING = 24
 """Slices, after which a run is called warm all the same; how much was compiled is in the record."""
 
 
-def run(stage: Stage) -> None:
-    """The published three, one run each; then every setup in a drawn order, as often as is asked for. Raises RunError, Unproven."""
+def run(stage: Stage, loop: Loop) -> None:
+    """What an insert is on the wire; the published three, one run each; then every setup in a drawn order, as often as is asked for.
+
+    Raises RunError, Unproven.
+    """
     settings = stage.record.settings
     rows, began = int(settings["rows"]), time.monotonic()
+    if stage.twins.server and stage.twins.server.library:
+        stage.record.tools[LIBRARY] = stage.twins.server.library
+    for setup in ON_THE_WIRE:
+        on_the_wire(stage, loop, setup, began)
     for setup in PUBLISHED:
-        one_run(stage, setup, rows, began, {}, warm=False)
+        one_run(stage, loop, setup, rows, began, {}, warm=False)
     for number in range(1, int(settings["runs"]) + 1):
         started = time.monotonic()
         order = list(EVERY)
         random.Random(plan.slice_seed(stage.seed, 0, number, 0, 0)).shuffle(order)  # noqa: S311 - an order, no secret
         for position, setup in enumerate(order):
             where = {"session": float(number), "position": float(position)}
-            one_run(stage, setup, rows, began, where, warm=True)
+            one_run(stage, loop, setup, rows, began, where, warm=True)
         stage.say(
             f"cold and warm, round {number} of {settings['runs']:.0f}: {len(order)} starts of Java in {time.monotonic() - started:.0f} s"
         )
 
 
-def one_run(stage: Stage, setup: Setup, rows: int, began: float, where: dict[str, float], *, warm: bool) -> None:
-    """One process of Java, with one connection. Raises Unproven where it is not encrypted as the arm says."""
-    started = time.monotonic() - began
-    empty(stage)
+def agent_of(stage: Stage, loop: Loop, setup: Setup) -> JdbcAgent:
+    """A Java that has just begun, with the setup's driver."""
     cell, twins = stage.bench.cell, stage.twins
     driver = jdbc.driver_of(CellSpec(cell.engine, cell.mechanism, client=f"{jdbc.WORD}:{setup.driver}"))
-    like, log = twins.connect["encrypted"], stage.bench.logs / "agent.log"
-    cpus = twins.agent_cpus or None
-    server = twins.server
+    return JdbcAgent(
+        driver,
+        stage.bench.engine,
+        {**loop.options, **setup.options},
+        twins.connect["encrypted"],
+        cpus=twins.agent_cpus or None,
+        log=stage.bench.logs / "agent.log",
+        guard=stage.bench.guard,
+    )
+
+
+def connect(stage: Stage, agent: JdbcAgent, setup: Setup, fields: Mapping[str, object]) -> None:
+    """One connection, and the loop's program. Raises Unproven where it is not encrypted as the arm says."""
+    agent.program(stage.bench.program)
+    answer = agent.connect(setup.arm, **fields)
+    if bool(answer["encrypted"]) != (setup.arm == "encrypted"):
+        raise Unproven(f"client witness, {setup.words}: the loop's connection is not what was proven")
+    stage.record.tools[JAVA] = str(answer.get("library", ""))
+
+
+def on_the_wire(stage: Stage, loop: Loop, setup: Setup, began: float) -> None:
+    """Sizes of one insert and of its answer, seen by a relay; not timed."""
+    started = time.monotonic() - began
+    empty(stage, loop)
+    fields = single(stage.twins.connect[setup.arm])
+    host, port = str(fields["host"]), int(str(fields["port"]))
+    with Relay(host, port) as relay, agent_of(stage, loop, setup) as agent:
+        connect(stage, agent, setup, moved(fields, "127.0.0.1", relay.port))
+        sizes = wire.of_an_insert(agent, setup.arm, relay, encrypted=setup.arm == "encrypted")
+    series = {SENT: sizes.sent, RECEIVED: sizes.received}
+    load = {"rows": float(2 * wire.FEW + wire.MORE)}
+    stage.keep(StudyRun(setup.call, setup.arm, round(started, 3), load, series, workload=setup.name, design=WIRE))
+
+
+def one_run(
+    stage: Stage, loop: Loop, setup: Setup, rows: int, began: float, where: dict[str, float], *, warm: bool
+) -> None:
+    """One process of Java, with one connection. Raises Unproven where it is not encrypted as the arm says."""
+    started = time.monotonic() - began
+    empty(stage, loop)
+    server = stage.twins.server
     sampler = sample.Sampler(server.pid, server.cgroups) if server else sample.Sampler()
-    with (
-        contextlib.closing(sampler),
-        JdbcAgent(
-            driver, stage.bench.engine, setup.options, like, cpus=cpus, log=log, guard=stage.bench.guard
-        ) as agent,
-    ):
-        agent.program(stage.bench.program)
-        answer = agent.connect(setup.arm, **single(twins.connect[setup.arm]))
-        if bool(answer["encrypted"]) != (setup.arm == "encrypted"):
-            raise Unproven(f"client witness, {setup.words}: the loop's connection is not what was proven")
+    with contextlib.closing(sampler), agent_of(stage, loop, setup) as agent:
+        connect(stage, agent, setup, single(stage.twins.connect[setup.arm]))
         series = timed(agent, sampler, setup, COLD, operations=rows)
         if warm:
             length = stage.record.settings["warm_slice_s"]
@@ -128,8 +170,10 @@ def checked(answer: AgentSlice) -> None:
         raise AgentError(f"the loop: {answer.first_error or 'no insert was done'}", "statement")
 
 
-def empty(stage: Stage) -> None:
-    """Every run begins with an empty table: rows of the one before are not its own."""
+def empty(stage: Stage, loop: Loop) -> None:
+    """Every run begins with an empty table, and the captured loop with the captured id: it decides how long an OK packet is."""
     stage.agent.connect("loader", **single(stage.twins.direct["plain"]))
-    stage.agent.query("loader", f"TRUNCATE TABLE {TABLE}")
+    stage.agent.query("loader", f"TRUNCATE TABLE {loop.table}")
+    if loop.first_id:
+        stage.agent.query("loader", f"ALTER TABLE {loop.table} AUTO_INCREMENT = {loop.first_id}")
     stage.agent.disconnect("loader")

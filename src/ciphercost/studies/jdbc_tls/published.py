@@ -1,6 +1,8 @@
-"""published: what the post printed -> milliseconds by driver and arm. Pure."""
+"""published: what the post printed -> times by driver and arm, and sizes of the captured packets. Pure."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from ciphercost.studies import Study
 from ciphercost.studies.jdbc_tls.setups import PUBLISHED, Setup
@@ -19,3 +21,31 @@ def times(study: Study) -> dict[Setup, float]:
         assert ("on" in row["use_ssl"]) == (setup.arm == "encrypted")
         found[setup] = float(row["milliseconds"])
     return found
+
+
+class Captured(NamedTuple):
+    """One packet of the post's debug output, with the TLS record that holds it, bytes."""
+
+    sender: str
+    """`client` or `server`."""
+    packet: str
+    mysql: int
+    """The MySQL packet with its header."""
+    parts: tuple[int, int, int]
+    """IV, MAC and padding, the padding's length byte included."""
+    record: int
+    """The TLS record without its header of five bytes."""
+
+
+def packets(study: Study) -> list[Captured]:
+    """The captured insert, then its OK."""
+    return [
+        Captured(
+            row["sender"],
+            row["packet"],
+            int(row["mysql_bytes"]),
+            (int(row["iv_bytes"]), int(row["mac_bytes"]), int(row["padding_bytes"])),
+            int(row["record_bytes"]),
+        )
+        for row in study.rows("packets.csv")
+    ]

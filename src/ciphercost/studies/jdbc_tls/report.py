@@ -7,7 +7,18 @@ from collections.abc import Iterator
 from ciphercost.model import StudyFigure, StudyResult
 from ciphercost.studies.costs import change, with_interval
 from ciphercost.studies.jdbc_tls import measured
-from ciphercost.studies.jdbc_tls.compare import DRIVER, ENCRYPTION, LEFT, LOOP, SPLIT, SUM, UPGRADE, WARM_LONG
+from ciphercost.studies.jdbc_tls.compare import (
+    ANSWERED,
+    DRIVER,
+    ENCRYPTION,
+    LEFT,
+    LOOP,
+    SENT,
+    SPLIT,
+    SUM,
+    UPGRADE,
+    WARM_LONG,
+)
 from ciphercost.studies.jdbc_tls.procedure import COLD, WARM
 from ciphercost.studies.jdbc_tls.setups import CALLS, NEW, OLD
 from ciphercost.studies.sheet import Sheet, cite
@@ -22,6 +33,7 @@ METHOD = (
 def sheets(study: StudyResult) -> Iterator[Sheet]:
     """The loop, then the ratios, the levels, and where the difference comes from."""
     yield loop(study)
+    yield from wire(study)
     yield ratios(study)
     yield levels(study)
     for call in CALLS:
@@ -36,6 +48,30 @@ def loop(study: StudyResult) -> Sheet:
         if each.figure == LOOP
     ]
     return Sheet("The loop, once each, ms", ("", "as published\n(MySQL)", f"the same here\n({study.server})"), rows)
+
+
+def wire(study: StudyResult) -> Iterator[Sheet]:
+    """An insert and its answer, of each setup that was looked at."""
+    sent = [each for each in study.figures if each.figure == SENT]
+    answers = {(each.operation, each.arm, each.workload): each for each in study.figures if each.figure == ANSWERED}
+    rows: list[tuple[str, ...]] = []
+    for call in dict.fromkeys(each.operation for each in sent):
+        rows.append((f"{call}()",))
+        for each in (one for one in sent if one.operation == call):
+            both = (each, answers[each.operation, each.arm, each.workload])
+            rows.append((named(each), *(text for one in both for text in (whole(one.published), size(one)))))
+    head = ("", "insert,\npublished", "\nhere", "OK,\npublished", "\nhere")
+    note = (
+        "In clear a MySQL packet with its header, with TLS a record without its header. The post shows both for "
+        f"{NEW} with TLS by an unknown call; `in 2`: an insert is two messages."
+    )
+    if sent:
+        yield Sheet("One insert and its OK on the wire, bytes", head, rows, note)
+
+
+def size(each: StudyFigure) -> str:
+    """`96`, or `208 in 2` messages."""
+    return f"{whole(each.here)} in {each.n}" if each.n > 1 else whole(each.here)
 
 
 def named(each: StudyFigure) -> str:

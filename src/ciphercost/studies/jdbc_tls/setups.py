@@ -9,7 +9,7 @@ from ciphercost.model import Arm
 OLD, NEW = "5.1.6", "8.0.16"
 """MySQL Connector/J before the upgrade, and after it."""
 UPDATE, EXECUTE = "executeUpdate", "execute"
-"""The calls of JDBC that run an INSERT. Which one the published loop used is not said."""
+"""The calls of JDBC that run an INSERT. The post does not say which one its loop made."""
 CALLS = (UPDATE, EXECUTE)
 LOCAL = "useLocalSessionState"
 SERVER_VERSION = "5.7.19-log"
@@ -69,3 +69,5 @@ LOOP = "a loop of inserts"
 PUBLISHED = (before(UPDATE), after(UPDATE), after_in_clear(UPDATE))
 """In the published order."""
 EVERY = tuple(make(call) for call in CALLS for make in (before, after, after_in_clear))
+ON_THE_WIRE = (before(UPDATE), after_in_clear(UPDATE), after(UPDATE), after(EXECUTE))
+"""Whose packets and records are looked at."""

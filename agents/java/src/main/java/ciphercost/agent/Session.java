@@ -144,7 +144,7 @@ final class Session {
     private static String library(String provider) {
         Provider found = Security.getProvider(provider);
         String version = System.getProperty("java.version");
-        return "Java " + version + (found == null ? "" : ", " + provider + " " + found.getVersionStr());
+        return "Java " + version + (found == null ? "" : ", " + provider + " " + found.getProperty("Provider.id version"));
     }
 
     /** Whether this virtual machine uses the CPU's AES instructions. */

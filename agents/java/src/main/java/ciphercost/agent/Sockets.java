@@ -4,6 +4,7 @@ import java.io.FileDescriptor;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
+import java.lang.reflect.Constructor;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.net.InetAddress;
@@ -15,6 +16,7 @@ import java.net.SocketOption;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.Callable;
 
 /**
  * sockets: Java's own sockets, whose streams are watched while a driver logs in to another machine.
@@ -36,27 +38,40 @@ final class Sockets extends SocketImpl {
     /** Makes every socket of this virtual machine one of these. Needs the packages that the jar's manifest opens. */
     static void install() throws Failure {
         try {
-            Method platform = SocketImpl.class.getDeclaredMethod("createPlatformSocketImpl", boolean.class);
-            platform.setAccessible(true);
+            Callable<Object> maker = maker();
             for (Method method : SocketImpl.class.getDeclaredMethods()) {
                 if (!java.lang.reflect.Modifier.isStatic(method.getModifiers())) {
                     method.setAccessible(true);
                     METHODS.put(key(method.getName(), method.getParameterTypes()), method);
                 }
             }
-            setFactory(platform);
+            setFactory(maker);
         } catch (ReflectiveOperationException | RuntimeException | IOException error) {
             throw Failure.internal("this Java (" + Runtime.version() + ") does not let the agent watch its sockets, so passwords "
                     + "could not be protected; use Java 17 or 21: " + error);
         }
     }
 
+    /** What makes Java's own sockets: a method since Java 13, a class in Java 8. */
+    private static Callable<Object> maker() throws ReflectiveOperationException {
+        Method method;
+        try {
+            method = SocketImpl.class.getDeclaredMethod("createPlatformSocketImpl", boolean.class);
+        } catch (NoSuchMethodException older) {
+            Constructor<?> plain = Class.forName("java.net.PlainSocketImpl").getDeclaredConstructor();
+            plain.setAccessible(true);
+            return plain::newInstance;
+        }
+        method.setAccessible(true);
+        return () -> method.invoke(null, false);
+    }
+
     @SuppressWarnings("deprecation") // there is no other way to stand between a driver and its socket
-    private static void setFactory(Method platform) throws IOException {
+    private static void setFactory(Callable<Object> maker) throws IOException {
         Socket.setSocketImplFactory(() -> {
             try {
-                return new Sockets((SocketImpl) platform.invoke(null, false));
-            } catch (ReflectiveOperationException error) {
+                return new Sockets((SocketImpl) maker.call());
+            } catch (Exception error) {
                 throw new IllegalStateException(error);
             }
         });
