@@ -476,7 +476,20 @@ def run(targets: tuple[str, ...], print_spec: bool, **given: Any) -> None:
     _run(made, given)
 
 
-STUDY_OPTIONS = ("scale", "duration", "clients", "bindir", "loads", "runs", "csv")
+STUDY_OPTIONS = (
+    "scale",
+    "duration",
+    "clients",
+    "bindir",
+    "loads",
+    "runs",
+    "csv",
+    "rows",
+    "iterations",
+    "queries",
+    "order",
+    "memory",
+)
 """Of `replicate`: what only some studies have."""
 
 
@@ -506,6 +519,25 @@ STUDY_OPTIONS = ("scale", "duration", "clients", "bindir", "loads", "runs", "csv
         help="column-functions: of each load as published; jdbc-tls: starts of Java. [default: 3; 5]",
     ),
     click.option("--csv", metavar="FILE", help="column-functions: the register's own file. [default: made-up records]"),
+    click.option("--rows", type=int, metavar="N", help="mysql-tls: people in the table. [default: 10000]"),
+    click.option("--iterations", type=int, metavar="N", help="mysql-tls: of each operation and arm. [default: 5]"),
+    click.option(
+        "--queries",
+        type=int,
+        metavar="N",
+        help="mysql-tls: of each iteration; fewer where --time is short. [default: 10000]",
+    ),
+    click.option(
+        "--order",
+        metavar="ORDER",
+        help="mysql-tls: operations (each with TLS, then in clear: the paper's) or arms (all in clear, then all with TLS). "
+        "[default: operations]",
+    ),
+    click.option(
+        "--memory",
+        metavar="SIZE",
+        help="mysql-tls: of server and client together; the study's: 2GB. [default: no limit]",
+    ),
     *OUTPUT[1:],
 )
 def replicate(study: str, engine: str | None, **given: Any) -> None:
