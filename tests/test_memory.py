@@ -58,11 +58,23 @@ def test_server_and_client_share_a_limit_that_ends_with_it() -> None:
                 assert set(members(group)) == {str(server.pid), str(agent.pid)}
                 server.stop(5.0)
                 assert members(group) == [str(agent.pid)], "the group outlives a server: a session may begin anew in it"
-                assert agent.request({"type": "hello", "protocol": 1}, timeout=10)
+                assert agent.hello
         assert groups_of(run_id) == []
         outside = made.spawn(["sleep", "1000"])
         assert outside.poll() is None
         assert "-memory-" not in Path(f"/proc/{outside.pid}/cgroup").read_text()
+
+
+def test_a_group_ends_with_the_last_process_in_it() -> None:
+    run_id = record.new_id()
+    with Guard(run_id) as made:
+        with memory.limited(made, LIMIT):
+            server = made.spawn(["sleep", "1000"])
+        assert server.poll() is None, "it is stopped by whoever started it"
+        assert len(groups_of(run_id)) == 1
+        server.stop(5.0)
+        assert groups_of(run_id) == []
+    assert not made.lost
 
 
 def test_what_takes_more_is_ended() -> None:

@@ -190,9 +190,11 @@ class Guardian:
         return {}
 
     def do_ungroup(self, request: Request) -> Answer:
+        """Removes the group, or lets it end with the last process that is in it."""
         path = request["path"]
         self.kept.discard(path)
-        if ("cgroup", path) in self.undo_list:
+        used = any(path in groups for groups in self.cgroups.values())
+        if not used and ("cgroup", path) in self.undo_list:
             self.undo_list.remove(("cgroup", path))
             self.undo_cgroup(path)
         return {}
