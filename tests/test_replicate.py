@@ -42,8 +42,8 @@ def test_a_small_replication_is_proven_run_recorded_and_reported_again(
     assert kept is not None
     assert not kept.reason
     assert kept.complete
-    # One arm wholly before the other, in the study's order.
-    assert [(run.arm, run.operation) for run in kept.runs] == [(arm, name) for arm in ARMS for name in OPERATIONS]
+    # Operation by operation, with TLS first: the study's order.
+    assert [(run.operation, run.arm) for run in kept.runs] == [(name, arm) for name in OPERATIONS for arm in ARMS[::-1]]
     assert all(earlier.started < later.started for earlier, later in pairwise(kept.runs))
     for run in kept.runs:
         assert len(run.series["seconds"]) == 2
@@ -91,6 +91,10 @@ def test_a_small_replication_is_proven_run_recorded_and_reported_again(
         (("replicate", "mysql-tls", "--engine", "postgres"), "did you mean 'postgresql'", 2),
         (("replicate", "mysql-tls", "--engine", "sqlite"), "does not run on 'sqlite'", 2),
         (("replicate", "mysql-tls", "--time", "soon"), "is not a duration", 2),
+        (("replicate", "mysql-tls", "--rows", "0"), "--rows 0: must be from 1", 2),
+        (("replicate", "mysql-tls", "--order", "random"), "unknown order 'random'", 2),
+        (("replicate", "mysql-tls", "--memory", "1GiB2"), "is not a number or a size", 2),
+        (("replicate", "web-tls", "--memory", "2GB"), "mysql-tls has", 2),
         (("replicate", "all", "--engine", "oracle"), "no study runs on 'oracle'", 2),
         (("replicate", "all", "--time", "soon"), "is not a duration", 2),
         (("run", "postgresql:tls", "--workload", "mysql-tls/slect"), "did you mean 'select'", 2),

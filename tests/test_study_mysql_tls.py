@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 
+import msgspec
 import pytest
 
-from ciphercost import studies
+from ciphercost import memory, studies
+from ciphercost.errors import UsageError
 from ciphercost.model import ARMS, Cell, Estimate, HostSample, Proof, StudyRecord, StudyResult, StudyRun
 from ciphercost.studies import table
 from ciphercost.studies.mysql_tls import MysqlTls, compare, findings, procedure, published
@@ -99,6 +101,46 @@ def test_a_value_that_was_left_blank_is_no_zero() -> None:
     first = published.cpu(STUDY)["insert"]["encrypted"].rows[0]
     assert "iowait" not in first
     assert first["idle"] == 99.6
+
+
+def test_the_blank_cell_is_completed_in_the_computation_and_named_as_an_inference() -> None:
+    column = published.cpu(STUDY)["insert"]["encrypted"]
+    assert column.filled[0]["iowait"] == 0.20
+    assert column.mean("iowait") == pytest.approx(33.67, abs=0.005)
+    assert column.mean_as_printed("iowait") == pytest.approx(39.24, abs=0.005)
+    assert column.average["iowait"] == 33.54
+    for columns in published.cpu(STUDY).values():
+        for each in columns.values():
+            assert sum(each.mean(name) for name in published.COUNTERS) == pytest.approx(100, abs=0.05)
+    text = " ".join(compared().findings)
+    assert "add up to 99.80, so we infer 0.20. The mean is then 33.67 (the table's own average row has 33.54)" in text
+    assert "it would be 39.24, and the six means would add up to 105.6 %" in text
+    shown = next(
+        each
+        for each in compared().figures
+        if (each.operation, each.figure, each.arm) == ("insert", "%iowait", "encrypted")
+    )
+    assert shown.published == pytest.approx(33.67, abs=0.005)
+    assert "inferred" in STUDY.sources[shown.source]
+
+
+def test_a_row_with_two_blanks_is_left_as_it_is() -> None:
+    row = {"user": 1.0, "nice": 0.0, "system": 1.0, "idle": 90.0}
+    assert published.filled(row) == row
+
+
+def test_the_texts_maxima_contradict_its_tables_and_both_are_printed() -> None:
+    text = " ".join(compared().findings)
+    assert "the text has a maximum of 25.78 at 30 s, Table II has 29.11 at 15 s" in text
+    assert "the text has a maximum of 3.38 at 45 s, Table IV has 3.86 at 20 s" in text
+
+
+def test_the_texts_averages_are_packaged_and_agree_with_the_tables() -> None:
+    quoted = [each.value for each in published.quoted(STUDY) if each.statistic == "average"]
+    assert quoted == [14.11, 17.53, 5.95, 6.40, 2.18, 1.26, 7.78, 7.86]
+    text = " ".join(compared().findings)
+    assert "select with TLS 17.53 (17.535)" in text
+    assert "They agree to the last digit." in text
 
 
 # ── procedure ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -241,3 +283,61 @@ def test_sizes_of_a_study_are_its_own() -> None:
     small = MysqlTls(rows=200, iterations=2, queries=40)
     assert small.spec("postgresql", 10.0, 1).cells[0].rows == 200
     assert small.begin("postgresql").settings["iterations"] == 2
+
+
+# ── options ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_papers_order_is_each_operation_with_tls_and_then_in_clear() -> None:
+    made = STUDY.begin("mysql")
+    assert made.settings["by_operation"] == 1.0
+    order = procedure.in_order(("insert", "select"), made.arms, by_operation=True)
+    assert order == [("insert", "encrypted"), ("insert", "plain"), ("select", "encrypted"), ("select", "plain")]
+    other = STUDY.configured({"order": "arms"}).begin("mysql")
+    assert other.settings["by_operation"] == 0.0
+    order = procedure.in_order(("insert", "select"), other.arms, by_operation=False)
+    assert order == [("insert", "plain"), ("select", "plain"), ("insert", "encrypted"), ("select", "encrypted")]
+
+
+def test_the_result_states_which_order_was_used() -> None:
+    assert "operation by operation, with TLS and then in clear, as the paper lists them" in compared().procedure
+    other = record(settings={**STUDY.begin("mysql").settings, "by_operation": 0.0})
+    assert "every operation in clear and then every operation with TLS" in STUDY.compare(other, []).procedure
+    limited = record(settings={**STUDY.begin("mysql").settings, "memory_bytes": 2e9})
+    assert "server and client in a control group of 2 GB of memory" in STUDY.compare(limited, []).procedure
+    earlier = dict(STUDY.begin("mysql").settings)
+    del earlier["by_operation"]
+    assert "not in the paper's order" in STUDY.compare(record(settings=earlier), []).procedure
+
+
+def test_options_set_the_sizes_of_the_procedure_and_its_record_can_be_read_back() -> None:
+    made = STUDY.configured({"rows": 50, "iterations": 2, "queries": 70})
+    kept = made.begin("mysql")
+    assert [kept.settings[name] for name in ("rows", "iterations", "queries")] == [50, 2, 70]
+    assert made.spec("mysql", 10.0, 1).cells[0].rows == 50
+    assert made.procedure_cells("mysql")[0].rows == 50
+    assert msgspec.json.decode(msgspec.json.encode(kept), type=StudyRecord).settings == kept.settings
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"rows": 0}, "--rows 0: must be from 1"),
+        ({"iterations": -1}, "--iterations -1: must be from 1"),
+        ({"queries": 10**9}, "--queries 1000000000: must be from 1"),
+        ({"order": "arm"}, "did you mean 'arms'"),
+        ({"memory": "lots"}, "'lots' is not a number or a size"),
+        ({"memory": "2MB"}, "at least 128MB"),
+        ({"scale": 2}, "no --scale"),
+    ],
+    ids=str,
+)
+def test_what_an_option_can_not_be_is_refused(given: dict[str, object], words: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(words)):
+        STUDY.configured(given)
+
+
+def test_where_no_control_group_can_be_made_a_memory_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "memory_parent", lambda: None)
+    with pytest.raises(UsageError, match="--memory 2GB: no control group with a memory limit can be made here"):
+        STUDY.configured({"memory": "2GB"})

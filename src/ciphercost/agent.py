@@ -106,8 +106,13 @@ class Agent:
         log: Path | None = None,
         env: Mapping[str, str] | None = None,
         netns: Path | None = None,
+        cgroups: Iterable[Path] = (),
     ) -> None:
-        """`env` is added to this process's environment without its secrets; `netns`: a network namespace that the agent lives in."""
+        """`env` is added to this process's environment without its secrets; `netns`: a network namespace that the agent lives in.
+
+        `cgroups`: control groups that it enters before it starts.
+        """
+        groups = [group / "cgroup.procs" for group in cgroups]
         self._argv = argv or [find()]
         self._buffer = b""
         wanted = set(cpus) if cpus is not None else None
@@ -115,6 +120,8 @@ class Agent:
         def before_exec() -> None:
             # The agent must not outlive a controller that is killed by force.
             _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            for group in groups:
+                group.write_text(str(os.getpid()))
             if netns:
                 enter(netns)
             if wanted:

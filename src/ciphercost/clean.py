@@ -27,6 +27,7 @@ from ciphercost.guard import (
     RUN_MARK,
     cgroup_parents,
     lives,
+    memory_parent,
     scratch_base,
     server_user,
     start_time,
@@ -77,7 +78,9 @@ def leftovers(ended: str = "") -> list[Leftover]:
     `ended`: a run that is over though its controller lives. Raises UsageError where somebody else could have written the scratch directory.
     """
     # Before the marks are read: a run that begins meanwhile has its mark first, and then its groups and its links.
-    groups = [group for parent in cgroup_parents() for group in parent.glob(f"{CGROUP_PREFIX}*")]
+    limited = memory_parent()
+    parents = dict.fromkeys((*cgroup_parents(), *(limited[:1] if limited else ())))
+    groups = [group for parent in parents for group in parent.glob(f"{CGROUP_PREFIX}*")]
     namespaces = link.left_behind()
     marks = dict(_marked())
     # Servers run as nobody when we are root, and so may anybody's process: it can't make a run a living one.

@@ -476,7 +476,21 @@ def run(targets: tuple[str, ...], print_spec: bool, **given: Any) -> None:
     _run(made, given)
 
 
-STUDY_OPTIONS = ("scale", "duration", "clients", "bindir", "loads", "runs", "csv", "loop")
+STUDY_OPTIONS = (
+    "scale",
+    "duration",
+    "clients",
+    "bindir",
+    "loads",
+    "runs",
+    "csv",
+    "rows",
+    "iterations",
+    "queries",
+    "order",
+    "memory",
+    "loop",
+)
 """Of `replicate`: what only some studies have."""
 
 
@@ -510,6 +524,25 @@ STUDY_OPTIONS = ("scale", "duration", "clients", "bindir", "loads", "runs", "csv
         "--loop",
         metavar="LOOP",
         help="jdbc-tls: captured, the post's own statement and transaction, or insert-loop. [default: captured]",
+    ),
+    click.option("--rows", type=int, metavar="N", help="mysql-tls: people in the table. [default: 10000]"),
+    click.option("--iterations", type=int, metavar="N", help="mysql-tls: of each operation and arm. [default: 5]"),
+    click.option(
+        "--queries",
+        type=int,
+        metavar="N",
+        help="mysql-tls: of each iteration; fewer where --time is short. [default: 10000]",
+    ),
+    click.option(
+        "--order",
+        metavar="ORDER",
+        help="mysql-tls: operations (each with TLS, then in clear: the paper's) or arms (all in clear, then all with TLS). "
+        "[default: operations]",
+    ),
+    click.option(
+        "--memory",
+        metavar="SIZE",
+        help="mysql-tls: of server and client together; the study's: 2GB. [default: no limit]",
     ),
     *OUTPUT[1:],
 )

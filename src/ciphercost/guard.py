@@ -243,6 +243,28 @@ def cgroup_parents() -> tuple[Path, ...]:
     return ()
 
 
+def memory_parent() -> tuple[Path, str] | None:
+    """Where we may make a control group with a limit of its memory, and the name of the file that sets it; None: nowhere."""
+    own = {}
+    for line in _lines("/proc/self/cgroup"):
+        number, controllers, path = line.split(":", 2)
+        own["unified" if number == "0" else controllers] = path
+    for line in _lines("/proc/mounts"):
+        _, mount, kind, options, *_ = line.split()
+        if kind == "cgroup" and "memory" in options.split(","):
+            path = next((path for names, path in own.items() if "memory" in names.split(",")), "/")
+            if _may_make(parent := _inside(mount, path)):
+                return parent, "memory.limit_in_bytes"
+        elif kind == "cgroup2":
+            # A group has a limit where the one above it passes the controller on, which it can't while it has processes of its own.
+            nearest = _inside(mount, own.get("unified", "/"))
+            above = [each for each in (nearest, *nearest.parents) if each.is_relative_to(mount)]
+            for parent in above:
+                if "memory" in " ".join(_lines(str(parent / "cgroup.subtree_control"))).split() and _may_make(parent):
+                    return parent, "memory.max"
+    return None
+
+
 def cgroup_for(run_id: str, name: str) -> tuple[Path, ...]:
     """Control groups for one server of this run, to be given to `spawn`, which makes them. Empty where we may make none."""
     return tuple(parent / f"{CGROUP_PREFIX}{check_run_id(run_id)}-{name}" for parent in cgroup_parents())
@@ -325,6 +347,7 @@ class Guard:
         self.lost = False
         """Whether the guardian was gone before its time, known after `close`."""
         self._removed: list[Path] = []
+        self._groups: tuple[Path, ...] = ()
         self._lock = threading.Lock()
         self._number = 0
         self._mark = {RUN_MARK: run_id, OWNER_MARK: identity()}
@@ -417,7 +440,7 @@ class Guard:
                 cwd=str(cwd) if cwd else None,
                 user=user,
                 cpus=sorted(cpus) if cpus is not None else None,
-                cgroups=[str(path) for path in cgroups],
+                cgroups=[str(path) for path in (*cgroups, *self._groups)],
                 log=str(log.absolute()) if log else None,
                 stdin=str(stdin.absolute()) if stdin else None,
                 stop_signal=int(stop_signal),
@@ -460,6 +483,20 @@ class Guard:
         command = [str(part) for part in argv]
         self.ask("undo", argv=command)
         return lambda: self._forget("undo", command)
+
+    @contextlib.contextmanager
+    def within(self, group: Path, limits: Mapping[str, str]) -> Iterator[None]:
+        """Start every process in this control group meanwhile, which is made with these limits and removed again. Raises RunError.
+
+        `limits`: what its files have written into them.
+        """
+        self.ask("group", path=str(group), limits=dict(limits))
+        self._groups = (*self._groups, group)
+        try:
+            yield
+        finally:
+            self._groups = tuple(each for each in self._groups if each != group)
+            self.ask("ungroup", path=str(group))
 
     def _forget(self, kind: str, what: object) -> None:
         self.ask("forget", kind=kind, what=what)

@@ -74,6 +74,7 @@ class Guardian:
         self.stop_signals: dict[int, int] = {}
         self.outputs: dict[int, int] = {}
         self.cgroups: dict[int, list[str]] = {}
+        self.kept: set[str] = set()
         self.ended: dict[int, int] = {}
         self.problems: list[str] = []
         self.controller = select.poll()
@@ -173,10 +174,30 @@ class Guardian:
         groups = self.cgroups[pid]
         self.forget(pid)
         for group in groups:
-            if not any(group in others for others in self.cgroups.values()):
+            if group not in self.kept and not any(group in others for others in self.cgroups.values()):
                 self.undo_list.remove(("cgroup", group))
                 self.undo_cgroup(group)
         return {"status": status}
+
+    def do_group(self, request: Request) -> Answer:
+        """A control group that outlives the processes in it, with its limits."""
+        path = request["path"]
+        self.make_cgroup(path)
+        self.kept.add(path)
+        for name, value in request["limits"].items():
+            with open(os.path.join(path, name), "w", encoding="ascii") as file:
+                file.write(value)
+        return {}
+
+    def do_ungroup(self, request: Request) -> Answer:
+        """Removes the group, or lets it end with the last process that is in it."""
+        path = request["path"]
+        self.kept.discard(path)
+        used = any(path in groups for groups in self.cgroups.values())
+        if not used and ("cgroup", path) in self.undo_list:
+            self.undo_list.remove(("cgroup", path))
+            self.undo_cgroup(path)
+        return {}
 
     def do_remove(self, request: Request) -> Answer:
         self.undo_list.append(("remove", request["path"]))

@@ -447,7 +447,7 @@ class StudyRecord(msgspec.Struct, omit_defaults=True):
     mechanism: str
     version: str = ""
     arms: list[str] = []
-    """In the order that they were run: the second begins when the first has ended."""
+    """In the order that they were run, of each operation or of all operations together."""
     mechanisms: list[str] = []
     """Where the procedure is run on several pairs of arms: what encrypts each. A pair's number, from 1, is its proofs' session."""
     engines: list[str] = []

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ciphercost import idle, pipeline, plan, prove, provision, studies
+from ciphercost import idle, memory, pipeline, plan, prove, provision, studies
 from ciphercost.agent import Agent
 from ciphercost.errors import CiphercostError, MissingServer, RunError, Unproven, UsageError
 from ciphercost.experiment import out_of_the_way
@@ -143,10 +143,11 @@ class _Pair:
         cores = plan.cores(seed, number, available, "one-core")[0] if self._study.one_core else ()
         self._stack.enter_context(bench.shared.session())
         self._stack.enter_context(out_of_the_way(set(cores)))
+        groups = self._stack.enter_context(memory.limited(bench.guard, self._study.memory_limit))
         twins = bench.twins(number, set(cores), set(cores), plan.arms(seed, self._number, number))
         agent = self._stack.enter_context(
             Agent(
-                cpus=cores or None, log=bench.logs / "agent.log", netns=twins.netns
+                cpus=cores or None, log=bench.logs / "agent.log", netns=twins.netns, cgroups=groups
             )  # behind the link, where there is one
         )
         kept.version = kept.version or bench.installation.version

@@ -91,6 +91,11 @@ class Study(ABC):
     def procedure_seconds(self, time: float) -> float:
         """How long the published procedure takes beside cells of `time` seconds."""
 
+    @property
+    def memory_limit(self) -> int:
+        """Bytes of memory that server and client may use together during the procedure; 0: as much as there is."""
+        return 0
+
     @abstractmethod
     def begin(self, engine: str) -> StudyRecord:
         """An empty record that says what will be run."""

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from ciphercost import memory
+from ciphercost.errors import UsageError, nearest
 from ciphercost.model import FORMAT, Cell, CellSpec, Spec, StudyRecord, StudyResult
 from ciphercost.spec import check
 from ciphercost.studies import Stage, Study, transit
 from ciphercost.studies.mysql_tls import compare, procedure, published
+from ciphercost.workloads import size
+
+ORDERS = {"operations": ["encrypted", "plain"], "arms": ["plain", "encrypted"]}
+"""The paper lists operation by operation, each with TLS required and then disabled; or every operation of one arm and then of the other."""
+MOST_ROWS, MOST_ITERATIONS, MOST_QUERIES = 10_000_000, 1000, 10_000_000
+LEAST_MEMORY = 128_000_000
+"""Bytes, below which none of the servers starts."""
 
 
 class MysqlTls(Study):
@@ -17,6 +29,7 @@ class MysqlTls(Study):
     engine = "mysql"
     engines = ("mysql", "mariadb", "postgresql", "firebird")
     operations = ("insert", "select", "update", "delete")
+    options = ("rows", "iterations", "queries", "order", "memory")
     sources = published.SOURCES
 
     def __init__(
@@ -27,16 +40,45 @@ class MysqlTls(Study):
         least_queries: int = 100,
         interval: float = 5.0,
         sessions: int = 8,
+        order: str = "operations",
+        memory_bytes: int = 0,
     ) -> None:
-        self.table_rows = rows
-        self.sessions = sessions
-        self.settings: dict[str, float] = {
-            "rows": rows,
-            "iterations": iterations,
-            "queries": queries,
-            "least_queries": least_queries,
-            "interval_s": interval,
+        """`order`: one of ORDERS; `memory_bytes`: that server and client may use during the procedure, 0: all there is."""
+        self.table_rows, self.iterations, self.queries = rows, iterations, queries
+        self.least_queries, self.interval, self.sessions = least_queries, interval, sessions
+        self.order, self.memory = order, memory_bytes
+
+    def configured(self, given: Mapping[str, Any]) -> Study:
+        super().configured(given)
+        for name, most in (("rows", MOST_ROWS), ("iterations", MOST_ITERATIONS), ("queries", MOST_QUERIES)):
+            if name in given and not 1 <= given[name] <= most:
+                raise UsageError(f"--{name} {given[name]}: must be from 1 to {most:,}")
+        order = given.get("order", self.order)
+        if order not in ORDERS:
+            raise UsageError(f"unknown order '{order}': {nearest(order, ORDERS)}")
+        return MysqlTls(
+            given.get("rows", self.table_rows),
+            given.get("iterations", self.iterations),
+            given.get("queries", self.queries),
+            self.least_queries,
+            self.interval,
+            self.sessions,
+            order,
+            _memory(given["memory"]) if "memory" in given else self.memory,
+        )
+
+    @property
+    def settings(self) -> dict[str, float]:
+        """Of the procedure, as its record keeps them."""
+        found: dict[str, float] = {
+            "rows": self.table_rows,
+            "iterations": self.iterations,
+            "queries": self.queries,
+            "least_queries": self.least_queries,
+            "interval_s": self.interval,
+            "by_operation": float(self.order == "operations"),
         }
+        return found | ({"memory_bytes": self.memory} if self.memory else {})
 
     def spec(self, engine: str, time: float, seed: int) -> Spec:
         self.check_engine(engine)
@@ -60,14 +102,29 @@ class MysqlTls(Study):
         return len(self.operations) * time * 2 / 3
 
     def begin(self, engine: str) -> StudyRecord:
-        arms = ["plain", "encrypted"]
-        return StudyRecord(FORMAT, self.name, engine, transit(engine), arms=arms, settings=self.settings)
+        arms = ORDERS[self.order]
+        return StudyRecord(FORMAT, self.name, engine, transit(engine), arms=list(arms), settings=self.settings)
+
+    @property
+    def memory_limit(self) -> int:
+        return self.memory
 
     def procedure(self, stage: Stage) -> None:
         procedure.run(stage, self.operations)
 
     def compare(self, record: StudyRecord, cells: list[Cell]) -> StudyResult:
         return compare.compare(self, record, cells)
+
+
+def _memory(text: str) -> int:
+    """Bytes of `2GB`. Raises UsageError for too few, and where no limit can be set."""
+    limit = size(text, "--memory")
+    if limit < LEAST_MEMORY:
+        raise UsageError(
+            f"--memory {text}: at least {LEAST_MEMORY // 1_000_000}MB, or no server starts; the study's machine had 2GB"
+        )
+    memory.check(f"--memory {text}")
+    return limit
 
 
 STUDY = MysqlTls()

@@ -62,11 +62,20 @@ def words(record: StudyRecord, here: Here, unproven: str) -> str:
         if fewer
         else ""
     )
+    memory = settings.get("memory_bytes")
+    limited = f", server and client in a control group of {memory / 1e9:.3g} GB of memory" if memory else ""
     cut_off = "" if record.complete else "; it was cut off"
     return (
         f"{settings['iterations']:.0f} iterations of {settings['queries']:,.0f} queries on {settings['rows']:,.0f} rows{scaled}, "
-        f"over one connection, one arm wholly after the other; unlike the published run, with both arms proven{cut_off}"
+        f"over one connection, {order(record)}{limited}; unlike the published run, with both arms proven{cut_off}"
     )
+
+
+def order(record: StudyRecord) -> str:
+    """In which order operations and arms were run; of a record that doesn't say, arm by arm."""
+    if record.settings.get("by_operation"):
+        return "operation by operation, with TLS and then in clear, as the paper lists them (--order operations)"
+    return "every operation in clear and then every operation with TLS, not in the paper's order (--order arms)"
 
 
 # ── time ──────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 Here = Mapping[tuple[str, str], StudyRun]
 FEWEST_ITERATIONS = 2
+LAST_DIGIT = 0.0051
+"""How far a figure of two digits may lie from the mean that it rounds."""
 UNPROVEN = (
     "REQUIRED encrypts and never checks the certificate, and nothing showed that either arm was what its name says. "
     "Here both arms are proven before each load, and "
@@ -25,8 +27,8 @@ VERIFIED = {
 }
 """By what encrypted the connections here."""
 IN_TURNS = (
-    "One arm was run wholly before the other: whatever changes on the machine meanwhile looks like TLS. Our method "
-    "takes both arms in turns, in mirrored order."
+    "Of each operation one arm was run wholly before the other: whatever changes on the machine meanwhile looks like TLS. "
+    "Our method takes both arms in turns, in mirrored order."
 )
 CHANGED = (
     "What an iteration changes, the next one finds: INSERT adds its rows again, UPDATE sets what is set already, DELETE "
@@ -44,6 +46,9 @@ def findings(study: Study, here: Here, ours: Mapping[str, Cell], mechanism: str)
         UNPROVEN + VERIFIED[mechanism],
         one_pass(times, cpu, here, operations),
         averages(cpu, operations),
+        *blank(cpu, operations),
+        *maxima(study, cpu),
+        quoted_averages(study, cpu),
         edges(cpu, operations),
         system_only(cpu, operations),
         *what_was_asked(times, cpu, here),
@@ -135,13 +140,13 @@ def averages(cpu: Mapping[str, Mapping[str, published.Column]], operations: Sequ
     with_average = [(name, arm) for name in operations for arm in ARMS if cpu[name][arm].average]
     without = [f"{name} {spell(arm)}" for name in operations for arm in ARMS if not cpu[name][arm].average]
     text = (
-        f"The last row of {len(with_average)} of the {2 * len(operations)} CPU tables is the average of the rows above it, and was counted "
-        "again as a row of five seconds: mean %system with and without it is "
+        f"The last row of {len(with_average)} of the {2 * len(operations)} CPU tables is the average of the rows above it. "
+        "Averaged with them it counts twice: mean %system with and without it is "
         + ", ".join(
             f"{name} {spell(arm)} {cpu[name][arm].mean_as_quoted('system'):.2f} and {cpu[name][arm].mean('system'):.2f}"
             for name, arm in with_average
         )
-        + f". No mean of any counter moves by more than {moved(cpu):.2f} points, but the rows look one more than they are."
+        + f". No mean of any counter moves by more than {moved(cpu):.2f} points, so the text's averages don't show which was done."
     )
     if without:
         text += f" In {' and '.join(without)} the last row is one of five seconds, beside the other arm's average: the arms' rows are not as many."
@@ -156,6 +161,53 @@ def moved(cpu: Mapping[str, Mapping[str, published.Column]]) -> float:
         for column in columns.values()
         for counter in published.COUNTERS
     )
+
+
+def blank(cpu: Mapping[str, Mapping[str, published.Column]], operations: Sequence[str]) -> list[str]:
+    """Cells that were left blank, what they must have been, and what leaving them out does to the means."""
+    said = []
+    for name in operations:
+        for arm in ARMS:
+            column = cpu[name][arm]
+            for number, (row, whole) in enumerate(zip(column.rows, column.filled, strict=True), start=1):
+                for counter in whole.keys() - row.keys():
+                    means = sum(column.mean_as_printed(each) for each in published.COUNTERS)
+                    own = f" (the table's own average row has {column.average[counter]:.2f})" if column.average else ""
+                    said.append(
+                        f"{published.CPU[name]} has no %{counter} at {number * published.ROW_SECONDS:.0f} s {spell(arm)}. The other cells of "
+                        f"that row add up to {sum(row.values()):.2f}, so we infer {whole[counter]:.2f}. The mean is then "
+                        f"{column.mean(counter):.2f}{own}; without that row it would be {column.mean_as_printed(counter):.2f}, and the six "
+                        f"means would add up to {means:.1f} %."
+                    )
+    return said
+
+
+def maxima(study: Study, cpu: Mapping[str, Mapping[str, published.Column]]) -> list[str]:
+    """Maxima of the text that the tables contradict."""
+    said = []
+    for each in published.quoted(study):
+        if each.statistic != "maximum" or each.second is None:
+            continue
+        second, value = cpu[each.operation][each.arm].maximum(each.counter)
+        if (second, value) != (each.second, each.value):
+            said.append(
+                f"{each.operation.upper()} {spell(each.arm)}, %{each.counter}: the text has a maximum of {each.value:.2f} at {each.second:.0f} s, "
+                f"{published.CPU[each.operation]} has {value:.2f} at {second:.0f} s"
+            )
+    return [f"The text contradicts the tables. {'; '.join(said)}."] if said else []
+
+
+def quoted_averages(study: Study, cpu: Mapping[str, Mapping[str, published.Column]]) -> str:
+    """Averages of the text beside the means of the tables' rows."""
+    said, apart = [], []
+    for each in published.quoted(study):
+        if each.statistic == "average":
+            mean = cpu[each.operation][each.arm].mean(each.counter)
+            said.append(f"{each.operation} {spell(each.arm)} {each.value:.2f} ({mean:.3f})")
+            if abs(mean - each.value) > LAST_DIGIT:
+                apart.append(f"{each.operation} {spell(each.arm)}")
+    end = f"They differ for {', '.join(apart)}." if apart else "They agree to the last digit."
+    return f"The text's averages of %system, and in brackets the means of the tables' rows without their average rows: {', '.join(said)}. {end}"
 
 
 def edges(cpu: Mapping[str, Mapping[str, published.Column]], operations: Sequence[str]) -> str:

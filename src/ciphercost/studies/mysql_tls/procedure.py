@@ -1,4 +1,4 @@
-"""procedure: the study as it was run: one arm wholly before the other, five iterations of a file of statements, sar beside it. I/O.
+"""procedure: the study as it was run: operation by operation, first one arm and then the other, five iterations of a file of statements, sar beside it. I/O.
 
 As mysqlslap does it (`--iterations=5 --number-of-queries=10000 --no-drop --query=FILE`): an iteration opens a connection, runs the
 file from its beginning, again and again, until the number of queries is reached, and closes it; all of that is timed. What an
@@ -40,22 +40,28 @@ def statements(operation: str, rows: int, seed: int) -> Iterator[str]:
 
 
 def run(stage: Stage, operations: Sequence[str]) -> None:
-    """Every operation on the first arm, then every operation on the second. Raises RunError, Unproven."""
+    """Every operation on every arm, in the record's order. Raises RunError, Unproven."""
     settings = stage.record.settings
     iterations = int(settings["iterations"])
     share = stage.seconds / (len(operations) * len(stage.record.arms) * iterations)
     counts = {name: count(stage, name, share) for name in operations}
     began = time.monotonic()
-    for arm in stage.record.arms:
-        for name in operations:
-            stage.say(f"as published: {name}, {arm}: {iterations} iterations of {counts[name]:,} queries")
-            refill(stage)
-            started = time.monotonic() - began
-            pid = stage.twins.server.pid if stage.twins.server else 0
-            with sar.Sar(pid, settings["interval_s"]) as host:
-                seconds = [iteration(stage, arm, name, counts[name]) for _ in range(iterations)]
-            load = {"queries": float(counts[name])}
-            stage.keep(StudyRun(name, arm, round(started, 3), load, {"seconds": seconds}, host.rows))
+    for name, arm in in_order(operations, stage.record.arms, by_operation=bool(settings["by_operation"])):
+        stage.say(f"as published: {name}, {arm}: {iterations} iterations of {counts[name]:,} queries")
+        refill(stage)
+        started = time.monotonic() - began
+        pid = stage.twins.server.pid if stage.twins.server else 0
+        with sar.Sar(pid, settings["interval_s"]) as host:
+            seconds = [iteration(stage, arm, name, counts[name]) for _ in range(iterations)]
+        load = {"queries": float(counts[name])}
+        stage.keep(StudyRun(name, arm, round(started, 3), load, {"seconds": seconds}, host.rows))
+
+
+def in_order(operations: Sequence[str], arms: Sequence[str], *, by_operation: bool) -> list[tuple[str, str]]:
+    """(operation, arm): both arms of an operation and then the next one's, or every operation of an arm and then of the other. Pure."""
+    if by_operation:
+        return [(name, arm) for name in operations for arm in arms]
+    return [(name, arm) for arm in arms for name in operations]
 
 
 def iteration(stage: Stage, arm: str, operation: str, queries: int) -> float:
@@ -92,9 +98,9 @@ def perform(stage: Stage, arm: str, operation: str, lines: Iterator[str], querie
 
 
 def count(stage: Stage, operation: str, seconds: float) -> int:
-    """Queries of one iteration: the published number, or as many as fit into `seconds`. They are tried on the first arm, in clear."""
+    """Queries of one iteration: the published number, or as many as fit into `seconds`. They are tried in clear."""
     settings, parameters = stage.record.settings, stage.bench.program.parameters
-    arm = stage.record.arms[0]
+    arm = "plain"
     refill(stage)
     declare(stage, operation)
     connect(stage, arm)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import fmean
+from typing import NamedTuple
 
 import msgspec
 
@@ -24,6 +25,9 @@ SOURCES = {
     TIMES: "average response time of each operation, seconds",
 }
 """What its tables hold."""
+SOURCES[CPU["insert"]] += (
+    "; its one blank %iowait cell (TLS, 5 s) is inferred from the other cells of its row, which add up to 100 %"
+)
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -34,13 +38,27 @@ class Column(msgspec.Struct, frozen=True):
     average: dict[str, float]
     """The last row, where it is the average of those above it and no row of its own; else empty."""
 
+    @property
+    def filled(self) -> tuple[dict[str, float], ...]:
+        """The rows, with a single blank cell completed so that its row adds up to 100 %: an inference, not a published figure."""
+        return tuple(filled(row) for row in self.rows)
+
     def mean(self, counter: str) -> float:
+        return fmean(row[counter] for row in self.filled if counter in row)
+
+    def mean_as_printed(self, counter: str) -> float:
+        """Without what was left blank."""
         return fmean(row[counter] for row in self.rows if counter in row)
 
     def mean_as_quoted(self, counter: str) -> float:
         """With the row of averages counted as if it were one of five seconds."""
-        every = (*self.rows, self.average) if self.average else self.rows
+        every = (*self.filled, self.average) if self.average else self.filled
         return fmean(row[counter] for row in every if counter in row)
+
+    def maximum(self, counter: str) -> tuple[float, float]:
+        """(second, value) of the largest row."""
+        rows = [(ROW_SECONDS * number, row[counter]) for number, row in enumerate(self.rows, start=1) if counter in row]
+        return max(rows, key=lambda each: each[1])
 
     def inner(self) -> Column:
         """Without the rows in which the machine does nothing."""
@@ -53,6 +71,41 @@ class Column(msgspec.Struct, frozen=True):
     @property
     def seconds(self) -> float:
         return len(self.rows) * ROW_SECONDS
+
+
+class Quoted(NamedTuple):
+    """A figure of the paper's text about one of its tables."""
+
+    operation: str
+    counter: str
+    arm: str
+    statistic: str
+    """`maximum` or `average`."""
+    second: float | None
+    """Of a maximum: at which row."""
+    value: float
+
+
+def filled(row: dict[str, float]) -> dict[str, float]:
+    """A row of percentages of which at most one is blank, completed to 100. Pure."""
+    blank = [name for name in COUNTERS if name not in row]
+    return row | {blank[0]: round(100 - sum(row.values()), 2)} if len(blank) == 1 else row
+
+
+def quoted(study: Study) -> list[Quoted]:
+    """What the text says of the CPU tables, in its order."""
+    arms = {"off": "plain", "on": "encrypted"}
+    return [
+        Quoted(
+            row["operation"],
+            row["counter"],
+            arms[row["tls"]],
+            row["statistic"],
+            float(row["time_s"]) if row["time_s"] else None,
+            float(row["percent"]),
+        )
+        for row in study.rows("text.csv")
+    ]
 
 
 def times(study: Study) -> dict[str, dict[str, float]]:
@@ -75,6 +128,6 @@ def column(rows: Sequence[dict[str, str]], suffix: str) -> Column:
     """One arm's rows; the last is taken for the average only if every counter says so. Pure."""
     read = [{name: float(row[key]) for name in COUNTERS if row[key := f"{name}_percent_{suffix}"]} for row in rows]
     body, last = Column(tuple(read[:-1]), {}), read[-1]
-    if all(abs(body.mean(name) - value) <= ROUNDING for name, value in last.items() if name != "iowait"):
+    if all(abs(body.mean(name) - value) <= ROUNDING for name, value in last.items()):
         return Column(body.rows, last)
     return Column(tuple(read), {})

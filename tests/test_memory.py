@@ -1,0 +1,129 @@
+"""memory: a control group limits what it holds, ends with the run, and is found by clean where the run's guard was killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ciphercost import clean, guard, memory, record
+from ciphercost.agent import Agent
+from ciphercost.errors import RunError, UsageError
+from ciphercost.guard import Guard
+from conftest import Require
+from processes import wait_for
+
+LIMIT = 200_000_000
+CONTROLLER = """
+import sys, time
+from ciphercost import guard, memory
+made = guard.Guard(sys.argv[1])
+guard.scratch(sys.argv[1], made)
+with memory.limited(made, 200_000_000):
+    made.spawn(["sleep", "1000"])
+    print(made.pid, flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture(autouse=True)
+def _possible(require: Require) -> None:
+    require(guard.memory_parent(), "no control group with a memory limit can be made here: run as root")
+
+
+def groups_of(run_id: str) -> list[Path]:
+    found = guard.memory_parent()
+    assert found is not None
+    return list(found[0].glob(f"{guard.CGROUP_PREFIX}{run_id}*"))
+
+
+def members(group: Path) -> list[str]:
+    return (group / "cgroup.procs").read_text().split()
+
+
+def test_server_and_client_share_a_limit_that_ends_with_it() -> None:
+    run_id = record.new_id()
+    with Guard(run_id) as made:
+        with memory.limited(made, LIMIT) as groups:
+            (group,) = groups
+            found = guard.memory_parent()
+            assert found is not None
+            assert LIMIT - 4096 <= int((group / found[1]).read_text()) <= LIMIT
+            server = made.spawn(["sleep", "1000"])
+            with Agent(cgroups=groups) as agent:
+                assert set(members(group)) == {str(server.pid), str(agent.pid)}
+                server.stop(5.0)
+                assert members(group) == [str(agent.pid)], "the group outlives a server: a session may begin anew in it"
+                assert agent.hello
+        assert groups_of(run_id) == []
+        outside = made.spawn(["sleep", "1000"])
+        assert outside.poll() is None
+        assert "-memory-" not in Path(f"/proc/{outside.pid}/cgroup").read_text()
+
+
+def test_a_group_ends_with_the_last_process_in_it() -> None:
+    run_id = record.new_id()
+    with Guard(run_id) as made:
+        with memory.limited(made, LIMIT):
+            server = made.spawn(["sleep", "1000"])
+        assert server.poll() is None, "it is stopped by whoever started it"
+        assert len(groups_of(run_id)) == 1
+        server.stop(5.0)
+        assert groups_of(run_id) == []
+    assert not made.lost
+
+
+def test_what_takes_more_is_ended() -> None:
+    with Guard(record.new_id()) as made, memory.limited(made, LIMIT):
+        assert made.run([sys.executable, "-c", "print(len(bytearray(20_000_000)))"]) == "20000000\n"
+        with pytest.raises(RunError):
+            made.run([sys.executable, "-c", f"print(len(bytearray(b'x') * {8 * LIMIT}))"])
+
+
+def test_without_a_limit_there_is_no_group() -> None:
+    run_id = record.new_id()
+    with Guard(run_id) as made, memory.limited(made, 0) as groups:
+        assert groups == ()
+        assert groups_of(run_id) == []
+
+
+def test_a_controller_that_is_killed_leaves_no_group() -> None:
+    run_id = record.new_id()
+    with subprocess.Popen(
+        [sys.executable, "-c", CONTROLLER, run_id], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as controller:
+        assert controller.stdout is not None
+        guardian = int(controller.stdout.readline())
+        assert groups_of(run_id)
+        controller.kill()
+    wait_for("the guardian to end", lambda: guard.start_time(guardian) == "")
+    assert groups_of(run_id) == []
+
+
+def test_clean_finds_a_group_whose_guard_was_killed_too() -> None:
+    run_id = record.new_id()
+    with subprocess.Popen(
+        [sys.executable, "-c", CONTROLLER, run_id], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as controller:
+        assert controller.stdout is not None
+        guardian = int(controller.stdout.readline())
+        os.kill(guardian, signal.SIGSTOP)
+        controller.kill()
+        controller.wait()
+        os.kill(guardian, signal.SIGKILL)
+    wait_for("the guardian to end", lambda: guard.start_time(guardian) == "")
+    left = [each for each in clean.leftovers() if run_id in str(each)]
+    assert [each.what for each in left if each.kind == "control group"] == [str(group) for group in groups_of(run_id)]
+    assert len(groups_of(run_id)) == 1
+    assert clean.remove(left) == []
+    assert groups_of(run_id) == []
+
+
+def test_where_none_can_be_made_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "memory_parent", lambda: None)
+    with pytest.raises(UsageError, match="no control group with a memory limit can be made here"):
+        memory.check("--memory 2GB")
