@@ -476,7 +476,7 @@ def run(targets: tuple[str, ...], print_spec: bool, **given: Any) -> None:
     _run(made, given)
 
 
-STUDY_OPTIONS = ("scale", "duration", "clients", "bindir", "loads", "runs", "csv")
+STUDY_OPTIONS = ("scale", "rows", "duration", "clients", "bindir", "mechanism", "select_only", "loads", "runs", "csv")
 """Of `replicate`: what only some studies have."""
 
 
@@ -493,8 +493,24 @@ STUDY_OPTIONS = ("scale", "duration", "clients", "bindir", "loads", "runs", "csv
     click.option(
         "--duration", metavar="DURATION", help="Of a run as published, where it is timed. [default: the study's]"
     ),
-    click.option("--clients", type=int, help="Connections, where the study has several. [default: the study's]"),
-    click.option("--bindir", metavar="DIR", help="postgres-tde: binaries of a server that has TDE."),
+    click.option(
+        "--rows",
+        metavar="N,N…",
+        help="postgres-tde: of the largest table; several: a sweep, with fio at matching sizes. [default: 5000000]",
+    ),
+    click.option("--clients", metavar="N,N…", help="postgres-tde: connections. [default: the study's, 10,50]"),
+    click.option(
+        "--bindir",
+        multiple=True,
+        metavar="[NAME=]DIR",
+        help="postgres-tde: binaries of a server that has TDE. Repeatable, with names: all servers in one table.",
+    ),
+    click.option(
+        "--mechanism",
+        metavar="NAME,NAME…",
+        help="postgres-tde: what encrypts where the server has no TDE of its own. [default: fscrypt,gocryptfs]",
+    ),
+    click.option("--select-only", is_flag=True, help="postgres-tde: run pgbench -S (SELECT only) as well."),
     click.option(
         "--loads",
         metavar="N,N…",
@@ -520,6 +536,7 @@ def replicate(study: str, engine: str | None, **given: Any) -> None:
 
     if given["duration"]:
         given["duration"] = spec.duration(given["duration"], "--duration")
+    given["bindir"], given["select_only"] = list(given["bindir"]) or None, given["select_only"] or None
     options_ = {name: given[name] for name in STUDY_OPTIONS if given[name] is not None}
     seconds = spec.duration(given["time_"]) if given["time_"] else 0.0
     if study == "all":
