@@ -76,8 +76,8 @@ def chosen(text: str) -> tuple[str, ...]:
     """Mechanisms of `--mechanism A,B`. Raises UsageError with the nearest name."""
     names = tuple(dict.fromkeys(each.strip() for each in text.split(",")))
     for name in names:
-        if name not in FACTORS_256:
-            raise UsageError(f"--mechanism {name}: {nearest(name, FACTORS_256)}")
+        if name not in FILE_SYSTEMS:
+            raise UsageError(f"--mechanism {name}: {nearest(name, FILE_SYSTEMS)}")
     return names
 
 
