@@ -260,7 +260,7 @@ def ran(mechanism: str, arm: str) -> StudyRun:
         "checkpoints": [1.0],
         "progress_tps": rates,
     }
-    return StudyRun("tpcb", arm, 0.0, ASKED, series, mechanism=mechanism)
+    return StudyRun("tpcb", arm, 0.0, dict(ASKED), series, mechanism=mechanism)
 
 
 def made(*mechanisms: str, **changes: object) -> StudyRecord:
@@ -529,6 +529,25 @@ def test_how_long_the_key_was_is_what_the_witnesses_said(said: str, bits: int | 
     assert servers.bits_in([Proof("encrypted", "server", False, said)]) is None
 
 
+def test_the_key_length_that_nobody_names_is_the_one_asked_for() -> None:
+    kept = made("none")
+    kept.runs[0].load["key_bits"] = 128.0
+    assert "AES key: none 128 bits, as asked for; no witness names the length (published: 256 bits)" in (
+        STUDY.compare(kept, []).procedure
+    )
+    assert servers.asked_bits("edb-tde", {"bits": "128"}) == {"key_bits": 128}
+    assert servers.asked_bits("gocryptfs", {"cipher": "aes-gcm"}) == {"key_bits": 256}
+    assert servers.asked_bits("none", {}) == {}
+
+
+def test_a_record_of_an_earlier_version_is_read() -> None:
+    """It has one point, and says its scale and its clients among the settings."""
+    settings = {"scale": 10.0, "clients": 50.0, "threads": 50.0, "duration_s": 60.0, "interval_s": 1.0}
+    result = compared("none", grid=[], settings=settings)
+    assert figure(result, "none", "TPS", "plain") == (1095.376634, 750.0, 1000.0)
+    assert not [each for each in result.figures if each.load is not None]
+
+
 def test_low_and_high_load_are_run_and_share_their_servers() -> None:
     own = PostgresTde(mechanisms=("none",))
     assert [(each.clients, each.rows) for each in own.spec("postgresql", 30.0, 1).cells] == [
@@ -640,7 +659,7 @@ def test_a_small_run_is_made_recorded_and_reported_again(
     assert result.study is not None
     bits = 256 if mechanism == "fscrypt" else None
     assert figure(result.study, mechanism, "AES key, bits", "encrypted") == (256.0, bits, bits)
-    assert ("fscrypt 256 bits" in result.study.procedure) == (mechanism == "fscrypt")
+    assert ("fscrypt 256 bits, seen by a witness" in result.study.procedure) == (mechanism == "fscrypt")
     text = terminal.render(result)
     assert "the same here" in text
     assert "a factor of 6.0" in text

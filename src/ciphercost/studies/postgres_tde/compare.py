@@ -103,12 +103,17 @@ def words(record: StudyRecord, runs: Sequence[Here], unproven: Mapping[str, str]
 
 
 def key_length(record: StudyRecord) -> str:
-    """`AES key of fscrypt: 256 bits, as witnessed`."""
+    """`AES key: fscrypt 256 bits, as the witnesses saw it (published: 256)`."""
     said = []
     for number, name in enumerate(names_of(record), start=1):
-        bits = servers.bits_in(proof for proof in record.proofs if proof.session == number)
-        said.append(f"{name} {bits} bits" if bits else f"{name} not stated by any witness")
-    return f"AES key, as the witnesses saw it: {', '.join(said)} (published: {servers.BITS} bits)"
+        seen = servers.bits_in(proof for proof in record.proofs if proof.session == number)
+        runs = [run for run in record.runs if servers.name_of(run.server, run.mechanism) == name]
+        asked = next((run.load["key_bits"] for run in runs if "key_bits" in run.load), None)
+        if seen:
+            said.append(f"{name} {seen} bits, seen by a witness")
+        elif asked:
+            said.append(f"{name} {asked:.0f} bits, as asked for; no witness names the length")
+    return f"AES key: {'; '.join(said)} (published: {servers.BITS} bits)" if said else ""
 
 
 def what_encrypts(record: StudyRecord) -> str:

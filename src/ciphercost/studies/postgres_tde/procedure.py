@@ -91,18 +91,16 @@ def one(stage: Stage, program: Path, arm: str, point: grid.Point, started: float
     """One run of one arm."""
     name, length = pair_of(stage), stage.record.settings["duration_s"]
     under = ["-c", f"{point.clients}", "-j", f"{point.clients}", "-P", "1", "-T", f"{length:.0f}"]
-    if point.cut:
-        under += ["-f", str(_script(stage, point))]
-    elif point.operation == grid.SELECT:
-        under += ["-S"]
-    words = ["-f …" if each == "-f" else each for each in under if not each.endswith(".sql")]
-    stage.say(f"as published: {name}, {arm}, {point.rows:,} rows: pgbench {' '.join(words)}")
+    file = [str(_script(stage, point))] if point.cut else []
+    under += ["-f"] if point.cut else ["-S"] if point.operation == grid.SELECT else []
+    shown = " ".join([*under, *(["FILE"] if file else [])])
+    stage.say(f"as published: {name}, {arm}, {point.rows:,} rows: pgbench {shown}")
     asked, before = ask(stage, arm), checkpoints(stage, arm)
     what = f"{point.operation}-{point.rows}-{point.clients}"
-    report = pgbench.parse(_run(stage, program, arm, what, under, length + END_SECONDS))
+    report = pgbench.parse(_run(stage, program, arm, what, under + file, length + END_SECONDS))
     made = series(report) | {"checkpoints": [checkpoints(stage, arm) - before]}
-    given = stage.record.settings | point.load | asked
     cell = stage.bench.cell
+    given = stage.record.settings | point.load | asked | servers.asked_bits(cell.mechanism, cell.factors)
     return StudyRun(point.operation, arm, round(started, 3), given, made, mechanism=cell.mechanism, server=cell.variant)
 
 

@@ -20,8 +20,8 @@ FILE_SYSTEMS = ("fscrypt", "gocryptfs")
 """Encrypt below stock PostgreSQL, where no server with TDE is named."""
 VENDORS = ("pg-tde", "cybertec-tde", "edb-tde")
 """TDE of a server's own."""
-BITS = 256
-"""Key length of the study's TDE."""
+BITS, SHORT_BITS = 256, 128
+"""Key length of the study's TDE, and of servers that have no longer one."""
 FACTORS_256: Mapping[str, Mapping[str, str]] = {
     "pg-tde": {"cipher": "aes_256"},
     "cybertec-tde": {"bits": "256"},
@@ -126,7 +126,7 @@ def factors_of(mechanism: str, bindir: str) -> dict[str, str]:
         and mechanism in VENDORS
         and not has_256(mechanism, engines.get("postgresql").find(bindir=place))
     ):
-        return {name: value.replace("256", "128") for name, value in wanted.items()}
+        return {name: value.replace(str(BITS), str(SHORT_BITS)) for name, value in wanted.items()}
     return wanted
 
 
@@ -136,6 +136,12 @@ def bits_in(proofs: Iterable[Proof]) -> int | None:
         if proof.arm == "encrypted" and proof.passed and (match := _BITS.search(proof.detail)):
             return int(match[1] or match[2])
     return None
+
+
+def asked_bits(mechanism: str, factors: Mapping[str, str]) -> dict[str, float]:
+    """The key length that a pair was asked for, as a run's load has it; empty where nothing encrypts. Pure."""
+    wanted = FACTORS_256.get(mechanism)
+    return {"key_bits": BITS if wanted.items() <= factors.items() else SHORT_BITS} if wanted else {}
 
 
 def has_256(mechanism: str, installation: Installation) -> bool:
