@@ -217,15 +217,16 @@ def falling(study: Study, printed: Mapping[tuple[str, str], published.Arm], here
     text = (
         f"Figure {published.OTHER_FIGURE} shows progress lines, {', '.join(f'{each.tps:,.1f} TPS at {each.at} s' for each in shown)}. Its "
         f"caption says non-TDE. Figure {published.TDES_FIGURE} shows the last {len(last)} lines with TDE: {min(ends):.0f} to "
-        f"{max(ends):.0f} TPS. If the caption is right, the server without TDE fell within {float(shown[-2].at):.0f} s to the rate at which "
-        f"TDE ends: {fmean(after):.0f} TPS on average from then on, where TDE has {tde.tps:.0f} in its {tde.seconds:.0f} s. Then we infer that the "
-        f"published factor of {plain.tps / tde.tps:.1f} may come from a disk cache that fills, or a checkpoint, and not from encryption: "
-        f"it compares {plain.seconds:.2f} s before that fall with {tde.seconds:.0f} s that are mostly after it. The other reading: the "
-        f"printed run without TDE, {plain.transactions:,.0f} transactions, was over in {plain.seconds:.2f} s and has no such lines, so "
-        f"they may be of the arm with TDE. Then TDE began at {lines[0].tps:,.0f} TPS, no slower than {plain.tps:,.0f} without, and again "
-        "only what came after the fall was measured in one arm alone. The publication does not decide between the two; in both, the "
-        "factor is not the cost of TDE."
+        f"{max(ends):.0f} TPS. By the caption these are lines of the server without TDE, of a run whose totals were not printed. Within "
+        f"{float(shown[-2].at):.0f} s it fell to the rate at which TDE ends: {fmean(after):.0f} TPS on average from then on, where TDE has "
+        f"{tde.tps:.0f} over its {tde.seconds:.0f} s. We infer that the published factor of {plain.tps / tde.tps:.1f} may come from a disk "
+        f"cache that fills, or a checkpoint, and not from encryption: the printed figures without TDE are of {plain.seconds:.2f} s, before "
+        f"any such fall. The other reading goes against the caption: the printed run without TDE, {plain.transactions:,.0f} transactions, "
+        "is too short for these lines, so they may be of the arm with TDE. "
     )
+    if lines[0].tps >= plain.tps:
+        text += f"Then TDE began at {lines[0].tps:,.0f} TPS, no slower than {plain.tps:,.0f} without, and the rest was measured in one arm alone. "
+    text += "The publication does not decide between the two. In both, the factor is not the cost of TDE."
     said = [
         f"{name} {spell(arm)} {fmean(rates[:EDGE_SECONDS]):,.0f} and {fmean(rates[-EDGE_SECONDS:]):,.0f}"
         for (name, arm), run in here.items()
