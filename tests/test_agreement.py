@@ -92,11 +92,11 @@ def test_an_interval_that_includes_no_change_leaves_a_direction_open() -> None:
 @pytest.mark.parametrize(
     ("figures", "words"),
     [
-        ([OPEN] * 3, "Not resolved: none of the 3 published costs was resolved here"),
-        ([OPPOSITE] * 2, "Not replicated: none of the 2 published costs was confirmed"),
-        ([WITHIN] * 4, "Replicated: all 4 published costs lie within our 95 % interval"),
-        ([WITHIN], "Replicated: the one published cost lies within our 95 % interval"),
-        ([OPEN], "Not resolved: the one published cost was not resolved here"),
+        ([OPEN] * 3, "Direction and size not resolved: none of the 3 published costs was resolved here"),
+        ([OPPOSITE] * 2, "Replicated neither in direction nor in size: none of the 2 published costs was confirmed"),
+        ([WITHIN] * 4, "Replicated in direction and size: all 4 published costs lie within our 95 % interval"),
+        ([WITHIN], "Replicated in direction and size: the one published cost lies within our 95 % interval"),
+        ([OPEN], "Direction and size not resolved: the one published cost was not resolved here"),
         (
             [DIRECTION] * 2 + [UNKNOWN] * 6,
             "Replicated in direction only, and only in part: of 8 published costs, 2 have",
@@ -267,4 +267,4 @@ def test_every_report_begins_with_the_verdict_and_has_the_studys_tables(name: st
 def test_a_study_without_figures_is_not_judged() -> None:
     study = studies.get("mysql-tls")
     report = study.report(study.compare(study.begin("mysql"), []))
-    assert report.verdict.startswith("Not judged")
+    assert report.verdict.startswith("Direction and size not judged")

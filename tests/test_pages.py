@@ -220,7 +220,7 @@ def test_cpu_that_does_not_change_is_told_in_words() -> None:
 def test_a_picture_carries_its_title_and_its_cell(tmp_path: Path) -> None:
     result = many()
     written = plots.write(Subject(result), tmp_path / "svg", "svg")
-    assert [path.stem for path in written] == ["forest", "where-parts", "where-cpu", "curve-clients-1"]
+    assert [path.stem for path in written] == ["published", "forest", "where-parts", "where-cpu", "curve-clients-1"]
     for path in written:
         texts = re.findall(r"<text[^>]*>([^<]*)</text>", path.read_text())
         assert f"ciphercost run {result.id}" in texts, "no font is likely to be wider"

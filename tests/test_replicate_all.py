@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ciphercost import record, replicate_all, studies
+from ciphercost import draw, record, replicate_all, studies
 from ciphercost.errors import CiphercostError, Interrupted, UsageError
 from ciphercost.layout import WIDTH
 from ciphercost.model import Spec, StudyResult
@@ -87,7 +87,7 @@ def test_a_study_that_fails_stops_no_other_and_an_interrupted_one_goes_on(
 
 
 def ciphercost(*argv: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "CIPHERCOST_SCRATCH": "/proc/nowhere"}
+    env = {**os.environ, "CIPHERCOST_SCRATCH": "/proc/nowhere", draw.SWITCH: "on"}
     return subprocess.run([CLI, *argv], cwd=cwd, capture_output=True, text=True, check=False, timeout=120, env=env)
 
 
@@ -109,7 +109,13 @@ def test_by_the_command_line_every_study_has_its_reason_and_the_status_is_one(tm
     assert (tmp_path / "page.txt").read_text() == done.stdout
     shown = json.loads(ciphercost("report", "all", "--format", "json", cwd=tmp_path).stdout)
     assert shown["studies"] == whole["studies"]
-    for wrong in (["--format", "html", "-o", "x.html"], ["--need", "verified"], ["--max-cost", "5%"]):
+    assert (tmp_path / "all" / "report.html").is_file(), "drawn at the end"
+    drawn = ciphercost("report", "all", "--format", "html", "-o", "page.html", cwd=tmp_path)
+    assert (drawn.returncode, drawn.stdout) == (0, "")
+    assert all(f'<h2 id="{name}">' in (tmp_path / "page.html").read_text() for name in studies.names())
+    without = ciphercost("report", "all", "--format", "html", cwd=tmp_path)
+    assert (without.returncode, "-o FILE" in without.stderr) == (2, True)
+    for wrong in (["--format", "svg", "-o", "x"], ["--need", "verified"], ["--max-cost", "5%"]):
         refused = ciphercost("report", "all", *wrong, cwd=tmp_path)
         assert refused.returncode == 2
         assert "report all/STUDY" in refused.stderr

@@ -712,20 +712,14 @@ def report(run_: str, format_: str, output: Path | None, need: str | None, max_c
     """
     from ciphercost import advice, conclude, record, replicate_all, reports
     from ciphercost import spec as specs
-    from ciphercost.studies import together
 
     if (several := replicate_all.find(run_)) is not None:
-        if format_ not in ("terminal", "json") or need is not None or max_cost is not None:
+        if format_ not in ("terminal", "json", "html") or need is not None or max_cost is not None:
             raise UsageError(
-                f"{several} holds several studies, which have one page in the formats terminal and json. Of one of them: "
+                f"{several} holds several studies, which have one page in the formats terminal, json and html. Of one of them: "
                 f"ciphercost report {several}/STUDY"
             )
-        outcomes = replicate_all.outcomes(several)
-        page = replicate_all.as_json(several, outcomes) if format_ == "json" else together.page(outcomes)
-        if output:
-            write(output, page + "\n")
-        else:
-            click.echo(page)
+        _report_all(several, format_, output)
         return
     wanted = advice.needs(need) if need is not None else []
     limit = specs.budget(max_cost, "--max-cost") if max_cost is not None else None
@@ -753,6 +747,26 @@ def report(run_: str, format_: str, output: Path | None, need: str | None, max_c
             click.echo(text)
         if advised:
             raise click.exceptions.Exit(advised.exit_status)
+
+
+def _report_all(directory: Path, format_: str, output: Path | None) -> None:
+    """The page of `replicate all`, as text, JSON or HTML."""
+    from ciphercost import replicate_all
+    from ciphercost.studies import together
+
+    if format_ == "html" and output is None:
+        raise UsageError("--format html is for a browser, not for a terminal: give it -o FILE")
+    found = replicate_all.outcomes(directory)
+    if format_ == "html" and output is not None:
+        from ciphercost.reports import html
+
+        html.write_all(replicate_all.as_page(directory, found), output)
+        return
+    page = replicate_all.as_json(directory, found) if format_ == "json" else together.page(found)
+    if output:
+        write(output, page + "\n")
+    else:
+        click.echo(page)
 
 
 @cli.command()

@@ -1,5 +1,5 @@
-"""draw: a finished run -> its report.html, by a process of its own: plots are drawn by a JavaScript engine, whose memory and whose
-failures are none of the run's. A page that can't be drawn is said, and costs the run nothing.
+"""draw: a finished run, or all repeated studies -> report.html, by a process of its own: plots are drawn by a JavaScript engine,
+whose memory and whose failures are none of the run's. A page that can't be drawn is reported, and costs the run nothing.
 
     python -m ciphercost.draw DIRECTORY
 """
@@ -42,9 +42,14 @@ def main(directory: Path) -> None:
     """Read the result as it was written and the slices, and write the page. Raises CiphercostError."""
     import msgspec
 
+    from ciphercost import replicate_all
     from ciphercost.model import Result
     from ciphercost.reports import html
 
+    if (directory / replicate_all.FILE).is_file():
+        found = replicate_all.outcomes(directory)
+        html.write_all(replicate_all.as_page(directory, found), directory / NAME)
+        return
     result = msgspec.json.decode((directory / "result.json").read_bytes(), type=Result)
     html.write(result, directory, directory / NAME)
 

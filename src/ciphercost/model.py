@@ -504,6 +504,8 @@ class StudyFigure(msgspec.Struct, frozen=True, omit_defaults=True):
     """Which statements, where there are several versions of them."""
     load: float | None = None
     """Records, megabytes or clients, where there are several of them."""
+    source: str = ""
+    """Where the publication prints `published`: `Table II`, one of the study's `sources`."""
 
 
 class StudyResult(msgspec.Struct, frozen=True):

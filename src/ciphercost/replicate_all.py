@@ -10,8 +10,9 @@ from typing import Any
 
 import msgspec
 
-from ciphercost import checked, conclude, pipeline, plan, replicate, resume, studies
+from ciphercost import checked, conclude, draw, pipeline, plan, replicate, resume, studies
 from ciphercost.errors import CiphercostError, Interrupted, UsageError
+from ciphercost.guard import Guard
 from ciphercost.model import FORMAT, Result
 from ciphercost.record import directory_for, new_id, open_alone, write_whole
 from ciphercost.studies import Study, agreement, together
@@ -124,6 +125,9 @@ def go_on(
             save(directory, asked)
         asked.ended = pipeline.now()
         save(directory, asked)
+        if draw.wanted():
+            with Guard(asked.id) as guard:
+                draw.page(directory, guard, say)
     return outcomes(directory)
 
 
@@ -181,6 +185,14 @@ def lacking(result: Result) -> str:
     if result.study is not None and not result.study.complete:
         told.insert(0, "the published procedure did not run to its end")
     return "; ".join(told)
+
+
+def as_page(directory: Path, found: list[Outcome]) -> str:
+    """The page for a browser."""
+    from ciphercost.reports import html
+
+    asked = read(directory)
+    return html.render_all(found, asked.id, asked.command, asked.ended)
 
 
 def failed(found: list[Outcome]) -> bool:

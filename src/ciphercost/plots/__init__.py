@@ -1,5 +1,6 @@
 """plots: Result + traces -> charts, one file a plot, each with `plots(of) -> its charts`. Pure but for the drawing itself.
 
+published a study's published costs beside our intervals
 forest    every cell's cost with its interval, and the budget's line
 where     where the cost goes: handshake, request and byte, or CPU by end and by mode
 curve     cost against size or clients
@@ -22,7 +23,7 @@ from ciphercost.model import Result
 from ciphercost.plots._draw import Chart, png, svg
 from ciphercost.trace import Trace
 
-KINDS = ("forest", "where", "curve", "latency", "slices")
+KINDS = ("published", "forest", "where", "curve", "latency", "slices")
 FORMATS = ("svg", "png")
 Width = Literal["wide", "narrow"]
 

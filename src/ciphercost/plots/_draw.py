@@ -20,6 +20,7 @@ FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', 'DejaVu
 INK, MUTED, GRID = "#1b1b1a", "#5c5c58", "#dededa"
 PLAIN, ENCRYPTED = "#0072b2", "#d55e00"
 SERVER, CLIENT = "#009e73", "#b0609a"
+PUBLISHED = "#8a6d00"
 STRONG, WEAK = "#3d3d3b", "#8c8c86"
 """Greys, for parts of a cost: every hue has its meaning already."""
 SERVER_HATCH, CLIENT_HATCH, KERNEL_DOTS, STRONG_HATCH = "#009e74", "#b0609b", "#7a4f9a", "#3d3d3c"
@@ -40,12 +41,13 @@ VARIABLES = {
     ENCRYPTED: "var(--encrypted)",
     SERVER: "var(--server)",
     CLIENT: "var(--client)",
+    PUBLISHED: "var(--published)",
     STRONG: "var(--strong)",
     WEAK: "var(--weak)",
     BACKGROUND: "var(--page)",
 } | {sign: f"url(#{name})" for sign, name in PATTERNS.items()}
 """What stands for each colour in a page. Okabe and Ito's, CLIENT darkened until it can be told from white. One meaning each:
-PLAIN and ENCRYPTED are the arms, SERVER and CLIENT the ends, greys and KERNEL_DOTS what is neither."""
+PLAIN and ENCRYPTED are the arms, SERVER and CLIENT the ends, PUBLISHED what a study printed, greys and KERNEL_DOTS what is neither."""
 
 CONFIG: dict[str, Any] = {
     "aria": False,

@@ -12,7 +12,7 @@ from ciphercost import advice as advice_
 from ciphercost import capacity, curves, disturbed, words
 from ciphercost.advice import Report
 from ciphercost.model import Cell, Result
-from ciphercost.studies.sheet import FINDINGS
+from ciphercost.studies.sheet import FINDINGS, SOURCES, sources
 from ciphercost.studies.sheet import Report as StudyReport
 from ciphercost.volumes import disk
 
@@ -171,12 +171,18 @@ def study(report: StudyReport) -> Iterator[str]:
             # Markdown has no cell across columns: a heading of rows is one with nothing beside it.
             own = [f"**{escaped(each[0])}**"] + [""] * (len(sheet.head) - 1) if len(each) == 1 else map(escaped, each)
             yield row(*own)
-        if sheet.note:
-            yield ""
-            yield escaped(sheet.note)
+        for note in (sheet.note, sources(sheet)):
+            if note:
+                yield ""
+                yield escaped(note)
     for paragraph in report.method:
         yield ""
         yield escaped(paragraph)
+    if report.sources:
+        yield ""
+        yield f"{SOURCES}:"
+        yield ""
+        yield from (item(f"{source}: {what}" if what else source, 0) for source, what in report.sources)
     yield ""
     yield f"{FINDINGS}:"
     yield ""

@@ -61,6 +61,8 @@ class Study(ABC):
     """What `configured` takes, by the names of the command line: `scale`, `duration`, …"""
     seconds: float = 60.0
     """Load of each operation by our method, where nothing else is asked for."""
+    sources: Mapping[str, str] = {}
+    """The published tables and figures that its numbers come from: `Table II` and what it holds. `StudyFigure.source` names one."""
     one_core: bool = False
     """Whether its procedure has server and client on one core."""
 
@@ -164,7 +166,7 @@ class Study(ABC):
 
     def file(self, name: str) -> str:
         """Text of one of the study's own files."""
-        return resources.files(f"{__name__}.{folder(self.name)}").joinpath(name).read_text()
+        return resources.files(f"{__name__}.{folder(self.name)}").joinpath(name).read_text(encoding="utf-8")
 
     def rows(self, name: str) -> Iterator[dict[str, str]]:
         """Rows of one of its tables of published figures."""

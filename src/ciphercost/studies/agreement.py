@@ -19,14 +19,14 @@ SHORT: dict[Agreement, str] = {
     "": "-",
 }
 HEADS: dict[Verdict, str] = {
-    "replicated": "Replicated",
-    "partly": "Partly replicated",
+    "replicated": "Replicated in direction and size",
+    "partly": "Partly replicated in direction and size",
     "direction": "Replicated in direction only",
     "direction-partly": "Replicated in direction only, and only in part",
-    "not": "Not replicated",
-    "not-partly": "Not replicated, as far as this run shows",
-    "open": "Not resolved",
-    "": "Not judged",
+    "not": "Replicated neither in direction nor in size",
+    "not-partly": "Replicated neither in direction nor in size, as far as this run shows",
+    "open": "Direction and size not resolved",
+    "": "Direction and size not judged",
 }
 LEAST_FAVOURABLE: tuple[Agreement, ...] = ("differs", "open", "direction", "within", "")
 CRITERION = (
@@ -140,6 +140,8 @@ def counted(judged: Judged) -> str:
     measured = sum(bool(judged.of(each)) for each in judged.figures)
     if judged.printed_once and measured > published:
         said += f", compared with each of {measured} costs measured here"
+    if judged.direction_only:
+        said += "; their sizes cannot be compared"
     return f"{HEADS[verdict(judged)]}: {said}"
 
 

@@ -5,12 +5,69 @@ Pages and Markdown render the same sheets as tables of their own.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ciphercost.layout import WIDTH, row, wrap
+from ciphercost.model import StudyFigure
 
 INDENT = 2
+
+
+class Cited(str):
+    """A cell with a published number, and the published table that it comes from."""
+
+    __slots__ = ("source",)
+    source: str
+
+    @property
+    def anchor(self) -> str:
+        return anchor(self.source)
+
+
+def cite(text: str, *figures: StudyFigure | None) -> str:
+    """The text of a cell, with the source of the first of these figures that has one. Pure."""
+    found = next((each.source for each in figures if each and each.published is not None and each.source), "")
+    if not found:
+        return text
+    cell = Cited(text)
+    cell.source = found
+    return cell
+
+
+def anchor(source: str) -> str:
+    """`published-table-ii`: where a page lists that table. Pure."""
+    return "published-" + re.sub(r"[^a-z0-9]+", "-", source.lower()).strip("-")
+
+
+def sources(sheet: Sheet) -> str:
+    """`As published: Table VI (time); Table II (select: %user, %system).`, for texts, which have no links. Pure."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    heading = ""
+    for each in sheet.rows:
+        if len(each) == 1:
+            heading = each[0]
+        for cell in each:
+            if isinstance(cell, Cited):
+                found.setdefault(cell.source, []).append((heading, each[0]))
+    if len(found) < 2:
+        return "".join(f"As published: {source}." for source in found)
+    return f"As published: {'; '.join(f'{source} ({_rows(found, source)})' for source in found)}."
+
+
+def _rows(found: dict[str, list[tuple[str, str]]], source: str) -> str:
+    """The rows of one source; below which heading they stand, where another source has rows of the same name."""
+    own = found[source]
+    names = dict.fromkeys(name for _, name in own)
+    if not any(name in names for other in found if other != source for _, name in found[other]):
+        return ", ".join(names)
+    by_heading: dict[str, list[str]] = {}
+    for heading, name in own:
+        by_heading.setdefault(heading, []).append(name)
+    return "; ".join(
+        f"{heading}: {', '.join(each)}" if heading else ", ".join(each) for heading, each in by_heading.items()
+    )
 
 
 class Sheet(NamedTuple):
@@ -37,8 +94,11 @@ class Report(NamedTuple):
     """Paragraphs on how the figures were measured."""
     findings: list[str]
     """What the published procedure could not have shown."""
+    sources: Sequence[tuple[str, str]] = ()
+    """The published tables and figures that the numbers come from, and what each holds."""
 
 
+SOURCES = "Published tables and figures that these numbers come from"
 FINDINGS = "What the published procedure could not have told"
 
 
@@ -58,6 +118,11 @@ def _report(report: Report) -> Iterator[str]:
     for paragraph in report.method:
         yield ""
         yield from wrap(paragraph)
+    if report.sources:
+        yield ""
+        yield f"{SOURCES}:"
+        for source, what in report.sources:
+            yield from wrap(f"- {source}: {what}" if what else f"- {source}", "", "  ")
     if report.findings:
         yield ""
         yield f"{FINDINGS}:"
@@ -86,8 +151,9 @@ def lines(sheet: Sheet) -> Iterator[str]:
     for each in (*head, *sheet.rows):
         if any(each):
             yield from _row(each, label, ends, inset)
-    if sheet.note:
-        yield from wrap(sheet.note, " " * INDENT, " " * INDENT)
+    for note in (sheet.note, sources(sheet)):
+        if note:
+            yield from wrap(note, " " * INDENT, " " * INDENT)
 
 
 def _row(cells: tuple[str, ...], label: int, ends: Sequence[int], inset: int) -> Iterator[str]:

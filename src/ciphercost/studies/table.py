@@ -9,7 +9,7 @@ from ciphercost.model import ARMS, Cell, StudyFigure, StudyResult
 from ciphercost.studies import agreement, sheet
 from ciphercost.studies.agreement import Judged
 from ciphercost.studies.costs import change, with_interval
-from ciphercost.studies.sheet import Report, Sheet
+from ciphercost.studies.sheet import Report, Sheet, cite
 
 NOT_PUBLISHED = "not published"
 COUNT = "count"
@@ -35,14 +35,36 @@ def report(study: StudyResult, cells: Sequence[Cell] = ()) -> Report:
         sheets=[*compared(judged, own.caveat(study)), *own.sheets(study)],
         method=[f"the same procedure here: {study.procedure}", *own.method(study)],
         findings=study.findings,
+        sources=printed_in(study),
     )
+
+
+def printed_in(study: StudyResult) -> list[tuple[str, str]]:
+    """The published tables and figures that its numbers come from, in the study's order, and what each holds."""
+    named = dict.fromkeys(each.source for each in study.figures if each.source and each.published is not None)
+    known = studies.get(study.study).sources
+    return [(name, known[name]) for name in known if name in named] + [
+        (name, "") for name in named if name not in known
+    ]
+
+
+def label(figure: StudyFigure, judged: Judged) -> str:
+    """What tells one of these costs from the others: its operation or server, its figure, or both."""
+    figures = {each.figure for each in judged.figures}
+    if len(figures) > 1 and len(figures) == len(judged.figures):
+        return figure.figure
+    return ", ".join(filter(None, (figure.figure if len(figures) > 1 else "", place(figure, judged))))
+
+
+def place(figure: StudyFigure, judged: Judged) -> str:
+    """Of which operation or server a cost is."""
+    from ciphercost.studies import together
+
+    return together.what(figure, several=len({each.operation for each in judged.figures}) > 1)
 
 
 def compared(judged: Judged, caveat: str) -> Iterator[Sheet]:
     """The published costs beside ours, whether they agree, and below them by which criterion."""
-    from ciphercost.studies import together
-
-    several = len({each.operation for each in judged.figures}) > 1
     figures = dict.fromkeys(each.figure for each in judged.figures)
     # Where each figure has one cost, its name is the row's.
     single = len(figures) > 1 and len(figures) == len(judged.figures)
@@ -52,8 +74,8 @@ def compared(judged: Judged, caveat: str) -> Iterator[Sheet]:
             rows.append((figure,))
         rows += [
             (
-                figure if single else together.what(each, several),
-                change(each.published, each.figure) if each.published is not None else NOT_PUBLISHED,
+                figure if single else place(each, judged),
+                cite(change(each.published, each.figure), each) if each.published is not None else NOT_PUBLISHED,
                 change(each.here, each.figure),
                 with_interval(each),
                 agreement.SHORT[judged.of(each)],
@@ -94,14 +116,14 @@ def figure_rows(figures: list[StudyFigure]) -> Iterator[tuple[str, ...]]:
     bare = levels[0].figure.startswith("%") or unit in ("", COUNT)
     yield (
         levels[0].figure if bare else f"{levels[0].figure}, {unit}",
-        pair([each.published for each in levels], unit) or NOT_PUBLISHED,
+        cite(pair([each.published for each in levels], unit), *levels) or NOT_PUBLISHED,
         pair([each.here for each in levels], unit) or "-",
         pair([each.ours for each in levels], unit) or "-",
     )
     if cost := by_arm.get("cost"):
         yield (
             "encryption costs",
-            change(cost.published, cost.figure),
+            cite(change(cost.published, cost.figure), cost),
             change(cost.here, cost.figure),
             with_interval(cost),
         )

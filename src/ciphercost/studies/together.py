@@ -42,6 +42,8 @@ class Row(msgspec.Struct, frozen=True, omit_defaults=True):
     low: float | None = None
     high: float | None = None
     """95 % interval of `ours`."""
+    source: str = ""
+    """Where the publication prints it."""
 
 
 def rows(outcomes: Sequence[Outcome]) -> list[Row]:
@@ -54,7 +56,17 @@ def rows_of(result: StudyResult) -> list[Row]:
     shown = studies.get(result.study).headline(result)
     several = len({each.operation for each in shown}) > 1
     return [
-        Row(result.study, what(each, several), each.figure, each.published, each.here, each.ours, each.low, each.high)
+        Row(
+            result.study,
+            what(each, several),
+            each.figure,
+            each.published,
+            each.here,
+            each.ours,
+            each.low,
+            each.high,
+            each.source if each.published is not None else "",
+        )
         for each in shown
     ]
 
@@ -65,12 +77,27 @@ def what(figure: StudyFigure, several: bool) -> str:
     return ", ".join(filter(None, (server, figure.operation if several or not server else "")))
 
 
+def summary(outcomes: Sequence[Outcome]) -> str:
+    """How many of the studies were replicated in direction and size, in direction only, and so on: a sentence."""
+    counts: dict[str, int] = {}
+    for each in outcomes:
+        said = "without a result"
+        if each.result is not None:
+            head = agreement.HEADS[agreement.verdict(studies.get(each.study).judged(each.result))]
+            said = (head[0].lower() + head[1:]).removeprefix("direction and size ")
+        counts[said] = counts.get(said, 0) + 1
+    several = f"{len(outcomes)} published stud{'y' if len(outcomes) == 1 else 'ies'}"
+    return f"{several}: {'; '.join(f'{count} {said}' for said, count in counts.items())}."
+
+
 def page(outcomes: Sequence[Outcome]) -> str:
     """Every study, published and here, as plain words and figures, 80 columns wide."""
     return "\n".join(_lines(outcomes))
 
 
 def _lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    yield from wrap(summary(outcomes))
+    yield ""
     yield "What encryption changed, as published and here"
     yield from _columns("", "as published", "the same here", "our method here (95 %)")
     for outcome in outcomes:
@@ -92,7 +119,9 @@ def _study(result: StudyResult, unreliable: str) -> Iterator[str]:
     yield from wrap(" ".join(filter(None, (verdict, unreliable))), "  ", "    ")
     yield from wrap(f"published on {result.published_server}; here {result.server}", "  ")
     for figure in dict.fromkeys(each.figure for each in found):
-        yield from wrap(f"{figure}, encrypted against plain", "  ")
+        printed = dict.fromkeys(each.source for each in found if each.figure == figure and each.source)
+        where = f" (published: {', '.join(printed)})" if printed else ""
+        yield from wrap(f"{figure}, encrypted against plain{where}", "  ", "    ")
         for each in (one for one in found if one.figure == figure):
             published = change(each.published, figure) if each.published is not None else NOT_PUBLISHED
             ours = StudyFigure("", figure, "", "cost", ours=each.ours, low=each.low, high=each.high)

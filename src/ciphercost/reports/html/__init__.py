@@ -16,13 +16,29 @@ from ciphercost import trace, words
 from ciphercost.errors import UsageError
 from ciphercost.model import Result
 from ciphercost.plots import Subject
-from ciphercost.reports.html import _content
-from ciphercost.studies.sheet import FINDINGS
+from ciphercost.reports.html import _all, _content
+from ciphercost.studies.sheet import FINDINGS, SOURCES, anchor
+from ciphercost.studies.together import Outcome
 from ciphercost.trace import Trace
 
 
 def render(result: Result, traces: Sequence[Trace] = (), budget: float | None = None) -> str:
     """The page. `budget`: the most that encryption may cost, as a share, which is drawn beside each cost."""
+    return _rendered("page.html", page=_content.page(Subject(result, traces, budget)), findings=FINDINGS)
+
+
+def render_all(outcomes: Sequence[Outcome], name: str, command: str = "", ended: str = "") -> str:
+    """The page of several studies: each with its verdict, its plot and the published costs beside ours."""
+    return _rendered("all.html", page=_all.page(outcomes, name, command, ended))
+
+
+def write_all(page: str, output: Path) -> None:
+    """Raises UsageError where it can't be written."""
+    _check(output)
+    _to(page, output)
+
+
+def _rendered(template: str, **values: object) -> str:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("ciphercost.reports.html", "."),
         autoescape=True,  # all that a record says is somebody else's text
@@ -30,16 +46,23 @@ def render(result: Result, traces: Sequence[Trace] = (), budget: float | None = 
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
+    environment.globals.update(anchor=anchor, sources=SOURCES)
     style = Markup((Path(__file__).parent / "page.css").read_text())  # noqa: S704 - our own file
-    page = _content.page(Subject(result, traces, budget))
-    return words.printable(environment.get_template("page.html").render(page=page, style=style, findings=FINDINGS))
+    return words.printable(environment.get_template(template).render(style=style, **values))
 
 
 def write(result: Result, directory: Path, output: Path, budget: float | None = None) -> None:
     """The page of a run's directory into a file. Raises UsageError where it can't be written, or where the record is damaged."""
+    _check(output)
+    _to(render(result, trace.read(directory), budget), output)
+
+
+def _check(output: Path) -> None:
     if output.is_dir():
         raise UsageError(f"can't write {output}: it is a directory; give -o the name of a file")
-    text = render(result, trace.read(directory), budget)
+
+
+def _to(text: str, output: Path) -> None:
     try:
         _put(text, output)
     except OSError as error:

@@ -112,6 +112,8 @@ class Page(NamedTuple):
     cells: list[Shown]
     failed: list[Shown]
     study: Report | None
+    published: list[Figure]
+    """Its costs beside ours, drawn."""
     machine: list[tuple[str, str]]
     method: list[str]
     command: str
@@ -149,6 +151,7 @@ def page(of: Subject) -> Page:
         cells=cells,
         failed=[each for each in cells if not each.ok],
         study=study,
+        published=kinds["published"],
         machine=list(_machine(result)),
         method=list(_method.sentences(of)),
         command=_command(result),

@@ -8,10 +8,11 @@ from typing import Any
 
 from ciphercost import hospital, workloads
 from ciphercost.errors import UsageError, nearest
-from ciphercost.model import ARMS, FORMAT, Cell, CellSpec, Spec, StudyRecord, StudyResult
+from ciphercost.model import ARMS, FORMAT, Cell, CellSpec, Spec, StudyFigure, StudyRecord, StudyResult
 from ciphercost.spec import check
 from ciphercost.studies import Stage, Study
-from ciphercost.studies.column_functions import compare, procedure, report, servers
+from ciphercost.studies.column_functions import compare, procedure, published, report, servers
+from ciphercost.studies.column_functions.names import ALL_OPERATIONS
 from ciphercost.studies.sheet import Sheet
 
 DEFAULT_LOADS, DEFAULT_RUNS = (1000, 2000), 3
@@ -35,6 +36,7 @@ class ColumnFunctions(Study):
     engine = servers.ALL
     engines = tuple(servers.PAIRS)
     operations = procedure.OPERATIONS
+    sources = published.SOURCES
     options = ("loads", "runs", "csv")
     seconds = 30.0
     one_core = True
@@ -159,6 +161,10 @@ class ColumnFunctions(Study):
 
     def compare(self, record: StudyRecord, cells: list[Cell]) -> StudyResult:
         return compare.compare(self, record, cells)
+
+    def headline(self, result: StudyResult) -> list[StudyFigure]:
+        """The printed cost of each server; costs of single operations and loads are not printed in the publication."""
+        return [each for each in super().headline(result) if each.operation == ALL_OPERATIONS]
 
     def sheets(self, result: StudyResult) -> Iterator[Sheet]:
         return report.sheets(result)

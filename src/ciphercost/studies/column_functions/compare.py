@@ -32,7 +32,7 @@ def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult
     proven = [name for name in record.engines if name not in unproven]
     figures = [
         *(each for name in record.engines for each in headlines(study, record, name, name in proven)),
-        *(each for name in proven for each in server_figures(record, name)),
+        *(each for name in record.engines for each in server_figures(study, record, name, name in proven)),
         *(each for name in proven for each in growth_figures(record, name)),
         *(each for cell in cells for each in equal_figures(cell)),
     ]
@@ -62,9 +62,10 @@ def as_run(record: StudyRecord) -> str:
     return (
         f"{loads} records {record.tools.get('records', '')}, {times} of each, on tables made anew each time; server and "
         "client on one core; first all of the plain arm, then all of the encrypted one; ± is the standard deviation over the runs, in the "
-        "first table over the four operations; CPU (sys + user of that core, first sample dropped) and RAM (total − free) sampled each "
-        f"{settings['interval_s']:g} s. Time is the client's: statements are literal SQL that it makes up beforehand and sends one after "
-        "the other, a share of each figure that is the same in both arms. Unlike the published run, with both arms proven"
+        "first table over the four operations; CPU (sys + user of that core; the "
+        "first sample is dropped, and so is a last one that is shorter than the others) and RAM (total − free) sampled each "
+        f"{settings['interval_s']:g} s. Time is measured at the client, around an operation's statements; the published times are those of a "
+        "whole client process. Unlike the published run, with both arms proven"
     )
 
 
@@ -89,6 +90,7 @@ def headlines(study: Study, record: StudyRecord, engine: str, proven: bool) -> l
         "cost",
         published=printed.ratio,
         published_sd=printed.sd,
+        source=published.TABLE,
         here=here[0] if here else None,
         here_sd=here[1] if here else None,
         engine=engine,
@@ -113,33 +115,45 @@ def mechanism_of(record: StudyRecord, engine: str) -> str:
     return record.mechanisms[record.engines.index(engine)]
 
 
-def server_figures(record: StudyRecord, engine: str) -> list[StudyFigure]:
-    """Every operation and load: time, CPU and RAM as the study had them, time and the server's CPU time by turns."""
-    here = measured.as_published(record.runs, engine)
+def server_figures(study: Study, record: StudyRecord, engine: str, proven: bool) -> list[StudyFigure]:
+    """Every operation and load: time, CPU and RAM as published and as run here, time and the server's CPU time by turns.
+
+    Loads that were published and not run here have the published figures alone.
+    """
+    runs = record.runs if proven else []
+    here = measured.as_published(runs, engine)
+    printed = {figure: published.levels(study, figure, engine) for figure in published.FILES}
+    loads = sorted({*measured.loads(record), *(load for _, load in printed[TIME])})
     found = []
     for version in procedure.VERSIONS:
-        time = measured.blocks(record.runs, engine, version)
-        cpu = measured.blocks(record.runs, engine, version, measured.SERVER_CPU)
+        time = measured.blocks(runs, engine, version)
+        cpu = measured.blocks(runs, engine, version, measured.SERVER_CPU)
         names: dict[str, Any] = {"engine": engine, "mechanism": mechanism_of(record, engine), "workload": version}
+        own = version == procedure.STUDYS
         for operation in procedure.OPERATIONS:
-            for load in measured.loads(record):
+            for load in loads:
                 key = (operation, load)
-                arms = here.get(key, {}) if version == procedure.STUDYS else {}
+                arms = here.get(key, {}) if own else {}
                 of = {**names, "load": load}
-                found += timed(key, arms, time, of)
-                found += sampled(key, arms, of)
+                then = {figure: each.get(key, {}) if own else {} for figure, each in printed.items()}
+                found += timed(key, arms, time, then[TIME], of)
+                found += sampled(key, arms, then, of)
                 if key in cpu:
                     found += by_turns(operation, SERVER_CPU, "s", cpu[key], of)
     return found
 
 
 def timed(
-    key: measured.Key, arms: Mapping[str, Sequence[StudyRun]], time: measured.Blocks, of: Mapping[str, Any]
+    key: measured.Key,
+    arms: Mapping[str, Sequence[StudyRun]],
+    time: measured.Blocks,
+    then: Mapping[str, published.Level],
+    of: Mapping[str, Any],
 ) -> list[StudyFigure]:
     """Seconds of both arms and their ratio."""
     operation = key[0]
     own = by_turns(operation, TIME, "s", time.get(key, {}), of)
-    if not any(arms.values()):
+    if not any(arms.values()) and not then:
         return own
     ours = {figure.arm: figure for figure in own}
     levels: dict[str, Level | None] = {arm: measured.seconds_of(arms.get(arm, ())) for arm in ARMS}
@@ -149,6 +163,7 @@ def timed(
             TIME,
             "s",
             arm,
+            **_published(then.get(arm), TIME),
             here=each.mean if each else None,
             here_sd=each.sd if each else None,
             ours=ours[arm].ours if arm in ours else None,
@@ -164,6 +179,8 @@ def timed(
             TIME,
             "ratio",
             "cost",
+            published=then["encrypted"].mean / then["plain"].mean if then else None,
+            source=published.FILES[TIME].source if then else "",
             here=measured.cost_of(arms),
             ours=cost.ours if cost else None,
             low=cost.low if cost else None,
@@ -186,13 +203,27 @@ def by_turns(
     return [*both, StudyFigure(operation, figure, "ratio", "cost", **_interval(cost), **of)]
 
 
-def sampled(key: measured.Key, arms: Mapping[str, Sequence[StudyRun]], of: Mapping[str, Any]) -> list[StudyFigure]:
-    """CPU and RAM as the study sampled them."""
+def sampled(
+    key: measured.Key,
+    arms: Mapping[str, Sequence[StudyRun]],
+    then: Mapping[str, Mapping[str, published.Level]],
+    of: Mapping[str, Any],
+) -> list[StudyFigure]:
+    """CPU and RAM as the study sampled them, published and here."""
     found = []
     for figure, unit, read in ((CPU, "%", measured.cpu_of), (MEMORY, "MB", measured.memory_of)):
-        levels = {arm: each for arm in ARMS if (each := read(arms.get(arm, ())))}
-        found += [StudyFigure(key[0], figure, unit, a, here=e.mean, here_sd=e.sd, **of) for a, e in levels.items()]
+        for arm in ARMS:
+            here, printed = read(arms.get(arm, ())), then[figure].get(arm)
+            if here or printed:
+                level: dict[str, Any] = {"here": here.mean, "here_sd": here.sd} if here else {}
+                found.append(StudyFigure(key[0], figure, unit, arm, **_published(printed, figure), **level, **of))
     return found
+
+
+def _published(level: published.Level | None, figure: str) -> dict[str, Any]:
+    """Fields of a figure: what was published of it, and where."""
+    source = published.FILES[figure].source
+    return {"published": level.mean, "published_sd": level.sd, "source": source} if level else {}
 
 
 def growth_figures(record: StudyRecord, engine: str) -> list[StudyFigure]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ciphercost.model import ARMS, Cell, Estimate, StudyFigure, StudyRecord
 from ciphercost.notation import factor
-from ciphercost.studies.column_functions import measured, procedure, published, servers
+from ciphercost.studies.column_functions import contradictions, measured, procedure, published, servers
 from ciphercost.studies.column_functions.names import CPU, GROWTH, RATE, SERVER_CPU, TIME
 from ciphercost.studies.costs import bounds, change, plus_minus, with_interval
 
@@ -32,7 +32,8 @@ def findings(study: Study, record: StudyRecord, figures: Sequence[StudyFigure], 
     found = [
         modes(study, cells),
         no_interval(study, figures),
-        below_zero(study, record, figures),
+        *contradictions.contradictions(study),
+        below_zero(record, figures),
         outside(figures),
         order(figures),
         fixed_iv(record),
@@ -123,17 +124,17 @@ def no_interval(study: Study, figures: Sequence[StudyFigure]) -> str:
     return text
 
 
-def below_zero(study: Study, record: StudyRecord, figures: Sequence[StudyFigure]) -> str:
-    """Encryption that makes faster is noise that was not measured."""
+def below_zero(record: StudyRecord, figures: Sequence[StudyFigure]) -> str:
+    """Cells of the procedure here in which encryption makes faster."""
     all_ = [each for each in costs(figures, procedure.STUDYS) if each.here is not None]
     negative = [each for each in all_ if each.here is not None and each.here < 1]
     if not negative:
         return ""
-    lowest = published.claims(study)["lowest_cell_percent"]
     said = ", ".join(f"{called(each)} {change(each.here)}" for each in negative)
+    runs = record.settings["runs"]
     text = (
-        f"In {len(negative)} of {len(all_)} cells the procedure, run here {record.settings['runs']:.0f} times, finds encryption to make faster "
-        f"({said}), as some published ones do (at most {change(1 + lowest / 100)})."
+        f"In {len(negative)} of {len(all_)} cells the procedure, run here {runs:.0f} time{'s' * (runs != 1)}, finds encryption to make faster "
+        f"({said}), as it did in published ones."
     )
     sure = [each for each in negative if each.high is not None and each.high < 1]
     if not sure:
@@ -204,8 +205,9 @@ def too_short(record: StudyRecord) -> str:
     names = sorted({(run.engine, run.operation) for run in short})
     said = ", ".join(f"{engine} {name}" for engine, name in names)
     return (
-        f"CPU is sampled each {record.settings['interval_s']:g} s and the first sample dropped: in {len(short)} of {len(every)} runs here the "
-        f"operation was over before a second one ({said}), so that there is nothing to take a mean of."
+        f"CPU is sampled each {record.settings['interval_s']:g} s and the first sample dropped, here with a last one that is too short. In "
+        f"{len(short)} of {len(every)} runs here the operation was over before a second whole one ({said}), so that there is nothing to take a "
+        "mean of."
     )
 
 

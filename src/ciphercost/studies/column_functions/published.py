@@ -1,10 +1,55 @@
-"""published: what the study printed -> figures to count with. Pure."""
+"""published: the study's printed figures, and the levels in its authors' spreadsheets -> figures to count with. Pure.
+
+The levels come from the final spreadsheets in the public repository that the publication names. Each row of `time.csv`, `cpu.csv` and
+`memory.csv` names its archive, file, cells and commit.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import datetime
+from typing import NamedTuple
+
 import msgspec
 
+from ciphercost.model import ARMS
 from ciphercost.studies import Study
+from ciphercost.studies.column_functions.names import CPU, MEMORY, TIME
+
+REPOSITORY = "LabRedesCefetNF/Rosa_2023"
+GB = 1024**3 / 1e6
+"""MB in a GB as atop prints it."""
+
+
+class Columns(NamedTuple):
+    """Where a figure's levels are."""
+
+    file: str
+    prefix: str
+    """Of its columns `…_mean` and `…_stddev`."""
+    scale: float
+    """To the unit in which our own figures are printed."""
+    source: str
+    """What a figure's source is called."""
+
+
+FILES = {
+    TIME: Columns("time.csv", "seconds", 1.0, "Spreadsheets, time"),
+    CPU: Columns("cpu.csv", "cpu_percent", 1.0, "Spreadsheets, CPU"),
+    MEMORY: Columns("memory.csv", "memory_gb", GB, "Spreadsheets, RAM"),
+}
+
+TABLE = "Table 1"
+SOURCES = {
+    TABLE: "cost in time of each server's functions: mean and standard deviation over the four operations",
+    **{
+        FILES[
+            figure
+        ].source: f"{what} of each operation, load, server and arm: mean and standard deviation over ten runs, in the authors' "
+        f"repository {REPOSITORY}"
+        for figure, what in ((TIME, "time in s"), (CPU, "sys + user CPU in %"), (MEMORY, "RAM in use in GB"))
+    },
+}
 
 
 class Server(msgspec.Struct, frozen=True):
@@ -36,6 +81,102 @@ def servers(study: Study) -> dict[str, Server]:
         )
         for row in study.rows("cost.csv")
     }
+
+
+# ── levels: mean and standard deviation over ten runs ─────────────────────────────────────────────────────────────────
+
+
+class Level(NamedTuple):
+    """Mean over ten runs, and their standard deviation."""
+
+    mean: float
+    sd: float
+
+
+Key = tuple[str, float]
+"""Operation, and records."""
+Levels = Mapping[Key, Mapping[str, Level]]
+"""By operation and records, then by arm."""
+
+
+def levels(study: Study, figure: str, engine: str) -> dict[Key, dict[str, Level]]:
+    """One server's levels of TIME in s, CPU in % or MEMORY in MB."""
+    file, prefix, scale, _ = FILES[figure]
+    found: dict[Key, dict[str, Level]] = {}
+    for row in study.rows(file):
+        if row["server"] == engine:
+            level = Level(float(row[f"{prefix}_mean"]) * scale, float(row[f"{prefix}_stddev"]) * scale)
+            found.setdefault((row["operation"], float(row["records"])), {})[row["arm"]] = level
+    return found
+
+
+def source(study: Study, figure: str) -> str:
+    """Where a figure's levels were published."""
+    rows = list(study.rows(FILES[figure].file))
+    commits = ", ".join(sorted({row["commit"] for row in rows}))
+    archives = " and ".join(f"`{each}`" for each in dict.fromkeys(row["archive"] for row in rows))
+    return f"the authors' repository {REPOSITORY}, commit {commits}, {archives}"
+
+
+def costs(study: Study, engine: str) -> dict[Key, float]:
+    """Mean encrypted ÷ mean plain time of each operation and load."""
+    return {key: arms["encrypted"].mean / arms["plain"].mean for key, arms in levels(study, TIME, engine).items()}
+
+
+# ── how the authors ran it ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Order(NamedTuple):
+    """When both arms of one server and load were run, by the names of their logs."""
+
+    engine: str
+    records: float
+    first: Mapping[str, datetime]
+    """Start of each arm's first run."""
+    last: Mapping[str, datetime]
+
+
+def order(study: Study) -> list[Order]:
+    """Of the runs that the spreadsheets contain."""
+    rows = {(row["server"], row["records"], row["arm"]): row for row in study.rows("order.csv")}
+
+    def times(engine: str, records: str, name: str) -> dict[str, datetime]:
+        return {arm: datetime.fromisoformat(rows[engine, records, arm][name]) for arm in ARMS}
+
+    return [
+        Order(engine, float(records), times(engine, records, "first_run"), times(engine, records, "last_run"))
+        for engine, records in dict.fromkeys((engine, records) for engine, records, _ in rows)
+    ]
+
+
+class Slip(NamedTuple):
+    """A value in a spreadsheet that is not what its log says."""
+
+    kind: str
+    """`value`: mistyped; `unit`: in another unit than the column; `twice`: the run before it again; `unlogged`: a run without a log."""
+    engine: str
+    operation: str
+    records: float
+    arm: str
+    run: int
+    spreadsheet: float
+    log: float | None
+
+
+def slips(study: Study) -> list[Slip]:
+    return [
+        Slip(
+            row["kind"],
+            row["server"],
+            row["operation"],
+            float(row["records"]),
+            row["arm"],
+            int(row["run"]),
+            float(row["spreadsheet"]),
+            float(row["log"]) if row["log"] else None,
+        )
+        for row in study.rows("slips.csv")
+    ]
 
 
 def claims(study: Study) -> dict[str, float]:

@@ -9,7 +9,7 @@ from ciphercost import studies
 from ciphercost.model import ARMS, StudyFigure, StudyResult
 from ciphercost.studies.column_functions import names, procedure, published, servers
 from ciphercost.studies.costs import TOO_WIDE, change, plus_minus, with_interval
-from ciphercost.studies.sheet import Sheet
+from ciphercost.studies.sheet import Sheet, cite
 from ciphercost.studies.table import NOT_PUBLISHED
 from ciphercost.words import number
 
@@ -37,7 +37,7 @@ def headlines(study: StudyResult) -> Sheet:
         mine = ours(each)
         if each.workload == procedure.STUDYS:
             said = plus_minus(each.published, each.published_sd) if each.published is not None else NOT_PUBLISHED
-            rows.append((each.engine, said, plus_minus(each.here, each.here_sd), mine))
+            rows.append((each.engine, cite(said, each), plus_minus(each.here, each.here_sd), mine))
             printed = published.servers(studies.get(study.study))[each.engine]
             notes.append(f"{each.engine} {printed.version}, {printed.cipher}, here {each.mechanism}")
         else:
@@ -63,10 +63,18 @@ def server(study: StudyResult, engine: str) -> Iterator[Sheet]:
     name = next((each.strip() for each in study.server.split(",") if each.split()[:1] == [engine]), engine)
     first = [each for each in own if each.workload == procedure.STUDYS]
     title = f"{name}, {own[0].mechanism}"
-    rows = [timed(*key, _by_arm(first, *key, names.TIME)) for key in _keys(first)]
-    head = ("", "the same here\nplain", "\nencrypted", "\ncost", "our method\ncost")
-    yield Sheet(f"{title}: time, ms", head, rows)
-    yield from sampled(title, first)
+    printed = studies.get(study.study)
+    levels = ("", "as published\nplain → encrypted", "the same here\nplain → encrypted")
+    for figure, unit in ((names.TIME, "s"), (names.CPU, "%"), (names.MEMORY, "MB")):
+        of = [each for each in first if each.figure == figure]
+        rows = [both(*key, _by_arm(of, *key, figure)) for key in _keys(of)]
+        note = f"mean ± sd over the runs; published: {published.source(printed, figure)}"
+        if figure == names.MEMORY:
+            note += ". The study read whole tenths of a GB there (about 107 MB)"
+        yield Sheet(f"{title}: {figure}, {unit}", levels, rows, note)
+        if figure == names.TIME:
+            head = ("", "as\npublished", "the same\nhere", "our method\nhere")
+            yield Sheet(f"{title}: cost in time", head, [cost(*key, _by_arm(of, *key, figure)) for key in _keys(of)])
     second = [each for each in own if each.workload == procedure.TUNED]
     for heading, figures, figure in (
         ("our method, the server's CPU time, ms", first, names.SERVER_CPU),
@@ -89,31 +97,30 @@ def _label(operation: str, load: float) -> str:
     return f"{operation:<6}{load:>8,.0f}"
 
 
-def timed(operation: str, load: float, by_arm: dict[str, StudyFigure]) -> tuple[str, ...]:
-    both = [spread(each.here, each.here_sd, 1e3) if (each := by_arm.get(arm)) else "-" for arm in ARMS]
-    cost = by_arm.get("cost")
-    here, mine = (change(cost.here), ours(cost)) if cost else ("-", "-")
-    return _label(operation, load), *both, here, mine
+def both(operation: str, load: float, by_arm: dict[str, StudyFigure]) -> tuple[str, ...]:
+    """Both arms' levels, published and here."""
+    arms = [by_arm.get(arm) for arm in ARMS]
+    then = [spread(each.published, each.published_sd) if each else "-" for each in arms]
+    here = [spread(each.here, each.here_sd) if each else "-" for each in arms]
+    return _label(operation, load), cite(arrow(then), *arms), arrow(here)
+
+
+def arrow(levels: Sequence[str]) -> str:
+    """`4.10 ± 0.41 → 4.09 ± 0.46`, or `-` where neither arm has a level."""
+    return "-" if set(levels) == {"-"} else " → ".join(levels)
+
+
+def cost(operation: str, load: float, by_arm: dict[str, StudyFigure]) -> tuple[str, ...]:
+    each = by_arm.get("cost")
+    if each is None:
+        return _label(operation, load), "-", "-", "-"
+    return _label(operation, load), cite(change(each.published), each), change(each.here), ours(each)
 
 
 def turns(operation: str, load: float, by_arm: dict[str, StudyFigure]) -> tuple[str, ...]:
     both = [number(each.ours * 1e3) if (each := by_arm.get(arm)) and each.ours is not None else "-" for arm in ARMS]
     cost = by_arm.get("cost")
     return _label(operation, load), " → ".join(both), ours(cost) if cost else "-"
-
-
-def sampled(title: str, figures: Sequence[StudyFigure]) -> Iterator[Sheet]:
-    """CPU and RAM, sampled each second."""
-    of = [each for each in figures if each.figure in (names.CPU, names.MEMORY)]
-    rows = []
-    for operation, load in _keys(of):
-        columns = []
-        for figure in (names.CPU, names.MEMORY):
-            by_arm = _by_arm(of, operation, load, figure)
-            columns.append(" → ".join(spread(e.here, e.here_sd) if (e := by_arm.get(arm)) else "-" for arm in ARMS))
-        rows.append((_label(operation, load), *columns))
-    if rows:
-        yield Sheet(f"{title}: sampled here, plain → encrypted", ("", "CPU, %", "RAM in use, MB"), rows)
 
 
 def spread(mean: float | None, sd: float | None, scale: float = 1.0) -> str:
@@ -133,7 +140,7 @@ def growth(study: StudyResult) -> Iterator[Sheet]:
     own = [each for each in study.figures if each.figure == names.GROWTH]
     if not own:
         return
-    loads = len({each.load for each in study.figures if each.load is not None})
+    loads = len({each.load for each in study.figures if each.load is not None and each.ours is not None})
     points = (
         "two loads: a slope of two points; ± is the half of a 95 % interval over sessions"
         if loads == 2

@@ -11,7 +11,7 @@ from ciphercost.model import ARMS, FORMAT, Cell, CellSpec, Mode, Spec, StudyFigu
 from ciphercost.spec import check
 from ciphercost.studies import Stage, Study
 from ciphercost.studies.agreement import Judged
-from ciphercost.studies.jdbc_tls import compare, procedure, report, setups
+from ciphercost.studies.jdbc_tls import compare, procedure, published, report, setups
 from ciphercost.studies.jdbc_tls.setups import CALLS, EXECUTE, SERVER_VERSION, Setup
 from ciphercost.studies.sheet import Sheet
 
@@ -33,6 +33,7 @@ class JdbcTls(Study):
     engine = "mariadb"
     engines = ("mariadb",)
     operations = CALLS
+    sources = published.SOURCES
     options = ("runs",)
     seconds = 20.0
     one_core = True

@@ -73,6 +73,7 @@ def loop(study: Study, once: Once) -> list[StudyFigure]:
             published=printed,
             here=measured.us(once[setup], COLD) * once[setup].load["rows"] / 1e3 if setup in once else None,
             workload=setup.name,
+            source=published.POST,
         )
         for setup, printed in published.times(study).items()
     ]
@@ -141,6 +142,7 @@ def _cost(
         low=ours.low if ours else None,
         high=ours.high if ours else None,
         n=ours.n if ours else 0,
+        source=published.POST if printed is not None else "",
     )
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from ciphercost.studies import Study
 from ciphercost.studies.jdbc_tls.setups import PUBLISHED, Setup
 
+POST = "the post"
+SOURCES = {POST: "milliseconds of one loop with each driver and setting"}
+
 
 def times(study: Study) -> dict[Setup, float]:
     """Milliseconds of one loop each, in the order in which they were run."""

@@ -10,7 +10,7 @@ from ciphercost.studies.jdbc_tls import measured
 from ciphercost.studies.jdbc_tls.compare import DRIVER, ENCRYPTION, LEFT, LOOP, SPLIT, SUM, UPGRADE, WARM_LONG
 from ciphercost.studies.jdbc_tls.procedure import COLD, WARM
 from ciphercost.studies.jdbc_tls.setups import CALLS, NEW, OLD
-from ciphercost.studies.sheet import Sheet
+from ciphercost.studies.sheet import Sheet, cite
 
 NONE = "-"
 METHOD = (
@@ -30,7 +30,11 @@ def sheets(study: StudyResult) -> Iterator[Sheet]:
 
 
 def loop(study: StudyResult) -> Sheet:
-    rows = [(named(each), whole(each.published), whole(each.here)) for each in study.figures if each.figure == LOOP]
+    rows = [
+        (named(each), cite(whole(each.published), each), whole(each.here))
+        for each in study.figures
+        if each.figure == LOOP
+    ]
     return Sheet("The loop, once each, ms", ("", "as published\n(MySQL)", f"the same here\n({study.server})"), rows)
 
 
@@ -50,7 +54,8 @@ def ratios(study: StudyResult) -> Sheet:
         for name in (UPGRADE, DRIVER, ENCRYPTION):
             cold, warm, long = (find(study, call, f"{name}, {state}") for state in (COLD, WARM, WARM_LONG))
             shown = long if long and long.ours is not None else warm
-            published, here = change(cold.published if cold else None), change(cold.here if cold else None)
+            published = cite(change(cold.published if cold else None), cold)
+            here = change(cold.here if cold else None)
             rows.append((name, published, here, *(with_interval(each) if each else NONE for each in (cold, shown))))
     head = ("", "published", "here once", "cold (95 %)", "warm (95 %)")
     return Sheet(f"{OLD} → {NEW}: how much more time an insert takes", head, rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ciphercost.model import FORMAT, Cell, CellSpec, Spec, StudyRecord, StudyResult
 from ciphercost.spec import check
 from ciphercost.studies import Stage, Study, transit
-from ciphercost.studies.mysql_tls import compare, procedure
+from ciphercost.studies.mysql_tls import compare, procedure, published
 
 
 class MysqlTls(Study):
@@ -17,6 +17,7 @@ class MysqlTls(Study):
     engine = "mysql"
     engines = ("mysql", "mariadb", "postgresql", "firebird")
     operations = ("insert", "select", "update", "delete")
+    sources = published.SOURCES
 
     def __init__(
         self,

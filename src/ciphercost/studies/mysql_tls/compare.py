@@ -93,6 +93,7 @@ def time_figures(study: Study, name: str, here: Here, cell: Cell | None) -> list
                 published=printed[arm],
                 here=repeated.get(arm),
                 ours=published.QUERIES / measured if measured else None,
+                source=published.TIMES,
             )
         )
     cost = StudyFigure(
@@ -106,6 +107,7 @@ def time_figures(study: Study, name: str, here: Here, cell: Cell | None) -> list
         ours=1 / rate.ratio if rate else None,
         low=1 / rate.high if rate else None,
         high=1 / rate.low if rate else None,
+        source=published.TIMES,
     )
     return [*found, cost]
 
@@ -141,6 +143,7 @@ def cpu_figures(study: Study, name: str, here: Here, cell: Cell | None) -> list[
             published=printed[arm].mean(counter),
             here=mean_of(here[name, arm].host, counter) if (name, arm) in here else None,
             ours=host_mean(cell, arm, counter),
+            source=published.CPU[name],
         )
         for counter in published.COUNTERS
         for arm in ARMS

@@ -17,6 +17,13 @@ ROUNDING = 0.25
 EDGE = 99.0
 """%idle from which a row shows a machine that does nothing: before the load began, or after it ended."""
 QUERIES = 10_000
+TIMES = "Table VI"
+CPU = {"select": "Table II", "insert": "Table III", "update": "Table IV", "delete": "Table V"}
+SOURCES = {
+    **{table: f"CPU counters during {operation.upper()}, a row for each 5 s" for operation, table in CPU.items()},
+    TIMES: "average response time of each operation, seconds",
+}
+"""What its tables hold."""
 
 
 class Column(msgspec.Struct, frozen=True):

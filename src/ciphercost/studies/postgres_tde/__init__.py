@@ -14,7 +14,7 @@ from ciphercost.model import ARMS, FORMAT, Cell, CellSpec, Spec, StudyFigure, St
 from ciphercost.spec import check
 from ciphercost.studies import Stage, Study
 from ciphercost.studies.agreement import Judged
-from ciphercost.studies.postgres_tde import compare, grid, procedure, report, servers
+from ciphercost.studies.postgres_tde import compare, grid, procedure, published, report, servers
 from ciphercost.studies.sheet import Sheet
 
 PAIR_SECONDS, LOAD_SECONDS = 20.0, 5.0
@@ -34,6 +34,7 @@ class PostgresTde(Study):
     engine = "postgresql"
     engines = ("postgresql",)
     operations = (grid.TPCB, grid.SELECT)
+    sources = published.SOURCES
     options = ("scale", "rows", "duration", "clients", "bindir", "mechanism", "select_only")
 
     def __init__(

@@ -189,6 +189,7 @@ def pair_figures(study: Study, record: StudyRecord, name: str, here: Here, cell:
                 published=getattr(arms[arm], field),
                 here=here[name, arm].series[series][0] if (name, arm) in here else None,
                 ours=mine.get(arm),
+                source=printed_in(figure),
             )
             for arm in ARMS
         ]
@@ -198,7 +199,9 @@ def pair_figures(study: Study, record: StudyRecord, name: str, here: Here, cell:
     ours = servers.bits_in(cell.proofs) if cell else None
     found += [
         StudyFigure(heading(name), KEY, COUNT, "plain"),
-        StudyFigure(heading(name), KEY, COUNT, "encrypted", arms["encrypted"].bits, witnessed, ours),
+        StudyFigure(
+            heading(name), KEY, COUNT, "encrypted", arms["encrypted"].bits, witnessed, ours, source=published.OUTPUT
+        ),
     ]
     return [*found, *ours_alone(name, cell)]
 
@@ -276,8 +279,14 @@ def cost_of(operation: str, figure: str, levels: Sequence[StudyFigure], cell: Ce
             ours=ratio,
             low=low,
             high=high,
+            source=printed_in(figure),
         )
     ]
+
+
+def printed_in(figure: str) -> str:
+    """The published table of a figure, or the text where it is in none."""
+    return published.LATENCIES if figure == "latency avg" else published.OUTPUT
 
 
 def ours_alone(name: str, cell: Cell | None) -> list[StudyFigure]:
@@ -301,13 +310,16 @@ def other_server(study: Study) -> list[StudyFigure]:
     operation = "published alone: EnterpriseDB 15.10 as the plain arm"
     found = []
     for figure, unit, field, _ in FIGURES:
-        levels = [StudyFigure(operation, figure, unit, arm, published=getattr(arms[arm], field)) for arm in ARMS]
+        levels = [
+            StudyFigure(operation, figure, unit, arm, published=getattr(arms[arm], field), source=printed_in(figure))
+            for arm in ARMS
+        ]
         found += [*levels, *cost_of(operation, figure, levels, None)]
     second = published.edb_pairs(study)[-1]
     operation = f"published alone: EnterpriseDB 15.10, second pair ({second.clients} clients by its figures)"
     for figure, unit, value in (("TPS", "", second.tps), ("latency avg", "ms", second.latency_average_ms)):
         found += [
-            StudyFigure(operation, figure, unit, "plain", published=value),
+            StudyFigure(operation, figure, unit, "plain", published=value, source=published.OUTPUT),
             StudyFigure(operation, figure, unit, "encrypted"),
         ]
     return found

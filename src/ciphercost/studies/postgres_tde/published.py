@@ -16,6 +16,12 @@ DEFAULT_TRANSACTIONS = 10
 TDE, PLAIN, OTHER = ("cybertec-15.8", "tde-aes"), ("cybertec-15.8", "none"), ("enterprisedb-15.10", "none")
 ARM_WORDS = {TDE: "with TDE", PLAIN: "CYBERTEC without", OTHER: "EnterpriseDB without"}
 
+LATENCIES, OUTPUT = "Table I", "text and figures"
+SOURCES = {
+    LATENCIES: "mean latency of each server, by number of rows",
+    OUTPUT: "what pgbench prints: TPS, standard deviation of the latency, connection time, transactions",
+}
+
 
 class Arm(msgspec.Struct, frozen=True):
     """One server's figures."""

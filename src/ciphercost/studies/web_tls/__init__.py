@@ -55,6 +55,10 @@ class WebTls(Study):
         self.sessions = sessions
 
     @property
+    def sources(self) -> Mapping[str, str]:  # type: ignore[override]
+        return published.sources(self)
+
+    @property
     def speed_up(self) -> float:
         """How many times as fast as published all of the procedure is run."""
         return published.WINDOW / self.duration

@@ -115,6 +115,7 @@ def counter_figures(
             "load": float(size),
             "unit": unit(counter, statistic),
         }
+        printed_in = published.source(printed[key])
         runs = {arm: here[size, arm] for arm in ARMS if (size, arm) in here}
         over = {arm: measured.whole(run, counter).get(statistic) for arm, run in runs.items()}
         within = {arm: measured.busy(run, counter).get(statistic) for arm, run in runs.items()}
@@ -122,7 +123,15 @@ def counter_figures(
         name = figure(counter, statistic)
         for arm in ARMS:
             found.append(
-                StudyFigure(figure=name, arm=arm, published=row[arm], here=over.get(arm), ours=mine[arm], **of)
+                StudyFigure(
+                    figure=name,
+                    arm=arm,
+                    published=row[arm],
+                    here=over.get(arm),
+                    ours=mine[arm],
+                    source=printed_in,
+                    **of,
+                )
             )
             if runs:
                 found.append(StudyFigure(figure=f"{name}, {BUSY}", arm=arm, here=within.get(arm), **of))
@@ -134,6 +143,7 @@ def counter_figures(
                 published=quotient(row["encrypted"], row["plain"]),
                 here=quotient(over.get("encrypted"), over.get("plain")),
                 ours=quotient(mine["encrypted"], mine["plain"]),
+                source=printed_in,
                 **of,
             )
             found.append(cost)

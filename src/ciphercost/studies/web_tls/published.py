@@ -53,6 +53,26 @@ def tables(study: Study) -> dict[tuple[str, str], Table]:
     return found
 
 
+def source(table: Table) -> str:
+    """`Table IV`."""
+    return f"Table {table.number}"
+
+
+def sources(study: Study) -> dict[str, str]:
+    """What each of the twelve holds."""
+    words = {MEAN: "mean", VARIANCE: "variance", CV: "coefficient of variation"}
+    named = {
+        PROCESSOR: "processor time",
+        MEMORY: "available memory",
+        NETWORK: "network bytes a second",
+        DISK: "disk queue",
+    }
+    return {
+        source(table): f"{named[counter]}, {words[statistic]}, over HTTP and HTTPS, by file"
+        for (counter, statistic), table in tables(study).items()
+    }
+
+
 def bytes_in_words(size: int) -> str:
     """`100KB`, `3MB`."""
     for power, unit in ((1e6, "MB"), (1e3, "KB")):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from ciphercost import studies
 from ciphercost.model import ARMS, StudyFigure, StudyResult
 from ciphercost.studies.costs import change, with_interval
-from ciphercost.studies.sheet import Sheet
+from ciphercost.studies.sheet import Sheet, cite
 from ciphercost.studies.web_tls import compare, measured, published
 from ciphercost.studies.web_tls.counters import SERVER
 from ciphercost.studies.web_tls.published import CV, DISK, MEMORY, NETWORK, PROCESSOR, VARIANCE
@@ -69,7 +69,7 @@ def twelfth(study: StudyResult, key: tuple[str, str], table: published.Table) ->
         rows.append(
             (
                 operation,
-                pair([first[arm].published for arm in ARMS], scale),
+                cite(pair([first[arm].published for arm in ARMS], scale), first["plain"]),
                 pair([first[arm].here for arm in ARMS], scale),
                 pair([each.here if (each := while_busy.get(arm)) else None for arm in ARMS], scale),
                 pair([first[arm].ours for arm in ARMS], scale),
@@ -147,7 +147,7 @@ def added(figures: Sequence[StudyFigure]) -> Sheet:
         rows.append(
             (
                 operation,
-                change(cost.published if cost else None),
+                cite(change(cost.published if cost else None), cost),
                 change(cost.here if cost else None),
                 change(busy.here if busy else None),
                 pair([each.here if (each := server.get(arm)) else None for arm in ARMS], 1e-3),
@@ -171,9 +171,9 @@ def fetches(figures: Sequence[StudyFigure]) -> Sheet:
         rows.append(
             (
                 operation,
-                pair(shares, 0.01),
+                cite(pair(shares, 0.01), scatter["plain"]),
                 pair([each.here if (each := here.get(arm)) else None for arm in ARMS], 0.01),
-                pair(speeds, 1e6),
+                cite(pair(speeds, 1e6), levels["plain"]),
                 pair([each.here if (each := busy.get(arm)) else None for arm in ARMS], 1e6),
             )
         )

@@ -1,0 +1,211 @@
+"""contradictions: the publication, its authors' spreadsheets and their logs -> where they differ, and what they show. Pure.
+
+These findings need no run of ours: they are printed in every report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ciphercost.model import ARMS
+from ciphercost.studies.column_functions import measured, published, servers
+from ciphercost.studies.column_functions.names import CPU, MEMORY, TIME
+from ciphercost.studies.costs import change
+
+if TYPE_CHECKING:
+    from ciphercost.studies import Study
+
+LATER_DAYS = 7
+"""From which runs of one cell are no longer of one session."""
+WAITING = 90.0
+"""Per cent of CPU below which the core is not kept busy."""
+
+
+def contradictions(study: Study) -> list[str]:
+    return [
+        each
+        for each in (
+            averages(study),
+            below_zero(study),
+            order(study),
+            slips(study),
+            waiting(study),
+            memory(study),
+            reads_first(study),
+            WHOLE_PROCESS,
+        )
+        if each
+    ]
+
+
+WHOLE_PROCESS = (
+    "Published times are of a whole PHP process: its start, reading the CSV file, the connection, and every statement. What is alike in "
+    "both arms makes the cost in per cent smaller."
+)
+
+
+def averages(study: Study) -> str:
+    """The printed costs beside those that the spreadsheets give."""
+    apart, same = [], []
+    for row in study.rows("cost.csv"):
+        name, mean, sd = row["server"], row["cost_percent_mean"], row["cost_percent_stddev"]
+        found = measured.headline(published.costs(study, name))
+        if found is None or found[1] is None:
+            continue
+        ours = ((found[0] - 1) * 100, found[1] * 100)
+        if all(f"{value:.{decimals(text)}f}" == text for value, text in zip(ours, (mean, sd), strict=True)):
+            same.append(name)
+        else:
+            apart.append(f"{name} {mean} ± {sd} %, by its authors' spreadsheets {ours[0]:.2f} ± {ours[1]:.2f} %")
+    if not apart:
+        return ""
+    rest = f"; {servers.worded(same)} agree in every printed digit" if same else ""
+    return f"The publication and its authors' spreadsheets differ: {'; '.join(apart)}{rest}."
+
+
+def decimals(text: str) -> int:
+    return len(text.partition(".")[2])
+
+
+def below_zero(study: Study) -> str:
+    """Encryption that makes faster is noise that was not measured."""
+    costs = {(name, *key): cost for name in servers.PAIRS for key, cost in published.costs(study, name).items()}
+    negative = sorted(
+        (cost, f"{name} {operation} {load:,.0f}") for (name, operation, load), cost in costs.items() if cost < 1
+    )
+    if not negative:
+        return ""
+    said = ", ".join(f"{name} {change(cost)}" for cost, name in negative)
+    return (
+        f"In {len(negative)} of {len(costs)} published cells the encrypted arm is the faster one ({said}). That is noise, for which the study "
+        "has no interval."
+    )
+
+
+def order(study: Study) -> str:
+    """One arm wholly before the other; how long before, and where it was the other way round."""
+    every = published.order(study)
+    apart = sorted(abs(each.first["encrypted"] - each.first["plain"]).total_seconds() / 3600 for each in every)
+    text = (
+        f"The authors' logs date each run. Of each server and load one arm was run first, then the other, whose first run began {apart[0]:.1f} to "
+        f"{apart[-1]:.0f} hours later: what changed on the machine meanwhile is in the cost."
+    )
+    reverse = [f"{each.engine} {each.records:,.0f}" for each in every if each.first["encrypted"] < each.first["plain"]]
+    if reverse:
+        text += f" The plain arm came first, except for {servers.worded(reverse)}."
+    late = {
+        f"{each.engine} {each.records:,.0f} {arm}": days
+        for each in every
+        for arm in ARMS
+        if (days := (each.last[arm] - each.first[arm]).days) >= LATER_DAYS
+    }
+    if late:
+        text += f" {servers.worded(list(late))} contain a run that was made {max(late.values())} days after the first and replaced another."
+    return text
+
+
+# ── slips ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def slips(study: Study) -> str:
+    """Values in the spreadsheets that are not those of the logs. The published figures are printed with them."""
+    said = list(_slips(study))
+    if not said:
+        return ""
+    return f"Some values in the spreadsheets are not those of the logs, and the published figures contain them: {'; '.join(said)}."
+
+
+def _slips(study: Study) -> Iterator[str]:
+    for each in published.slips(study):
+        cell = " ".join(filter(None, (each.engine, each.operation, f"{each.records:,.0f} {each.arm}")))
+        if each.kind == "twice":
+            yield f"{cell}: run {each.run} is run {each.run - 1} once more"
+        elif each.log is None:
+            yield f"{cell}: run {each.run} has no log"
+        elif each.kind == "unit":
+            level = published.levels(study, MEMORY, each.engine)[each.operation, each.records][each.arm]
+            right = level.mean / published.GB + (each.log - each.spreadsheet) / 1024 / RUNS
+            yield (
+                f"{cell}: RAM of run {each.run} is {each.spreadsheet:g} in a column of MB, by its log {each.log:,.0f} (mean "
+                f"{level.mean / published.GB:.2f} GB, with it {right:.2f})"
+            )
+        else:
+            times = published.levels(study, TIME, each.engine)[each.operation, each.records]
+            means = {arm: times[arm].mean + (each.log - each.spreadsheet) / RUNS * (arm == each.arm) for arm in ARMS}
+            then, right = (found["encrypted"] / found["plain"] for found in ({a: times[a].mean for a in ARMS}, means))
+            yield (
+                f"{cell}: run {each.run} is {each.spreadsheet:.2f} s, by its log {each.log:.2f} s (cost {change(then)}, with it {change(right)})"
+            )
+
+
+RUNS = 10
+"""Behind each published mean."""
+
+
+# ── a core that waits ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def waiting(study: Study) -> str:
+    """Where the core was idle part of the time, encryption may use time in which the core would wait."""
+    said, number, total = [], 0, 0
+    for engine in servers.PAIRS:
+        levels = published.levels(study, CPU, engine)
+        total += len(levels)
+        for operation in dict.fromkeys(name for name, _ in levels):
+            own = {load: arms["plain"].mean for (name, load), arms in levels.items() if name == operation}
+            low = {load: mean for load, mean in own.items() if mean < WAITING}
+            number += len(low)
+            if low:
+                which = "" if len(low) == len(own) else " of " + servers.worded([f"{load:,.0f}" for load in low])
+                said.append(f"{engine} {operation}{which} {percents(list(low.values()))}")
+    if not said:
+        return ""
+    return (
+        f"In {number} of {total} published cells of the plain arm the core was busy for less than {WAITING:.0f} % of the time ({'; '.join(said)}). "
+        "There the disk, not the core, set the pace, and the time says little of what encryption costs the CPU. This is an inference."
+    )
+
+
+def percents(values: list[float]) -> str:
+    """`49 to 54 %`."""
+    low, high = f"{min(values):.0f}", f"{max(values):.0f}"
+    return f"{low} %" if low == high else f"{low} to {high} %"
+
+
+def memory(study: Study) -> str:
+    """RAM in use of the whole machine, between the arms."""
+    changes = sorted(
+        (arms["encrypted"].mean - arms["plain"].mean, f"{engine} {operation} {load:,.0f}")
+        for engine in servers.PAIRS
+        for (operation, load), arms in published.levels(study, MEMORY, engine).items()
+    )
+    (least, where), (most, other) = changes[0], changes[-1]
+    return (
+        f"Published RAM in use is total − free of the whole machine, caches and all. From the plain arm to the encrypted one it changes by "
+        f"{least:+,.0f} MB ({where}) to {most:+,.0f} MB ({other}). An encryption function needs nothing like it."
+    )
+
+
+# ── what an operation contains ────────────────────────────────────────────────────────────────────────────────────────
+
+READING = ("update", "delete")
+"""Operations that begin with the study's SELECT of every notification."""
+
+
+def reads_first(study: Study) -> str:
+    """How much of an UPDATE and a DELETE is the SELECT that comes before it, and what encryption costs without it."""
+    said = []
+    for engine in servers.PAIRS:
+        times = published.levels(study, TIME, engine)
+        load = max(records for _, records in times)
+        for operation in READING:
+            whole, select = times[operation, load], times["select", load]
+            rest = {arm: whole[arm].mean - select[arm].mean for arm in ARMS}
+            share = select["plain"].mean / whole["plain"].mean
+            costs = [change(each["encrypted"] / each["plain"]) for each in ({a: whole[a].mean for a in ARMS}, rest)]
+            said.append(f"{engine} {operation} {share * 100:.0f} %, cost {costs[0]}, of the rest {costs[1]}")
+    return (
+        f"The study's UPDATE and DELETE first read every notification, as its SELECT does. At {load:,.0f} records the published SELECT takes this "
+        f"share of their plain arm's time: {'; '.join(said)}. The rest is an inference: it takes the SELECT to last as long there as by itself."
+    )
