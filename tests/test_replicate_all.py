@@ -154,7 +154,7 @@ def test_options_go_to_the_studies_that_have_them() -> None:
     assert list(by_name) == studies.names()
     tde = by_name["postgres-tde"]
     assert isinstance(tde, PostgresTde)
-    assert (tde.scale, tde.duration, tde.clients) == (1, 2.0, 50)
+    assert (tde.sizes, tde.duration, tde.clients) == ((100_000,), 2.0, (10, 50))
     with pytest.raises(UsageError, match="oracle"):
         replicate_all.chosen(msgspec.structs.replace(asked, engine="oracle"))
 

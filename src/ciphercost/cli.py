@@ -478,13 +478,15 @@ def run(targets: tuple[str, ...], print_spec: bool, **given: Any) -> None:
 
 STUDY_OPTIONS = (
     "scale",
+    "rows",
     "duration",
     "clients",
     "bindir",
+    "mechanism",
+    "select_only",
     "loads",
     "runs",
     "csv",
-    "rows",
     "iterations",
     "queries",
     "order",
@@ -507,8 +509,25 @@ STUDY_OPTIONS = (
     click.option(
         "--duration", metavar="DURATION", help="Of a run as published, where it is timed. [default: the study's]"
     ),
-    click.option("--clients", type=int, help="Connections, where the study has several. [default: the study's]"),
-    click.option("--bindir", metavar="DIR", help="postgres-tde: binaries of a server that has TDE."),
+    click.option(
+        "--rows",
+        metavar="N,N…",
+        help="postgres-tde: of the largest table; several: a sweep, with fio at matching sizes. mysql-tls: people in the table. "
+        "[default: 5000000; 10000]",
+    ),
+    click.option("--clients", metavar="N,N…", help="postgres-tde: connections. [default: the study's, 10,50]"),
+    click.option(
+        "--bindir",
+        multiple=True,
+        metavar="[NAME=]DIR",
+        help="postgres-tde: binaries of a server that has TDE. Repeatable, with names: all servers in one table.",
+    ),
+    click.option(
+        "--mechanism",
+        metavar="NAME,NAME…",
+        help="postgres-tde: what encrypts where the server has no TDE of its own. [default: fscrypt,gocryptfs]",
+    ),
+    click.option("--select-only", is_flag=True, help="postgres-tde: run pgbench -S (SELECT only) as well."),
     click.option(
         "--loads",
         metavar="N,N…",
@@ -525,7 +544,6 @@ STUDY_OPTIONS = (
         metavar="LOOP",
         help="jdbc-tls: captured, the post's own statement and transaction, or insert-loop. [default: captured]",
     ),
-    click.option("--rows", type=int, metavar="N", help="mysql-tls: people in the table. [default: 10000]"),
     click.option("--iterations", type=int, metavar="N", help="mysql-tls: of each operation and arm. [default: 5]"),
     click.option(
         "--queries",
@@ -558,6 +576,7 @@ def replicate(study: str, engine: str | None, **given: Any) -> None:
 
     if given["duration"]:
         given["duration"] = spec.duration(given["duration"], "--duration")
+    given["bindir"], given["select_only"] = list(given["bindir"]) or None, given["select_only"] or None
     options_ = {name: given[name] for name in STUDY_OPTIONS if given[name] is not None}
     seconds = spec.duration(given["time_"]) if given["time_"] else 0.0
     if study == "all":

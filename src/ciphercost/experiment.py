@@ -297,12 +297,13 @@ def proven(session: int, unit: Unit, twins: provision.Twins, agent: Agent, recor
 
 
 def wants_storage(bench: provision.Bench, spec: Spec, session: int) -> bool:
-    """Whether fio is to run as well: where it is there, the arms differ in their file systems, and the cell has time enough beside it.
+    """Whether fio is to run as well: where it is there, the arms differ in their file systems, and the cell asks for it or has time for it.
 
     In every other session: it takes as long as the server's load does, and has less to find out.
     """
     below = isinstance(bench.mechanism, AtRest) and bench.mechanism.loaded_once
-    return below and session % 2 == 1 and spec.time >= LEAST_SECONDS_FOR_FIO and bool(fio.find())
+    wanted = bench.cell.fio_bytes or spec.time >= LEAST_SECONDS_FOR_FIO
+    return below and session % 2 == 1 and bool(wanted) and bool(fio.find())
 
 
 def measure_storage(session: int, unit: Unit, twins: provision.Twins, record: Record) -> None:
@@ -311,7 +312,10 @@ def measure_storage(session: int, unit: Unit, twins: provision.Twins, record: Re
     drive.watcher.phase(drive.number, session, "fio on both directories")
     directories = {arm: volume.path.parent for arm in ARMS if (volume := twins.by_arm[arm].volume)}
     blocks = 1 if facts.spec.mode == "full" else BLOCKS_OF_FIO_QUICK
-    for each in fio.measure(directories, session, facts.seed, unit.bench.guard, cell=drive.number, blocks=blocks):
+    size = unit.bench.cell.fio_bytes or fio.SIZE
+    for each in fio.measure(
+        directories, session, facts.seed, unit.bench.guard, cell=drive.number, blocks=blocks, size=size
+    ):
         record.append_storage(each)
 
 

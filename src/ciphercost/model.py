@@ -92,6 +92,8 @@ class CellSpec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_def
     """Of the server that we start, by its own names; in force in both arms."""
     idle: Literal["", "poll", "halt"] = ""
     """What cores do that have nothing to do: poll, or halt until an interrupt wakes them; empty: poll where that is possible."""
+    fio_bytes: Count = 0
+    """At rest: size of the file that fio works on; fio then runs however short the cell is. 0: fio's own size, in cells of a minute or more."""
 
 
 class Spec(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True):
@@ -433,6 +435,8 @@ class StudyRun(msgspec.Struct, frozen=True, omit_defaults=True):
     """Its server, where the procedure is run on several."""
     workload: str = ""
     """Which statements, where there are several versions of them."""
+    server: str = ""
+    """The user's name for its server, where the procedure is run on several."""
     design: str = ""
     """Empty: as published; `pilot`: to learn how long it takes; `interleaved`: by turns, as `load` says in which session, block and position;
     `wire`: not timed, to see what crosses the wire."""
@@ -452,10 +456,14 @@ class StudyRecord(msgspec.Struct, omit_defaults=True):
     """Where the procedure is run on several pairs of arms: what encrypts each. A pair's number, from 1, is its proofs' session."""
     engines: list[str] = []
     """Where the pairs are of several servers: each pair's."""
+    servers: list[str] = []
+    """The user's names for the servers of the pairs, where they have names."""
     versions: dict[str, str] = {}
-    """Of several servers, by engine."""
+    """Of several servers, by engine, or by the name of the pair."""
     settings: dict[str, Amount] = {}
     """Rows, iterations, queries of the published run, seconds between two host samples."""
+    grid: list[dict[str, Amount]] = []
+    """Where the procedure is run at several sizes and loads: each of them, in order."""
     tools: dict[str, str] = {}
     """Programs that the procedure ran, and their versions."""
     encryption: dict[str, str] = {}

@@ -17,7 +17,9 @@ from pathlib import Path
 
 import msgspec
 
+from ciphercost import guard
 from ciphercost.model import Counters
+from ciphercost.volumes import disk
 
 _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _SCHED_CLOCK = 2
@@ -349,13 +351,16 @@ MEMORY = 0.01
 
 def alike(name: str, was: object, now: object) -> bool:
     """Whether a machine's property is as it was. Pure."""
+    if name == "disk" or (name.startswith("disk_") and None in (was, now)):
+        # The kernel's name for it may change with each start; its model and transport are compared, where both records have them.
+        return True
     if name == "memory" and isinstance(was, int) and isinstance(now, int):
         return abs(was - now) <= MEMORY * was
     return was == now
 
 
 def machine() -> dict[str, object]:
-    """The machine as the result prints it: cpu, cores, aes, kernel, governor, memory, clock source, virtualisation."""
+    """The machine as the result prints it: cpu, cores, aes, kernel, governor, memory, clock source, virtualisation, disk under the scratch directory."""
     cpuinfo = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
     names = {line.partition(":")[2].strip() for line in cpuinfo.splitlines() if line.startswith("model name")}
     flags = next(
@@ -371,6 +376,7 @@ def machine() -> dict[str, object]:
         "governor": _text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "clocksource": _text("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
         "memory": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        **disk.record(guard.scratch_base()),
     }
 
 

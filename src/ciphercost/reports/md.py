@@ -14,6 +14,7 @@ from ciphercost.advice import Report
 from ciphercost.model import Cell, Result
 from ciphercost.studies.sheet import FINDINGS, SOURCES, sources
 from ciphercost.studies.sheet import Report as StudyReport
+from ciphercost.volumes import disk
 
 MOST = 65_536
 """Letters that a comment on GitHub may have."""
@@ -208,8 +209,10 @@ def footer(result: Result) -> str:
     machine = result.machine
     if any(cell.imported for cell in result.cells):
         return f"imported: {words.imported_basis(result.cells)} · run {result.id} · not measured by ciphercost"
+    said = disk.words(machine)
+    below = f" · {escaped(said)}" if said else ""
     return (
-        f"{machine.get('cpu')}, {machine.get('cores')} cores, Linux {machine.get('kernel')} · run {result.id}, seed {result.seed} · "
+        f"{machine.get('cpu')}, {machine.get('cores')} cores, Linux {machine.get('kernel')}{below} · run {result.id}, seed {result.seed} · "
         f"{result.tool.get('name', 'ciphercost')} {result.tool.get('version', '')}"
     )
 

@@ -9,6 +9,7 @@ from ciphercost import capacity, chatter, curves, disturbed
 from ciphercost.layout import WIDTH, figure_row, figure_rows, named, row, wrap
 from ciphercost.model import ARMS, Cell, Curve, Finding, Result
 from ciphercost.reports import _imported
+from ciphercost.volumes import disk
 from ciphercost.words import (
     SHORT,
     beside,
@@ -405,5 +406,7 @@ def footer(result: Result) -> str:
     machine = result.machine
     aes = "with AES instructions" if machine.get("aes") else "WITHOUT AES instructions"
     lines = [f"{machine.get('cpu')}, {machine.get('cores')} cores, {aes}, Linux {machine.get('kernel')}"]
+    if said := disk.words(machine):
+        lines.append(said)
     lines.append(f"run {result.id}, seed {result.seed}")
     return "\n".join(line for text in lines for line in wrap(text))

@@ -51,13 +51,13 @@ class MysqlTls(Study):
     def configured(self, given: Mapping[str, Any]) -> Study:
         super().configured(given)
         for name, most in (("rows", MOST_ROWS), ("iterations", MOST_ITERATIONS), ("queries", MOST_QUERIES)):
-            if name in given and not 1 <= given[name] <= most:
+            if name in given and not 1 <= _whole(given[name], name) <= most:
                 raise UsageError(f"--{name} {given[name]}: must be from 1 to {most:,}")
         order = given.get("order", self.order)
         if order not in ORDERS:
             raise UsageError(f"unknown order '{order}': {nearest(order, ORDERS)}")
         return MysqlTls(
-            given.get("rows", self.table_rows),
+            _whole(given.get("rows", self.table_rows), "rows"),
             given.get("iterations", self.iterations),
             given.get("queries", self.queries),
             self.least_queries,
@@ -114,6 +114,14 @@ class MysqlTls(Study):
 
     def compare(self, record: StudyRecord, cells: list[Cell]) -> StudyResult:
         return compare.compare(self, record, cells)
+
+
+def _whole(given: int | str, name: str) -> int:
+    """One whole number; another study takes several of this option. Raises UsageError."""
+    try:
+        return int(given)
+    except ValueError:
+        raise UsageError(f"--{name} {given}: must be one whole number for mysql-tls") from None
 
 
 def _memory(text: str) -> int:

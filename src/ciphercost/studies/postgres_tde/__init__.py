@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -13,105 +14,158 @@ from ciphercost.model import ARMS, FORMAT, Cell, CellSpec, Spec, StudyFigure, St
 from ciphercost.spec import check
 from ciphercost.studies import Stage, Study
 from ciphercost.studies.agreement import Judged
-from ciphercost.studies.postgres_tde import compare, procedure, published, servers
+from ciphercost.studies.postgres_tde import compare, grid, procedure, published, report, servers
+from ciphercost.studies.sheet import Sheet
 
-PAIR_SECONDS = 20.0
-"""Of each arm of the procedure, beside its load: making the cluster, proof, `pgbench -i`."""
+PAIR_SECONDS, LOAD_SECONDS = 20.0, 5.0
+"""Of each arm of the procedure, beside its load: making the cluster and proof; and `pgbench -i` of each size."""
+SELECT_ONLY = """
+\\set aid random(1, :rows)
+SELECT abalance FROM pgbench_accounts WHERE aid = :aid;
+"""
 
 
 class PostgresTde(Study):
-    """Its sizes are the command line's `--scale`, `--duration` and `--clients`; `--bindir` names a server that has TDE."""
+    """Its options are the command line's; see `replicate --help`."""
 
     name = "postgres-tde"
-    title = "PostgreSQL with and without encryption at rest: pgbench's TPC-B-like load, 50 clients (Ahsan et al., 2025)"
+    title = "PostgreSQL with and without encryption at rest: pgbench's TPC-B-like load, 10 and 50 clients (Ahsan et al., 2025)"
     published_server = "PGEE 15.8"
     engine = "postgresql"
     engines = ("postgresql",)
-    operations = (procedure.OPERATION,)
+    operations = (grid.TPCB, grid.SELECT)
     sources = published.SOURCES
-    options = ("scale", "duration", "clients", "bindir")
+    options = ("scale", "rows", "duration", "clients", "bindir", "mechanism", "select_only")
 
     def __init__(
         self,
-        scale: int = 50,
-        clients: int = 50,
+        sizes: tuple[int, ...] = (50 * grid.ROWS_A_SCALE,),
+        clients: tuple[int, ...] = grid.STUDYS_CLIENTS,
         duration: float = 600.0,
-        bindir: str = "",
+        bindir: tuple[str, ...] = (),
         mechanisms: tuple[str, ...] = (),
+        *,
+        select_only: bool = False,
         sessions: int = 8,
     ) -> None:
-        """`mechanisms`: what encrypts; none: what the server of `bindir` has, and without one `servers.FILE_SYSTEMS`."""
-        self.scale, self.clients, self.duration, self.bindir = scale, clients, duration, bindir
-        self.sessions = sessions
+        """`sizes`: rows of pgbench_accounts. `bindir`: servers, each `DIR` or `NAME=DIR`; none: any that is found.
+
+        `mechanisms`: what encrypts where the server has no TDE; none: `servers.FILE_SYSTEMS`.
+        """
+        self.sizes, self.clients, self.duration, self.bindir = sizes, clients, duration, bindir
+        self.select_only, self.sessions = select_only, sessions
         self._mechanisms = mechanisms
 
     def configured(self, given: Mapping[str, Any]) -> Study:
         super().configured(given)
-        for name in ("scale", "clients", "duration"):
-            if name in given and given[name] < 1:
-                raise UsageError(f"--{name} {given[name]:g}: must be at least 1")
-        mine: dict[str, Any] = {
-            "scale": self.scale,
-            "clients": self.clients,
-            "duration": self.duration,
-            "bindir": self.bindir,
-        }
-        return PostgresTde(**(mine | dict(given)), mechanisms=self._mechanisms, sessions=self.sessions)
+        if "scale" in given and "rows" in given:
+            raise UsageError("--scale and --rows both say how large the data is: leave one of them out")
+        if given.get("duration", 1) < 1:
+            raise UsageError(f"--duration {given['duration']:g}: must be at least 1")
+        sizes = self.sizes
+        if "scale" in given:
+            sizes = tuple(each * grid.ROWS_A_SCALE for each in grid.numbers(given["scale"], "--scale"))
+        elif "rows" in given:
+            sizes = grid.numbers(given["rows"], "--rows")
+        return PostgresTde(
+            sizes,
+            grid.numbers(given["clients"], "--clients") if "clients" in given else self.clients,
+            given.get("duration", self.duration),
+            servers.bindirs(given["bindir"]) if "bindir" in given else self.bindir,
+            servers.chosen(given["mechanism"]) if "mechanism" in given else self._mechanisms,
+            select_only=bool(given.get("select_only", self.select_only)),
+            sessions=self.sessions,
+        )
 
     @property
-    def mechanisms(self) -> tuple[str, ...]:
-        """What encrypts, a pair of arms each. Raises UsageError, MissingServer."""
-        if self._mechanisms:
-            return self._mechanisms
-        return (servers.mechanism_of(self.bindir),) if self.bindir else servers.FILE_SYSTEMS
+    def points(self) -> list[grid.Point]:
+        return grid.points(self.sizes, self.clients, self.operations if self.select_only else (grid.TPCB,))
+
+    @functools.cached_property
+    def pairs(self) -> list[servers.Pair]:
+        """The pairs of arms. Raises UsageError, MissingServer."""
+        return servers.pairs(self.bindir, self._mechanisms)
 
     def workload(self, operation: str) -> workloads.Workload:
         if operation not in self.operations:
             raise UsageError(f"study {self.name} has no workload '{operation}': {nearest(operation, self.operations)}")
-        own = workloads.get("tpcb")
+        own = msgspec.structs.replace(
+            workloads.get("tpcb"), name=f"{self.name}/{operation}", clients=max(self.clients), parameters={"scale": 50}
+        )
+        if operation == grid.TPCB:
+            return own
         return msgspec.structs.replace(
             own,
-            name=f"{self.name}/{operation}",
-            clients=self.clients,
-            parameters=own.parameters | {"scale": self.scale},
+            title="SELECT-only: a row of pgbench's accounts by its key",
+            measures="the request path on pgbench's tables",
+            transaction=[workloads.Transaction(grid.SELECT, SELECT_ONLY)],
+            read_only=True,
         )
 
     def spec(self, engine: str, time: float, seed: int) -> Spec:
+        """A cell for each pair and point. Cells that differ in clients alone share their servers, and their blocks alternate."""
         self.check_engine(engine)
-        cells = self.procedure_cells(engine)
+        cells = [self._cell(engine, pair, point) for pair in self.pairs for point in self.points]
         return check(Spec(cells=cells, seed=seed, time=time, sessions=self.sessions, latency=False))
 
+    def _cell(self, engine: str, pair: servers.Pair, point: grid.Point) -> CellSpec:
+        several = len(self.clients) > 1
+        group = f"{pair.name}, {point.title}, {point.rows:,} rows" if several else ""
+        variant = [pair.server, f"rows={point.rows}" * (len(self.sizes) > 1), f"clients={point.clients}" * several]
+        return CellSpec(
+            engine,
+            pair.mechanism,
+            workload=f"{self.name}/{point.operation}",
+            clients=point.clients,
+            rows=point.rows,
+            factors=dict(pair.factors),
+            bindir=pair.bindir,
+            group=group,
+            variant=" ".join(filter(None, variant)),
+            fio_bytes=grid.fio_bytes(point.rows) if len(self.sizes) > 1 else 0,
+        )
+
     def procedure_cells(self, engine: str) -> list[CellSpec]:
+        """One a pair: the procedure makes the tables of every point itself, in the servers of one."""
         return [
             CellSpec(
                 engine,
-                mechanism,
-                workload=f"{self.name}/{procedure.OPERATION}",
-                clients=self.clients,
-                factors={"scale": str(self.scale)},
-                bindir=self.bindir,
+                pair.mechanism,
+                workload=f"{self.name}/{grid.TPCB}",
+                clients=max(self.clients),
+                rows=max(self.sizes),
+                factors=dict(pair.factors),
+                bindir=pair.bindir,
+                variant=pair.server,
             )
-            for mechanism in self.mechanisms
+            for pair in self.pairs
         ]
 
     def procedure_seconds(self, time: float) -> float:  # noqa: ARG002
-        return len(self.mechanisms) * len(ARMS) * (self.duration + PAIR_SECONDS)
+        runs = len(self.points) * self.duration + len(self.sizes) * LOAD_SECONDS
+        return len(self.pairs) * len(ARMS) * (runs + PAIR_SECONDS)
 
     def begin(self, engine: str) -> StudyRecord:
-        settings: dict[str, float] = {
-            "scale": self.scale,
-            "clients": self.clients,
-            "threads": self.clients,
-            "duration_s": self.duration,
-            "interval_s": 1.0,
-        }
-        # In the study's order: TDE first, then without.
-        arms: list[str] = list(ARMS[::-1])
-        own = self.mechanisms
-        return StudyRecord(FORMAT, self.name, engine, own[0], arms=arms, mechanisms=list(own), settings=settings)
+        main = grid.studys(self.points, max(grid.STUDYS_CLIENTS))
+        settings: dict[str, float] = {**main.load, "duration_s": self.duration, "interval_s": 1.0}
+        return StudyRecord(
+            FORMAT,
+            self.name,
+            engine,
+            self.pairs[0].mechanism,
+            # In the study's order: TDE first, then without.
+            arms=list(ARMS[::-1]),
+            mechanisms=[pair.mechanism for pair in self.pairs],
+            servers=[pair.server for pair in self.pairs] if any(pair.server for pair in self.pairs) else [],
+            settings=settings,
+            grid=[point.load for point in self.points],
+        )
 
     def procedure(self, stage: Stage) -> None:
         procedure.run(stage)
+
+    def sheets(self, result: StudyResult) -> Iterator[Sheet]:
+        return report.sheets(result)
 
     def judged(self, result: StudyResult) -> Judged:
         """Published is encryption by the server; where a file system does it here, that is another product."""
@@ -132,7 +186,7 @@ class PostgresTde(Study):
 
 def _below(figures: Sequence[StudyFigure]) -> list[str]:
     """What encrypts here and is no server."""
-    own = dict.fromkeys(each.operation.rpartition(", ")[2] for each in figures)
+    own = dict.fromkeys(each.operation.split()[-1] for each in figures)
     return [name for name in own if name not in servers.VENDORS]
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from ciphercost.model import ARMS, Cell, StudyFigure, StudyRecord, StudyResult, StudyRun
 from ciphercost.studies import pairs, ran_on
-from ciphercost.studies.postgres_tde import findings, published, servers
+from ciphercost.studies.postgres_tde import findings, grid, published, servers
+from ciphercost.studies.table import COUNT
 from ciphercost.words import level
 
 if TYPE_CHECKING:
@@ -29,50 +32,137 @@ OURS_ALONE = (
 )
 """For each transaction, by our method."""
 
+KEY = "AES key, bits"
+FIO_UNITS = {"fsync_latency": ("µs", 1.0)}
+FIO_UNIT = ("MB/s", 1e6)
+"""Of fio's jobs: the unit of a level, and what of fio's own is one of it."""
+
 Here = Mapping[tuple[str, str], StudyRun]
+"""By pair and arm."""
 
 
 def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult:
     """Figures of every pair of arms. Of a pair that was not proven nothing is said."""
-    unproven = pairs.unproven(record, record.mechanisms)
-    here: Here = {(run.mechanism, run.arm): run for run in record.runs if run.mechanism not in unproven}
-    ours = {cell.mechanism: cell for cell in cells}
-    figures = [each for name in record.mechanisms for each in pair_figures(study, record, name, here, ours.get(name))]
+    names = names_of(record)
+    unproven = pairs.unproven(record, names)
+    points = grid.of_record(record)
+    main = grid.studys(points, published.claims(study)["clients"])
+    runs = {point: here_at(record, point, unproven) for point in points}
+    ours = {point: ours_at(record, point, cells) for point in points}
+    here, own = runs[main], ours[main]
+    figures = [each for name in names for each in pair_figures(study, record, name, here, own.get(name))]
+    if len(points) > 1 or len(names) > 1:
+        figures += [each for point in points for name in names for each in swept(name, point, runs, ours)]
+    if len({point.rows for point in points}) > 1:
+        figures += [each for point in points for name in names for each in storage(name, point, ours[point].get(name))]
     return study.result(
         ran_on(record.engine, record, cells),
-        words(record, here, unproven),
+        words(record, list(runs.values()), unproven),
         [*figures, *other_server(study)],
-        findings.findings(study, record, here, ours),
+        findings.findings(study, record, findings.Seen(here, own, runs)),
         complete=record.complete and not unproven,
     )
+
+
+def names_of(record: StudyRecord) -> list[str]:
+    """Of the pairs."""
+    given = record.servers or [""] * len(record.mechanisms)
+    return [servers.name_of(*each) for each in zip(given, record.mechanisms, strict=True)]
+
+
+def here_at(record: StudyRecord, point: grid.Point, unproven: Mapping[str, str]) -> Here:
+    """The published procedure's runs at one point."""
+    found = {}
+    for run in record.runs:
+        name = servers.name_of(run.server, run.mechanism)
+        if name not in unproven and grid.of_run(run, record) == point:
+            found[name, run.arm] = run
+    return found
+
+
+def ours_at(record: StudyRecord, point: grid.Point, cells: Sequence[Cell]) -> dict[str, Cell]:
+    """Our cells at one point, by pair."""
+    given = record.servers or [""] * len(record.mechanisms)
+    return {
+        servers.name_of(server, cell.mechanism): cell
+        for cell in cells
+        for server in given
+        if (not server or cell.variant.split(" ")[0] == server)
+        and (cell.clients, cell.workload.rpartition("/")[2]) == (point.clients, point.operation)
+        and cell.rows in (0, point.rows)
+    }
 
 
 # ── in words ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def words(record: StudyRecord, here: Here, unproven: Mapping[str, str]) -> str:
+def words(record: StudyRecord, runs: Sequence[Here], unproven: Mapping[str, str]) -> str:
     """The procedure as it was run here, or why it wasn't."""
-    said = [what_encrypts(record), as_run(record, here) if here else ""]
-    return "; ".join(filter(None, [*said, pairs.ending(record, unproven, began=bool(here))]))
+    said = [what_encrypts(record), key_length(record), as_run(record, runs) if any(runs) else ""]
+    return "; ".join(filter(None, [*said, pairs.ending(record, unproven, began=any(runs))]))
+
+
+def key_length(record: StudyRecord) -> str:
+    """`AES key: fscrypt 256 bits, as the witnesses saw it (published: 256)`."""
+    said = []
+    for number, name in enumerate(names_of(record), start=1):
+        seen = servers.bits_in(proof for proof in record.proofs if proof.session == number)
+        runs = [run for run in record.runs if servers.name_of(run.server, run.mechanism) == name]
+        asked = next((run.load["key_bits"] for run in runs if "key_bits" in run.load), None)
+        if seen:
+            said.append(f"{name} {seen} bits, seen by a witness")
+        elif asked:
+            said.append(f"{name} {asked:.0f} bits, as asked for; no witness names the length")
+    return f"AES key: {'; '.join(said)} (published: {servers.BITS} bits)" if said else ""
 
 
 def what_encrypts(record: StudyRecord) -> str:
     """Whether it is the server that encrypts, as it was in the study."""
-    if own := [name for name in record.mechanisms if name in servers.VENDORS]:
-        return f"encrypted by the server itself ({', '.join(own)}), as it was in the study; the plain arm is the same binaries without it"
-    return (
-        f"no server with TDE was named (--bindir), so the server is stock PostgreSQL in both arms, and in one of them the file "
-        f"system below it encrypts: {' and '.join(record.mechanisms)}"
-    )
+    names = names_of(record)
+    own = [name for name, by in zip(names, record.mechanisms, strict=True) if by in servers.VENDORS]
+    below = [name for name in names if name not in own]
+    said = []
+    if own:
+        said.append(
+            f"encrypted by the server itself ({', '.join(own)}), as it was in the study; the plain arm is the same binaries without it"
+        )
+    if below:
+        reason = "these servers have no TDE" if record.servers else "no server with TDE was named (--bindir)"
+        said.append(
+            f"{reason}, so the server is stock PostgreSQL in both arms, and in one of them the file system below it encrypts: "
+            f"{' and '.join(below)}"
+        )
+    if record.servers and record.versions:
+        said.append("versions: " + ", ".join(f"{name} {version}" for name, version in record.versions.items()))
+    return "; ".join(said)
 
 
-def as_run(record: StudyRecord, here: Here) -> str:
+def as_run(record: StudyRecord, runs: Sequence[Here]) -> str:
     settings = record.settings
-    failed = sum(run.series["failed"][0] for run in here.values())
-    return (
+    failed = sum(run.series["failed"][0] for here in runs for run in here.values())
+    points = grid.of_record(record)
+    said = (
         f"pgbench {record.tools.get('pgbench', '')} -i -s {settings['scale']:.0f}, then -c {settings['clients']:.0f} "
-        f"-j {settings['threads']:.0f} -P 1 -T {settings['duration_s']:.0f}, the encrypted arm first and then the other; "
-        f"{failed:,.0f} transactions failed; unlike the published run, with both arms proven"
+        f"-j {settings['threads']:.0f} -P 1 -T {settings['duration_s']:.0f}, the encrypted arm first and then the other"
+    )
+    if len(points) > 1:
+        rows, clients = (sorted(set(each)) for each in ((p.rows for p in points), (p.clients for p in points)))
+        said += f"; run at {_listed(rows)} rows and {_listed(clients)} clients, each size loaded once an arm"
+    if any(point.operation == grid.SELECT for point in points):
+        said += ", and SELECT-only too (-S)"
+    if cut := sorted({point.rows for point in points if point.cut}):
+        said += (
+            f"; pgbench makes {grid.ROWS_A_SCALE:,} accounts at least, so for {_listed(cut)} the others were deleted and its "
+            "transaction was run from a file (-f)"
+        )
+    return f"{said}; {failed:,.0f} transactions failed; unlike the published run, with both arms proven"
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return (
+        " and ".join(f"{each:,}" for each in numbers)
+        if len(numbers) < 3
+        else ", ".join(f"{each:,}" for each in numbers)
     )
 
 
@@ -104,7 +194,59 @@ def pair_figures(study: Study, record: StudyRecord, name: str, here: Here, cell:
             for arm in ARMS
         ]
         found += [*levels, *cost_of(heading(name), figure, levels, cell)]
+    number = names_of(record).index(name) + 1
+    witnessed = servers.bits_in(proof for proof in record.proofs if proof.session == number)
+    ours = servers.bits_in(cell.proofs) if cell else None
+    found += [
+        StudyFigure(heading(name), KEY, COUNT, "plain"),
+        StudyFigure(
+            heading(name), KEY, COUNT, "encrypted", arms["encrypted"].bits, witnessed, ours, source=published.OUTPUT
+        ),
+    ]
     return [*found, *ours_alone(name, cell)]
+
+
+def swept(
+    name: str, point: grid.Point, runs: Mapping[grid.Point, Here], ours: Mapping[grid.Point, Mapping[str, Cell]]
+) -> list[StudyFigure]:
+    """TPS of one pair at one point. Nothing was published for it but what stands at the study's own point."""
+    here, cell = runs[point], ours[point].get(name)
+    mine = our_levels("TPS", point.clients, cell)
+    levels = [
+        StudyFigure(
+            f"{point.title}, {point.rows:,} rows",
+            "TPS",
+            "",
+            arm,
+            here=here[name, arm].series["tps"][0] if (name, arm) in here else None,
+            ours=mine.get(arm),
+        )
+        for arm in ARMS
+    ]
+    found = [*levels, *cost_of(levels[0].operation, "TPS", levels, cell)]
+    return [
+        msgspec.structs.replace(each, mechanism=name, workload=point.operation, load=float(point.clients))
+        for each in found
+    ]
+
+
+def storage(name: str, point: grid.Point, cell: Cell | None) -> list[StudyFigure]:
+    """What fio says of both directories, where it worked on a file as large as this point's data."""
+    found = []
+    operation = f"fio, a file of {grid.fio_bytes(point.rows) / (1 << 20):,.0f} MiB ({point.rows:,} rows)"
+    for job, cost in cell.storage.items() if cell else ():
+        assert cell is not None
+        unit, divisor = FIO_UNITS.get(job, FIO_UNIT)
+        figure = job.replace("_", " ")
+        of: dict[str, Any] = {"mechanism": name, "workload": "fio", "load": float(point.clients)}
+        found += [
+            StudyFigure(operation, figure, unit, arm, ours=cell.arms[arm]["storage"][job] / divisor, **of)
+            for arm in ARMS
+        ]
+        found.append(
+            StudyFigure(operation, figure, "ratio", "cost", ours=cost.ratio, low=cost.low, high=cost.high, **of)
+        )
+    return found
 
 
 def our_levels(figure: str, clients: float, cell: Cell | None) -> dict[str, float]:
@@ -173,6 +315,13 @@ def other_server(study: Study) -> list[StudyFigure]:
             for arm in ARMS
         ]
         found += [*levels, *cost_of(operation, figure, levels, None)]
+    second = published.edb_pairs(study)[-1]
+    operation = f"published alone: EnterpriseDB 15.10, second pair ({second.clients} clients by its figures)"
+    for figure, unit, value in (("TPS", "", second.tps), ("latency avg", "ms", second.latency_average_ms)):
+        found += [
+            StudyFigure(operation, figure, unit, "plain", published=value, source=published.OUTPUT),
+            StudyFigure(operation, figure, unit, "encrypted"),
+        ]
     return found
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ciphercost.model import ARMS, Cell, StudyRecord, StudyRun
 from ciphercost.studies.costs import bounds, change
-from ciphercost.studies.postgres_tde import published
+from ciphercost.studies.postgres_tde import grid, published
 
 if TYPE_CHECKING:
     from ciphercost.studies import Study
@@ -19,25 +19,41 @@ APART = 0.02
 EDGE_SECONDS = 8
 """Of a run's beginning and end that are compared, as the study's first seconds were shown."""
 LEAST_SECONDS = 3 * EDGE_SECONDS
-ARM_WORDS = {published.TDE: "with TDE", published.PLAIN: "CYBERTEC without", published.OTHER: "EnterpriseDB without"}
+FALL = 0.5
+"""Share of a first rate below which a progress line has fallen."""
 
 
-def findings(study: Study, record: StudyRecord, here: Here, ours: Mapping[str, Cell]) -> list[str]:
-    """Each a sentence or two; the figures in them are computed."""
+class Seen(NamedTuple):
+    """What was measured here."""
+
+    here: Here
+    """The published procedure, at the study's own point."""
+    ours: Mapping[str, Cell]
+    """Our method there, by pair."""
+    runs: Mapping[grid.Point, Here]
+    """The published procedure at every point."""
+
+
+def findings(study: Study, record: StudyRecord, seen: Seen) -> list[str]:
+    """Each a few sentences; the figures in them are computed."""
     printed, claims = published.arms(study), published.claims(study)
+    pairs = published.edb_pairs(study)
     found = [
         loss(printed, claims),
+        falling(study, printed, seen.here),
         unequal_work(printed, claims),
-        one_run_thrice(study, printed, claims),
-        two_pairs(printed[published.OTHER], claims),
-        littles_law(printed, claims, record, here),
-        spread(printed, record, here),
-        first_seconds(printed, claims, here),
-        intervals(record, here, ours),
+        select_only(seen.runs),
+        one_latency_thrice(printed, claims),
+        two_pairs(pairs),
+        littles_law(printed, claims, record, seen.here),
+        spread(printed, seen.here),
+        contradictions(study, printed),
+        intervals(seen.here, seen.ours),
         UNPROVEN,
-        on_the_disk(here),
-        loads(claims),
-        fio(ours),
+        on_the_disk(seen.here),
+        loads(pairs, record),
+        fio(seen.ours),
+        elsewhere(study),
     ]
     return [each for each in found if each]
 
@@ -78,33 +94,64 @@ def unequal_work(printed: Mapping[tuple[str, str], published.Arm], claims: Mappi
     )
 
 
-def two_pairs(other: published.Arm, claims: Mapping[str, float]) -> str:
-    """One server, several results."""
+def select_only(runs: Mapping[grid.Point, Here]) -> str:
+    """How much of a factor comes of unequal statements alone, where both kinds were run here."""
+    said = []
+    for point, here in runs.items():
+        other = runs.get(point._replace(operation=grid.SELECT), {})
+        if point.operation != grid.TPCB or not other:
+            continue
+        for name in dict.fromkeys(name for name, _ in here):
+            encrypted, plain = here.get((name, "encrypted")), here.get((name, "plain"))
+            select = other.get((name, "plain"))
+            if encrypted and plain and select:
+                tps = [run.series["tps"][0] for run in (select, encrypted, plain)]
+                said.append(
+                    f"{name}, {point.rows:,} rows, {point.clients} clients: {tps[0]:,.0f} TPS SELECT-only without encryption, "
+                    f"{tps[1]:,.0f} TPC-B-like with it, a factor of {tps[0] / tps[1]:.1f}; TPC-B-like without it {tps[2]:,.0f}, "
+                    f"a factor of {tps[2] / tps[1]:.2f}"
+                )
+    if not said:
+        return ""
+    return f"What unequal statements alone do, here: {'; '.join(said)}."
+
+
+def two_pairs(pairs: Sequence[published.EdbPair]) -> str:
+    """One server, two results: the second is of another load."""
+    first, second = pairs
     return (
-        f"For EnterpriseDB {claims['edb_pairs_of_figures']:.0f} different pairs of figures are printed; the one shown above is "
-        f"{other.tps:,.1f} TPS and {other.latency_average_ms:.1f} ms."
+        f"For EnterpriseDB {len(pairs)} pairs of figures are printed: {first.tps:,.1f} TPS with {first.latency_average_ms:.3f} ms, and in "
+        f"the conclusion {second.tps:,.4f} TPS with {second.latency_average_ms:.3f} ms. The second is of {second.clients} clients: "
+        f"{second.clients} ÷ {second.latency_average_ms / 1000:.6f} s = {second.clients / second.latency_average_ms * 1000:,.3f} TPS. "
+        f"That number of clients is computed, not printed. The first is of {first.clients}."
     )
 
 
-def loads(claims: Mapping[str, float]) -> str:
-    """What was to vary, and did not."""
+def loads(pairs: Sequence[published.EdbPair], record: StudyRecord) -> str:
+    """Low and high load: one pair of figures of the low one, without its counterpart."""
+    first, second = pairs
+    run = sorted({point.clients for point in grid.of_record(record)})
     return (
-        f"It speaks of low and high load; every figure that it prints is of {claims['clients']:.0f} clients. That is what is run "
-        "here; --clients asks for another number."
+        f"The study speaks of low and high load. Its figures of low load, {second.clients} clients, are one pair of one server without "
+        f"TDE; all others are of {first.clients} clients. So the cost of TDE under low load was not published. "
+        f"Run here: {_listed([str(each) for each in run])} clients."
     )
 
 
-def one_run_thrice(study: Study, printed: Mapping[tuple[str, str], published.Arm], claims: Mapping[str, float]) -> str:
-    """The same figures for every size; and where these sizes come from."""
-    if not published.alike(study):
+def one_latency_thrice(printed: Mapping[tuple[str, str], published.Arm], claims: Mapping[str, float]) -> str:
+    """The same mean latency for every size; and where these sizes come from."""
+    if any(len(set(arm.latencies)) > 1 for arm in printed.values()):
         return ""
     rows = printed[published.TDE].rows
-    text = f"The same figures are printed for {_listed([f'{each:,}' for each in rows])} rows, to the last digit."
+    text = (
+        f"The same mean latency is printed for {_listed([f'{each:,}' for each in rows])} rows, to the last digit. Of the other figures "
+        "each server has one."
+    )
     tables = {name: int(claims["scale"] * unit) for name, unit in published.TABLES.items()}
     if tuple(sorted(tables.values())) == tuple(sorted(rows)):
         text += (
-            f" These are the rows of pgbench's tables at scale {claims['scale']:.0f} ({', '.join(tables)}): one run, not three sizes. "
-            "What size does to the cost was not measured."
+            f" {_listed([f'{each:,}' for each in rows])} are the rows of pgbench's tables at scale {claims['scale']:.0f} "
+            f"({', '.join(tables)}). We infer one run, not three sizes: what size does to the cost was not measured."
         )
     return text
 
@@ -120,7 +167,7 @@ def littles_law(
 
     def said(names: list[tuple[str, str]]) -> str:
         return ", ".join(
-            f"{ARM_WORDS[name]} {printed[name].tps_of_latency(clients):,.0f} by latency and {printed[name].tps:,.0f} printed"
+            f"{published.ARM_WORDS[name]} {printed[name].tps_of_latency(clients):,.0f} by latency and {printed[name].tps:,.0f} printed"
             for name in names
         )
 
@@ -139,7 +186,7 @@ def littles_law(
     return text
 
 
-def spread(printed: Mapping[tuple[str, str], published.Arm], record: StudyRecord, here: Here) -> str:
+def spread(printed: Mapping[tuple[str, str], published.Arm], here: Here) -> str:
     """A standard deviation as large as the mean."""
     tde, plain = printed[published.TDE], printed[published.PLAIN]
     text = (
@@ -153,27 +200,33 @@ def spread(printed: Mapping[tuple[str, str], published.Arm], record: StudyRecord
             for arm in ARMS
             if (run := here[name, arm])
         )
-        for name in record.mechanisms
+        for name in dict.fromkeys(name for name, _ in here)
         if all((name, arm) in here for arm in ARMS)
     ]
     return f"{text} Here, where both arms ran alike: {'; '.join(shares)}." if shares else text
 
 
-def first_seconds(printed: Mapping[tuple[str, str], published.Arm], claims: Mapping[str, float], here: Here) -> str:
-    """A rate that falls while it is measured."""
-    plain = printed[published.PLAIN]
+def falling(study: Study, printed: Mapping[tuple[str, str], published.Arm], here: Here) -> str:
+    """Progress lines that fall, and what they are of. Two readings; each is an inference."""
+    lines, last = published.progress(study, published.OTHER_FIGURE), published.progress(study, published.TDES_FIGURE)
+    tde, plain = printed[published.TDE], printed[published.PLAIN]
+    fallen = next(number for number, line in enumerate(lines) if line.tps < FALL * lines[0].tps)
+    after = [line.tps for line in lines[fallen:]]
+    shown = [lines[0], *lines[fallen - 1 : fallen + 2], lines[-1]]
+    ends = [line.tps for line in last]
     text = (
-        f"Its progress lines, of one arm only, fall from {claims['tps_first_second']:,.0f} to {claims['tps_after_fall']:,.0f} TPS in "
-        f"{claims['fall_s']:.0f} s: a disk whose cache fills, or a checkpoint."
+        f"Figure {published.OTHER_FIGURE} shows progress lines, {', '.join(f'{each.tps:,.1f} TPS at {each.at} s' for each in shown)}. Its "
+        f"caption says non-TDE. Figure {published.TDES_FIGURE} shows the last {len(last)} lines with TDE: {min(ends):.0f} to "
+        f"{max(ends):.0f} TPS. By the caption these are lines of the server without TDE, of a run whose totals were not printed. Within "
+        f"{float(shown[-2].at):.0f} s it fell to the rate at which TDE ends: {fmean(after):.0f} TPS on average from then on, where TDE has "
+        f"{tde.tps:.0f} over its {tde.seconds:.0f} s. We infer that the published factor of {plain.tps / tde.tps:.1f} may come from a disk "
+        f"cache that fills, or a checkpoint, and not from encryption: the printed figures without TDE are of {plain.seconds:.2f} s, before "
+        f"any such fall. The other reading goes against the caption: the printed run without TDE, {plain.transactions:,.0f} transactions, "
+        "is too short for these lines, so they may be of the arm with TDE. "
     )
-    if plain.seconds < claims["fall_s"]:
-        text += " The arms without TDE were over by then, so by these figures it is the arm with TDE"
-        if claims["tps_first_second"] >= plain.tps:
-            text += (
-                f": in its first second it was no slower than the arm without TDE in all of its time, {plain.tps:,.0f} TPS, and what "
-                "came after the first second was measured in one arm alone"
-            )
-        text += "."
+    if lines[0].tps >= plain.tps:
+        text += f"Then TDE began at {lines[0].tps:,.0f} TPS, no slower than {plain.tps:,.0f} without, and the rest was measured in one arm alone. "
+    text += "The publication does not decide between the two. In both, the factor is not the cost of TDE."
     said = [
         f"{name} {spell(arm)} {fmean(rates[:EDGE_SECONDS]):,.0f} and {fmean(rates[-EDGE_SECONDS:]):,.0f}"
         for (name, arm), run in here.items()
@@ -184,17 +237,39 @@ def first_seconds(printed: Mapping[tuple[str, str], published.Arm], claims: Mapp
     return text
 
 
+def contradictions(study: Study, printed: Mapping[tuple[str, str], published.Arm]) -> str:
+    """What the text says otherwise than the program's output."""
+    plain, other = printed[published.PLAIN], printed[published.OTHER]
+    differ = "; ".join(
+        f"{each.name}: {each.printed} in pgbench's output, {each.in_text} in the text"
+        for each in published.contradictions(study)
+    )
+    text = f"The text contradicts the printed output. {differ}."
+    if other.latency_stddev_ms < plain.latency_stddev_ms:
+        text += (
+            f" EnterpriseDB's standard deviation, {other.latency_stddev_ms:.3f} ms, is called higher than CYBERTEC's without TDE, "
+            f"{plain.latency_stddev_ms:.3f} ms; it is lower."
+        )
+    return text
+
+
+def elsewhere(study: Study) -> str:
+    """Figures that the study quotes of other systems; not measured by it, nor here."""
+    said = [f"{each['system']}: {each['percent']} % ({each['figure']})" for each in published.elsewhere(study)]
+    return f"Costs that the study quotes of other systems, measured neither by it nor here: {'; '.join(said)}."
+
+
 # ── beside what was measured here ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def intervals(record: StudyRecord, here: Here, ours: Mapping[str, Cell]) -> str:
+def intervals(here: Here, ours: Mapping[str, Cell]) -> str:
     """One run of each arm, one after the other; what that gives here, and what our interval is."""
     text = (
         "One run an arm, one arm wholly after the other, and no interval: whatever changes meanwhile looks like TDE. Our method "
         "takes both arms in turns, in mirrored order."
     )
     said = []
-    for name in record.mechanisms:
+    for name in dict.fromkeys(name for name, _ in here):
         rate = ours[name].overhead.get("throughput") if name in ours else None
         if rate is None or any((name, arm) not in here for arm in ARMS):
             continue

@@ -1,6 +1,7 @@
 """procedure: the study as it was run: `pgbench -i -s N`, then `pgbench -c 50 -j 50 -P 1 -T 600`, on one server and then on the other. I/O.
 
-The program is the server's own version's where there is one, since it is a part of what was measured.
+The program is the server's own version's where there is one, since it is a part of what was measured. A size that pgbench can't make
+is cut from the next larger one, and pgbench then runs its own statements from a file that draws from the rows that are left.
 """
 
 from __future__ import annotations
@@ -16,14 +17,13 @@ from ciphercost.childenv import child_environment
 from ciphercost.engines import Installation
 from ciphercost.engines.postgresql import major
 from ciphercost.errors import MissingServer, RunError
-from ciphercost.guard import server_user
+from ciphercost.guard import hand_over, server_user
 from ciphercost.model import StudyRun
 from ciphercost.prove import single
 from ciphercost.quiet import Quiet
 from ciphercost.studies import Stage
-from ciphercost.studies.postgres_tde import pgbench
+from ciphercost.studies.postgres_tde import grid, pgbench, servers
 
-OPERATION = "tpcb"
 LOAD_SECONDS = 600.0
 """That `pgbench -i` may take, and as long again for every ten of its scale."""
 END_SECONDS = 300.0
@@ -37,29 +37,79 @@ CHECKPOINTS = {
 """Since the server's start; by whether it is of version 17 or later."""
 
 
+SCRIPTS = {
+    grid.TPCB: """\\set aid random(1, {rows})
+\\set bid random(1, {scale})
+\\set tid random(1, 10 * {scale})
+\\set delta random(-5000, 5000)
+BEGIN;
+UPDATE pgbench_accounts SET abalance = abalance + :delta WHERE aid = :aid;
+SELECT abalance FROM pgbench_accounts WHERE aid = :aid;
+UPDATE pgbench_tellers SET tbalance = tbalance + :delta WHERE tid = :tid;
+UPDATE pgbench_branches SET bbalance = bbalance + :delta WHERE bid = :bid;
+INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (:tid, :bid, :aid, :delta, CURRENT_TIMESTAMP);
+END;
+""",
+    grid.SELECT: "\\set aid random(1, {rows})\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n",
+}
+"""The TPC-B-like and the SELECT-only transaction of pgbench's documentation, on so many accounts."""
+
+
 def run(stage: Stage) -> None:
-    """Load and run on the first arm, then on the second. Raises RunError, MissingServer."""
+    """Every size under every load on the first arm, then on the second. Raises RunError, MissingServer."""
     program, stage.record.tools["pgbench"] = find(stage.bench.installation)
+    stage.record.versions[pair_of(stage)] = stage.bench.installation.version
+    wanted = grid.of_record(stage.record)
     began = time.monotonic()
     # As published one server was up at a time: the other stands still.
     with contextlib.closing(Quiet(stage.twins.by_arm)) as quiet:
         for arm in stage.record.arms:
             quiet.only(arm)  # type: ignore[arg-type]
-            stage.keep(one(stage, program, arm, time.monotonic() - began))
+            for rows in dict.fromkeys(point.rows for point in wanted):
+                own = [point for point in wanted if point.rows == rows]
+                load(stage, program, arm, own[0])
+                for point in own:
+                    stage.keep(one(stage, program, arm, point, time.monotonic() - began))
 
 
-def one(stage: Stage, program: Path, arm: str, started: float) -> StudyRun:
-    """One arm: loaded by pgbench, then under its load."""
-    settings, name = stage.record.settings, stage.bench.mechanism.name
-    scale, length = settings["scale"], settings["duration_s"]
-    load = ["-i", "-s", f"{scale:.0f}"]
-    under = ["-c", f"{settings['clients']:.0f}", "-j", f"{settings['threads']:.0f}", "-P", "1", "-T", f"{length:.0f}"]
-    stage.say(f"as published: {name}, {arm}: pgbench {' '.join(load)}, then {' '.join(under)}")
-    _run(stage, program, arm, "load", load, LOAD_SECONDS * (1 + scale / 10))
+def pair_of(stage: Stage) -> str:
+    return servers.name_of(stage.bench.cell.variant, stage.bench.mechanism.name)
+
+
+def load(stage: Stage, program: Path, arm: str, point: grid.Point) -> None:
+    """pgbench's own tables, made anew by pgbench."""
+    making = ["-i", "-s", f"{point.scale}"]
+    stage.say(f"as published: {pair_of(stage)}, {arm}: pgbench {' '.join(making)}")
+    seconds = LOAD_SECONDS * (1 + point.scale / 10)
+    _run(stage, program, arm, f"load-{point.rows}", making, seconds)
+    if point.cut:
+        query(stage, arm, f"DELETE FROM pgbench_accounts WHERE aid > {point.rows}", seconds)
+        query(stage, arm, "VACUUM (FULL, ANALYZE) pgbench_accounts", seconds)
+
+
+def one(stage: Stage, program: Path, arm: str, point: grid.Point, started: float) -> StudyRun:
+    """One run of one arm."""
+    name, length = pair_of(stage), stage.record.settings["duration_s"]
+    under = ["-c", f"{point.clients}", "-j", f"{point.clients}", "-P", "1", "-T", f"{length:.0f}"]
+    file = [str(_script(stage, point))] if point.cut else []
+    under += ["-f"] if point.cut else ["-S"] if point.operation == grid.SELECT else []
+    shown = " ".join([*under, *(["FILE"] if file else [])])
+    stage.say(f"as published: {name}, {arm}, {point.rows:,} rows: pgbench {shown}")
     asked, before = ask(stage, arm), checkpoints(stage, arm)
-    report = pgbench.parse(_run(stage, program, arm, "run", under, length + END_SECONDS))
+    what = f"{point.operation}-{point.rows}-{point.clients}"
+    report = pgbench.parse(_run(stage, program, arm, what, under + file, length + END_SECONDS))
     made = series(report) | {"checkpoints": [checkpoints(stage, arm) - before]}
-    return StudyRun(OPERATION, arm, round(started, 3), {**settings, **asked}, made, mechanism=name)
+    cell = stage.bench.cell
+    given = stage.record.settings | point.load | asked | servers.asked_bits(cell.mechanism, cell.factors)
+    return StudyRun(point.operation, arm, round(started, 3), given, made, mechanism=cell.mechanism, server=cell.variant)
+
+
+def _script(stage: Stage, point: grid.Point) -> Path:
+    """pgbench's transaction on the rows that there are, in a file that the servers' user can read."""
+    path = stage.bench.directory / f"pgbench-{point.operation}-{point.rows}.sql"
+    path.write_text(SCRIPTS[point.operation].format(rows=point.rows, scale=point.scale))
+    hand_over(path)
+    return path
 
 
 def series(report: pgbench.Report) -> dict[str, list[float]]:
@@ -115,7 +165,7 @@ def version_of(program: Path) -> str:
 def _run(stage: Stage, program: Path, arm: str, what: str, argv: list[str], seconds: float) -> str:
     """All that one run of it wrote, which is kept in the logs. Raises RunError."""
     fields = stage.twins.connect[arm]  # type: ignore[index]
-    log = stage.bench.logs / f"pgbench-{stage.bench.mechanism.name}-{arm}-{what}.log"
+    log = stage.bench.logs / f"pgbench-{pair_of(stage).replace(' ', '-')}-{arm}-{what}.log"
     reach = ["-h", str(fields["host"]), "-p", str(fields["port"]), "-U", str(fields["user"])]
     process = stage.bench.guard.spawn(
         [program, *reach, *argv, str(fields["database"])],
@@ -138,10 +188,10 @@ def _run(stage: Stage, program: Path, arm: str, what: str, argv: list[str], seco
 # ── what the server says of itself ────────────────────────────────────────────────────────────────────────────────────
 
 
-def query(stage: Stage, arm: str, sql: str) -> list[list[str | None]]:
+def query(stage: Stage, arm: str, sql: str, seconds: float | None = None) -> list[list[str | None]]:
     """Of a connection that is closed again, so that none but pgbench's are open under load."""
     stage.agent.connect("asker", **single(stage.twins.connect[arm]))  # type: ignore[index]
-    rows = stage.agent.query("asker", sql)
+    rows = stage.agent.query("asker", sql, timeout=seconds)
     stage.agent.disconnect("asker")
     return rows
 

@@ -1,4 +1,7 @@
-"""published: what the study printed -> figures to count with. Pure."""
+"""published: what the study printed -> figures to count with. Pure.
+
+`figures.csv` repeats what was printed once for a server on each of its rows: only the mean latency was printed for three sizes.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,13 @@ TABLES = {"branches": 1, "tellers": 10, "accounts": 100_000}
 DEFAULT_TRANSACTIONS = 10
 """Of each client, where pgbench is told neither how many nor how long."""
 TDE, PLAIN, OTHER = ("cybertec-15.8", "tde-aes"), ("cybertec-15.8", "none"), ("enterprisedb-15.10", "none")
+ARM_WORDS = {TDE: "with TDE", PLAIN: "CYBERTEC without", OTHER: "EnterpriseDB without"}
+
+LATENCIES, OUTPUT = "Table I", "text and figures"
+SOURCES = {
+    LATENCIES: "mean latency of each server, by number of rows",
+    OUTPUT: "what pgbench prints: TPS, standard deviation of the latency, connection time, transactions",
+}
 
 LATENCIES, OUTPUT = "Table I", "text and figures"
 SOURCES = {
@@ -20,7 +30,7 @@ SOURCES = {
 
 
 class Arm(msgspec.Struct, frozen=True):
-    """One server's figures; they are printed alike for every number of rows."""
+    """One server's figures."""
 
     tps: float
     latency_average_ms: float
@@ -28,7 +38,11 @@ class Arm(msgspec.Struct, frozen=True):
     initial_connection_ms: float
     transactions: float
     rows: tuple[int, ...]
-    """Numbers of rows that they are printed for."""
+    """Numbers of rows that a mean latency is printed for."""
+    latencies: tuple[float, ...]
+    """For each of them."""
+    bits: int = 0
+    """Of the key; 0: not encrypted."""
 
     @property
     def seconds(self) -> float:
@@ -53,20 +67,77 @@ def arms(study: Study) -> dict[tuple[str, str], Arm]:
             initial_connection_ms=float(rows[0]["initial_connection_ms"]),
             transactions=float(rows[0]["transactions"]),
             rows=tuple(int(row["rows"]) for row in rows),
+            latencies=tuple(float(row["latency_avg_ms"]) for row in rows),
+            bits=int(rows[0]["bits"] or 0),
         )
         for name, rows in tables.items()
     }
 
 
-def alike(study: Study) -> bool:
-    """Whether each server's figures are the same for every number of rows."""
-    seen: dict[tuple[str, str], set[tuple[str, ...]]] = {}
-    for row in study.rows("figures.csv"):
-        figures = tuple(value for name, value in row.items() if name not in ("server", "encryption", "rows"))
-        seen.setdefault((row["server"], row["encryption"]), set()).add(figures)
-    return all(len(each) == 1 for each in seen.values())
-
-
 def claims(study: Study) -> dict[str, float]:
     """Single figures of its text."""
     return {row["claim"]: float(row["value"]) for row in study.rows("claims.csv")}
+
+
+class EdbPair(msgspec.Struct, frozen=True):
+    """One of the two pairs of figures that are printed for EnterpriseDB."""
+
+    clients: int
+    """Of the second pair not printed: those that its rate and its latency give."""
+    tps: float
+    latency_average_ms: float
+
+    @property
+    def clients_by_figures(self) -> float:
+        """Rate × mean latency: clients that were busy, on average (Little's law)."""
+        return self.tps * self.latency_average_ms / 1000
+
+
+def edb_pairs(study: Study) -> list[EdbPair]:
+    """In the order that they are printed."""
+    return [
+        EdbPair(int(row["clients"]), float(row["tps"]), float(row["latency_avg_ms"]))
+        for row in study.rows("edb_pairs.csv")
+    ]
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One progress line of a figure."""
+
+    at: str
+    """Seconds; `24 or 25` where the figure can't be read."""
+    tps: float
+
+
+TDES_FIGURE, OTHER_FIGURE = "1", "2"
+
+
+def progress(study: Study, figure: str) -> list[Line]:
+    """The progress lines that a figure shows, in order."""
+    return [Line(row["time_s"], float(row["tps"])) for row in study.rows("progress.csv") if row["figure"] == figure]
+
+
+class Contradiction(msgspec.Struct, frozen=True):
+    """A figure that the text and the program's output print differently."""
+
+    name: str
+    printed: str
+    in_text: str
+
+
+def contradictions(study: Study) -> list[Contradiction]:
+    """As they are printed, digit by digit."""
+    rows = {(row["server"], row["encryption"]): row for row in study.rows("figures.csv")}
+    return [
+        Contradiction(
+            f"{each['figure']}, {ARM_WORDS[each['server'], each['encryption']]}",
+            rows[each["server"], each["encryption"]][each["column"]],
+            each["in_text"],
+        )
+        for each in study.rows("contradictions.csv")
+    ]
+
+
+def elsewhere(study: Study) -> list[dict[str, str]]:
+    """Costs of other systems that the study quotes."""
+    return list(study.rows("elsewhere.csv"))

@@ -1,20 +1,106 @@
-"""servers: which encryption at rest the study's arms have: that of the server which the user names, or of a file system below a stock one."""
+"""servers: the pairs of arms of the study: which server, and what encrypts its data, with keys of 256 bits as in the study."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from ciphercost import engines, mechanisms
-from ciphercost.errors import UsageError
+from ciphercost.engines import Installation
+from ciphercost.engines.postgresql import major
+from ciphercost.errors import UsageError, nearest
+from ciphercost.mechanisms._postgresql import initdb_help
+from ciphercost.mechanisms.cybertec_tde import BITS_OPTION
+from ciphercost.mechanisms.edb_tde import FIRST_WITH_256
+from ciphercost.model import Proof
 
 FILE_SYSTEMS = ("fscrypt", "gocryptfs")
-"""Under PostgreSQL as anybody has it, where no server with TDE is named."""
+"""Encrypt below stock PostgreSQL, where no server with TDE is named."""
 VENDORS = ("pg-tde", "cybertec-tde", "edb-tde")
 """TDE of a server's own."""
+BITS, SHORT_BITS = 256, 128
+"""Key length of the study's TDE, and of servers that have no longer one."""
+FACTORS_256: Mapping[str, Mapping[str, str]] = {
+    "pg-tde": {"cipher": "aes_256"},
+    "cybertec-tde": {"bits": "256"},
+    "edb-tde": {"bits": "256"},
+    "fscrypt": {"mode": "aes-256-xts"},
+    "gocryptfs": {"cipher": "aes-gcm"},
+}
+"""AES with 256 bits, in the words of each mechanism."""
+_BITS = re.compile(r"AES[-_](?:[A-Z]+-)?(128|192|256)|\b(128|192|256) bits", re.IGNORECASE)
+_NAMED = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)=(.+)")
 
 
-def mechanism_of(bindir: str) -> str:
-    """What the binaries in `bindir` encrypt with. Raises UsageError where it is none of these, MissingServer where there is no server."""
+class Pair(NamedTuple):
+    """One server and what encrypts its data: two arms."""
+
+    server: str
+    """The user's name for it; empty: it needs none."""
+    bindir: str
+    mechanism: str
+    factors: Mapping[str, str]
+
+    @property
+    def name(self) -> str:
+        return name_of(self.server, self.mechanism)
+
+
+def name_of(server: str, mechanism: str) -> str:
+    """What a pair is called in the record and in every table. Pure."""
+    return f"{server} {mechanism}".strip()
+
+
+def named(text: str) -> tuple[str, str]:
+    """(NAME, DIR) of `NAME=DIR`, or ("", DIR). Pure."""
+    match = _NAMED.fullmatch(text)
+    return (match[1], match[2]) if match else ("", text)
+
+
+def bindirs(given: str | Sequence[str]) -> tuple[str, ...]:
+    """What `--bindir` gave. Raises UsageError where two servers can't be told apart."""
+    each = (given,) if isinstance(given, str) else tuple(given)
+    each = tuple(filter(None, each))
+    names = [named(text)[0] for text in each]
+    if len(each) > 1 and "" in names:
+        raise UsageError(f"--bindir {each[names.index('')]}: with several servers each needs a name; write NAME=DIR")
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"--bindir: two servers are called {name}; give each a name of its own")
+    return each
+
+
+def chosen(text: str) -> tuple[str, ...]:
+    """Mechanisms of `--mechanism A,B`. Raises UsageError with the nearest name."""
+    names = tuple(dict.fromkeys(each.strip() for each in text.split(",")))
+    for name in names:
+        if name not in FILE_SYSTEMS:
+            raise UsageError(f"--mechanism {name}: {nearest(name, FILE_SYSTEMS)}")
+    return names
+
+
+def pairs(given: Sequence[str], own: Sequence[str]) -> list[Pair]:
+    """A pair for each server and what encrypts it. `own`: what encrypts where the server has no TDE; empty: nothing was chosen.
+
+    Raises UsageError where a server has no TDE and nothing was chosen for it, MissingServer where there is no server.
+    """
+    if not given:
+        return [Pair("", "", name, factors_of(name, "")) for name in own or FILE_SYSTEMS]
+    found = []
+    for text in given:
+        name, bindir = named(text)
+        tde = mechanism_of(bindir, bool(own))
+        found += [Pair(name, bindir, each, factors_of(each, bindir)) for each in ((tde,) if tde else own)]
+    return found
+
+
+def mechanism_of(bindir: str, others: bool) -> str:
+    """The TDE of the binaries in `bindir`; empty: none, and `others` says that something else encrypts there.
+
+    Raises UsageError where it has none and nothing else encrypts, MissingServer where there is no server.
+    """
     installation = engines.get("postgresql").find(bindir=bindir)
     reasons = []
     for name in VENDORS:
@@ -22,7 +108,44 @@ def mechanism_of(bindir: str) -> str:
         if not lack:
             return name
         reasons.append(f"{name}: {lack}")
+    if others:
+        return ""
     raise UsageError(
         f"--bindir {bindir}: PostgreSQL {installation.version} there has no TDE that is known here ({'; '.join(reasons)}). "
-        "Leave --bindir out to measure encryption by the file system."
+        "Add --mechanism fscrypt to encrypt by the file system below it, or leave --bindir out."
     )
+
+
+def factors_of(mechanism: str, bindir: str) -> dict[str, str]:
+    """AES-256 as the mechanism calls it; of a server that has only shorter keys, its longest."""
+    wanted = dict(FACTORS_256.get(mechanism, {}))
+    place = bindir or mechanisms.get(mechanism).bindir()
+    if (
+        wanted
+        and place
+        and mechanism in VENDORS
+        and not has_256(mechanism, engines.get("postgresql").find(bindir=place))
+    ):
+        return {name: value.replace(str(BITS), str(SHORT_BITS)) for name, value in wanted.items()}
+    return wanted
+
+
+def bits_in(proofs: Iterable[Proof]) -> int | None:
+    """Length of the AES key, as the witnesses of the encrypted arm said; None where none of them names it. Pure."""
+    for proof in proofs:
+        if proof.arm == "encrypted" and proof.passed and (match := _BITS.search(proof.detail)):
+            return int(match[1] or match[2])
+    return None
+
+
+def asked_bits(mechanism: str, factors: Mapping[str, str]) -> dict[str, float]:
+    """The key length that a pair was asked for, as a run's load has it; empty where nothing encrypts. Pure."""
+    wanted = FACTORS_256.get(mechanism)
+    return {"key_bits": BITS if wanted.items() <= factors.items() else SHORT_BITS} if wanted else {}
+
+
+def has_256(mechanism: str, installation: Installation) -> bool:
+    """Whether this server's TDE has keys of 256 bits, as far as its programs say."""
+    if mechanism == "cybertec-tde":
+        return f"--{BITS_OPTION}" in initdb_help(Path(installation.location))
+    return mechanism != "edb-tde" or major(installation.version) >= FIRST_WITH_256

@@ -1,0 +1,98 @@
+"""grid: the points that the study is run at: rows of the largest table × clients, TPC-B-like or SELECT-only. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from ciphercost.errors import UsageError
+from ciphercost.model import StudyRecord, StudyRun
+
+ROWS_A_SCALE = 100_000
+"""Accounts for one unit of pgbench's scale."""
+TPCB, SELECT = "tpcb", "select"
+TITLES = {TPCB: "TPC-B-like", SELECT: "SELECT-only"}
+STUDYS_CLIENTS = (10, 50)
+"""The study's low and high load."""
+MOST_CLIENTS = 1000
+LEAST_FIO, MOST_FIO, BYTES_A_ROW = 16 << 20, 1 << 30, 150
+"""Bytes of fio's file; and of a row of accounts, with its index."""
+
+
+class Point(NamedTuple):
+    """One size under one load."""
+
+    rows: int
+    clients: int
+    operation: str = TPCB
+
+    @property
+    def scale(self) -> int:
+        """Of `pgbench -i -s`: the least that makes so many accounts."""
+        return -(-self.rows // ROWS_A_SCALE)
+
+    @property
+    def cut(self) -> bool:
+        """Whether pgbench makes more accounts than are wanted."""
+        return self.rows != self.scale * ROWS_A_SCALE
+
+    @property
+    def title(self) -> str:
+        return TITLES[self.operation]
+
+    @property
+    def load(self) -> dict[str, float]:
+        """As a record has it."""
+        own: dict[str, float] = {
+            "rows": self.rows,
+            "scale": self.scale,
+            "clients": self.clients,
+            "threads": self.clients,
+        }
+        return own | ({"select_only": 1.0} if self.operation == SELECT else {})
+
+
+def numbers(given: str | int | Sequence[int], option: str) -> tuple[int, ...]:
+    """`50,500` as numbers, each once. Raises UsageError naming the option."""
+    if isinstance(given, int):
+        given = (given,)
+    found = []
+    for each in given.split(",") if isinstance(given, str) else given:
+        text = str(each).strip().replace("_", "")
+        if not text.isascii() or not text.lstrip("-").isdigit():
+            raise UsageError(f"{option} {given}: '{text}' is not a whole number; write {option} 10,50")
+        if int(text) < 1:
+            raise UsageError(f"{option} {text}: must be at least 1")
+        found.append(int(text))
+    return tuple(dict.fromkeys(found))
+
+
+def points(rows: Iterable[int], clients: Sequence[int], operations: Sequence[str]) -> list[Point]:
+    """Sizes one after the other, under each load."""
+    return [Point(size, load, operation) for size in rows for operation in operations for load in clients]
+
+
+def of_load(load: Mapping[str, float]) -> Point:
+    """The point of a run as a record has it; records of earlier versions name the scale alone."""
+    rows = load.get("rows") or load["scale"] * ROWS_A_SCALE
+    return Point(int(rows), int(load["clients"]), SELECT if load.get("select_only") else TPCB)
+
+
+def of_record(record: StudyRecord) -> list[Point]:
+    """What a record was to be run at."""
+    return [of_load(each) for each in record.grid or [record.settings]]
+
+
+def of_run(run: StudyRun, record: StudyRecord) -> Point:
+    return of_load(record.settings | run.load)
+
+
+def studys(grid: Sequence[Point], clients: float) -> Point:
+    """The point that stands for the published figures: TPC-B-like, the load next to the study's, the largest size."""
+    own = [each for each in grid if each.operation == TPCB] or list(grid)
+    return min(own, key=lambda each: (abs(each.clients - clients), -each.rows))
+
+
+def fio_bytes(rows: int) -> int:
+    """Of fio's file: as large as the table and its index, within limits."""
+    return min(MOST_FIO, max(LEAST_FIO, rows * BYTES_A_ROW))

@@ -1,0 +1,160 @@
+"""disk: which disks a directory ends on: trees as the kernel's /sys has them, and this machine's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ciphercost import guard, record, sample, volumes
+from ciphercost.errors import UsageError
+from ciphercost.reports import md, terminal
+from ciphercost.volumes import disk, image
+from ciphercost.volumes.disk import Disk
+from conftest import Require
+from results import result
+
+SATA = "devices/pci0000:00/0000:00:1f.2/ata1/host0/target0:0:0/0:0:0:0"
+NVME = "devices/pci0000:00/0000:00:1d.0/0000:01:00.0/nvme/nvme0"
+VIRTIO = "devices/pci0000:00/0000:00:02.0/virtio1"
+USB = "devices/pci0000:00/0000:00:14.0/usb1/1-2/1-2:1.0/host6/target6:0:0/6:0:0:0"
+
+
+class Sys:
+    """A /sys that is made file by file."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        (root / "dev/block").mkdir(parents=True)
+
+    def write(self, path: str, text: str) -> None:
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"{text}\n")
+
+    def block(self, path: str, number: str, **files: str) -> Path:
+        place = self.root / path
+        place.mkdir(parents=True, exist_ok=True)
+        self.write(f"{path}/dev", number)
+        for name, text in files.items():
+            self.write(f"{path}/{name.replace('__', '/')}", text)
+        (self.root / "dev/block" / number).symlink_to(place)
+        return place
+
+    def disk(self, device: str, name: str, number: str, rotational: str, **files: str) -> Path:
+        """A whole disk of a device, which has these files."""
+        for file, text in files.items():
+            self.write(f"{device}/{file}", text)
+        block = "" if name.startswith("nvme") else "block/"
+        place = self.block(f"{device}/{block}{name}", number, queue__rotational=rotational)
+        (place / "device").symlink_to(self.root / device)
+        return place
+
+    def over(self, path: str, number: str, *below: Path, **files: str) -> Path:
+        """A device that is made of others."""
+        place = self.block(path, number, queue__rotational="0", **files)
+        (place / "slaves").mkdir()
+        for each in below:
+            (place / "slaves" / each.name).symlink_to(each)
+        return place
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Sys:
+    return Sys(tmp_path / "sys")
+
+
+def test_a_partition_is_its_disks(tree: Sys) -> None:
+    place = tree.disk(SATA, "sda", "8:0", "1", vendor="ATA     ", model="WDC WD5000AAKX-0")
+    tree.block(f"{place.relative_to(tree.root)}/sda2", "8:2", partition="2")
+    assert list(disk.below("8:2", tree.root)) == [Disk("sda", "yes", "WDC WD5000AAKX-0", "sata")]
+
+
+@pytest.mark.parametrize(
+    ("device", "name", "rotational", "files", "expected"),
+    [
+        (
+            NVME,
+            "nvme0n1",
+            "0",
+            {"model": "Samsung SSD 980 1TB   "},
+            Disk("nvme0n1", "no", "Samsung SSD 980 1TB", "nvme"),
+        ),
+        (VIRTIO, "vda", "1", {"vendor": "0x1af4"}, Disk("vda", "yes", "unknown", "virtio")),
+        (USB, "sdb", "1", {"vendor": "SanDisk", "model": "Ultra"}, Disk("sdb", "yes", "SanDisk Ultra", "usb")),
+        ("devices/platform/soc/disk", "xyz", "", {}, Disk("xyz", "unknown", "unknown", "unknown")),
+    ],
+    ids=["nvme", "virtio", "usb", "unknown"],
+)
+def test_what_the_kernel_says_of_a_disk(
+    tree: Sys, device: str, name: str, rotational: str, files: dict[str, str], expected: Disk
+) -> None:
+    tree.disk(device, name, "9:9", rotational, **files)
+    assert list(disk.below("9:9", tree.root)) == [expected]
+
+
+def test_stacked_devices_are_followed_to_all_they_rest_on(tree: Sys) -> None:
+    """dm-crypt on RAID on a partition of one disk and on another disk."""
+    first = tree.disk(SATA, "sda", "8:0", "1", model="Old")
+    part = tree.block(f"{first.relative_to(tree.root)}/sda1", "8:1", partition="1")
+    second = tree.disk(NVME, "nvme0n1", "259:0", "0", model="New")
+    raid = tree.over("devices/virtual/block/md0", "9:0", part, second)
+    tree.over("devices/virtual/block/dm-0", "253:0", raid, dm__uuid="CRYPT-LUKS2-0-x")
+    assert [each.name for each in disk.below("253:0", tree.root)] == ["nvme0n1", "sda"] or [
+        each.name for each in disk.below("253:0", tree.root)
+    ] == ["sda", "nvme0n1"]
+
+
+def test_a_ring_of_devices_ends(tree: Sys) -> None:
+    place = tree.over("devices/virtual/block/dm-0", "253:0")
+    (place / "slaves" / "dm-0").symlink_to(place)
+    assert list(disk.below("253:0", tree.root)) == []
+
+
+def test_what_is_on_no_disk_is_said_and_never_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lies_on(kind: str, source: str, options: str = "") -> list[Disk]:
+        mount = volumes.Mount("0:99", "/", "/", kind, source, options)
+        monkeypatch.setattr(volumes, "mount_of", lambda _: mount)
+        return disk.under(tmp_path)
+
+    assert lies_on("tmpfs", "tmpfs") == [Disk(name="tmpfs", transport="memory")]
+    assert lies_on("nfs4", "server:/export") == [Disk(name="nfs4", transport="network")]
+    assert lies_on("overlay", "overlay", "rw,lowerdir=/a,upperdir=/not/here,workdir=/b") == [Disk()]
+    assert lies_on("fuse.sshfs", "me@there:") == [Disk()]
+    assert lies_on("ext4", "/dev/not-here") == [Disk()]
+    assert disk.under(tmp_path, tmp_path / "no-sys") == [Disk()]
+
+
+def test_the_loop_device_of_an_image_is_its_files_disk(require: Require) -> None:
+    try:
+        image.check_rights()
+    except UsageError as error:
+        require(None, str(error))
+    with guard.Guard(record.new_id()) as run_guard:
+        place = guard.scratch(run_guard.run_id, run_guard) / "image"
+        with image.mounted(run_guard, place, 1 << 20):
+            assert disk.under(place) == disk.under(guard.scratch_base())
+
+
+def test_the_machines_record_and_its_reports_name_the_disk() -> None:
+    machine: dict[str, Any] = sample.machine()
+    for name in ("disk", "disk_rotational", "disk_model", "disk_transport"):
+        assert machine[name]
+    assert disk.words({}) == "", "records of earlier versions"
+    told = {"disk": "sda", "disk_rotational": "yes", "disk_model": "WDC WD5000", "disk_transport": "sata"}
+    assert disk.words(told) == "disk sda: rotational, model WDC WD5000, transport sata"
+    assert disk.words(told | {"virtual": True}).endswith("(as the virtual machine is told)")
+    assert (
+        disk.words(dict.fromkeys(told, "unknown")) == "disk unknown: rotation unknown, model unknown, transport unknown"
+    )
+    made = result()
+    made.machine.update(told)
+    assert "disk sda: rotational, model WDC WD5000" in terminal.footer(made)
+    assert "disk sda: rotational, model WDC WD5000" in md.footer(made)
+
+
+def test_another_name_of_the_same_disk_is_no_other_machine() -> None:
+    assert sample.alike("disk", "sda", "sdb")
+    assert sample.alike("disk_model", None, "WDC WD5000"), "a record of an earlier version"
+    assert not sample.alike("disk_model", "Old", "New")
