@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from ciphercost.agent import Agent
 from ciphercost.errors import UsageError
 from ciphercost.model import ARMS, Cell, Estimate, Proof, StudyRecord, StudyResult, StudyRun
 from ciphercost.reports import terminal
-from ciphercost.studies.web_tls import WebTls, compare, counters, measured, procedure, published, report
+from ciphercost.studies.web_tls import WebTls, changes, compare, counters, measured, procedure, published, report
 from ciphercost.studies.web_tls.published import CV, DISK, MEAN, MEMORY, NETWORK, PROCESSOR, VARIANCE
 from conftest import Require, RequireServer
 
@@ -171,6 +172,50 @@ def test_the_window_is_found_where_there_is_one() -> None:
         found = published.window(PRINTED, arm)
         assert found is not None
         assert found.window == pytest.approx(94, abs=0.5)
+
+
+def test_the_32_printed_changes_stand_beside_what_the_means_give() -> None:
+    found = changes.read(STUDY)
+    assert Counter(each.table for each in found) == dict.fromkeys(("I", "IV", "VII", "X"), 8)
+    assert all({each.size for each in found if each.table == table} == set(published.SIZES) for table in ("I", "X"))
+    assert {(each.table, each.size) for each in found if each.contradicts} == {
+        *(("IV", size) for size in published.SIZES), ("X", 30), ("X", 167),
+    }  # fmt: skip
+    text = changes.finding(found)
+    for words in (
+        "30 MB is printed as 10.86, a decrease, and 0.004 → 0.005 is +25.0 %",
+        "167 MB is printed as -13.06, an increase, and 0.028 → 0.024 is -14.3 %",
+        "73 MB, printed as -28.03, is an increase, as its means say (+27.3 %)",
+        'Table IV ("% decreases"): in all 8 rows the means change the other way',
+        "73 MB: 150 printed, 150.48 from 0.418 → 1.047",
+    ):
+        assert words in text, words
+    assert changes.finding([each for each in found if each.table == "VII"]) == ""
+    table = STUDY.table(compared())
+    lines = [" ".join(each.split()) for each in table.splitlines()]
+    assert "30MB +45.54 / +45.66 -0.092 / +0.093 -0.306 / -0.306 -10.86 / +25.00" in lines
+
+
+@pytest.mark.parametrize(("text", "half"), [("0.161", 5e-4), ("150", 0.5), ("-28.03", 5e-3), ("3.11E-04", 5e-7)])
+def test_half_a_unit_of_the_last_printed_place(text: str, half: float) -> None:
+    assert changes.half_a_unit(text) == pytest.approx(half)
+
+
+def test_what_is_inferred_of_the_published_procedure_is_called_inferred() -> None:
+    """Neither the window nor the sampling interval was published."""
+    result = compared()
+    assert "(94 s, which is inferred, ÷ 9.4)" in result.procedure
+    assert "(1 s, which is inferred, ÷ 9.4)" in result.procedure
+    assert "neither this window nor the sampling interval" in " ".join(result.findings)
+    with pytest.raises(UsageError, match="the study's, as inferred from its bytes a second, was 94 s"):
+        STUDY.configured({"duration": 0.1})
+    for name in ("README.md", "METHODOLOGY.md"):
+        text = (Path(__file__).parent.parent / name).read_text()
+        assert "inferred" in next(
+            each
+            for each in text.split("\n\n")
+            if "replicate web-tls` repeats" in each or "replicate web-tls`):" in each
+        )
 
 
 def test_the_busy_share_is_that_of_a_window_made_up() -> None:

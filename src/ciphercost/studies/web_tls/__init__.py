@@ -65,7 +65,7 @@ class WebTls(Study):
         if not LEAST_WINDOW <= duration <= MOST_WINDOW:
             raise UsageError(
                 f"--duration {duration:g}s: the window of a fetch must lie between {LEAST_WINDOW:g} s and {MOST_WINDOW:g} s; "
-                f"the study's was {published.WINDOW:g}s"
+                f"the study's, as inferred from its bytes a second, was {published.WINDOW:g} s"
             )
         return WebTls(duration, megabyte=self.megabyte, sizes=self.sizes, clients=self.clients, sessions=self.sessions)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ciphercost.model import ARMS, Arm, StudyFigure, StudyRecord
 from ciphercost.studies.costs import bounds, change, with_interval
-from ciphercost.studies.web_tls import measured, published
+from ciphercost.studies.web_tls import changes, measured, published
 from ciphercost.studies.web_tls.counters import SERVER
 from ciphercost.studies.web_tls.published import CV, DISK, MEAN, MEMORY, NETWORK, PROCESSOR, VARIANCE, Tables
 
@@ -16,7 +16,13 @@ TWO_ERRORS = 2.0
 """Standard errors below which a difference of means is none that can be told."""
 
 
-def findings(printed: Tables, record: StudyRecord, here: measured.Here, figures: Sequence[StudyFigure]) -> list[str]:
+def findings(
+    printed: Tables,
+    printed_changes: Sequence[changes.Change],
+    record: StudyRecord,
+    here: measured.Here,
+    figures: Sequence[StudyFigure],
+) -> list[str]:
     """Each a few sentences; figures in them are computed."""
     found = [
         window(printed, here),
@@ -25,6 +31,7 @@ def findings(printed: Tables, record: StudyRecord, here: measured.Here, figures:
         dilution(printed, here),
         others(here),
         few_samples(printed),
+        changes.finding(printed_changes),
         memory(printed, here),
         disk(printed, here),
         once(here, record),
@@ -56,6 +63,15 @@ def window(printed: Tables, here: measured.Here) -> str:
         f"{' and ÷ '.join(said)}. Whatever TLS does to the speed of a fetch, file ÷ window stays what it is: "
         f'"no impact on bytes/s" had to come out ({change_range(printed, NETWORK)}).'
     )
+    scatter = printed[NETWORK, CV].rows
+    shortest = min(scatter)
+    if line := lines["plain"]:
+        fill = sorted(published.share_of(scatter[shortest][arm]) * line.window for arm in ARMS)
+        text += (
+            f" The study prints neither this window nor the sampling interval: both are inferred. By their scatter (see below) the {shortest} MB fetches fill "
+            f"{fill[0]:.1f} to {fill[1]:.1f} s of the window, where the link needs {shortest * published.MEGABYTE * 8 / published.LINK_BITS:.2f} s: "
+            f"so the samples were about {published.INTERVAL:g} s long."
+        )
     products = [
         measured.whole(run, NETWORK)[MEAN] * measured.window(run) / run.load["bytes"]
         for (size, arm), run in here.items()
@@ -166,7 +182,8 @@ def few_samples(printed: Tables) -> str:
     text = f"Processor time is one fetch's in each row ({changes}), without an interval."
     if lost:
         text += (
-            f" Even if its {samples:.0f} samples of {published.INTERVAL:g} s were independent, {len(lost)} of the {len(mean)} differences would be less than "
+            f" Even if its {samples:.0f} samples of {published.INTERVAL:g} s (both inferred) were independent, "
+            f"{len(lost)} of the {len(mean)} differences would be less than "
             f"two standard errors by the study's own variances: {listed(lost)} MB."
         )
     first = min(mean)

@@ -1,7 +1,8 @@
 """procedure: the study as it was run: one client, each file once over HTTP, then each once over HTTPS; four counters beside it. I/O.
 
-Around each fetch the counters are sampled for a window of fixed length, whatever the fetch takes of it. The study's window was about
-94 s on a link of 100 Mb/s. Here all of that is `speed_up` times as fast: the link, the window, the samples.
+Around each fetch the counters are sampled for a window of fixed length, whatever the fetch takes of it. The study's link was of
+100 Mb/s; its window, which it does not print, follows from its bytes a second: about 94 s. Here all of that is `speed_up` times as
+fast: the link, the window, the samples.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from ciphercost import studies
 from ciphercost.model import ARMS, StudyFigure, StudyResult
 from ciphercost.studies.costs import change, with_interval
 from ciphercost.studies.sheet import Sheet
-from ciphercost.studies.web_tls import compare, measured, published
+from ciphercost.studies.web_tls import changes, compare, measured, published
 from ciphercost.studies.web_tls.counters import SERVER
 from ciphercost.studies.web_tls.published import CV, DISK, MEMORY, NETWORK, PROCESSOR, VARIANCE
 
@@ -35,6 +35,7 @@ def sheets(study: StudyResult) -> Iterator[Sheet]:
         yield twelfth(study, key, table)
         if key == (PROCESSOR, CV):
             yield server_alone(study)
+    yield changes.sheet(changes.read(studies.get(study.study)))
     yield added(study.figures)
     yield fetches(study.figures)
     yield from our_method(study.figures)
