@@ -328,6 +328,27 @@ def test_the_tables_are_eighty_wide_and_twelve() -> None:
     assert "100KB 64 100 → 90 10.0 % fewer (8.0–12.0 %) ×3.00 (×2.90–×3.10)" in lines
 
 
+def test_what_limited_each_cell_is_named() -> None:
+    busy = {"regime": "capacity", "cores": {"server": "0", "agent": "1"}}
+    made = [
+        msgspec.structs.replace(
+            each,
+            arms={
+                name: arm | {"client_cpu_us_per_op": 9500.0 if each.clients > 1 else 4000.0}
+                for name, arm in each.arms.items()
+            },
+            **busy,
+        )
+        for each in CELLS
+    ]
+    text = STUDY.table(compared(), made)
+    assert [each for each in text.splitlines() if len(each) > 80] == []
+    lines = [" ".join(each.split()) for each in text.splitlines()]
+    assert "250MB 1 -: server 10, client 40 -: server 12, client 16" in lines
+    assert "100KB 64 client 95 client 86" in lines
+    assert "What limited" not in STUDY.table(compared())
+
+
 def test_figures_of_any_size_fit_their_columns() -> None:
     for value in (0.0, 1e-9, 4.2e-5, 0.001, 0.12345, 9.9999, 99999.0, 123456.7, 2.5e7, 9.9e12):
         assert len(report.pair([value, value])) <= report.MOST_PAIR
