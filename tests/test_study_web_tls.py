@@ -53,6 +53,7 @@ def run(size: int, arm: str, busy: float, cpu: float) -> StudyRun:
     series |= {f"{procedure.BUSY}{key}": [value] for key, value in counters.between(*edges).items()}
     series["busy_s"] = [each.at_ns / 1e9 for each in edges]
     series["server_cpu_s"] = [(edges[1].server_ns - edges[0].server_ns) / 1e9]
+    series["client_cpu_s"] = [busy * 0.3]
     series[f"{procedure.THREAD}nginx 77"] = [busy * cpu, 0.02, 0.01]
     return StudyRun(procedure.name_of(size), arm, 0.0, {"bytes": size * 1e6}, series)
 
@@ -365,6 +366,8 @@ def test_findings_are_counted_from_both() -> None:
         "8.56 → 9.28 MB/s, 8.4 % more, where the table says 0.2 % less",
         "Here 250 MB take 20 → 20 % of the window; bytes/s: no change over the window, no change while busy",
         "1.33 → 2.81 % are 4.28 → 9.82 %",
+        "250 MB over HTTP: limited by the link of 940 Mb/s (100 % used)",
+        "3 MB over HTTPS: nothing was saturated (the server's core 20 % busy, the client's core 30 % busy, the link of 940 Mb/s 5 % used)",
         "250 MB 1 → 2 % over the window, 5 → 10 % while busy",
         "7 of the 8 differences would be less than two standard errors",
         "higher with TLS in 8 of 8 rows",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from ciphercost import limit
 from ciphercost.model import ARMS, Arm, StudyFigure, StudyRecord
 from ciphercost.studies.costs import bounds, change, with_interval
 from ciphercost.studies.web_tls import changes, measured, published
@@ -28,6 +29,7 @@ def findings(
         window(printed, here),
         busy_share(printed, here),
         pace(printed, record, here, figures),
+        limited(record, here),
         dilution(printed, here),
         others(here),
         few_samples(printed),
@@ -132,6 +134,26 @@ def pace(printed: Tables, record: StudyRecord, here: measured.Here, figures: Seq
     if rows := [each for each in of(figures, measured.RATE) if each.operation == f"{last}MB"]:
         text += f" On loopback, where nothing holds it back, {last} MB files a second: {with_interval(rows[0])}."
     return text
+
+
+def limited(record: StudyRecord, here: measured.Here) -> str:
+    """What held the smallest and the largest fetch back here. One connection has one core's worth at each end."""
+    said = []
+    for size in sorted({*sizes_here(here)[:1], *sizes_here(here)[-1:]}):
+        for arm in ARMS:
+            run = here[size, arm]
+            seconds = measured.busy_seconds(run)
+            used = [
+                limit.Use("the server's core", "server", measured.server_seconds(run) / seconds),
+                limit.Use("the client's core", "client", run.series["client_cpu_s"][0] / seconds),
+            ]
+            if bits := record.settings["link_bits"]:
+                filled = measured.busy(run, NETWORK)[MEAN] * 8 / bits
+                used.append(limit.Use(f"the link of {bits / 1e6:,.0f} Mb/s", "link", filled, "used"))
+            said.append(f"{size} MB {spell(arm)}: {limit.said(used)}")
+    if not said:
+        return ""
+    return f"The four counters do not show which device was the bottleneck. Here, while a fetch was busy: {'; '.join(said)}. Disk time is not in its record."
 
 
 def dilution(printed: Tables, here: measured.Here) -> str:
