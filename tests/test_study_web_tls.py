@@ -54,6 +54,7 @@ def run(size: int, arm: str, busy: float, cpu: float) -> StudyRun:
     series["busy_s"] = [each.at_ns / 1e9 for each in edges]
     series["server_cpu_s"] = [(edges[1].server_ns - edges[0].server_ns) / 1e9]
     series["client_cpu_s"] = [busy * 0.3]
+    series[procedure.DISK_BUSY] = [0.9 if arm == "encrypted" else 0.1]
     series[f"{procedure.THREAD}nginx 77"] = [busy * cpu, 0.02, 0.01]
     return StudyRun(procedure.name_of(size), arm, 0.0, {"bytes": size * 1e6}, series)
 
@@ -367,7 +368,8 @@ def test_findings_are_counted_from_both() -> None:
         "Here 250 MB take 20 → 20 % of the window; bytes/s: no change over the window, no change while busy",
         "1.33 → 2.81 % are 4.28 → 9.82 %",
         "250 MB over HTTP: limited by the link of 940 Mb/s (100 % used)",
-        "3 MB over HTTPS: nothing was saturated (the server's core 20 % busy, the client's core 30 % busy, the link of 940 Mb/s 5 % used)",
+        "3 MB over HTTP: nothing was saturated (the server's core 10 % busy, the client's core 30 % busy, the link of 940 Mb/s 5 % used, the disk 10 % busy)",
+        "3 MB over HTTPS: limited by the disk (90 % busy)",
         "250 MB 1 → 2 % over the window, 5 → 10 % while busy",
         "7 of the 8 differences would be less than two standard errors",
         "higher with TLS in 8 of 8 rows",

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from ciphercost import limit
 from ciphercost.model import ARMS, Arm, StudyFigure, StudyRecord
 from ciphercost.studies.costs import bounds, change, with_interval
-from ciphercost.studies.web_tls import changes, measured, published
+from ciphercost.studies.web_tls import changes, measured, procedure, published
 from ciphercost.studies.web_tls.counters import SERVER
 from ciphercost.studies.web_tls.published import CV, DISK, MEAN, MEMORY, NETWORK, PROCESSOR, VARIANCE, Tables
 
@@ -150,10 +150,12 @@ def limited(record: StudyRecord, here: measured.Here) -> str:
             if bits := record.settings["link_bits"]:
                 filled = measured.busy(run, NETWORK)[MEAN] * 8 / bits
                 used.append(limit.Use(f"the link of {bits / 1e6:,.0f} Mb/s", "link", filled, "used"))
+            if disk_share := run.series.get(procedure.DISK_BUSY):
+                used.append(limit.Use("the disk", "disk", disk_share[0]))
             said.append(f"{size} MB {spell(arm)}: {limit.said(used)}")
     if not said:
         return ""
-    return f"The four counters do not show which device was the bottleneck. Here, while a fetch was busy: {'; '.join(said)}. Disk time is not in its record."
+    return f"The four counters do not show which device was the bottleneck. Here, while a fetch was busy: {'; '.join(said)}."
 
 
 def dilution(printed: Tables, here: measured.Here) -> str:
