@@ -64,6 +64,10 @@ WIRE = {"wire_bytes_per_op": 1216.0, "segments_per_op": 0.0}
             cell(facts(90, 5), facts(90, 5), cores={"server": "0,2", "agent": "1"}, clients=1),
             "limited by the server's core (90 % busy)",
         ),
+        (
+            cell(BUSY, BUSY, disturbed=True),
+            "limited by the server's core (98 % busy); other processes or the hypervisor took CPU time too, so a core may have been full",
+        ),
         # One core for both.
         (cell(facts(60, 39), facts(60, 39), cores={"server": "0", "agent": "0"}), "limited by the shared core (99 % busy)"),
         # 1216 bytes × 10,000 a second fill 97 % of 100 Mb/s.

@@ -15,6 +15,8 @@ from ciphercost.model import ARMS, Cell
 SATURATED = 0.85
 """Share of a resource from which it is called the limit; the same as the mark `client-bound` has for the client."""
 
+OTHERS = "other processes or the hypervisor took CPU time too, so a core may have been full"
+
 
 class Use(NamedTuple):
     """How much of one resource an arm used while it was measured."""
@@ -104,4 +106,5 @@ def line(cell: Cell) -> str:
     plain, encrypted = (said(uses(cell, arm)) for arm in ARMS)
     if not plain or not encrypted:
         return ""
-    return plain if plain == encrypted else f"in clear {plain}; encrypted {encrypted}"
+    text = plain if plain == encrypted else f"in clear {plain}; encrypted {encrypted}"
+    return f"{text}; {OTHERS}" if cell.disturbed else text

@@ -148,6 +148,8 @@ def limits(cells: Sequence[Cell]) -> Iterator[Sheet]:
             f'What was saturated ({100 * limit.SATURATED:.0f} % busy or more); after "-:" nothing was, and how busy each was. Server and client stand for '
             "their cores. Loopback has no limit of its own. One client and the server take turns, so that neither need be saturated."
         )
+        if any(each.disturbed for each in cells):
+            note += f" {limit.OTHERS[0].upper()}{limit.OTHERS[1:]}."
         yield Sheet("What limited each cell of our method, %", ("", "clients", "http", "https"), rows, note)
 
 
