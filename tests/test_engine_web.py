@@ -112,7 +112,8 @@ def test_it_is_gone_when_the_run_is_killed_by_force(home: Site, tmp_path: Path) 
 
 
 def test_a_server_that_does_not_start_says_why(home: Site) -> None:
-    key = {"certificate": "/nonexistent/server.pem", "key": "/nonexistent/server.key", "group": "", "resumption": "off"}
+    key = dict.fromkeys(("group", "security_level", "client_ca"), "") | {"resumption": "off"}
+    key |= {"certificate": "/nonexistent/server.pem", "key": "/nonexistent/server.key"}
     with pytest.raises(RunError, match=r"(?s)did not start \(log: .*/nonexistent/server"), home.started(settings=key):
         pass
 
@@ -314,11 +315,15 @@ def test_a_note_that_nobody_sent_is_not_heard(home: Site, server: Server, monkey
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("-\tTLSv1.3\tTLS_AES_128_GCM_SHA256\tr", log.Line("", "TLSv1.3", "TLS_AES_128_GCM_SHA256", resumed=True)),
-        ("ab\t-\t-\t-", log.Line("ab", "", "", resumed=False)),
-        ("ab\t\t\t.", log.Line("ab", "", "", resumed=False)),
-        ("-\tTLSv1.2\tX\tResumed", log.Line("", "TLSv1.2", "X", resumed=True)),
-        ("-\tTLSv1.2\tX\tInitial", log.Line("", "TLSv1.2", "X", resumed=False)),
+        (
+            "-\tTLSv1.3\tTLS_AES_128_GCM_SHA256\tr\tNONE",
+            log.Line("", "TLSv1.3", "TLS_AES_128_GCM_SHA256", resumed=True),
+        ),
+        ("ab\t-\t-\t-\t-", log.Line("ab", "", "", resumed=False)),
+        ("ab\t\t\t.\t", log.Line("ab", "", "", resumed=False)),
+        ("-\tTLSv1.2\tX\tResumed\tNONE", log.Line("", "TLSv1.2", "X", resumed=True)),
+        ("-\tTLSv1.2\tX\tInitial\tSUCCESS", log.Line("", "TLSv1.2", "X", resumed=False, client=True)),
+        ("-\tTLSv1.2\tX\tInitial\tFAILED:expired", log.Line("", "TLSv1.2", "X", resumed=False)),
         ("half a li", None),
         ("", None),
     ],
@@ -331,9 +336,9 @@ def test_a_log_is_read_once_line_by_line_while_it_is_written(tmp_path: Path) -> 
     path = tmp_path / "access.log"
     read = log.Log(path)
     assert read.read() == []
-    path.write_text("-\tTLSv1.3\tX\t.\n-\tTLSv1.3\tX")
+    path.write_text("-\tTLSv1.3\tX\t.\t-\n-\tTLSv1.3\tX")
     assert len(read.read()) == 1
     with path.open("a") as file:
-        file.write("\tr\n\xff\n")
+        file.write("\tr\t-\n\xff\n")
     assert [each.resumed for each in read.read()] == [True]
     assert (read.full, read.resumed) == (1, 1)

@@ -13,14 +13,16 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from ciphercost.errors import UsageError
 from ciphercost.guard import server_user
-from ciphercost.pki import Pki
+from ciphercost.pki import CLIENT, Pki
 
 
 def load(path: Path) -> x509.Certificate:
     return x509.load_pem_x509_certificate(path.read_bytes())
 
 
-@pytest.mark.parametrize(("kind", "bits"), [("rsa2048", 2048), ("rsa4096", 4096), ("ecdsa-p256", 256)])
+@pytest.mark.parametrize(
+    ("kind", "bits"), [*((f"rsa{bits}", bits) for bits in (1024, 1280, 1536, 2048, 3072, 4096)), ("ecdsa-p256", 256)]
+)
 def test_a_certificate_has_the_key_that_its_name_says_and_a_ca_of_the_same_kind(
     tmp_path: Path, kind: str, bits: int
 ) -> None:
@@ -31,6 +33,7 @@ def test_a_certificate_has_the_key_that_its_name_says_and_a_ca_of_the_same_kind(
         assert key.key_size == bits
     load(made.certificate).verify_directly_issued_by(load(made.ca))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.set_ciphers("DEFAULT:@SECLEVEL=1")  # RSA keys below 2048 bits need it
     context.load_cert_chain(made.certificate, made.key)  # refuses a key that isn't the certificate's
 
 
@@ -41,6 +44,19 @@ def test_keys_are_readable_by_the_server_alone_and_the_ca_has_none(tmp_path: Pat
     assert status.st_uid == (server_user() or (os.geteuid(), 0))[0]
     assert stat.S_IMODE(made.directory.stat().st_mode) == 0o700
     assert [path.name for path in made.directory.iterdir() if b"PRIVATE" in path.read_bytes()] == ["server.key"]
+
+
+def test_a_client_gets_a_certificate_of_its_own_from_the_same_authority(tmp_path: Path) -> None:
+    made = Pki(tmp_path / "pki", "ecdsa-p256", client=True)
+    path, key = (made.directory / name for name in CLIENT)
+    own = load(path)
+    own.verify_directly_issued_by(load(made.ca))
+    assert own.serial_number != load(made.certificate).serial_number
+    purposes = own.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+    assert list(purposes) == [x509.oid.ExtendedKeyUsageOID.CLIENT_AUTH]
+    assert stat.S_IMODE(key.stat().st_mode) == 0o600
+    ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(path, key)
+    assert not (Pki(tmp_path / "other", "ecdsa-p256").directory / CLIENT[0]).exists()
 
 
 def test_a_certificate_is_for_localhost_and_lasts_a_day(tmp_path: Path) -> None:

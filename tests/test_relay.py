@@ -44,6 +44,12 @@ def test_tls_records_are_counted_behind_a_protocol_that_begins_in_clear() -> Non
     assert tls_records(b"plain words only") == 0
 
 
+def test_tls_records_of_every_version_are_counted() -> None:
+    """A ServerHello's record bears the version that was agreed on."""
+    for version in (b"\x01", b"\x02", b"\x03"):
+        assert tls_records(b"\x16\x03" + version + b"\x00\x02\x02i" + RECORD * 3) == 3
+
+
 def test_random_bytes_of_a_greeting_that_look_like_a_handshake_do_not_hide_the_real_one() -> None:
     for chance in (b"\x16\x03", b"\x16\x03\x01\x00\x02\x01", b"\x16\x03\x03\x00\x00\x02\x16\x03"):
         assert tls_records(b"\x0a9.7.4\0" + chance + b"nonce\0" + HELLO + RECORD * 3) == 3

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from ciphercost.agent import Agent
 from ciphercost.errors import UsageError
 from ciphercost.model import ARMS, Cell, Estimate, Proof, StudyRecord, StudyResult, StudyRun
 from ciphercost.reports import terminal
-from ciphercost.studies.web_tls import WebTls, compare, counters, measured, procedure, published, report
+from ciphercost.studies.web_tls import WebTls, changes, compare, counters, measured, procedure, published, report
 from ciphercost.studies.web_tls.published import CV, DISK, MEAN, MEMORY, NETWORK, PROCESSOR, VARIANCE
 from conftest import Require, RequireServer
 
@@ -52,6 +53,8 @@ def run(size: int, arm: str, busy: float, cpu: float) -> StudyRun:
     series |= {f"{procedure.BUSY}{key}": [value] for key, value in counters.between(*edges).items()}
     series["busy_s"] = [each.at_ns / 1e9 for each in edges]
     series["server_cpu_s"] = [(edges[1].server_ns - edges[0].server_ns) / 1e9]
+    series["client_cpu_s"] = [busy * 0.3]
+    series[procedure.DISK_BUSY] = [0.9 if arm == "encrypted" else 0.1]
     series[f"{procedure.THREAD}nginx 77"] = [busy * cpu, 0.02, 0.01]
     return StudyRun(procedure.name_of(size), arm, 0.0, {"bytes": size * 1e6}, series)
 
@@ -173,6 +176,50 @@ def test_the_window_is_found_where_there_is_one() -> None:
         assert found.window == pytest.approx(94, abs=0.5)
 
 
+def test_the_32_printed_changes_stand_beside_what_the_means_give() -> None:
+    found = changes.read(STUDY)
+    assert Counter(each.table for each in found) == dict.fromkeys(("I", "IV", "VII", "X"), 8)
+    assert all({each.size for each in found if each.table == table} == set(published.SIZES) for table in ("I", "X"))
+    assert {(each.table, each.size) for each in found if each.contradicts} == {
+        *(("IV", size) for size in published.SIZES), ("X", 30), ("X", 167),
+    }  # fmt: skip
+    text = changes.finding(found)
+    for words in (
+        "30 MB is printed as 10.86, a decrease, and 0.004 → 0.005 is +25.0 %",
+        "167 MB is printed as -13.06, an increase, and 0.028 → 0.024 is -14.3 %",
+        "73 MB, printed as -28.03, is an increase, as its means say (+27.3 %)",
+        'Table IV ("% decreases"): in all 8 rows the means change the other way',
+        "73 MB: 150 printed, 150.48 from 0.418 → 1.047",
+    ):
+        assert words in text, words
+    assert changes.finding([each for each in found if each.table == "VII"]) == ""
+    table = STUDY.table(compared())
+    lines = [" ".join(each.split()) for each in table.splitlines()]
+    assert "30MB +45.54 / +45.66 -0.092 / +0.093 -0.306 / -0.306 -10.86 / +25.00" in lines
+
+
+@pytest.mark.parametrize(("text", "half"), [("0.161", 5e-4), ("150", 0.5), ("-28.03", 5e-3), ("3.11E-04", 5e-7)])
+def test_half_a_unit_of_the_last_printed_place(text: str, half: float) -> None:
+    assert changes.half_a_unit(text) == pytest.approx(half)
+
+
+def test_what_is_inferred_of_the_published_procedure_is_called_inferred() -> None:
+    """Neither the window nor the sampling interval was published."""
+    result = compared()
+    assert "(94 s, which is inferred, ÷ 9.4)" in result.procedure
+    assert "(1 s, which is inferred, ÷ 9.4)" in result.procedure
+    assert "neither this window nor the sampling interval" in " ".join(result.findings)
+    with pytest.raises(UsageError, match="the study's, as inferred from its bytes a second, was 94 s"):
+        STUDY.configured({"duration": 0.1})
+    for name in ("README.md", "METHODOLOGY.md"):
+        text = (Path(__file__).parent.parent / name).read_text()
+        assert "inferred" in next(
+            each
+            for each in text.split("\n\n")
+            if "replicate web-tls` repeats" in each or "replicate web-tls`):" in each
+        )
+
+
 def test_the_busy_share_is_that_of_a_window_made_up() -> None:
     window = np.zeros(1000)
     window[300:340] = 7.5
@@ -283,6 +330,27 @@ def test_the_tables_are_eighty_wide_and_twelve() -> None:
     assert "100KB 64 100 → 90 10.0 % fewer (8.0–12.0 %) ×3.00 (×2.90–×3.10)" in lines
 
 
+def test_what_limited_each_cell_is_named() -> None:
+    busy = {"regime": "capacity", "cores": {"server": "0", "agent": "1"}}
+    made = [
+        msgspec.structs.replace(
+            each,
+            arms={
+                name: arm | {"client_cpu_us_per_op": 9500.0 if each.clients > 1 else 4000.0}
+                for name, arm in each.arms.items()
+            },
+            **busy,
+        )
+        for each in CELLS
+    ]
+    text = STUDY.table(compared(), made)
+    assert [each for each in text.splitlines() if len(each) > 80] == []
+    lines = [" ".join(each.split()) for each in text.splitlines()]
+    assert "250MB 1 -: server 10, client 40 -: server 12, client 16" in lines
+    assert "100KB 64 client 95 client 86" in lines
+    assert "What limited" not in STUDY.table(compared())
+
+
 def test_figures_of_any_size_fit_their_columns() -> None:
     for value in (0.0, 1e-9, 4.2e-5, 0.001, 0.12345, 9.9999, 99999.0, 123456.7, 2.5e7, 9.9e12):
         assert len(report.pair([value, value])) <= report.MOST_PAIR
@@ -299,6 +367,9 @@ def test_findings_are_counted_from_both() -> None:
         "8.56 → 9.28 MB/s, 8.4 % more, where the table says 0.2 % less",
         "Here 250 MB take 20 → 20 % of the window; bytes/s: no change over the window, no change while busy",
         "1.33 → 2.81 % are 4.28 → 9.82 %",
+        "250 MB over HTTP: limited by the link of 940 Mb/s (100 % used)",
+        "3 MB over HTTP: nothing was saturated (the server's core 10 % busy, the client's core 30 % busy, the link of 940 Mb/s 5 % used, the disk 10 % busy)",
+        "3 MB over HTTPS: limited by the disk (90 % busy)",
         "250 MB 1 → 2 % over the window, 5 → 10 % while busy",
         "7 of the 8 differences would be less than two standard errors",
         "higher with TLS in 8 of 8 rows",

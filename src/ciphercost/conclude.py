@@ -34,6 +34,7 @@ from ciphercost import (
 )
 from ciphercost.conditions import predict
 from ciphercost.errors import UsageError
+from ciphercost.mechanisms import tls
 from ciphercost.mechanisms._rest import AtRest, Look
 from ciphercost.model import (
     ARMS,
@@ -416,6 +417,17 @@ def describe_agent(facts: CellFacts, hello: Mapping[str, Any]) -> None:
 
 
 UNVERIFIED = "server-not-verified"
+LOWERED = "security-level-lowered"
+LOWERED_TEXT = "OpenSSL's security level was lowered to {} for {}, which its default level refuses: for measuring what they cost, not for use"
+
+
+def weakened(factors: Mapping[str, str]) -> list[str]:
+    """Those of a cell's factors that OpenSSL refuses at its default security level. Pure."""
+    return [
+        f"{name}={factors[name]}"
+        for name, weak in (("version", tls.OLD), ("certificate", tls.WEAK))
+        if factors.get(name) in weak
+    ]
 
 
 def describe_session(facts: CellFacts, twins: Twins, connected: dict[str, Any]) -> None:
@@ -427,6 +439,9 @@ def describe_session(facts: CellFacts, twins: Twins, connected: dict[str, Any]) 
     if reason := prove.unverified(connected, twins.connect["encrypted"]):
         told = Warning_(UNVERIFIED, f"{reason[0].upper()}{reason[1:]}")
         facts.warnings = [*(each for each in facts.warnings if each.code != UNVERIFIED), told]
+    if (level := twins.connect["encrypted"].get("tls_security_level")) is not None:
+        told = Warning_(LOWERED, LOWERED_TEXT.format(level, " and ".join(weakened(facts.spec.factors))))
+        facts.warnings = [*(each for each in facts.warnings if each.code != LOWERED), told]
     if twins.server is not None and twins.server.library:
         facts.encryption["server_library"] = twins.server.library
         old = old_openssl(twins.server.library)

@@ -14,7 +14,7 @@ from ciphercost.histogram import Histogram, quantiles
 from ciphercost.model import ARMS, Arm, Estimate, Mode, Warning_
 from ciphercost.plan import LEAST_BLOCKS_QUICK, LEAST_SESSIONS
 from ciphercost.statistics import Carryover, block_interval
-from ciphercost.tally import COLUMN, ENOUGH, ENOUGH_OF_A_SESSION, HOST, QUANTILES, Arms
+from ciphercost.tally import COLUMN, ENOUGH, ENOUGH_OF_A_SESSION, HOST, QUANTILES, SHARES, Arms
 
 DISAGREE = 0.001
 """Log ratios closer than this agree, however narrow the interval."""
@@ -104,7 +104,9 @@ def host(arm: Arm, main: Arms) -> dict[str, dict[str, float]]:
     slices = slices[slices[:, COLUMN["sampled"]] > 0]
     table = {}
     for name in HOST:
-        values = slices[:, COLUMN[name]] * (100 if name in HOST[:6] else 1)
+        values = slices[:, COLUMN[name]] * (100 if name in SHARES else 1)
+        if np.isnan(values).any():
+            continue  # not recorded
         mean, variance = float(values.mean()), float(values.var(ddof=1)) if len(values) > 1 else 0.0
         table[name] = {"mean": mean, "variance": variance, "cv": math.sqrt(variance) / mean if mean else 0.0}
     return table

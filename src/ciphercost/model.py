@@ -235,6 +235,8 @@ class Counters(msgspec.Struct, frozen=True, omit_defaults=True):
     """Below 0 in records of older versions, where an interface went away meanwhile; it then counts as 0."""
     disk_queue: Amount = 0.0
     """Average number of requests in flight (weighted I/O time ÷ window)."""
+    disk_busy: Share | None = None
+    """Share of the window in which the machine's busiest disk had a request in flight. None: not known, as in records of older versions."""
 
 
 class SliceRecord(msgspec.Struct, frozen=True, omit_defaults=True):

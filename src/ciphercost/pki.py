@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import ipaddress
 import os
 from collections.abc import Callable
@@ -18,11 +19,14 @@ from ciphercost.guard import server_user
 
 Key = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
 
+RSA_BITS = (2048, 1024, 1280, 1536, 3072, 4096)
+"""The first is what is used unless another is asked for."""
 CERTIFICATES: dict[str, Callable[[], Key]] = {
-    "rsa2048": lambda: rsa.generate_private_key(65537, 2048),
-    "rsa4096": lambda: rsa.generate_private_key(65537, 4096),
+    **{f"rsa{bits}": functools.partial(rsa.generate_private_key, 65537, bits) for bits in RSA_BITS},
     "ecdsa-p256": lambda: ec.generate_private_key(ec.SECP256R1()),
 }
+CLIENT = ("client.pem", "client.key")
+"""The client's own certificate and key, where it has them."""
 DAY = datetime.timedelta(days=1)
 HOUR = datetime.timedelta(hours=1)
 
@@ -32,8 +36,8 @@ class Pki:
 
     The server certificate is for localhost and 127.0.0.1. For tests that must fail, `name` makes one for that name alone, and
     `expired` one that ended an hour ago. `owner` is the uid and gid that reads the key, if it isn't the user that servers run
-    as. `reuse` keeps what an earlier call made; `both_ends`: a client may show the certificate too. The CA's own key is never
-    written.
+    as. `reuse` keeps what an earlier call made; `both_ends`: a client may show the certificate too. `client`: a second certificate
+    of the same kind is made, in the files CLIENT, for a client that the server asks for one. The CA's own key is never written.
     """
 
     def __init__(
@@ -46,6 +50,7 @@ class Pki:
         expired: bool = False,
         reuse: bool = False,
         both_ends: bool = False,
+        client: bool = False,
     ) -> None:
         if certificate not in CERTIFICATES:
             raise UsageError(f"unknown certificate '{certificate}': {nearest(certificate, CERTIFICATES)}")
@@ -65,13 +70,13 @@ class Pki:
         server = _server(key, ca, ca_key, begin, end, name, both_ends=both_ends)
 
         _write(self.ca, ca.public_bytes(serialization.Encoding.PEM), 0o644)
-        _write(self.certificate, server.public_bytes(serialization.Encoding.PEM), 0o644)
-        private = key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
-        _write(self.key, private, 0o600)
+        if client:
+            own = CERTIFICATES[certificate]()
+            path, key_file = (directory / each for each in CLIENT)
+            _write_pair(path, key_file, _client(own, ca, ca_key, begin, end), own)
+        _write_pair(self.certificate, self.key, server, key)  # the last: `reuse` looks for it
         if user := owner or server_user():
-            for path in (directory, self.ca, self.certificate, self.key):
+            for path in (directory, *directory.iterdir()):
                 os.chown(path, *user)
 
 
@@ -112,6 +117,20 @@ def _server(
     )
 
 
+def _client(
+    key: Key, ca: x509.Certificate, ca_key: Key, begin: datetime.datetime, end: datetime.datetime
+) -> x509.Certificate:
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "ciphercost client")])
+    return (
+        _builder(subject, ca.subject, key, begin, end)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(digital_signature=True), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key()), critical=False)
+        .sign(ca_key, hashes.SHA256())
+    )
+
+
 def _builder(
     name: x509.Name, issuer: x509.Name, key: Key, begin: datetime.datetime, end: datetime.datetime
 ) -> x509.CertificateBuilder:
@@ -145,6 +164,14 @@ def _usage(
         encipher_only=False,
         decipher_only=False,
     )
+
+
+def _write_pair(certificate: Path, key_file: Path, made: x509.Certificate, key: Key) -> None:
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    _write(certificate, made.public_bytes(serialization.Encoding.PEM), 0o644)
+    _write(key_file, private, 0o600)
 
 
 def _write(path: Path, data: bytes, mode: int) -> None:

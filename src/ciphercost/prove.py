@@ -29,6 +29,10 @@ MOST_COMPARED = 128 << 20
 """Bytes of answers that are compared."""
 NULL_SEEN = "no bytes seen: the witness looked at nothing"
 TEMPORARY = "temporary, and judged apart"
+CLIENT_CERTIFICATE = "client_certificate"
+"""In what the encrypted arm negotiated: present where the server requires and has verified a certificate of the client's."""
+CERTIFIED = 3
+"""Column of `Engine.sessions` that only a session has whose client certificate was verified."""
 NAMED = 3
 """Files of those that hold the canary."""
 
@@ -175,7 +179,8 @@ def load_connections(
         )
     if mechanism.layer == "transit" and not answer.get("per_request") and "server" not in engine.mute:
         rows = engine.sessions(server, agent, arm, everywhere=True)
-        passed, detail = judge_sessions(rows, arm, str(answer["cipher"]))
+        mutual = arm == "encrypted" and CLIENT_CERTIFICATE in proven
+        passed, detail = judge_sessions(rows, arm, str(answer["cipher"]), client_certificate=mutual)
         if not passed:
             raise Unproven(f"server witness, {arm} arm, the load's own sessions: {detail}")
 
@@ -255,7 +260,7 @@ def other_than_asked(
 ) -> str:
     """What of a `connected` answer isn't what the arm's fields ask for, or isn't what was `promised`; empty where all is. Pure."""
     asked = {
-        "protocol": f"TLSv{fields['tls_max']}" if fields.get("tls_max") else "",
+        "protocol": tls.PROTOCOLS.get(str(fields.get("tls_max")), ""),
         "cipher": str(fields.get("tls_ciphers", "")),
         "group": str(fields.get("tls_groups", "")),
     }
@@ -294,11 +299,50 @@ def describe(answer: Mapping[str, Any]) -> str:
 def server_of_session(probe: Probe, arm: Arm) -> tuple[bool, str]:
     """What the server says of this very session."""
     rows = probe.engine.sessions(probe.twins.by_arm[arm], probe.agent, f"prove-{arm}")
-    return judge_sessions(rows, arm, str(probe.connected[arm].get("cipher", "")))
+    fields = single(probe.twins.connect[arm])
+    mutual = "tls_certificate" in fields
+    passed, detail = judge_sessions(rows, arm, str(probe.connected[arm].get("cipher", "")), client_certificate=mutual)
+    if not (passed and mutual):
+        return passed, detail
+    refused, words = without_certificate(probe, fields)
+    if refused:
+        probe.connected[arm][CLIENT_CERTIFICATE] = "verified by the server"
+    return refused, f"{detail}; {words}"
 
 
-def judge_sessions(rows: list[list[str | None]], arm: Arm, cipher: str) -> tuple[bool, str]:
-    """Rows of (encrypted, protocol, cipher), one a session: all must be what the arm's name says, and agree with the client. Pure."""
+def without_certificate(probe: Probe, fields: Mapping[str, object]) -> tuple[bool, str]:
+    """Whether the server refuses a connection that is the same but for the client's certificate: (it does, how).
+
+    TLS 1.3 tells a client only after its handshake, and nginx answers with a status: so a request is tried too.
+    """
+    bare = {name: value for name, value in fields.items() if name not in ("tls_certificate", "tls_key")}
+    if reason := refusal(probe.engine, probe.agent, bare):
+        return True, f"without a client certificate it refuses: {reason}"
+    return False, "but it also serves a connection without a client certificate"
+
+
+def refusal(engine: Engine, agent: Agent, fields: Mapping[str, object]) -> str:
+    """How the server refuses a connection with these fields; empty: it serves it. Raises AgentError where it answers nothing in time."""
+    try:
+        agent.connect("refused", **fields)
+        engine.greet(agent, "refused")
+    except AgentError as error:
+        if error.code == deadlines.TIMEOUT:
+            raise
+        return str(error)
+    finally:
+        with contextlib.suppress(AgentError):
+            agent.disconnect("refused")
+    return ""
+
+
+def judge_sessions(
+    rows: list[list[str | None]], arm: Arm, cipher: str, *, client_certificate: bool = False
+) -> tuple[bool, str]:
+    """Rows as of `Engine.sessions`: all must be what the arm's name says, and agree with the client. Pure.
+
+    `client_certificate`: the server must say of each that it has verified one.
+    """
     if not rows:
         return False, "the server says nothing of this session"
     on = [str(row[0]).lower() in ("t", "true", "1", "yes") for row in rows]
@@ -310,6 +354,11 @@ def judge_sessions(rows: list[list[str | None]], arm: Arm, cipher: str) -> tuple
     ciphers = {str(row[2]) for row in rows}
     if ciphers != {cipher}:
         return False, f"the server says {', '.join(sorted(ciphers))}, the client says {cipher}"
+    if client_certificate:
+        lacking = sum(len(row) <= CERTIFIED for row in rows)
+        if lacking:
+            return False, f"the server says: {said}, and of {lacking} of {len(rows)} sessions no client certificate"
+        said += ", client certificate verified"
     return True, f"the server says: {said}"
 
 
@@ -476,6 +525,7 @@ def negotiated(answer: Mapping[str, Any]) -> dict[str, str]:
         "library": "client_library",
         "driver_version": "driver",
         "checked": "checked",
+        CLIENT_CERTIFICATE: CLIENT_CERTIFICATE,
     }
     found = {ours: str(answer[theirs]) for theirs, ours in names.items() if answer.get(theirs)}
     if answer.get("peer") or answer.get("peer_key"):

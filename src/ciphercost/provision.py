@@ -46,7 +46,8 @@ from ciphercost.model import ARMS, Arm, CellSpec
 from ciphercost.scan import canary
 from ciphercost.trust import Place, Refused, encrypted_first, place_of, words
 
-SECRET_FIELDS = frozenset({"password", "key"})
+SECRET_FIELDS = frozenset({"password", "key", "tls_certificate"})
+"""Fields that are reported as set or none: secrets, and the file of a client's certificate."""
 CANARY_TABLE = "ciphercost_canary"
 STATEMENT_SHOWN = 120
 """Letters of a statement that failed."""
@@ -773,7 +774,7 @@ def config_diff(connect: Mapping[Arm, Mapping[str, object]]) -> list[str]:
             lines.append(
                 f"{field}: {'set' if plain.get(field) else 'none'} | {'set' if encrypted.get(field) else 'none'}"
             )
-        elif field in ("path", "tls_ca"):
+        elif field in ("path", "tls_ca", "tls_key"):
             # These name places of this machine and this run; that they differ is no setting.
             continue
         else:

@@ -110,12 +110,12 @@ class Relay:
         self._clients_turn = by_client
 
 
-_HELLO = re.compile(rb"\x16\x03[\x01\x03]..[\x01\x02]", re.DOTALL)
+_HELLO = re.compile(rb"\x16\x03[\x01-\x03]..[\x01\x02]", re.DOTALL)
 """A handshake record that begins with a ClientHello or a ServerHello."""
 
 
 def tls_records(data: bytes) -> int:
-    """Number of TLS application-data records (type 0x17, version 0x0303) found by walking from the first handshake record. Pure."""
+    """Number of TLS application-data records (type 0x17) found by walking from the first handshake record. Pure."""
     return len(tls_record_sizes(data))
 
 

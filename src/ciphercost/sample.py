@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import resource
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -44,6 +44,8 @@ class Level(msgspec.Struct, frozen=True):
     """The part of it in user mode."""
     network_bytes: int
     disk_weighted_ms: int
+    disk_busy_ms: tuple[int, ...]
+    """Of each whole disk: how long it has had a request in flight; empty where nothing tells."""
     memory_available: int
 
 
@@ -249,6 +251,7 @@ class Sampler:
             memory_available_bytes=b.memory_available,
             network_bytes=max(0, b.network_bytes - a.network_bytes),
             disk_queue=max(0.0, (b.disk_weighted_ms - a.disk_weighted_ms) * 1e6 / window),
+            disk_busy=busiest(a.disk_busy_ms, b.disk_busy_ms, window),
         )
 
     # ── one moment ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -267,6 +270,7 @@ class Sampler:
             write += int(fields[b"write_bytes"])
         first = self._stat.read().split(b"\n", 1)[0].split()[1:9]
         meminfo = self._meminfo.read()
+        disk_weighted, disk_busy = self._disk_times()
         at = meminfo.find(b"MemAvailable:")
         return Level(
             at_ns=time.monotonic_ns(),
@@ -280,7 +284,8 @@ class Sampler:
             own_cpu_ns=time.process_time_ns() + relay,
             own_user_ns=int(resource.getrusage(resource.RUSAGE_SELF).ru_utime * 1e9) + relay_user,
             network_bytes=self._network_bytes(),
-            disk_weighted_ms=self._disk_weighted(),
+            disk_weighted_ms=disk_weighted,
+            disk_busy_ms=disk_busy,
             memory_available=int(meminfo[at + 13 :].split(None, 1)[0]) * 1024 if at >= 0 else 0,
         )
 
@@ -333,11 +338,21 @@ class Sampler:
             total += int(line.partition(b":")[2].split()[8])  # transmitted bytes: each byte of loopback counted once
         return total
 
-    def _disk_weighted(self) -> int:
+    def _disk_times(self) -> tuple[int, tuple[int, ...]]:
+        """Milliseconds: weighted by requests in flight, of all disks; and with any request in flight, of each."""
         if self._disks is None:
-            return 0
-        fields = (line.split() for line in self._disks.read().splitlines())
-        return sum(int(each[13]) for each in fields if each[2] in self._whole_disks)
+            return 0, ()
+        fields = [line.split() for line in self._disks.read().splitlines()]
+        own = [each for each in fields if each[2] in self._whole_disks]
+        return sum(int(each[13]) for each in own), tuple(int(each[12]) for each in own)
+
+
+def busiest(before: Sequence[int], after: Sequence[int], window_ns: int) -> float | None:
+    """Share of a window in which the busiest disk was busy; None where that is not known. Pure."""
+    if not before or len(before) != len(after):
+        return None
+    most = max(late - early for early, late in zip(before, after, strict=True))
+    return min(1.0, max(0.0, most * 1e6 / window_ns))
 
 
 def whole_disks() -> frozenset[bytes]:

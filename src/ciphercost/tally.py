@@ -34,8 +34,10 @@ HOST = (
     "memory_available_bytes",
     "network_bytes_per_s",
     "disk_queue",
+    "disk_busy",
 )
-"""Host counters as sar prints them; the first six are shares, printed in per cent."""
+"""Host counters as sar prints them; SHARES are printed in per cent."""
+SHARES = frozenset({*HOST[:6], "disk_busy"})
 FIELDS = (
     "operations", "work", "seconds", "errors", "rows", "client_user_ns", "client_system_ns", "wire_bytes", "segments",
     "connects", "resumed", "late", "sampled", "server_cpu_ns", "server_user_ns", "server_system_ns", "read_bytes",
@@ -85,6 +87,7 @@ def row(record: SliceRecord) -> tuple[float, ...]:
         counters.memory_available_bytes,
         max(0, counters.network_bytes) / counters.window_ns * 1e9,
         counters.disk_queue,
+        math.nan if counters.disk_busy is None else counters.disk_busy,
     )
 
 

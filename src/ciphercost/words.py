@@ -549,6 +549,8 @@ def proof_line(cell: Cell) -> str:
     ]
     if cell.encryption.get("verified"):
         said.append("peer verified" if cell.encryption["verified"] == "yes" else "peer NOT verified")
+    if cell.encryption.get("client_certificate"):
+        said.append(f"client certificate {cell.encryption['client_certificate']}")
     libraries = [
         f"{cell.encryption[f'{end}_library']} ({end})"
         for end in (("server", "client") if cell.layer != "rest" else ())

@@ -152,8 +152,12 @@ impl Server {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Deserialize)]
 pub enum TlsVersion {
+    #[serde(rename = "1.0")]
+    V10,
+    #[serde(rename = "1.1")]
+    V11,
     #[serde(rename = "1.2")]
     V12,
     #[serde(rename = "1.3")]
@@ -186,6 +190,11 @@ pub struct Server {
     pub tls_max: Option<TlsVersion>,
     pub tls_ciphers: Option<String>,
     pub tls_groups: Option<String>,
+    /// OpenSSL's security level, 0 to 5. Absent: the library's own.
+    pub tls_security_level: Option<u8>,
+    /// PEM files: the client's certificate, and its key. Shown to a server that asks for one.
+    pub tls_certificate: Option<String>,
+    pub tls_key: Option<String>,
     #[serde(default)]
     pub resumption: bool,
 }
@@ -268,6 +277,11 @@ pub struct Http {
     pub tls_max: Option<TlsVersion>,
     pub tls_ciphers: Option<String>,
     pub tls_groups: Option<String>,
+    /// OpenSSL's security level, 0 to 5. Absent: the library's own.
+    pub tls_security_level: Option<u8>,
+    /// PEM files: the client's certificate, and its key. Shown to a server that asks for one.
+    pub tls_certificate: Option<String>,
+    pub tls_key: Option<String>,
     #[serde(default)]
     pub resumption: bool,
 }
@@ -296,6 +310,9 @@ impl Http {
             tls_max: self.tls_max,
             tls_ciphers: self.tls_ciphers.clone(),
             tls_groups: self.tls_groups.clone(),
+            tls_security_level: self.tls_security_level,
+            tls_certificate: self.tls_certificate.clone(),
+            tls_key: self.tls_key.clone(),
             resumption: self.resumption,
         }
     }

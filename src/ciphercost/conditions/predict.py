@@ -12,7 +12,7 @@ from typing import Any
 from ciphercost import conditions
 from ciphercost.model import CellSpec
 
-HANDSHAKE = {"TLSv1.3": 1, "TLSv1.2": 2}
+HANDSHAKE = {"TLSv1.3": 1, "TLSv1.2": 2, "TLSv1.1": 2, "TLSv1": 2}
 """Round trips of a full handshake (RFC 8446, section 2; RFC 5246, section 7.3)."""
 RESUMED = 1
 FIRST_SHARES = frozenset({"X25519", "X25519MLKEM768"})

@@ -273,6 +273,12 @@ class Engine(ABC):
     """The ways in which this server can be told to resume TLS sessions, beside `off`; none: it never does."""
     tls_cbc: bool = True
     """Whether it can be told to take suites of CBC."""
+    no_old_tls: str = "ciphercost offers TLS 1.0 and 1.1 on web servers only"
+    """Why this server can't be asked for TLS 1.0 or 1.1; empty: it can."""
+    tls_weak_keys: bool = False
+    """Whether it can be told to take an RSA key below 2048 bits."""
+    tls_client_cert: bool = False
+    """Whether it can be told to require a certificate of the client, and says whether it has verified one."""
     tls_round_trips: int = 0
     """Round trips that the protocol needs to agree on TLS before TLS's own handshake begins."""
     tls_witness: str = ""
@@ -287,6 +293,8 @@ class Engine(ABC):
         everywhere: bool = False,
     ) -> list[list[str | None]]:
         """What the server says of the sessions of an agent's arm: rows of (encrypted: t or f, protocol, cipher), one a connection asked.
+
+        A fourth column: the server has verified a certificate of the client's.
 
         `everywhere`: every connection of the arm, else its first.
         """

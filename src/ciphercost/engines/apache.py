@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from types import MappingProxyType
 
-from ciphercost.engines._web.family import Config, Web
+from ciphercost.engines._web.family import Config, Web, versions_and_suites
 from ciphercost.engines._web.log import NOTE
 from ciphercost.errors import MissingServer
 from ciphercost.mechanisms import tls
@@ -49,7 +49,7 @@ DirectoryIndex index.html
 </Directory>
 SetEnvIf Connection close noted
 SetEnvIfExpr "%{{QUERY_STRING}} =~ /(?:^|&){note}=([0-9a-f]+)/" noted {note}=$1
-LogFormat "%{{{note}}}e\\t%{{SSL_PROTOCOL}}x\\t%{{SSL_CIPHER}}x\\t%{{SSL_SESSION_RESUMED}}x" {note}
+LogFormat "%{{{note}}}e\\t%{{SSL_PROTOCOL}}x\\t%{{SSL_CIPHER}}x\\t%{{SSL_SESSION_RESUMED}}x\\t%{{SSL_CLIENT_VERIFY}}x" {note}
 CustomLog {log} {note} "expr=reqenv('noted') != '' || reqenv('H2_STREAM_ID') == '1'"
 EnableSendfile On
 {hosts}"""
@@ -66,13 +66,17 @@ SSLUseStapling off
     SSLEngine on
     SSLCertificateFile {certificate}
     SSLCertificateKeyFile {key}
-    SSLProtocol -all +TLSv1.2 +TLSv1.3
+    SSLProtocol -all {protocols}
     SSLCipherSuite {suites12}
     SSLCipherSuite TLSv1.3 {suites13}
     SSLSessionTickets {tickets}
-    SSLSessionCacheTimeout 86400{group}
+    SSLSessionCacheTimeout 86400{group}{client}
 </VirtualHost>
 """
+CLIENT = """
+    SSLCACertificateFile {ca}
+    SSLVerifyClient require
+    SSLVerifyDepth 1"""
 
 
 class Apache(Web):
@@ -91,16 +95,19 @@ class Apache(Web):
         if given := config.tls:
             ports.append(ways.tls)
             cached = given["resumption"] == "cache"
+            protocols, suites = versions_and_suites(given)
             hosts = (
                 TLS.format(
                     port=ways.tls,
                     certificate=given["certificate"],
                     key=given["key"],
-                    suites12=":".join(tls.offered("1.2")),
+                    protocols=" ".join(f"+{each}" for each in protocols),
+                    suites12=suites,
                     suites13=":".join(tls.offered("1.3")),
                     cache=f"shmcb:{config.directory / 'tmp' / 'sessions'}(33554432)" if cached else "none",
                     tickets="on" if given["resumption"] == "tickets" else "off",
                     group=f"\n    SSLOpenSSLConfCmd Groups {given['group']}" if given["group"] else "",
+                    client=CLIENT.format(ca=given["client_ca"]) if given["client_ca"] else "",
                 )
                 + hosts
             )

@@ -6,9 +6,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 from ciphercost import sources
-from ciphercost.engines._web.family import Config, Web
+from ciphercost.engines._web.family import Config, Web, versions_and_suites
 from ciphercost.engines._web.log import NOTE
-from ciphercost.mechanisms import tls
 
 SPARE = 1000
 """Connections beyond those that are asked for: those of an operation each are closed a little after the next is open."""
@@ -35,7 +34,7 @@ http {{
     index index.html;
     {http2}
     map "$connection_requests $arg_{note}" $noted {{ "~^1 " 1; "~ ." 1; default 0; }}
-    log_format ciphercost "$arg_{note}\\t$ssl_protocol\\t$ssl_cipher\\t$ssl_session_reused";
+    log_format ciphercost "$arg_{note}\\t$ssl_protocol\\t$ssl_cipher\\t$ssl_session_reused\\t$ssl_client_verify";
     access_log {log} ciphercost if=$noted;
 {servers}}}
 """
@@ -50,13 +49,16 @@ SERVER = """\
 TLS = """
         ssl_certificate {certificate};
         ssl_certificate_key {key};
-        ssl_protocols TLSv1.2 TLSv1.3;
+        ssl_protocols {protocols};
         ssl_ciphers {suites};
         ssl_ecdh_curve {group};
         ssl_session_timeout 1d;
         ssl_session_cache {cache};
         ssl_session_tickets {tickets};
-        ssl_stapling off;"""
+        ssl_stapling off;{client}"""
+CLIENT = """
+        ssl_client_certificate {ca};
+        ssl_verify_client on;"""
 
 
 class Nginx(Web):
@@ -78,13 +80,16 @@ class Nginx(Web):
         ]
         if given := config.tls:
             cached = given["resumption"] == "cache"
+            protocols, suites = versions_and_suites(given)
             encrypted = TLS.format(
                 certificate=given["certificate"],
                 key=given["key"],
-                suites=":".join(tls.offered("1.2")),
+                protocols=" ".join(protocols),
+                suites=suites,
                 group=given["group"] or "auto",
                 cache="shared:ciphercost:64m" if cached else "off",
                 tickets="on" if given["resumption"] == "tickets" else "off",
+                client=CLIENT.format(ca=given["client_ca"]) if given["client_ca"] else "",
             )
             servers.append(SERVER.format(port=ways.tls, ssl=" ssl", sendfile="on", tls=encrypted))
         text = CONFIG.format(

@@ -126,6 +126,8 @@ class Url(Engine):
     stores = False
     has_tls = True
     tls_resumption = ("on",)
+    no_old_tls = ""
+    tls_weak_keys = True
     mute = ("server",)
     schemes = MappingProxyType({"https": "tls", "http": "tls"})
     refuses_clear = (*ENFORCED, *(f"status-{each}-https" for each in REDIRECTS))

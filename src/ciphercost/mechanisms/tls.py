@@ -10,7 +10,7 @@ from ciphercost.errors import UsageError
 from ciphercost.guard import hand_over
 from ciphercost.mechanisms import Factor, Mechanism
 from ciphercost.model import Arm
-from ciphercost.pki import CERTIFICATES, Pki
+from ciphercost.pki import CERTIFICATES, CLIENT, Pki
 from ciphercost.relay import tls_records
 
 SUITES_13 = {
@@ -25,15 +25,25 @@ SUITES_12 = {
 }
 SUITES_CBC = {"aes256-cbc": "ECDHE-{}-AES256-SHA384", "aes128-cbc": "ECDHE-{}-AES128-SHA256"}
 """CBC with an HMAC, as old servers and old middleboxes have it: of TLS 1.2 alone, and not of every server."""
+SUITES_OLD = {"aes256-cbc": "ECDHE-{}-AES256-SHA", "aes128-cbc": "ECDHE-{}-AES128-SHA"}
+"""TLS 1.0 and 1.1 have no suites but those of CBC; these use HMAC-SHA-1."""
+OLD = ("1.1", "1.0")
+"""Versions that were deprecated by RFC 8996 (2021)."""
+PROTOCOLS = {"1.3": "TLSv1.3", "1.2": "TLSv1.2", "1.1": "TLSv1.1", "1.0": "TLSv1"}
+"""Versions as OpenSSL, nginx and Apache name them."""
 GROUPS = {"x25519": "X25519", "p256": "P-256", "p384": "P-384", "x25519mlkem768": "X25519MLKEM768"}
-KEYS = {"rsa2048": "RSA 2048", "rsa4096": "RSA 4096", "ecdsa-p256": "EC P-256"}
-"""Of a certificate, as the agent calls it."""
+KEYS = {name: f"RSA {name.removeprefix('rsa')}" for name in CERTIFICATES if name.startswith("rsa")} | {
+    "ecdsa-p256": "EC P-256"
+}
+"""Keys of certificates, as the agent names them."""
+WEAK = tuple(name for name, key in KEYS.items() if key.startswith("RSA") and int(key.split()[1]) < 2048)
+"""RSA keys that OpenSSL refuses at security level 2, the default since OpenSSL 3.2 and in Debian."""
 VERIFY = {"full": "verify-full", "ca": "verify-ca", "require": "require"}
 
 
 def suite(factors: Mapping[str, str]) -> str:
     """The cipher suite by its OpenSSL name (TLS 1.2) or IANA name (TLS 1.3), for factors with their defaults filled in. Pure."""
-    suites = SUITES_13 if factors["version"] == "1.3" else SUITES_12 | SUITES_CBC
+    suites = {"1.3": SUITES_13, "1.2": SUITES_12 | SUITES_CBC}.get(factors["version"], SUITES_OLD)
     return suites[factors["cipher"]].format("ECDSA" if factors["certificate"].startswith("ecdsa") else "RSA")
 
 
@@ -41,19 +51,31 @@ def offered(version: str, *, cbc: bool = True) -> list[str]:
     """Every suite of that version that a cell may ask for: what a server of ours offers, whatever its certificate. Pure."""
     if version == "1.3":
         return list(SUITES_13.values())
-    return [name.format(key) for name in (SUITES_12 | (SUITES_CBC if cbc else {})).values() for key in ("ECDSA", "RSA")]
+    suites = SUITES_OLD if version in OLD else SUITES_12 | (SUITES_CBC if cbc else {})
+    return [name.format(key) for name in suites.values() for key in ("ECDSA", "RSA")]
+
+
+def security_level(factors: Mapping[str, str]) -> int | None:
+    """OpenSSL's security level that these factors need, where the default refuses them; None: the default will do. Pure.
+
+    Level 1 takes RSA keys from 1024 bits on. TLS 1.0 and 1.1 sign handshakes with SHA-1, which OpenSSL 3 allows at level 0 alone.
+    """
+    if factors.get("version") in OLD:
+        return 0
+    return 1 if factors.get("certificate") in WEAK else None
 
 
 def impossible(factors: Mapping[str, str]) -> str:
     """Why TLS itself has no such combination, for factors with their defaults filled in; empty where it has. Pure."""
-    if factors["version"] != "1.2" and factors["cipher"] in SUITES_CBC:
-        return "TLS 1.3 has no CBC"
-    if factors["version"] != "1.2" or not factors["group"]:
-        return ""
+    version = factors["version"]
+    if version == "1.3":
+        return "TLS 1.3 has no CBC" if factors["cipher"] in SUITES_CBC else ""
+    if version in OLD and factors["cipher"] not in SUITES_OLD:
+        return f"TLS {version} has only suites of CBC"
     if factors["group"] == "x25519mlkem768":
-        return "TLS 1.2 has no post-quantum groups"
-    if factors["certificate"] == "ecdsa-p256" and factors["group"] != "p256":
-        return "in TLS 1.2 the curve of an ECDSA certificate (ecdsa-p256) must be among the groups"
+        return f"TLS {version} has no post-quantum groups"
+    if factors["certificate"] == "ecdsa-p256" and factors["group"] not in ("", "p256"):
+        return f"in TLS {version} the curve of an ECDSA certificate (ecdsa-p256) must be among the groups"
     return ""
 
 
@@ -64,17 +86,29 @@ class Tls(Mechanism):
     witnesses = ("server", "wire", "client")
     protects = "data on the network: reading and changing it between client and server"
     factors = (
-        Factor("version", ("1.3", "1.2"), "protocol version, the only one that the client offers"),
+        Factor(
+            "version",
+            ("1.3", "1.2", *OLD),
+            "protocol version, the only one that the client offers; 1.1 and 1.0 where server and OpenSSL still have them",
+        ),
         Factor(
             "cipher",
             (*SUITES_12, *SUITES_CBC),
-            "cipher suite, the only one that the client offers; CBC: with version=1.2",
+            "cipher suite, the only one that the client offers; CBC: with version=1.2, and the only kind of 1.1 and 1.0",
         ),
         Factor(
-            "certificate", tuple(CERTIFICATES), "key of the server's certificate and of its CA", {"ecdsa": "ecdsa-p256"}
+            "certificate",
+            tuple(CERTIFICATES),
+            "key of the server's certificate and of its CA; RSA below 2048 bits: on web servers",
+            {"ecdsa": "ecdsa-p256"},
         ),
         Factor("group", ("", *GROUPS), "key exchange group; empty: what client and server agree on"),
         Factor("verify", ("full", "ca", "require"), "what the client checks: chain and name, chain alone, nothing"),
+        Factor(
+            "client-cert",
+            ("off", "on"),
+            "whether the server requires a certificate of the client too (mutual TLS): on web servers of ours",
+        ),
         Factor(
             "resumption",
             ("off", "on", "tickets", "cache"),
@@ -90,13 +124,32 @@ class Tls(Mechanism):
     def serves(self, engine: Engine) -> bool:
         return engine.has_tls
 
+    def check(self, factors: Mapping[str, str]) -> dict[str, str]:
+        """As of every mechanism; where no cipher is given, TLS 1.0 and 1.1 get one that they have."""
+        filled = super().check(factors)
+        return filled | ({"cipher": "aes256-cbc"} if filled["version"] in OLD and "cipher" not in factors else {})
+
     def fits(self, engine: Engine, factors: Mapping[str, str]) -> None:
+        version, cipher = factors["version"], factors["cipher"]
         if reason := impossible(factors):
-            name = "cipher" if factors["cipher"] in SUITES_CBC and factors["version"] != "1.2" else "group"
-            said = f"version={factors['version']} does not go with {name}={factors[name]}: {reason}"
-            raise UsageError(f"{said}; write version=1.2" if name == "cipher" else f"{said}; leave one of them out")
-        if factors["cipher"] in SUITES_CBC and not engine.tls_cbc:
-            raise UsageError(f"{engine.name} takes no suite of CBC: leave cipher={factors['cipher']} out")
+            of_cipher = "suites" in reason or "CBC" in reason
+            name = "cipher" if of_cipher else "group"
+            said = f"version={version} does not go with {name}={factors[name]}: {reason}"
+            fix = "write cipher=aes256-cbc" if version in OLD else "write version=1.2"
+            raise UsageError(f"{said}; {fix}" if of_cipher else f"{said}; leave one of them out")
+        if version in OLD and engine.no_old_tls:
+            raise UsageError(f"version={version}: {engine.no_old_tls}; write version=1.2 or 1.3")
+        if factors["certificate"] in WEAK and not engine.tls_weak_keys:
+            raise UsageError(
+                f"certificate={factors['certificate']}: OpenSSL refuses RSA keys below 2048 bits at its default security level, and "
+                f"ciphercost lowers that for web servers only, not for {engine.name}; write certificate=rsa2048 or larger"
+            )
+        if factors["client-cert"] == "on" and not engine.tls_client_cert:
+            raise UsageError(
+                f"client-cert=on: ciphercost sets up client certificates on nginx and apache only, not on {engine.name}; leave it out"
+            )
+        if cipher in SUITES_CBC and not engine.tls_cbc:
+            raise UsageError(f"{engine.name} takes no suite of CBC: leave cipher={cipher} out")
         if factors["share"] != "all" and engine.language != "http":
             raise UsageError(
                 f"share={factors['share']} is for web servers: a connection to {engine.name} is encrypted or not"
@@ -114,7 +167,8 @@ class Tls(Mechanism):
     def server_settings(self, engine: Engine, factors: Mapping[str, str], secrets: Path) -> dict[str, str]:
         """The first call makes the certificate authority and the server's certificate in `secrets`."""
         factors = self.check(factors)
-        pki = Pki(_directory(secrets, factors), factors["certificate"], reuse=True)
+        mutual = factors["client-cert"] == "on"
+        pki = Pki(_directory(secrets, factors), factors["certificate"], reuse=True, client=mutual)
         hand_over(secrets)  # or a server that runs as nobody couldn't pass through it to its key
         return engine.tls_settings(pki, factors)
 
@@ -143,14 +197,19 @@ class Tls(Mechanism):
                 fields["tls_ciphers"] = suite(full)
         if factors.get("group"):
             fields["tls_groups"] = GROUPS[factors["group"]]
-        ca = _directory(secrets, factors) / "ca.pem"
-        if ca.exists():
+        if (level := security_level(factors)) is not None:
+            fields["tls_security_level"] = level
+        directory = _directory(secrets, factors)
+        if (ca := directory / "ca.pem").exists():
             fields["tls_ca"] = str(ca)
+        if factors.get("client-cert") == "on":
+            fields["tls_certificate"], fields["tls_key"] = (str(directory / name) for name in CLIENT)
         return fields
 
 
 def _directory(secrets: Path, factors: Mapping[str, str]) -> Path:
-    return secrets / f"tls-{factors.get('certificate', 'rsa2048')}"
+    mutual = "-mutual" if factors.get("client-cert") == "on" else ""
+    return secrets / f"tls-{factors.get('certificate', 'rsa2048')}{mutual}"
 
 
 MECHANISM = Tls()

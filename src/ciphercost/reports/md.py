@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from ciphercost import advice as advice_
-from ciphercost import capacity, curves, disturbed, words
+from ciphercost import capacity, curves, disturbed, limit, words
 from ciphercost.advice import Report
 from ciphercost.model import Cell, Result
 from ciphercost.studies.sheet import FINDINGS, SOURCES, sources
@@ -119,6 +119,8 @@ def _details(cell: Cell) -> Iterator[str]:
         return
     if planned := capacity.line(cell):
         yield item(f"to plan with: {planned}")
+    if limited := limit.line(cell):
+        yield item(limited)
     yield item(f"verdict: {words.verdict(cell)}")
     yield item(words.proof_line(cell), 2 * LONGEST)
     for said in words.logged(cell):

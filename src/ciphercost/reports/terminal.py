@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
-from ciphercost import capacity, chatter, curves, disturbed
+from ciphercost import capacity, chatter, curves, disturbed, limit
 from ciphercost.layout import WIDTH, figure_row, figure_rows, named, row, wrap
 from ciphercost.model import ARMS, Cell, Curve, Finding, Result
 from ciphercost.reports import _imported
@@ -202,6 +202,8 @@ def _rows(cells: list[Cell], everything: Sequence[Cell]) -> Iterator[str]:
     for cell in shown:
         if planned := capacity.line(cell):
             yield from wrap(f"{names[id(cell)]}: {planned}", "  ")
+        if limited := limit.line(cell):
+            yield from wrap(f"{names[id(cell)]}: {limited}", "  ")
         for said in logged(cell):
             yield from wrap(f"{names[id(cell)]}: {said}", "  ")
     yield from _clients([cell for cell in cells if metric in cell.overhead], reference, names)
@@ -339,6 +341,8 @@ def _lines(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
         yield from wrap(words, "  ", "    ")
     if planned := capacity.line(cell):
         yield from wrap(f"to plan with: {planned}", "  ", "                ")
+    if limited := limit.line(cell):
+        yield from wrap(limited, "  ", "    ")
     yield from wrap(f"verdict: {verdict(cell)}", "  ", "           ")
     yield from wrap(proof_line(cell), "  ", "          ")
     for words in (*logged(cell), *chatter.lines(cell.chatter, cell.traffic)):

@@ -7,8 +7,8 @@ use foreign_types_shared::ForeignTypeRef;
 use openssl::error::ErrorStack;
 use openssl::pkey::{Id, PKeyRef, Public};
 use openssl::ssl::{
-    ErrorCode, Ssl, SslContext, SslContextBuilder, SslMethod, SslRef, SslSession, SslSessionCacheMode, SslStream,
-    SslVerifyMode, SslVersion,
+    ErrorCode, Ssl, SslContext, SslContextBuilder, SslFiletype, SslMethod, SslRef, SslSession, SslSessionCacheMode,
+    SslStream, SslVerifyMode, SslVersion,
 };
 use openssl::x509::{GeneralNameRef, X509Ref, X509VerifyResult};
 use std::cell::Cell;
@@ -43,6 +43,8 @@ pub struct Application {
 /// Sessions that can be resumed, the newest last.
 type Sessions = Arc<Mutex<Vec<SslSession>>>;
 
+const HIGHEST_SECURITY_LEVEL: u8 = 5;
+
 /// Servers give more tickets than are used; the oldest go first.
 const MOST_SESSIONS: usize = 1000;
 
@@ -59,8 +61,15 @@ impl TlsClient {
         }
         let bad = |what: &'static str| move |error: ErrorStack| Failure::tls(format!("{what}: {}", reason(&error)));
         let mut builder = SslContextBuilder::new(SslMethod::tls_client()).map_err(bad("no TLS"))?;
-        let (mut min, max) = (asked.tls_min.unwrap_or(TlsVersion::V12), asked.tls_max);
-        let mut max = max.unwrap_or(TlsVersion::V13);
+        // First of all: certificates and ciphers are judged by it as they are set.
+        if let Some(level) = asked.tls_security_level {
+            if level > HIGHEST_SECURITY_LEVEL {
+                return Err(Failure::bad_message("tls_security_level: must be 0 to 5"));
+            }
+            builder.set_security_level(level.into());
+        }
+        let mut max = asked.tls_max.unwrap_or(TlsVersion::V13);
+        let mut min = asked.tls_min.unwrap_or(if max < TlsVersion::V12 { max } else { TlsVersion::V12 });
         if let Some(ciphers) = &asked.tls_ciphers {
             let (new, old): (Vec<&str>, Vec<&str>) = ciphers.split(':').partition(|name| name.starts_with("TLS_"));
             // Ciphers of one version only rule the other version out: its defaults were not asked for.
@@ -70,18 +79,23 @@ impl TlsClient {
                 builder.set_cipher_list(&old.join(":")).map_err(bad("tls_ciphers"))?;
             }
             if new.is_empty() {
-                max = TlsVersion::V12;
+                max = if max < TlsVersion::V12 { max } else { TlsVersion::V12 };
             } else {
                 builder.set_ciphersuites(&new.join(":")).map_err(bad("tls_ciphers"))?;
             }
         }
-        if min == TlsVersion::V13 && max == TlsVersion::V12 {
+        if min > max {
             return Err(Failure::tls("tls_min, tls_max and tls_ciphers leave no version of TLS"));
         }
         builder.set_min_proto_version(Some(version(min))).map_err(bad("tls_min"))?;
         builder.set_max_proto_version(Some(version(max))).map_err(bad("tls_max"))?;
         if let Some(groups) = &asked.tls_groups {
             builder.set_groups_list(groups).map_err(bad("tls_groups"))?;
+        }
+        match (&asked.tls_certificate, &asked.tls_key) {
+            (Some(certificate), Some(key)) => show(&mut builder, certificate, key)?,
+            (None, None) => {}
+            _ => return Err(Failure::bad_message("tls_certificate and tls_key: give both or neither")),
         }
         let verify_chain = matches!(asked.tls, Tls::VerifyCa | Tls::VerifyFull);
         if verify_chain {
@@ -235,6 +249,17 @@ impl TlsClient {
     }
 }
 
+/// Loads the client's own certificate and key, for a server that asks for them.
+fn show(builder: &mut SslContextBuilder, certificate: &str, key: &str) -> Result<()> {
+    let file = |name: &'static str, path: &str| {
+        let path = path.to_string();
+        move |error: ErrorStack| Failure::tls(format!("{name} {path}: {}", reason(&error)))
+    };
+    builder.set_certificate_chain_file(certificate).map_err(file("tls_certificate", certificate))?;
+    builder.set_private_key_file(key, SslFiletype::PEM).map_err(file("tls_key", key))?;
+    builder.check_private_key().map_err(file("tls_key", key))
+}
+
 unsafe extern "C" {
     fn SSL_CTX_set_default_read_buffer_len(context: *mut std::ffi::c_void, length: usize);
 }
@@ -257,6 +282,8 @@ pub fn library() -> String {
 
 fn version(version: TlsVersion) -> SslVersion {
     match version {
+        TlsVersion::V10 => SslVersion::TLS1,
+        TlsVersion::V11 => SslVersion::TLS1_1,
         TlsVersion::V12 => SslVersion::TLS1_2,
         TlsVersion::V13 => SslVersion::TLS1_3,
     }

@@ -21,7 +21,7 @@ from ciphercost.childenv import child_environment
 from ciphercost.engines import Installation, Server
 from ciphercost.engines._network import StartedServer
 from ciphercost.engines._packaged import Packaged
-from ciphercost.engines._web.log import NOTE, Log
+from ciphercost.engines._web.log import NOTE, VERIFIED, Log
 from ciphercost.errors import AgentError, UsageError
 from ciphercost.guard import hand_over
 from ciphercost.launch import Launch, apart, launch
@@ -61,7 +61,7 @@ class Config(msgspec.Struct, frozen=True):
     ways: Ways
     cores: int
     tls: Mapping[str, str]
-    """certificate, key, group, resumption; empty: there is no TLS."""
+    """certificate, key, group, resumption, security_level and client_ca, as `Web.tls_settings` gives them; empty: there is no TLS."""
     root: Path
     """Where the program belongs: `/usr` of `/usr/sbin/nginx`."""
     connections: int = CONNECTIONS
@@ -110,6 +110,9 @@ class Web(Packaged):
     usual_workload = "file"
     has_tls = True
     tls_resumption = ("tickets", "cache")
+    no_old_tls = ""
+    tls_weak_keys = True
+    tls_client_cert = True
     direct_by_default = False
     version_option: str
     version_words: str
@@ -214,11 +217,15 @@ class Web(Packaged):
         return {"connections": str(wanted)} if wanted > CONNECTIONS else {}
 
     def tls_settings(self, pki: Pki, factors: Mapping[str, str]) -> dict[str, str]:
+        """`security_level` is lowered for what needs it alone, so that all other cells meet the library's default."""
+        level = tls.security_level(factors)
         return {
             "certificate": str(pki.certificate),
             "key": str(pki.key),
             "group": tls.GROUPS.get(factors["group"], ""),
             "resumption": factors["resumption"],
+            "security_level": "" if level is None else str(level),
+            "client_ca": str(pki.ca) if factors["client-cert"] == "on" else "",
         }
 
     def way(self, version: str, parameters: Mapping[str, int | str]) -> dict[str, object]:
@@ -245,13 +252,28 @@ class Web(Packaged):
         found = server.log.noted(note, len(asked))
         if len(found) != len(asked):
             raise AgentError(f"the server's log has {len(found)} of {len(asked)} requests of this witness", "log")
-        return [["t" if each.protocol else "f", each.protocol, each.cipher] for each in found]
+        return [
+            ["t" if each.protocol else "f", each.protocol, each.cipher, *([VERIFIED] if each.client else [])]
+            for each in found
+        ]
 
     def echo(self, text: str) -> str:
         return f"GET {SIGN}?word={text}"
 
     def echoed(self, rows: list[list[str | None]], text: str) -> tuple[str, str]:
         return (text, text) if rows and rows[0][-1] == text else ("", "")
+
+
+def versions_and_suites(given: Mapping[str, str]) -> tuple[list[str], str]:
+    """Of `Config.tls`: the protocol versions that a server offers, oldest first, and its cipher list before TLS 1.3. Pure.
+
+    The old ones only where security level 0 lets them work.
+    """
+    level = given["security_level"]
+    versions, suites = ["1.2", "1.3"], tls.offered("1.2")
+    if level == "0":
+        versions, suites = [*reversed(tls.OLD), *versions], [*suites, *tls.offered("1.0")]
+    return [tls.PROTOCOLS[each] for each in versions], ":".join([*suites, *([f"@SECLEVEL={level}"] if level else [])])
 
 
 def others(port: int) -> tuple[int, int]:

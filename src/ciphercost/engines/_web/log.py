@@ -1,4 +1,4 @@
-"""log: a web server's own log -> what it says of its connections. A line each: note, protocol, cipher, whether resumed, by tabs.
+"""log: a web server's own log -> what it says of its connections. A line each, separated by tabs: note, protocol, cipher, whether resumed, client certificate.
 
 What is logged is the first request of a connection (or the one that closes it) and every request with a note, so that a server
 under load writes little.
@@ -12,11 +12,13 @@ from typing import NamedTuple
 
 NOTE = "ciphercost"
 """Parameter of a URL's query by which a witness finds its own request again."""
-FIELDS = ("note", "protocol", "cipher", "resumed")
+FIELDS = ("note", "protocol", "cipher", "resumed", "client")
 WAIT_SECONDS = 5.0
 NOTHING = ("", "-")
 RESUMED = ("r", "Resumed")
 """In the words of nginx and of Apache."""
+VERIFIED = "SUCCESS"
+"""In the words of both: a certificate of the client's was verified."""
 
 
 class Line(NamedTuple):
@@ -27,6 +29,8 @@ class Line(NamedTuple):
     """`TLSv1.3`; empty in clear."""
     cipher: str
     resumed: bool
+    client: bool = False
+    """Whether the server has verified a certificate of the client's."""
 
 
 def line(text: str) -> Line | None:
@@ -34,8 +38,8 @@ def line(text: str) -> Line | None:
     fields = text.split("\t")
     if len(fields) != len(FIELDS):
         return None
-    note, protocol, cipher, resumed = ("" if each in NOTHING else each for each in fields)
-    return Line(note, protocol, cipher, resumed in RESUMED)
+    note, protocol, cipher, resumed, client = ("" if each in NOTHING else each for each in fields)
+    return Line(note, protocol, cipher, resumed in RESUMED, client == VERIFIED)
 
 
 class Log:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-from ciphercost import advice, capacity, chatter, disturbed, plots, spec, words
+from ciphercost import advice, capacity, chatter, disturbed, limit, plots, spec, words
 from ciphercost.model import ARMS, Cell, Result
 from ciphercost.plots import Plot, Subject, Table
 from ciphercost.plots._draw import patterns
@@ -344,6 +344,8 @@ def _notes(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
         yield words.prediction(cell)
     if planned := capacity.line(cell):
         yield planned
+    if limited := limit.line(cell):
+        yield limited
     yield from words.taken_apart(cell, everything)
     for what, growth, both in words.stored(cell):
         yield f"stored bytes, {what}: {growth} ({both})"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -14,7 +14,7 @@ from ciphercost.model import ARMS, FORMAT, Cell, CellSpec, Spec, StudyRecord, St
 from ciphercost.spec import check, with_controls
 from ciphercost.studies import Stage, Study
 from ciphercost.studies.agreement import Judged
-from ciphercost.studies.sheet import Sheet
+from ciphercost.studies.sheet import Report, Sheet
 from ciphercost.studies.web_tls import compare, counters, measured, procedure, published, report
 
 ALL = "files"
@@ -69,7 +69,7 @@ class WebTls(Study):
         if not LEAST_WINDOW <= duration <= MOST_WINDOW:
             raise UsageError(
                 f"--duration {duration:g}s: the window of a fetch must lie between {LEAST_WINDOW:g} s and {MOST_WINDOW:g} s; "
-                f"the study's was {published.WINDOW:g}s"
+                f"the study's, as inferred from its bytes a second, was {published.WINDOW:g} s"
             )
         return WebTls(duration, megabyte=self.megabyte, sizes=self.sizes, clients=self.clients, sessions=self.sessions)
 
@@ -165,6 +165,11 @@ class WebTls(Study):
 
     def sheets(self, result: StudyResult) -> Iterator[Sheet]:
         return report.sheets(result)
+
+    def report(self, result: StudyResult, cells: Sequence[Cell] = ()) -> Report:
+        """As of every study, and what limited each cell."""
+        made = super().report(result, cells)
+        return made._replace(sheets=[*made.sheets, *report.limits(cells)])
 
     def method(self, result: StudyResult) -> list[str]:  # noqa: ARG002
         return [report.METHOD]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ciphercost import mechanisms, prove
 from ciphercost.model import ARMS, Cell, Estimate, StudyFigure, StudyRecord, StudyResult
 from ciphercost.studies import ran_on
-from ciphercost.studies.web_tls import findings, measured, procedure, published
+from ciphercost.studies.web_tls import changes, findings, measured, procedure, published
 from ciphercost.studies.web_tls.counters import SERVER
 from ciphercost.studies.web_tls.measured import (
     BUSY_SECONDS,
@@ -55,7 +55,7 @@ def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult
         ran_on(record.engine, record, cells),
         words(record, here, unproven),
         figures,
-        findings.findings(printed, record, here, figures),
+        findings.findings(printed, changes.read(study), record, here, figures),
         complete=record.complete and not unproven,
     )
 
@@ -93,8 +93,9 @@ def as_run(record: StudyRecord) -> str:
     negotiated = " ".join(record.encryption.get(each, "") for each in ("protocol", "cipher")).strip()
     return (
         f"one client fetches each file once over HTTP, then each once over HTTPS ({negotiated}), over a connection of its own, {link}; "
-        f"around each fetch a window of {settings['window_s']:.3g} s ({published.WINDOW:g} s as published ÷ {times:.3g}), sampled each "
-        f"{interval:.3g} s ({published.INTERVAL:g} s ÷ {times:.3g}), idle time and all; beside it the busy time alone, from the request's first byte to the "
+        f"around each fetch a window of {settings['window_s']:.3g} s ({published.WINDOW:g} s, which is inferred, ÷ {times:.3g}), sampled each "
+        f"{interval:.3g} s ({published.INTERVAL:g} s, which is inferred, ÷ {times:.3g}), idle time and all; "
+        "beside it the busy time alone, from the request's first byte to the "
         "answer's last. Client and server share this machine's CPUs; processor time is in per cent of all of them, less what the client and the sampling used. "
         f"Each file is read from the disk anew{small}. Unlike the published run, with both arms proven, and each fetch found in the server's log as what it was"
     )

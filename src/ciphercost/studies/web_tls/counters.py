@@ -37,6 +37,9 @@ class Level(msgspec.Struct, frozen=True):
     memory: int
     bytes: int
     disk_ms: int
+    """Weighted by requests in flight."""
+    disk_busy_ms: tuple[int, ...] = ()
+    """Of each disk, with any request in flight."""
 
 
 class Counters:
@@ -66,6 +69,7 @@ class Counters:
             memory=now.memory_available,
             bytes=crossed,
             disk_ms=now.disk_weighted_ms,
+            disk_busy_ms=now.disk_busy_ms,
         )
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from ciphercost import limit
 from ciphercost.model import ARMS, Arm, StudyFigure, StudyRecord
 from ciphercost.studies.costs import bounds, change, with_interval
-from ciphercost.studies.web_tls import measured, published
+from ciphercost.studies.web_tls import changes, measured, procedure, published
 from ciphercost.studies.web_tls.counters import SERVER
 from ciphercost.studies.web_tls.published import CV, DISK, MEAN, MEMORY, NETWORK, PROCESSOR, VARIANCE, Tables
 
@@ -16,15 +17,23 @@ TWO_ERRORS = 2.0
 """Standard errors below which a difference of means is none that can be told."""
 
 
-def findings(printed: Tables, record: StudyRecord, here: measured.Here, figures: Sequence[StudyFigure]) -> list[str]:
+def findings(
+    printed: Tables,
+    printed_changes: Sequence[changes.Change],
+    record: StudyRecord,
+    here: measured.Here,
+    figures: Sequence[StudyFigure],
+) -> list[str]:
     """Each a few sentences; figures in them are computed."""
     found = [
         window(printed, here),
         busy_share(printed, here),
         pace(printed, record, here, figures),
+        limited(record, here),
         dilution(printed, here),
         others(here),
         few_samples(printed),
+        changes.finding(printed_changes),
         memory(printed, here),
         disk(printed, here),
         once(here, record),
@@ -56,6 +65,15 @@ def window(printed: Tables, here: measured.Here) -> str:
         f"{' and ÷ '.join(said)}. Whatever TLS does to the speed of a fetch, file ÷ window stays what it is: "
         f'"no impact on bytes/s" had to come out ({change_range(printed, NETWORK)}).'
     )
+    scatter = printed[NETWORK, CV].rows
+    shortest = min(scatter)
+    if line := lines["plain"]:
+        fill = sorted(published.share_of(scatter[shortest][arm]) * line.window for arm in ARMS)
+        text += (
+            f" The study prints neither this window nor the sampling interval: both are inferred. By their scatter (see below) the {shortest} MB fetches fill "
+            f"{fill[0]:.1f} to {fill[1]:.1f} s of the window, where the link needs {shortest * published.MEGABYTE * 8 / published.LINK_BITS:.2f} s: "
+            f"so the samples were about {published.INTERVAL:g} s long."
+        )
     products = [
         measured.whole(run, NETWORK)[MEAN] * measured.window(run) / run.load["bytes"]
         for (size, arm), run in here.items()
@@ -118,6 +136,28 @@ def pace(printed: Tables, record: StudyRecord, here: measured.Here, figures: Seq
     return text
 
 
+def limited(record: StudyRecord, here: measured.Here) -> str:
+    """What held the smallest and the largest fetch back here. One connection has one core's worth at each end."""
+    said = []
+    for size in sorted({*sizes_here(here)[:1], *sizes_here(here)[-1:]}):
+        for arm in ARMS:
+            run = here[size, arm]
+            seconds = measured.busy_seconds(run)
+            used = [
+                limit.Use("the server's core", "server", measured.server_seconds(run) / seconds),
+                limit.Use("the client's core", "client", run.series["client_cpu_s"][0] / seconds),
+            ]
+            if bits := record.settings["link_bits"]:
+                filled = measured.busy(run, NETWORK)[MEAN] * 8 / bits
+                used.append(limit.Use(f"the link of {bits / 1e6:,.0f} Mb/s", "link", filled, "used"))
+            if disk_share := run.series.get(procedure.DISK_BUSY):
+                used.append(limit.Use("the disk", "disk", disk_share[0]))
+            said.append(f"{size} MB {spell(arm)}: {limit.said(used)}")
+    if not said:
+        return ""
+    return f"The four counters do not show which device was the bottleneck. Here, while a fetch was busy: {'; '.join(said)}."
+
+
 def dilution(printed: Tables, here: measured.Here) -> str:
     """Processor time over the window against processor time while there was something to do."""
     mean, scatter = printed[PROCESSOR, MEAN].rows, printed[NETWORK, CV].rows
@@ -166,7 +206,8 @@ def few_samples(printed: Tables) -> str:
     text = f"Processor time is one fetch's in each row ({changes}), without an interval."
     if lost:
         text += (
-            f" Even if its {samples:.0f} samples of {published.INTERVAL:g} s were independent, {len(lost)} of the {len(mean)} differences would be less than "
+            f" Even if its {samples:.0f} samples of {published.INTERVAL:g} s (both inferred) were independent, "
+            f"{len(lost)} of the {len(mean)} differences would be less than "
             f"two standard errors by the study's own variances: {listed(lost)} MB."
         )
     first = min(mean)

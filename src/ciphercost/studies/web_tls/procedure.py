@@ -1,7 +1,8 @@
 """procedure: the study as it was run: one client, each file once over HTTP, then each once over HTTPS; four counters beside it. I/O.
 
-Around each fetch the counters are sampled for a window of fixed length, whatever the fetch takes of it. The study's window was about
-94 s on a link of 100 Mb/s. Here all of that is `speed_up` times as fast: the link, the window, the samples.
+Around each fetch the counters are sampled for a window of fixed length, whatever the fetch takes of it. The study's link was of
+100 Mb/s; its window, which it does not print, follows from its bytes a second: about 94 s. Here all of that is `speed_up` times as
+fast: the link, the window, the samples.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ THREAD = "thread "
 """What the names of the series begin with that hold a thread's seconds: all, in user mode, in kernel mode."""
 BUSY = "busy "
 """… that hold a counter's value between a request's first byte and its answer's last."""
+DISK_BUSY = "disk_busy_share"
+"""Share of a fetch in which the machine's busiest disk had a request in flight; absent where that is not known."""
 
 
 def name_of(size: int) -> str:
@@ -81,6 +84,10 @@ def fetch(stage: Stage, made: counters.Counters, arm: str, size: int, started: f
     series |= {f"{BUSY}{key}": [value] for key, value in counters.between(*edges).items()}
     series["busy_s"] = [(each.at_ns - levels[0].at_ns) / 1e9 for each in edges]
     series["server_cpu_s"] = [(edges[1].server_ns - edges[0].server_ns) / 1e9]
+    first, last = edges
+    share = sample.busiest(first.disk_busy_ms, last.disk_busy_ms, last.at_ns - first.at_ns)
+    if share is not None:
+        series[DISK_BUSY] = [share]
     series["client_cpu_s"] = [(answer.cpu_user_ns + answer.cpu_system_ns) / 1e9]
     for each in threads.between(before, after):
         series[f"{THREAD}{each.name} {each.thread}"] = [each.seconds, each.user, each.system]

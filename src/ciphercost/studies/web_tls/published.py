@@ -27,9 +27,9 @@ MEGABYTE = 1_000_000
 """Bytes: whether the study meant these or 2²⁰ it does not say."""
 LINK_BITS = 100e6
 WINDOW = 94.0
-"""Seconds that each row was averaged over, as follows from its bytes a second (`window`)."""
+"""Seconds that each row was averaged over. Not published: inferred from its bytes a second (`window`)."""
 INTERVAL = 1.0
-"""Seconds between two samples."""
+"""Seconds between two samples. Not published: inferred from the shortest fetches (`findings.window`), which fill no less of the window."""
 
 
 class Table(msgspec.Struct, frozen=True):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ciphercost import studies
-from ciphercost.model import ARMS, StudyFigure, StudyResult
+from ciphercost import limit, studies
+from ciphercost.model import ARMS, Cell, StudyFigure, StudyResult
 from ciphercost.studies.costs import change, with_interval
 from ciphercost.studies.sheet import Sheet, cite
-from ciphercost.studies.web_tls import compare, measured, published
+from ciphercost.studies.web_tls import changes, compare, measured, published
 from ciphercost.studies.web_tls.counters import SERVER
 from ciphercost.studies.web_tls.published import CV, DISK, MEMORY, NETWORK, PROCESSOR, VARIANCE
 
@@ -35,6 +35,7 @@ def sheets(study: StudyResult) -> Iterator[Sheet]:
         yield twelfth(study, key, table)
         if key == (PROCESSOR, CV):
             yield server_alone(study)
+    yield changes.sheet(changes.read(studies.get(study.study)))
     yield added(study.figures)
     yield fetches(study.figures)
     yield from our_method(study.figures)
@@ -132,6 +133,31 @@ def powers(value: float) -> str:
     """`1.8e-4`."""
     mantissa, _, exponent = f"{value:.1e}".partition("e")
     return f"{mantissa}e{int(exponent)}"
+
+
+def limits(cells: Sequence[Cell]) -> Iterator[Sheet]:
+    """What limited each of our cells, by arm: which core, link or disk was saturated, or how busy they were."""
+    rows = []
+    for cell in cells:
+        used = [limit.uses(cell, arm) for arm in ARMS]
+        if cell.status == "ok" and cell.mechanism == "tls" and cell.workload == "file" and all(used):
+            size = published.bytes_in_words(int(cell.factors["size"]))
+            rows.append((size, f"{cell.clients}", *(in_short(each) for each in used)))
+    if rows:
+        note = (
+            f'What was saturated ({100 * limit.SATURATED:.0f} % busy or more); after "-:" nothing was, and how busy each was. Server and client stand for '
+            "their cores. Loopback has no limit of its own. One client and the server take turns, so that neither need be saturated."
+        )
+        if any(each.disturbed for each in cells):
+            note += f" {limit.OTHERS[0].upper()}{limit.OTHERS[1:]}."
+        yield Sheet("What limited each cell of our method, %", ("", "clients", "http", "https"), rows, note)
+
+
+def in_short(used: Sequence[limit.Use]) -> str:
+    """`server 98`; where nothing was saturated `-: server 73, client 79, disk 0`."""
+    full = limit.limits(used)
+    words = ", ".join(f"{each.short} {100 * min(1.0, each.share):.0f}" for each in full or used)
+    return words if full else f"-: {words}"
 
 
 # ── what it comes down to ─────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,0 +1,246 @@
+"""Mutual TLS, weak keys and old versions on nginx and Apache: each proven, each with a witness that says no, and refused elsewhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ciphercost import engines, prove
+from ciphercost.agent import Agent
+from ciphercost.engines import Server, apache, nginx
+from ciphercost.errors import AgentError, Unproven, UsageError
+from ciphercost.mechanisms import tls
+from ciphercost.model import Proof
+from ciphercost.provision import Twins
+from conftest import RequireServer
+from test_real import ciphercost, result_of
+from web_servers import CANARY, TLS, Site, site
+
+MUTUAL = {"certificate": "ecdsa-p256", "client-cert": "on"}
+
+
+@pytest.fixture(scope="module", params=["nginx", "apache"])
+def home(
+    request: pytest.FixtureRequest, require_server: RequireServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Site]:
+    with site(require_server(request.param), tmp_path_factory.mktemp("logs"), {"/1KB": 1000}) as made:
+        yield made
+
+
+def proven(home: Site, server: Server, factors: dict[str, str]) -> tuple[list[Proof], dict[str, object]]:
+    """What the witnesses say of both arms, and what the encrypted one negotiated."""
+    twins = Twins(
+        connect={arm: home.fields(server, arm, factors) for arm in ("plain", "encrypted")},
+        servers=[server],
+        by_arm={"plain": server, "encrypted": server},
+        promised=TLS.promises(factors),
+        canary=CANARY,
+    )
+    with Agent() as agent:
+        return prove.prove(home.engine, TLS, twins, agent, 1)
+
+
+def server_witness(proofs: list[Proof]) -> Proof:
+    return next(each for each in proofs if (each.arm, each.witness) == ("encrypted", "server"))
+
+
+# ── client certificates ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("version", ["1.3", "1.2"])
+@pytest.mark.parametrize("resumption", ["off", "tickets", "cache"])
+def test_a_client_certificate_is_required_and_verified(home: Site, version: str, resumption: str) -> None:
+    factors = {**MUTUAL, "version": version, "resumption": resumption}
+    with home.started(factors) as server:
+        proofs, negotiated = proven(home, server, factors)
+    assert all(each.passed for each in proofs), proofs
+    detail = server_witness(proofs).detail
+    assert "client certificate verified" in detail
+    assert "without a client certificate it refuses" in detail
+    assert prove.negotiated(negotiated)["client_certificate"] == "verified by the server"
+
+
+def test_a_server_that_asks_for_no_client_certificate_is_not_proven(home: Site) -> None:
+    with home.started(MUTUAL, settings={"client_ca": ""}) as server:
+        proofs, negotiated = proven(home, server, MUTUAL)
+        found = server_witness(proofs)
+        assert not found.passed
+        assert "no client certificate" in found.detail
+        assert "client_certificate" not in prove.negotiated(negotiated)
+        # The load's own connections are asked too.
+        with Agent() as agent:
+            answer = agent.connect("encrypted", **home.fields(server, "encrypted", MUTUAL) | {"connections": 2})
+            known = {**answer, "client_certificate": "verified by the server"}
+            with pytest.raises(Unproven, match="of 2 of 2 sessions no client certificate"):
+                prove.load_connections(home.engine, TLS, server, agent, "encrypted", answer, known)
+
+
+def test_a_server_that_serves_clients_without_a_certificate_too_is_not_proven(
+    home: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = {"nginx": nginx, "apache": apache}[home.engine.name]
+    for word in ("verify_client on", "VerifyClient require"):
+        monkeypatch.setattr(module, "CLIENT", module.CLIENT.replace(word, f"{word.split()[0]} optional"))
+    with home.started(MUTUAL) as server:
+        found = server_witness(proven(home, server, MUTUAL)[0])
+    assert not found.passed
+    assert "client certificate verified; but it also serves a connection without" in found.detail
+
+
+def test_a_certificate_of_another_authority_is_refused(home: Site, tmp_path: Path) -> None:
+    from ciphercost.pki import CLIENT, Pki
+
+    other = Pki(tmp_path / "other", "ecdsa-p256", client=True)
+    with home.started(MUTUAL) as server, Agent() as agent:
+        fields = home.fields(server, "encrypted", MUTUAL)
+        fields |= {"tls_certificate": str(other.directory / CLIENT[0]), "tls_key": str(other.directory / CLIENT[1])}
+        refusal = prove.refusal(home.engine, agent, fields)
+    assert refusal
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"tls_key": None}, "tls_certificate and tls_key: give both or neither"),
+        ({"tls_key": "/nonexistent/client.key"}, "tls_key /nonexistent/client.key: "),
+        ({"tls_certificate": "/nonexistent/client.pem"}, "tls_certificate /nonexistent/client.pem: "),
+        ({"tls_security_level": 6}, "tls_security_level: must be 0 to 5"),
+    ],
+)
+def test_the_agent_says_what_is_wrong_with_its_own_certificate(
+    home: Site, change: dict[str, object], message: str
+) -> None:
+    with home.started(MUTUAL) as server, Agent() as agent:
+        fields = home.fields(server, "encrypted", MUTUAL) | change
+        given = {name: value for name, value in fields.items() if value is not None}
+        with pytest.raises(AgentError, match=message):
+            agent.connect("x", **given)
+
+
+# ── RSA keys, old versions ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("certificate", [f"rsa{bits}" for bits in (1024, 1280, 1536, 3072)])
+def test_rsa_keys_of_every_size_are_proven_and_weak_ones_need_a_lower_security_level(
+    home: Site, certificate: str
+) -> None:
+    factors = {"certificate": certificate}
+    with home.started(factors) as server:
+        proofs, negotiated = proven(home, server, factors)
+        assert all(each.passed for each in proofs), proofs
+        assert negotiated["peer_key"] == f"RSA {certificate.removeprefix('rsa')}"
+        fields = home.fields(server, "encrypted", factors)
+        assert fields.get("tls_security_level") == (1 if certificate in tls.WEAK else None)
+        if certificate in tls.WEAK:
+            with Agent() as agent, pytest.raises(AgentError, match="key too weak"):
+                agent.connect("x", **{**fields, "tls_security_level": 2})
+
+
+@pytest.mark.parametrize("certificate", ["rsa2048", "ecdsa-p256"])
+@pytest.mark.parametrize("version", tls.OLD)
+def test_old_versions_are_negotiated_where_they_are_asked_for(home: Site, version: str, certificate: str) -> None:
+    for cipher in tls.SUITES_OLD:
+        factors = {"version": version, "certificate": certificate, "cipher": cipher}
+        with home.started(factors) as server:
+            proofs, negotiated = proven(home, server, factors)
+        assert all(each.passed for each in proofs), proofs
+        wanted = (tls.PROTOCOLS[version], tls.suite(TLS.check(factors)))
+        assert (negotiated["protocol"], negotiated["cipher"]) == wanted
+        assert " ".join(wanted) in server_witness(proofs).detail
+
+
+@pytest.mark.parametrize("version", tls.OLD)
+def test_a_server_that_nobody_asked_for_old_versions_refuses_them(home: Site, version: str) -> None:
+    with home.started({"certificate": "rsa2048"}) as server:
+        proofs, _ = proven(home, server, {"version": version, "certificate": "rsa2048"})
+    client = next(each for each in proofs if (each.arm, each.witness) == ("encrypted", "client"))
+    assert not client.passed
+    assert "protocol version" in client.detail
+
+
+def test_a_server_that_speaks_another_version_than_asked_is_not_proven(home: Site) -> None:
+    factors = {"version": "1.0", "certificate": "rsa2048"}
+    with home.started(factors) as server, Agent() as agent:
+        fields = home.fields(server, "encrypted", factors)
+        answer = agent.connect("x", **{**fields, "tls_min": "1.0", "tls_max": "1.1"})
+    assert answer["protocol"] == "TLSv1.1"
+    assert prove.other_than_asked(answer, fields) == "protocol TLSv1 was asked for"
+
+
+# ── the whole path, and what is refused ───────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", ["nginx", "apache"])
+def test_a_run_compares_them(tmp_path: Path, require_server: RequireServer, name: str) -> None:
+    require_server(name)
+    matrix = (
+        "--matrix",
+        "client-cert=off,on",
+        "--matrix",
+        "certificate=rsa2048,rsa1024",
+        "--matrix",
+        "version=1.3,1.0",
+    )
+    quick = ("--quick", "--time", "4s", "--no-latency", "--no-progress", "--json", "out.json")
+    done = ciphercost("run", f"{name}:tls", "--workload", "connect", *matrix, *quick, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    words = " ".join(done.stdout.split())
+    cells = result_of(tmp_path)["cells"]
+    told = {
+        (each["factors"]["client-cert"], each["factors"]["certificate"], each["factors"]["version"]): each
+        for each in cells
+    }
+    assert len(told) == 4
+    mutual, weak, old = (
+        told["on", "rsa2048", "1.3"],
+        told["off", "rsa1024", "1.3"],
+        told["off", "rsa2048", "1.0"],
+    )
+    assert mutual["encryption"]["client_certificate"] == "verified by the server"
+    assert "client certificate verified by the server" in words
+    assert "tls_certificate: none | set" in mutual["config_diff"]
+    assert not any("/" in line for line in mutual["config_diff"])
+    assert weak["encryption"]["peer_key"] == "RSA 1024"
+    assert old["encryption"]["protocol"] == "TLSv1"
+    lowered = {
+        key: [e["text"] for e in each["warnings"] if e["code"] == "security-level-lowered"]
+        for key, each in told.items()
+    }
+    assert "lowered to 1 for certificate=rsa1024" in lowered["off", "rsa1024", "1.3"][0]
+    assert "lowered to 0 for version=1.0" in lowered["off", "rsa2048", "1.0"][0]
+    assert not lowered["on", "rsa2048", "1.3"]
+
+
+@pytest.mark.parametrize(
+    ("engine", "given", "message"),
+    [
+        ("postgresql", {"client-cert": "on"}, "client-cert=on: .* nginx and apache only, not on postgresql"),
+        ("url", {"client-cert": "on"}, "client-cert=on: .* not on url"),
+        ("mysql", {"version": "1.1"}, r"version=1\.1: .*; write version=1\.2 or 1\.3"),
+        ("mariadb", {"certificate": "rsa1536"}, "rsa1536: OpenSSL refuses RSA keys below 2048 bits"),
+        ("nginx", {"version": "1.1", "cipher": "aes256-gcm"}, r"TLS 1\.1 has only suites of CBC; write cipher=aes256-cbc"),
+        ("nginx", {"version": "1.0", "group": "x25519mlkem768"}, r"TLS 1\.0 has no post-quantum groups"),
+        ("nginx", {"version": "1.0", "group": "x25519", "certificate": "ecdsa-p256"}, r"in TLS 1\.0 the curve"),
+    ],
+)  # fmt: skip
+def test_what_can_not_be_is_refused_with_the_reason(
+    tmp_path: Path, engine: str, given: dict[str, str], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        TLS.fits(engines.get(engine), TLS.check(given))
+    target = [f"{engine}:tls"]
+    if engine == "url":
+        target += ["--url", "http://localhost/", "--url", "https://localhost/"]
+    words = [word for name, value in given.items() for word in ("--set", f"{name}={value}")]
+    done = ciphercost("run", *target, *words, cwd=tmp_path)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert re.search(message, " ".join(done.stderr.split()))
+
+
+def test_a_cipher_that_is_not_given_is_one_that_the_version_has() -> None:
+    assert {v: TLS.check({"version": v})["cipher"] for v in ("1.3", "1.2", "1.1", "1.0")} == {
+        "1.3": "aes256-gcm", "1.2": "aes256-gcm", "1.1": "aes256-cbc", "1.0": "aes256-cbc",
+    }  # fmt: skip
