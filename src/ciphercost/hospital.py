@@ -115,7 +115,7 @@ LAYOUTS = {"hospital-2024": Layout(APPLICATION, APPLICATION_LENGTHS)}
 """Of workloads whose tables are not those of TABLES."""
 WORKLOADS = ("hospital", "hospital-sql")
 """Those whose operations are statements over all records; `hospital-2024` has `hospital_app`."""
-NEWEST = {f"newest_{table}": f"(SELECT MAX(id) FROM {table})" for table in TABLES}
+NEWEST: dict[str, int | str] = {f"newest_{table}": f"(SELECT MAX(id) FROM {table})" for table in TABLES}
 """What stands for a parent's number in a transaction's script, where the client does not know it."""
 OPERATIONS = ("insert", "select", "update", "delete")
 CHOSEN = "Alagoas"

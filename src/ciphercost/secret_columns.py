@@ -27,7 +27,9 @@ def chosen(value: str, known: Sequence[str], where: str) -> tuple[str, ...]:
         return tuple(known) if text == ALL else ()
     if re.fullmatch(r"[0-9]+", text):
         if len(text) > 6 or int(text) > len(known):
-            raise UsageError(f"secret={value}: {where} has {len(known)} secret columns; write a number from 0 to {len(known)}")
+            raise UsageError(
+                f"secret={value}: {where} has {len(known)} secret columns; write a number from 0 to {len(known)}"
+            )
         return tuple(known[: int(text)])
     listed = [each.strip() for each in re.split(r"[,+]", text)]
     for name in listed:

@@ -89,8 +89,14 @@ pub enum Value {
     /// The value whose turn it is, of `Kind::Each`.
     Turn,
     Integer(i64),
-    Text { start: usize, end: usize },
-    Bytes { start: usize, end: usize },
+    Text {
+        start: usize,
+        end: usize,
+    },
+    Bytes {
+        start: usize,
+        end: usize,
+    },
 }
 
 impl Kind {

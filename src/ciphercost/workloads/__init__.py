@@ -297,7 +297,7 @@ def prepare(
         sets = hospital.variables(text, found()) if workload.records else []
         # As many scripts as there are sets stand for one transaction: the others weigh so many times more.
         unit = hospital.SAMPLES if workload.records else 1
-        known = parameters | hospital.NEWEST if workload.records else parameters
+        known = {**parameters, **hospital.NEWEST} if workload.records else parameters
         for variables in sets or [()]:
             weight = each.weight * unit // max(1, len(sets))
             plain = script.parse(macros.expand(text, where=here), known, here, variables)
