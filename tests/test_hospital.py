@@ -322,7 +322,7 @@ def empty(workload: str, dialect: str) -> list[str]:
         emptied = [f"TRUNCATE TABLE {each}" for each in names]
         return ["SET SESSION foreign_key_checks = 0", *emptied, "SET SESSION foreign_key_checks = 1"]
     again = [f"ALTER TABLE {each} ALTER COLUMN id RESTART WITH 1" for each in names]
-    numbered = dialect == "firebird" and workload == "hospital-2024"
+    numbered = dialect == "firebird" and workload == "hospital-sql"
     return [*(f"DELETE FROM {each}" for each in names), *(again if numbered else ())]
 
 

@@ -145,6 +145,7 @@ class FakeAgent:
             "sequence": {"low"},
             "text": {"length"},
             "constant": {"value"},
+            "each": {"low", "high"},
             "sealed": {"of"},
         }
         kind = fields["kind"]
@@ -152,8 +153,8 @@ class FakeAgent:
             raise Refused("bad-message", f"a variable of kind '{kind}' does not take these fields")
         if "high" in fields and fields["low"] > fields["high"]:
             raise Refused("bad-message", "low is above high")
-        if kind == "sealed" and (not self.ciphered or self.kinds.get(fields["of"], "sealed") == "sealed"):
-            raise Refused("bad-message", "sealed takes a cipher, and a variable that was declared and is not sealed")
+        if kind == "sealed" and (not self.ciphered or self.kinds.get(fields["of"], "sealed") in ("sealed", "each")):
+            raise Refused("bad-message", "sealed takes a cipher, and a variable that can be sealed and is not")
         self.kinds[fields["name"]] = kind
         return {"type": "ok"}
 
@@ -171,8 +172,10 @@ class FakeAgent:
         self.transactions[name] = weight
         return {"type": "ok"}
 
-    def statement(self, transaction: str, open: bool = False, **_: Any) -> dict[str, Any]:  # noqa: A002
+    def statement(self, transaction: str, parameters: str, open: bool = False, **_: Any) -> dict[str, Any]:  # noqa: A002
         self.need_program()
+        if len({name for name in parameters.split() if self.kinds.get(name) == "each"}) > 1:
+            raise Refused("bad-message", "a statement takes one variable of kind 'each' at most")
         if open and not self.ciphered:
             raise Refused("bad-message", "no cipher to open with")
         if transaction not in self.transactions:

@@ -347,7 +347,7 @@ def describe(facts: CellFacts, bench: Bench) -> None:
     # On a server of the user's only what was given is pinned; the rest is in `encryption`, as it came.
     own = {name: value for name, value in bench.factors.items() if not bench.cell.url or name in bench.cell.factors}
     facts.factors = {**own, **{name: str(value) for name, value in bench.program.parameters.items()}}
-    facts.factors |= spec.choices(bench.cell) | spec.client_options(bench.cell)
+    facts.factors |= spec.choices(bench.cell) | spec.client_options(bench.cell) | spec.secrets_asked(bench.cell)
     if jdbc.asked(bench.cell):
         facts.client = jdbc.driver_of(bench.cell).title
         if chosen := jdbc.DRIVERS_CHOICE.get(bench.mechanism.name):

@@ -1,4 +1,4 @@
-"""hospital: a number and a seed, or the register's own file -> records of hospital beds -> SQL of `hospital` and `hospital-2024`.
+"""hospital: a number and a seed, or the register's own file -> records of hospital beds -> SQL of the workloads `hospital…`.
 
 The register is OpenDataSUS' "Registro de Ocupação Hospitalar COVID-19": a line for each hospital and day. Made-up records have its columns,
 and values of its lengths and frequencies; no hospital is meant. As in `people`, nothing but `random()` is drawn from.
@@ -88,7 +88,35 @@ TABLES: dict[str, dict[str, str]] = {
     | dict.fromkeys(("id", "state_id", "municipality_id", "patient_id", "occupancy_id"), "number"),
 }
 """Table -> column -> the field that is in it; a notification after its parents."""
-WORKLOADS = ("hospital", "hospital-2024")
+APPLICATION: dict[str, dict[str, str]] = {
+    "state": {"id": "number", "name": "state"},
+    "municipality": {"id": "number", "name": "municipality", "state_id": "number"},
+    "patient": {"id": "number", "name": "user_name", "origin": "origin"},
+    "occupancy": {"id": "number", "cnes": "cnes"} | {name: name for name in (*OCCUPANCY, *OUTCOMES)},
+    "notification": {name: name for name in ("source_id", "notified", "deleted", "validated", "created", "updated")}
+    | dict.fromkeys(("id", "state_id", "municipality_id", "patient_id", "occupancy_id"), "number"),
+}
+"""The same of the study's application."""
+APPLICATION_LENGTHS = (
+    {"state": 80, "municipality": 60, "user_name": 60, "origin": 40, "cnes": 12}
+    | dict.fromkeys((*OCCUPANCY, *OUTCOMES), 12)
+    | {"source_id": 24, "notified": 24, "created": 24, "updated": 24}
+)
+
+
+class Layout(msgspec.Struct, frozen=True):
+    """A workload's tables, and the letters of those of its fields that are secret."""
+
+    tables: dict[str, dict[str, str]]
+    secrets: dict[str, int]
+
+
+LAYOUTS = {"hospital-2024": Layout(APPLICATION, APPLICATION_LENGTHS)}
+"""Of workloads whose tables are not those of TABLES."""
+WORKLOADS = ("hospital", "hospital-sql")
+"""Those whose operations are statements over all records; `hospital-2024` has `hospital_app`."""
+NEWEST: dict[str, int | str] = {f"newest_{table}": f"(SELECT MAX(id) FROM {table})" for table in TABLES}
+"""What stands for a parent's number in a transaction's script, where the client does not know it."""
 OPERATIONS = ("insert", "select", "update", "delete")
 CHOSEN = "Alagoas"
 """The state that an UPDATE gives to all, and whose notifications a DELETE takes."""
@@ -96,6 +124,8 @@ SAMPLES = 4
 """Records that inserts under load take their values from; each is a statement of its own to the agent."""
 BATCH = {"firebird": 100}
 BATCH_ELSEWHERE = 200
+APPLICATION_BATCH = 10
+"""On Firebird, whose block of statements has a limit: those of 21 encrypted columns are long."""
 """Records in one INSERT a table."""
 RUN_ONLY = "-- only in a run"
 """In a workload's file: what stands behind it keeps the tables' size, and is no part of the study's operation."""
@@ -360,18 +390,26 @@ def literal(record: Record, field: str, dialect: str) -> str:
     return "NULL" if field in TIMES and not value else dialects.DIALECTS[dialect].literal(value)
 
 
-def inserts(found: Iterable[Record], dialect: str, codec: Codec) -> Iterator[str]:
+def secret_literal(record: Record, field: str, dialect: str) -> str:
+    """A secret field's value as SQL has it: a text, whatever it is of. Pure."""
+    return dialects.DIALECTS[dialect].literal(str(getattr(record, field)))
+
+
+def inserts(found: Iterable[Record], dialect: str, codec: Codec, workload: str = "") -> Iterator[str]:
     """INSERT statements of many records each, table by table, a notification after its parents. Holds one batch."""
     each = iter(found)
+    layout = LAYOUTS.get(workload, Layout(TABLES, LENGTHS))
     size = BATCH.get(dialect, BATCH_ELSEWHERE)
+    if layout.tables is APPLICATION and dialect == "firebird":
+        size = APPLICATION_BATCH
     while batch := list(islice(each, size)):
         # One row a statement on Firebird: so blocks of them, and a commit for several.
         blocks = dialect == "firebird"
         yield from ("BEGIN",) if blocks else ()
-        for table, columns in TABLES.items():
+        for table, columns in layout.tables.items():
             head = f"INSERT INTO {table} ({', '.join(columns)}) VALUES "
             rows = [
-                f"({', '.join(_value(record, field, dialect, codec) for field in columns.values())})"
+                f"({', '.join(_value(record, field, dialect, codec, layout) for field in columns.values())})"
                 for record in batch
             ]
             if blocks:
@@ -381,9 +419,10 @@ def inserts(found: Iterable[Record], dialect: str, codec: Codec) -> Iterator[str
         yield from ("COMMIT",) if blocks else ()
 
 
-def _value(record: Record, field: str, dialect: str, codec: Codec) -> str:
-    found = literal(record, field, dialect)
-    return codec.seal(found, LENGTHS[field]) if field in LENGTHS else found
+def _value(record: Record, field: str, dialect: str, codec: Codec, layout: Layout) -> str:
+    if field not in layout.secrets:
+        return literal(record, field, dialect)
+    return codec.named(field).seal(secret_literal(record, field, dialect), layout.secrets[field])
 
 
 def operation(workload: str, dialect: str, codec: Codec | None, name: str, record: Record | None = None) -> list[str]:
@@ -397,16 +436,16 @@ def operation(workload: str, dialect: str, codec: Codec | None, name: str, recor
     where = f"workload {workload}, {name}"
     return [
         macros.expand(script.fill(each, values, where), codec or PLAIN, where)
-        for each in _statements(workload, dialect, name)
+        for each in statements_of(workload, dialect, name)
     ]
 
 
 @lru_cache(maxsize=64)
-def _statements(workload: str, dialect: str, name: str) -> tuple[str, ...]:
-    """The statements of an operation as the workload's file has them."""
+def statements_of(workload: str, dialect: str, name: str) -> tuple[str, ...]:
+    """The statements of an operation as the workload's file has them, without BEGIN, COMMIT and what is only in a run."""
     found = workloads.get(workload)
     texts = {each.name: str(found.dialect.get(dialect, {}).get(each.name, each.script)) for each in found.transaction}
-    if workload not in WORKLOADS or name not in texts:
+    if workload not in (*WORKLOADS, *LAYOUTS) or name not in texts:
         raise UsageError(f"workload {workload} has no operation '{name}': {nearest(name, texts)}")
     text = texts[name].partition(RUN_ONLY)[0]
     text = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("\\"))

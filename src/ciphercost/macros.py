@@ -4,8 +4,10 @@
     sealed(:name, 60)       a text as it is stored
     opened(s.name, 60)      what is stored, as the text that it was
     matches(s.name, :name, 60)  whether what is stored is this text
+    stored_like(s.name, :name, 60)  the same by LIKE, as applications ask that know no better
 
-In clear they are `varchar(60)`, `:name`, `s.name` and `s.name = :name`: a workload that says what is secret runs with any mechanism.
+In clear they are `varchar(60)`, `:name`, `s.name`, `s.name = :name` and `s.name LIKE :name`: a workload that says what is secret runs with
+any mechanism. A word may stand last, the column's name: `sealed(:name, 60, patient)`. `--set secret=…` then chooses which columns are secret.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from ciphercost.mechanisms._column import PLAIN, Codec, Impossible
 
 # What stands in quotes and comments is left alone.
 _TOKEN = re.compile(
-    r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|/\*.*?\*/|\b(?:sealed|opened|secret|matches)\s*\(|[(),]",
+    r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|/\*.*?\*/|\b(?:sealed|opened|secret|matches|stored_like)\s*\(|[(),]",
     re.DOTALL | re.IGNORECASE,
 )
 
@@ -70,13 +72,30 @@ FORMS = {
     "sealed": "sealed(EXPRESSION, LENGTH)",
     "opened": "opened(COLUMN, LENGTH)",
     "matches": "matches(COLUMN, EXPRESSION, LENGTH)",
+    "stored_like": "stored_like(COLUMN, EXPRESSION, LENGTH)",
 }
+
+
+def named(text: str) -> tuple[str, ...]:
+    """The names of the secret columns of a load, in the order of its tables; none: it names none."""
+    found: list[str] = []
+    at = 0
+    while (match := _next(text, at)) is not None:
+        word = match.group(0).rstrip("(").strip().lower()
+        arguments, at = _arguments(text, match.end(), word)
+        if word == "secret" and len(arguments) == 2:
+            found.append(arguments[1])
+    return tuple(dict.fromkeys(found))
 
 
 def _expanded(name: str, arguments: list[str], codec: Codec, where: str) -> str:
     form = FORMS[name]
+    given = arguments
+    if len(arguments) == form.count(",") + 2 and re.fullmatch(r"[a-z_]+", arguments[-1]):
+        codec = codec.named(arguments[-1])
+        arguments = arguments[:-1]
     if len(arguments) != form.count(",") + 1 or not arguments[-1].isdigit() or not all(arguments):
-        raise UsageError(f"{where}: write {form}, got {name}({', '.join(arguments)})")
+        raise UsageError(f"{where}: write {form}, got {name}({', '.join(given)})")
     length = int(arguments[-1])
     inner = [expand(each, codec, where) for each in arguments[:-1]]
     try:
@@ -87,6 +106,8 @@ def _expanded(name: str, arguments: list[str], codec: Codec, where: str) -> str:
                 return codec.seal(inner[0], length)
             case "opened":
                 return codec.open(inner[0], length)
+            case "stored_like":
+                return codec.like(inner[0], inner[1], length)
             case _:
                 return codec.match(inner[0], inner[1], length)
     except Impossible as error:

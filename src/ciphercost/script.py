@@ -2,7 +2,8 @@
 
 What is understood: `\\set NAME EXPRESSION`, statements ended by `;`, `:NAME` for a variable, `--` comments. EXPRESSION is
 integer arithmetic (+ - * / %, parentheses, min, max, other parameters as `:name`) or one of
-`random(LOW, HIGH)`, `random_zipfian(LOW, HIGH, SKEW)`, `sequence(FIRST)`, `random_text(LENGTH)`.
+`random(LOW, HIGH)`, `random_zipfian(LOW, HIGH, SKEW)`, `sequence(FIRST)`, `random_text(LENGTH)`, `each(LOW, HIGH)`.
+Consecutive statements that take the same `each` variable are a loop: all of them run for one value before the next.
 """
 
 from __future__ import annotations
@@ -86,6 +87,7 @@ _FUNCTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "random_zipfian": ("zipfian", ("low", "high", "skew")),
     "sequence": ("sequence", ("low",)),
     "random_text": ("text", ("length",)),
+    "each": ("each", ("low", "high")),
 }
 _NAME = re.compile(r"[A-Za-z_]\w*")
 # String literals, quoted identifiers, comments and PostgreSQL's `::` casts must keep their colons.
@@ -248,7 +250,7 @@ def _variable(name: str, expression: str, parameters: Mapping[str, int | str], w
                 raise UsageError(f"{where}: skew '{text.strip()}' is not a number") from None
         else:
             values[field] = evaluate(text, parameters, where)
-    if kind in ("uniform", "zipfian") and values["low"] > values["high"]:
+    if kind in ("uniform", "zipfian", "each") and values["low"] > values["high"]:
         raise UsageError(
             f"{where}: {function} has its lower bound {values['low']} above its upper bound {values['high']}"
         )

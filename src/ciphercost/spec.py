@@ -10,10 +10,10 @@ from typing import Any
 
 import msgspec
 
-from ciphercost import checked, conditions, engines, jdbc, mechanisms, owndata, plan, workloads
+from ciphercost import checked, conditions, engines, jdbc, mechanisms, owndata, plan, secret_columns, workloads
 from ciphercost.engines import Engine
 from ciphercost.errors import UsageError, nearest
-from ciphercost.mechanisms._column import BLOCK, Codec, Columns
+from ciphercost.mechanisms._column import BLOCK, Codec, Columns, Encrypting, only
 from ciphercost.model import CellSpec, Language, Spec
 
 _SECONDS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
@@ -114,20 +114,22 @@ def split_factors(cell: CellSpec) -> tuple[dict[str, str], dict[str, str]]:
     workload = workload_of(cell)
     known = {factor.name for factor in mechanism.factors}
     options = jdbc.options_for(cell)
+    selection = secrets_asked(cell)
     for name in cell.factors:
         if (
             name not in known
+            and name not in selection
             and name not in workload.parameters
             and name not in workload.choices
             and name not in options
         ):
-            both = [*known, *workload.parameters, *workload.choices, *options]
+            both = [*known, *selection, *workload.parameters, *workload.choices, *options]
             client = f", nor an option of {jdbc.driver_of(cell).title}" if options else ""
             raise UsageError(
                 f"'{name}' is neither a factor of {cell.mechanism} nor a parameter of {workload.name}{client}: {nearest(name, both)}"
             )
     own = {name: value for name, value in cell.factors.items() if name in known}
-    others = {*known, *workload.choices, *options}
+    others = {*known, *selection, *workload.choices, *options}
     parameters = {name: value for name, value in cell.factors.items() if name not in others}
     filled = mechanism.check(own)
     engine = engines.get(cell.engine)
@@ -135,6 +137,32 @@ def split_factors(cell: CellSpec) -> tuple[dict[str, str], dict[str, str]]:
     engine.check_factors(mechanism.name, filled, cell.version)
     mechanism.check_version(engine, cell.version)
     return filled, parameters
+
+
+def secrets_asked(cell: CellSpec) -> dict[str, str]:
+    """`secret` as `--set` has it, where the cell's mechanism encrypts columns and its workload names them. Raises UsageError."""
+    if not isinstance(mechanisms.get(cell.mechanism), Columns):
+        return {}
+    names, asked = secret_columns.names(workload_of(cell)), cell.factors.get(secret_columns.FACTOR)
+    if names:
+        value = asked or secret_columns.ALL
+        secret_columns.chosen(value, names, f"workload {cell.workload}")
+        return {secret_columns.FACTOR: value}
+    if asked is not None:
+        have = ", ".join(each for each in workloads.names() if secret_columns.names(workloads.get(each)))
+        raise UsageError(
+            f"secret={asked}: workload {cell.workload} has no names for its secret columns; use --workload {have}, or leave secret out"
+        )
+    return {}
+
+
+def _only_chosen(cell: CellSpec, codec: Codec | None) -> Codec | None:
+    """The codec for the columns that the cell has secret."""
+    asked = secrets_asked(cell)
+    if not asked or not isinstance(codec, Encrypting):
+        return codec
+    known = secret_columns.names(workload_of(cell))
+    return only(codec, secret_columns.chosen(asked[secret_columns.FACTOR], known, f"workload {cell.workload}"))
 
 
 def client_options(cell: CellSpec) -> dict[str, str]:
@@ -322,6 +350,7 @@ def program_of(cell: CellSpec, parameters: Mapping[str, str], codec: Codec | Non
     `codec`: what becomes of the workload's secrets in the encrypted arm.
     """
     dialect = engines.get(cell.engine).dialect
+    codec = _only_chosen(cell, codec)
     if cell.csv:
         if cell.sql:
             raise UsageError("--csv and --sql both say what an operation is: leave one of them out")

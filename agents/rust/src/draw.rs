@@ -71,6 +71,11 @@ pub enum Kind {
     Constant {
         value: String,
     },
+    /// Every value in turn: the statements that take it run once for each of them.
+    Each {
+        low: i64,
+        high: i64,
+    },
     /// The value of another variable, sealed.
     Sealed {
         of: usize,
@@ -81,9 +86,17 @@ pub enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value {
     Unset,
+    /// The value whose turn it is, of `Kind::Each`.
+    Turn,
     Integer(i64),
-    Text { start: usize, end: usize },
-    Bytes { start: usize, end: usize },
+    Text {
+        start: usize,
+        end: usize,
+    },
+    Bytes {
+        start: usize,
+        end: usize,
+    },
 }
 
 impl Kind {
@@ -110,6 +123,7 @@ impl Kind {
                 texts.extend_from_slice(value.as_bytes());
                 Value::Text { start, end: texts.len() }
             }
+            Kind::Each { .. } => Value::Turn,
             // Draws nothing: the operation seals, once all others are drawn.
             Kind::Sealed { .. } => Value::Unset,
         }

@@ -4,6 +4,7 @@ use crate::draw::{Kind, Random, Value};
 use crate::drivers::network::decimal::{DIGITS, decimal};
 use crate::envelope::{self, Key};
 use crate::failure::{Failure, Result};
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -59,6 +60,9 @@ impl Program {
             Some(at) if matches!(self.variables[at].1, Kind::Sealed { .. }) => {
                 Err(Failure::bad_message(format!("of: variable {of:?} is sealed itself")))
             }
+            Some(at) if matches!(self.variables[at].1, Kind::Each { .. }) => {
+                Err(Failure::bad_message(format!("of: variable {of:?} is of kind \"each\", which can't be sealed")))
+            }
             Some(at) => self.add_variable(name, Kind::Sealed { of: at }),
             None => Err(Failure::bad_message(format!("of: no variable {of:?} is declared"))),
         }
@@ -105,10 +109,32 @@ impl Program {
             position.ok_or_else(|| Failure::bad_message(format!("parameters: no variable {name:?} is declared")))
         };
         let parameters = names.split_whitespace().map(find).collect::<Result<Vec<_>>>()?;
+        if self.turns(&parameters).any(|other| Some(other) != self.turns(&parameters).next()) {
+            return Err(Failure::bad_message("parameters: a statement takes one variable of kind \"each\" at most"));
+        }
         let unknown = || Failure::bad_message(format!("no transaction {transaction:?} is declared"));
         let transaction = self.transactions.iter_mut().find(|known| known.name == transaction).ok_or_else(unknown)?;
         transaction.statements.push((arm, Statement { sql, parameters, open }));
         Ok(())
+    }
+
+    /// Those of these variables that are of kind `each`.
+    fn turns<'a>(&'a self, variables: &'a [usize]) -> impl Iterator<Item = usize> + 'a {
+        variables.iter().copied().filter(|variable| matches!(self.variables[*variable].1, Kind::Each { .. }))
+    }
+
+    /// The loops of a transaction's statements, the first of which has this number in the script.
+    fn loops(&self, statements: &[&Statement], first: usize) -> Vec<Loop> {
+        let mut found: Vec<(usize, Loop)> = Vec::new();
+        for (number, statement) in (first..).zip(statements) {
+            let Some(variable) = self.turns(&statement.parameters).next() else { continue };
+            let Kind::Each { low, high } = self.variables[variable].1 else { continue };
+            match found.last_mut() {
+                Some((of, body)) if *of == variable && body.last == number => body.last += 1,
+                _ => found.push((variable, Loop { first: number, last: number + 1, low, high })),
+            }
+        }
+        found.into_iter().map(|(_, body)| body).collect()
     }
 
     /// What one arm runs: its own statements and those of both arms.
@@ -141,6 +167,7 @@ impl Program {
             variables.sort_unstable();
             variables.dedup();
             let first = script.statements.len();
+            script.loops.extend(self.loops(&statements, first));
             script.statements.extend(statements.into_iter().cloned());
             script.transactions.push(Drawn { up_to: weight, first, last: script.statements.len(), variables, sealed });
         }
@@ -160,9 +187,20 @@ pub struct Script {
     /// The key of what its operations seal and open.
     pub cipher: Option<Key>,
     transactions: Vec<Drawn>,
+    /// In the order of their statements.
+    loops: Vec<Loop>,
     weight: u64,
     kinds: Vec<Kind>,
     counters: Arc<Vec<AtomicI64>>,
+}
+
+/// Statements that run once for each value from `low` to `high`: all of them for one value before the next.
+#[derive(Debug)]
+struct Loop {
+    first: usize,
+    last: usize,
+    low: i64,
+    high: i64,
 }
 
 #[derive(Debug)]
@@ -186,6 +224,8 @@ pub struct Operation {
     pub sealed: u64,
     values: Vec<Value>,
     texts: Vec<u8>,
+    /// In a loop: the value whose turn it is.
+    turn: Cell<i64>,
 }
 
 impl Script {
@@ -206,10 +246,43 @@ impl Script {
             operation.values[variable] =
                 self.kinds[variable].draw(&mut random, &self.counters[variable], &mut operation.texts);
         }
+        self.enter(operation, drawn.first);
         operation.sealed = drawn.sealed.len() as u64;
         if !drawn.sealed.is_empty() {
             operation.seal(&drawn.sealed);
         }
+    }
+
+    /// Which statement the operation runs after this one; `Operation::last`: none.
+    #[inline]
+    pub fn after(&self, operation: &Operation, statement: usize) -> usize {
+        if self.loops.is_empty() { statement + 1 } else { self.after_in_loops(operation, statement) }
+    }
+
+    fn after_in_loops(&self, operation: &Operation, statement: usize) -> usize {
+        let next = statement + 1;
+        if let Some(body) = self.loops.iter().find(|body| body.last == next) {
+            let turn = operation.turn.get();
+            if turn < body.high {
+                operation.turn.set(turn + 1);
+                return body.first;
+            }
+        }
+        self.enter(operation, next);
+        next
+    }
+
+    /// Where a loop begins, its first value has its turn.
+    #[inline]
+    fn enter(&self, operation: &Operation, statement: usize) {
+        if let Some(body) = self.loops.iter().find(|body| body.first == statement) {
+            operation.turn.set(body.low);
+        }
+    }
+
+    /// Whether any of its statements runs for each of several values.
+    pub fn has_loops(&self) -> bool {
+        !self.loops.is_empty()
     }
 
     /// Each transaction's statements, as `Operation::first` and `last` name them.
@@ -244,7 +317,7 @@ impl Operation {
                         (start, self.texts.len())
                     }
                     Value::Text { start, end } | Value::Bytes { start, end } => (start, end),
-                    Value::Unset => (0, 0),
+                    Value::Unset | Value::Turn => (0, 0),
                 };
                 let at = self.texts.len();
                 vault.seal(&mut self.texts, start, end).expect("AES-GCM seals whatever it is given");
@@ -259,6 +332,7 @@ impl Operation {
             Value::Integer(value) => Parameter::Integer(value),
             Value::Text { start, end } => Parameter::Text(&self.texts[start..end]),
             Value::Bytes { start, end } => Parameter::Bytes(&self.texts[start..end]),
+            Value::Turn => Parameter::Integer(self.turn.get()),
             Value::Unset => Parameter::Text(&[]),
         }
     }
@@ -316,6 +390,37 @@ mod tests {
             }
         };
         assert_eq!([draw("plain"), draw("plain"), draw("encrypted"), draw("plain")], [5, 6, 5, 7]);
+    }
+
+    #[test]
+    fn statements_that_take_each_value_run_once_for_each_of_them() {
+        let mut program = Program::new("p".into());
+        program.add_variable("id".into(), Kind::Each { low: 1, high: 3 }).unwrap();
+        program.add_variable("again".into(), Kind::Each { low: 7, high: 8 }).unwrap();
+        program.add_variable("x".into(), Kind::Uniform { low: 5, high: 5 }).unwrap();
+        program.add_transaction("t".into(), 1).unwrap();
+        for (sql, names) in [("a", ""), ("b", "id"), ("c", "x id"), ("d", "again"), ("e", "x"), ("f", "id")] {
+            program.add_statement("t", None, sql.into(), names, false).unwrap();
+        }
+        let refused = program.add_statement("t", None, "g".into(), "id again", false).unwrap_err();
+        assert_eq!(refused.code, "bad-message");
+        let script = program.script("plain").unwrap();
+        let mut operation = Operation::default();
+        for _ in 0..2 {
+            script.draw(1, 0, &mut operation);
+            let (mut ran, mut at) = (Vec::new(), operation.first);
+            while at < operation.last {
+                let statement = &script.statements[at];
+                let values = statement.parameters.iter().map(|variable| match operation.parameter(*variable) {
+                    Parameter::Integer(value) => value,
+                    other => panic!("{other:?}"),
+                });
+                ran.push(format!("{}{:?}", statement.sql, values.collect::<Vec<_>>()));
+                at = script.after(&operation, at);
+            }
+            let wanted = "a[] b[1] c[5, 1] b[2] c[5, 2] b[3] c[5, 3] d[7] d[8] e[5] f[1] f[2] f[3]";
+            assert_eq!(ran.join(" "), wanted);
+        }
     }
 
     #[test]

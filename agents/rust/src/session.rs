@@ -220,6 +220,7 @@ fn kind(asked: &message::Variable) -> Result<Option<Kind>> {
         "sequence" => &["low"],
         "text" => &["length"],
         "constant" => &["value"],
+        "each" => &["low", "high"],
         "sealed" => &["of"],
         other => return Err(Failure::bad_message(format!("kind: {other:?} is not known"))),
     };
@@ -236,6 +237,7 @@ fn kind(asked: &message::Variable) -> Result<Option<Kind>> {
     Ok(Some(match asked.kind.as_str() {
         "sealed" => return Ok(None),
         "uniform" => Kind::Uniform { low, high },
+        "each" => Kind::Each { low, high },
         "zipfian" => {
             let skew = asked.skew.unwrap_or(0.0);
             if !(skew > 0.0 && skew < 100.0) || skew == 1.0 {

@@ -10,9 +10,10 @@ and the expression is evaluated anew for every row: no planner can take it for a
 
 from __future__ import annotations
 
+import copy
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,6 +40,8 @@ class Impossible(Exception):
 class Codec(ABC):
     """What becomes of a secret value in one arm's SQL."""
 
+    chosen: Collection[str] | None = None
+    """Names of the columns that are secret; None: all."""
     agent_key = ""
     """In hexadecimal digits: what the agent seals and opens with, where it does."""
 
@@ -57,6 +60,14 @@ class Codec(ABC):
     def match(self, column: str, value: str, length: int) -> str:
         """A condition: what is stored in `column` is the text `value`."""
         return f"{self.open(column, length)} = {value}"
+
+    def like(self, column: str, value: str, length: int) -> str:
+        """The same by LIKE. A ciphertext may hold any byte, so that none of the pattern's may escape another."""
+        return f"{self.open(column, length)} LIKE {value}"
+
+    def named(self, name: str) -> Codec:
+        """What becomes of the column of that name."""
+        return self if self.chosen is None or name in self.chosen else PLAIN
 
     def read(self, value: str | None) -> str | None:
         """A value of a row as a text, where the server gives it in hexadecimal digits because the application is to open it.
@@ -89,6 +100,8 @@ class Encrypting(Codec):
     """Whether the application seals and opens: `seal` and `open` mark what the agent is to do, and what stands in a table is `opened` here."""
     alike = False
     """Whether equal texts are stored alike."""
+    no_escape = " ESCAPE ''"
+    """Ends a LIKE whose pattern has no letter that escapes another."""
     once = "{}"
     """How an expression is written that is to be evaluated once a statement and not for each row."""
 
@@ -97,6 +110,12 @@ class Encrypting(Codec):
         if self.alike:
             return f"{column} = {self.once.format(self.seal(value, length))}"
         return super().match(column, value, length)
+
+    def like(self, column: str, value: str, length: int) -> str:
+        """By the stored bytes, where equal texts are stored alike."""
+        if self.alike:
+            return f"{column} LIKE {self.seal(value, length)}{self.no_escape}"
+        return super().like(column, value, length)
 
     @abstractmethod
     def hex(self, column: str) -> str:
@@ -113,6 +132,13 @@ class Encrypting(Codec):
     def opened(self, raw: bytes) -> bytes:
         """A text's bytes of `raw` ones: what is left to the application. Raises AgentError where they don't open."""
         return raw
+
+
+def only(codec: Encrypting, names: Collection[str]) -> Encrypting:
+    """The same where only these columns are secret; the others are stored as in the plain arm."""
+    made = copy.copy(codec)
+    made.chosen = frozenset(names)
+    return made
 
 
 class Columns(Mechanism):

@@ -45,6 +45,8 @@ def call(text: str, key: bytes, length: int) -> str:
 class Spelled(Encrypting):
     """ENCRYPT(… USING cipher KEY k IV i): octets are stored, and before them their IV where each value has its own."""
 
+    # Its LIKE has no letter that escapes another unless a statement names one.
+    no_escape = ""
     iv_size: int
     """Bytes."""
 

@@ -104,6 +104,9 @@ class _Sealed(Encrypting):
             f"the server, which has no key, can't compare sealed values: each is stored in another way; {INSTEAD}"
         )
 
+    def like(self, column: str, value: str, length: int) -> str:
+        return self.match(column, value, length)
+
     def read(self, value: str | None) -> str | None:
         if not value or not value.lower().startswith(MARK.hex()):
             return value

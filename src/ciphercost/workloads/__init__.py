@@ -283,7 +283,7 @@ def prepare(
         if workload.people:
             batch = int(own.get("batch", PEOPLE_BATCH))
             yield from people.inserts(workload.people, int(parameters["rows"]), int(parameters["data_seed"]), batch)
-        yield from hospital.inserts(found(), dialect, of)
+        yield from hospital.inserts(found(), dialect, of, workload.name)
 
     def parsed(each: Transaction) -> Iterator[tuple[str, int, script.Script]]:
         text, here = str(own.get(each.name, each.script)), f"{where}, {each.name}"
@@ -297,11 +297,12 @@ def prepare(
         sets = hospital.variables(text, found()) if workload.records else []
         # As many scripts as there are sets stand for one transaction: the others weigh so many times more.
         unit = hospital.SAMPLES if workload.records else 1
+        known = {**parameters, **hospital.NEWEST} if workload.records else parameters
         for variables in sets or [()]:
             weight = each.weight * unit // max(1, len(sets))
-            plain = script.parse(macros.expand(text, where=here), parameters, here, variables)
+            plain = script.parse(macros.expand(text, where=here), known, here, variables)
             if codec:
-                sealed = script.parse(macros.expand(text, codec, here), parameters, here, variables)
+                sealed = script.parse(macros.expand(text, codec, here), known, here, variables)
                 plain = script.by_arm(plain, sealed)
             yield each.name, weight, plain
 

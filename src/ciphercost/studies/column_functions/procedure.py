@@ -3,7 +3,9 @@
 A cycle is what the study timed: fresh tables, N records inserted in one transaction, all of them read, all updated, all deleted. As published
 all cycles of the plain arm come first; by turns a cycle is a slice, and four of them in mirrored order are a block.
 
-Statements are literal SQL, sent by the agent; making them up and sending them is the client's part, the same in both arms.
+Statements are literal SQL, sent by the agent one after the other, and their rows come back to this process, as they came to the study's
+client. The study's statements are those of its application (`hospital_app`): every operation is one transaction. It timed the whole PHP
+process: its start, reading the file, connecting and fetching; here an operation's time runs from the first statement to the last answer.
 """
 
 from __future__ import annotations
@@ -17,20 +19,32 @@ from pathlib import Path
 
 import msgspec
 
-from ciphercost import hospital, macros, plan, sample, sar, script
+from ciphercost import hospital, hospital_app, macros, plan, sample, sar, script
 from ciphercost.errors import AgentError, RunError
 from ciphercost.mechanisms._column import Codec
 from ciphercost.model import ARMS, Arm, HostSample, StudyRun
 from ciphercost.prove import single
 from ciphercost.provision import Bench
 from ciphercost.studies import Stage
+from ciphercost.studies.column_functions import stored
 from ciphercost.studies.column_functions.measured import INTERLEAVED, PILOT, PUBLISHED, SECONDS, SERVER_CPU
 from ciphercost.workloads import Program
 
 OPERATIONS = hospital.OPERATIONS
-STUDYS, TUNED = "hospital-2024", "hospital"
-"""The study's statements as they are, and those that a good DBA would write."""
+STUDYS, TUNED = hospital_app.WORKLOAD, "hospital"
+"""The statements of the study's application, and those that a good DBA would write."""
 VERSIONS = (STUDYS, TUNED)
+NUMBERED = (
+    "SELECT count(*) FROM notification n JOIN state s ON s.id = n.state_id JOIN municipality m ON m.id = n.municipality_id AND m.state_id = s.id "
+    "JOIN patient p ON p.id = n.patient_id JOIN occupancy o ON o.id = n.occupancy_id WHERE n.id = s.id AND n.id = m.id AND n.id = p.id "
+    "AND n.id = o.id"
+)
+"""Records whose rows all have the same number, as the application's statements name them."""
+LEFT = (
+    "SELECT (SELECT count(*) FROM notification) + (SELECT count(*) FROM state) + (SELECT count(*) FROM municipality) "
+    "+ (SELECT count(*) FROM patient) + (SELECT count(*) FROM occupancy) FROM (SELECT 1 AS one FROM ciphercost_canary WHERE id = 1) only_row"
+)
+"""Rows of all five tables."""
 COUNTED = "names_texts_stored"
 """A run's series: names of states, different ones, different stored values."""
 COMPILED = "compiling_executing_ms"
@@ -118,21 +132,24 @@ class Texts:
 
     def __init__(self, bench: Bench, most: int) -> None:
         assert bench.sealing is not None
-        self._sealing, self._dialect = bench.sealing, bench.engine.dialect
+        self._sealing, self._dialect, self._engine = bench.sealing, bench.engine.dialect, bench.engine.name
         csv = Path(bench.cell.csv) if bench.cell.csv else None
         self._records = list(hospital.source(csv, most, DATA_SEED)())
         self._inserts: dict[tuple[Arm, str], list[list[str]]] = {}
 
-    def codec(self, arm: Arm) -> Codec:
-        return self._sealing.of(arm)
+    def codec(self, arm: Arm, version: str) -> Codec:
+        own = self._sealing.of(arm)
+        return stored.as_the_study(self._engine, own) if version == STUDYS else own
 
     def states(self, records: int) -> int:
         """Different names of states among the first records."""
         return len({each.state for each in self._records[:records]})
 
     def of(self, arm: Arm, version: str, operation: str, records: int) -> list[str]:
-        """INSERT's are of each record, the others' of all."""
-        codec = self.codec(arm)
+        """All that an operation sends, but for the BEGIN and COMMIT around it."""
+        codec = self.codec(arm, version)
+        if version == STUDYS:
+            return list(hospital_app.operation(self._dialect, codec, operation, self._records[:records]))
         if operation != "insert":
             return hospital.operation(version, self._dialect, codec, operation)
         made = self._inserts.setdefault((arm, version), [])
@@ -153,10 +170,11 @@ class Cycles:
 
     def cycle(self, arm: Arm, version: str, records: int, where: dict[str, float]) -> None:
         """Every operation once on tables made anew. Raises RunError, AgentError."""
-        stage, codec = self.stage, self.texts.codec(arm)
+        stage, codec = self.stage, self.texts.codec(arm, version)
         statements = {each: self.texts.of(arm, version, each, records) for each in OPERATIONS}
-        select = script.parse(";\n".join(statements["select"]), {}, f"{version}, select")
-        stage.agent.program(program_of(self.bench.program, select))
+        if version != STUDYS:
+            select = script.parse(";\n".join(statements["select"]), {}, f"{version}, select")
+            stage.agent.program(program_of(self.bench.program, select))
         stage.agent.connect(arm, **single(stage.twins.connect[arm]))
         try:
             self.fresh(arm, version, codec)
@@ -182,11 +200,11 @@ class Cycles:
             sampler.refresh()
             sampler.begin()
             began = time.monotonic()
-            rows = self.perform(arm, operation, statements)
+            rows = self.perform(arm, version, operation, statements)
             seconds = time.monotonic() - began
             counters = sampler.end()
         series = {SECONDS: [seconds], SERVER_CPU: [counters.server_cpu_ns / 1e9]}
-        if operation == "select" and rows != records:
+        if operation == "select" and version != STUDYS and rows != records:
             raise RunError(f"{arm} arm, {version}: {records:,} records were inserted, and SELECT found {rows:,}")
         self.has_worked(arm, version, operation, records)
         self.stage.keep(
@@ -205,22 +223,26 @@ class Cycles:
         )
 
     def has_worked(self, arm: Arm, version: str, operation: str, records: int) -> None:
-        """That UPDATE and DELETE reached every record: one that finds nothing would look cheap. Raises RunError."""
+        """That an operation reached every record: one that finds nothing would look cheap. Raises RunError."""
         checks = {
-            "update": (f"SELECT count(*) FROM state WHERE opened(name, 40) = '{hospital.CHOSEN}'", records),
+            "update": (f"SELECT count(*) FROM state WHERE matches(name, '{hospital.CHOSEN}', 80, state)", records),
             "delete": ("SELECT count(*) FROM notification", 0),
         }
+        if version == STUDYS:
+            checks["insert"] = (NUMBERED, records)
+            checks["delete"] = (LEFT, 0)
         if operation in checks:
             sql, wanted = checks[operation]
-            found = self.stage.agent.query(arm, macros.expand(sql, self.texts.codec(arm)))[0][0]
+            found = self.stage.agent.query(arm, macros.expand(sql, self.texts.codec(arm, version)))[0][0]
             if found != str(wanted):
                 raise RunError(f"{arm} arm, {version}: after {operation} {found} records are there, and not {wanted:,}")
 
-    def perform(self, arm: Arm, operation: str, statements: Sequence[str]) -> int:
-        """Rows that SELECT found; they stay in the agent, as a client's would. Everything else is sent as it is."""
+    def perform(self, arm: Arm, version: str, operation: str, statements: Sequence[str]) -> int:
+        """Rows that a SELECT of one statement found. The application's operations are transactions, and so is every INSERT."""
         agent = self.stage.agent
-        if operation != "select":
-            every = ["BEGIN", *statements, "COMMIT"] if operation == "insert" else statements
+        if operation != "select" or version == STUDYS:
+            whole = operation == "insert" or version == STUDYS
+            every = ["BEGIN", *statements, "COMMIT"] if whole else statements
             agent.queries(arm, every, timeout=ANSWER_SECONDS)
             return 0
         answer = agent.slice(arm, ANSWER_SECONDS, discard=0.0, operations=1)
@@ -264,7 +286,7 @@ class Published(Cycles):
         rows += host.rows
 
     def seen(self, arm: Arm, operation: str, records: int, where: Mapping[str, float]) -> dict[str, list[float]]:
-        """Once a load, after PostgreSQL's SELECT: whether it compiled its plan, which it does or not by what it thinks the rows to be."""
+        """Once a load, after PostgreSQL's SELECT of all notifications: whether it compiled its plan, which it does or not by what it thinks the rows to be."""
         if operation != "select" or self.bench.engine.name != "postgresql" or where.get("run") != 1:
             return {}
         select = self.texts.of(arm, STUDYS, "select", records)[0]

@@ -172,16 +172,18 @@ impl FirebirdConnection {
             match (self.statements[self.statement].verb, self.transaction) {
                 (Some(Verb::Begin), None) => {
                     self.explicit = true;
-                    self.statement += 1;
+                    self.statement = script.after(operation, self.statement);
                     return self.begin_transaction(false);
                 }
                 (Some(Verb::Begin), Some(_)) => self.fail(&Failure::statement("BEGIN within a transaction")),
                 (Some(verb @ (Verb::Commit | Verb::Rollback)), Some(_)) => {
                     self.explicit = false;
-                    self.statement += 1;
+                    self.statement = script.after(operation, self.statement);
                     return self.end(verb == Verb::Commit);
                 }
-                (Some(Verb::Commit | Verb::Rollback), None) => self.statement += 1,
+                (Some(Verb::Commit | Verb::Rollback), None) => {
+                    self.statement = script.after(operation, self.statement);
+                }
                 (Some(Verb::DropDatabase), _) => {
                     self.fail(&Failure::statement("no operation may drop the database that it runs in"));
                 }
@@ -302,7 +304,7 @@ impl FirebirdConnection {
             prepared.close(&mut self.outbox);
             self.awaited.push_back(Awaited::Ignored);
         }
-        self.statement += 1;
+        self.statement = script.after(operation, self.statement);
         if self.explicit { self.go(script, operation) } else { self.end(true) }
     }
 

@@ -770,6 +770,9 @@ fn refused<E: Exchange>(request: &E::Request, operation: &Operation, response: &
 
 impl<E: Exchange> Connection for Client<E> {
     fn prepare(&mut self, script: &Arc<Script>) -> Result<()> {
+        if script.has_loops() {
+            return Err(Failure::statement("a variable of kind \"each\" is for SQL statements, not for requests"));
+        }
         self.errands = self.site.errands(script)?;
         self.listen();
         Ok(())

@@ -177,7 +177,7 @@ impl<P: Protocol> Client<P> {
                 }
                 return Ok(Step::Pending);
             };
-            self.statement += 1;
+            self.statement = script.after(operation, self.statement);
             if self.outcome.error.is_some() {
                 self.link.last_error = None;
                 if ready.to_roll_back && !self.rolling_back {

@@ -176,7 +176,8 @@ impl SqliteConnection {
 
     fn run_operation(&mut self, script: &Script, operation: &Operation) -> Result<()> {
         let Some(database) = &self.database else { return Err(Failure::connect("the database is closed")) };
-        for at in operation.first..operation.last {
+        let mut at = operation.first;
+        while at < operation.last {
             let (statement, indices) = &mut self.statements[at];
             for (&variable, &index) in script.statements[at].parameters.iter().zip(indices.iter()) {
                 let code = match operation.parameter(variable) {
@@ -207,6 +208,7 @@ impl SqliteConnection {
             if open && self.outcome.error.is_some() {
                 return Err(Failure::statement("a sealed value does not open"));
             }
+            at = script.after(operation, at);
         }
         Ok(())
     }

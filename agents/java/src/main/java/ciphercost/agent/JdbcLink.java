@@ -131,7 +131,7 @@ final class JdbcLink implements Link {
         }
         if (jdbc.how == Jdbc.How.BATCH) {
             for (Script.Drawn each : asked.transactions) {
-                if (each.last() - each.first() != 1 || found.get(each.first()).kind != Sql.Kind.UPDATE) {
+                if (!asked.loops.isEmpty() || each.last() - each.first() != 1 || found.get(each.first()).kind != Sql.Kind.UPDATE) {
                     throw Failure.statement("how batch: each transaction must be one statement that answers no rows");
                 }
             }
@@ -170,7 +170,7 @@ final class JdbcLink implements Link {
                 connection = jdbc.login();
                 connects++;
             }
-            for (int at = operation.first; at < operation.last; at++) {
+            for (int at = operation.first; at < operation.last; at = operation.after(at)) {
                 run(ready[at], operation);
             }
             return held < jdbc.batch ? 0 : end();

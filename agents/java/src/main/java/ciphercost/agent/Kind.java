@@ -12,6 +12,9 @@ sealed interface Kind {
 
     record Constant(String value) implements Kind {}
 
+    /** Every value in turn: the statements that take it run once for each of them. */
+    record Each(long low, long high) implements Kind {}
+
     int LONGEST_TEXT = 16 << 20;
 
     /** Every kind takes its own fields and no other. */
@@ -39,6 +42,10 @@ sealed interface Kind {
                 yield new Text((int) length);
             }
             case "constant" -> new Constant(fields.text("value"));
+            case "each" -> {
+                long low = fields.whole("low");
+                yield new Each(low, notBelow(low, fields.whole("high")));
+            }
             case "sealed" -> throw Failure.badMessage("kind: this agent seals nothing, and has no \"sealed\"");
             default -> throw Failure.badMessage("kind: \"" + kind + "\" is not known");
         };

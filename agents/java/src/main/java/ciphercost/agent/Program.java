@@ -59,6 +59,9 @@ final class Program {
             }
             indices.add(index);
         }
+        if (indices.stream().distinct().filter(index -> kinds.get(index) instanceof Kind.Each).count() > 1) {
+            throw Failure.badMessage("parameters: a statement takes one variable of kind \"each\" at most");
+        }
         Transaction wanted = transactions.stream().filter(known -> known.name.equals(transaction)).findFirst()
                 .orElseThrow(() -> Failure.badMessage("no transaction \"" + transaction + "\" is declared"));
         wanted.statements.add(new Of(arm, new Statement(sql, List.copyOf(indices))));
@@ -71,6 +74,7 @@ final class Program {
         }
         List<Statement> statements = new ArrayList<>();
         List<Script.Drawn> drawn = new ArrayList<>();
+        List<Script.Loop> loops = new ArrayList<>();
         long weight = 0;
         for (Transaction transaction : transactions) {
             int first = statements.size();
@@ -85,13 +89,32 @@ final class Program {
                 throw Failure.noProgram(
                         "transaction \"" + transaction.name + "\" has no statement for arm \"" + arm + "\"");
             }
+            addLoops(statements, first, loops);
             weight += transaction.weight;
             int[] used = variables.stream().mapToInt(Integer::intValue).toArray();
             drawn.add(new Script.Drawn(weight, first, statements.size(), used));
         }
         AtomicLong[] counted = counters.computeIfAbsent(
                 arm, ignored -> kinds.stream().map(kind -> new AtomicLong()).toArray(AtomicLong[]::new));
-        return new Script(List.copyOf(statements), drawn.toArray(Script.Drawn[]::new), weight,
+        return new Script(List.copyOf(statements), drawn.toArray(Script.Drawn[]::new), List.copyOf(loops), weight,
                 kinds.toArray(Kind[]::new), counted);
+    }
+
+    /** Consecutive statements of a transaction that take the same variable of kind `each` are a loop. */
+    private void addLoops(List<Statement> statements, int first, List<Script.Loop> loops) {
+        int own = loops.size();
+        for (int at = first; at < statements.size(); at++) {
+            for (int variable : new TreeSet<>(statements.get(at).parameters)) {
+                if (kinds.get(variable) instanceof Kind.Each) {
+                    int end = loops.size() - 1;
+                    Script.Loop before = end < own ? null : loops.get(end);
+                    if (before != null && before.variable() == variable && before.last() == at) {
+                        loops.set(end, new Script.Loop(variable, before.first(), at + 1));
+                    } else {
+                        loops.add(new Script.Loop(variable, at, at + 1));
+                    }
+                }
+            }
+        }
     }
 }

@@ -9,13 +9,19 @@ final class Script {
     /** `upTo`: sum of the weights up to and including this transaction's; its statements are `first` to below `last`. */
     record Drawn(long upTo, int first, int last, int[] variables) {}
 
+    /** Statements `first` to below `last` run once for each of the variable's values, all of them for one before the next. */
+    record Loop(int variable, int first, int last) {}
+
     final List<Program.Statement> statements;
+    final List<Loop> loops;
     final Drawn[] transactions;
     private final long weight;
     private final Kind[] kinds;
     private final AtomicLong[] counters;
 
-    Script(List<Program.Statement> statements, Drawn[] transactions, long weight, Kind[] kinds, AtomicLong[] counters) {
+    Script(List<Program.Statement> statements, Drawn[] transactions, List<Loop> loops, long weight, Kind[] kinds,
+            AtomicLong[] counters) {
+        this.loops = loops;
         this.statements = statements;
         this.transactions = transactions;
         this.weight = weight;
@@ -56,8 +62,24 @@ final class Script {
                     texts[variable] = random.letters(text.length());
                 } else if (kind instanceof Kind.Constant constant) {
                     texts[variable] = constant.value();
+                } else if (kind instanceof Kind.Each each) {
+                    integers[variable] = each.low();
                 }
             }
+        }
+
+        /** Which statement runs after this one; `last`: none. */
+        int after(int statement) {
+            for (Loop loop : loops) {
+                if (loop.last == statement + 1 && kinds[loop.variable] instanceof Kind.Each each) {
+                    if (integers[loop.variable] < each.high()) {
+                        integers[loop.variable]++;
+                        return loop.first;
+                    }
+                    integers[loop.variable] = each.low(); // it may be gone through again later
+                }
+            }
+            return statement + 1;
         }
     }
 

@@ -1,0 +1,201 @@
+"""hospital_app: the statements of the study's application, counted by real servers, and which of its columns are encrypted."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ciphercost import columns, engines, guard, hospital, hospital_app, mechanisms, record, secret_columns, workloads
+from ciphercost.agent import Agent
+from ciphercost.engines import Engine
+from ciphercost.hospital import CHOSEN, OPERATIONS
+from ciphercost.mechanisms._column import PLAIN, Codec, Columns, Encrypting
+from ciphercost.model import ARMS, Arm
+from ciphercost.studies.column_functions import servers, stored
+from conftest import RequireServer
+
+N = 15
+RECORDS = list(hospital.records(N, 1))
+KINDS = ("insert", "select", "update", "delete")
+TRACE = """database
+{{
+    enabled = true
+    log_statement_finish = true
+    time_threshold = 0
+    max_sql_length = 200
+    log_filename = {path}
+}}
+"""
+
+
+# ── as text ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("dialect", ["postgresql", "mysql", "firebird", "sqlite"])
+def test_statements_are_as_many_as_the_application_sends(dialect: str) -> None:
+    for name in OPERATIONS:
+        sent = list(hospital_app.operation(dialect, None, name, RECORDS))
+        assert dict(Counter(each.split()[0].lower() for each in sent)) == hospital_app.counts(name, N)
+        for sql in sent:
+            assert not re.search(r"(?<!:):[a-z]|\\set|only in a run|50701", sql), sql
+
+
+def test_an_update_reads_everything_before_it_changes_anything() -> None:
+    kinds = [each.split()[0] for each in hospital_app.operation("mysql", None, "update", RECORDS)]
+    assert kinds == ["SELECT"] * (1 + 4 * N) + ["UPDATE"] * N
+    deleted = list(hospital_app.operation("mysql", None, "delete", RECORDS))[1 + 4 * N :]
+    tables = [re.findall(r"DELETE FROM (\w+)", each)[0] for each in deleted]
+    assert tables == ["notification", "state", "municipality", "patient", "occupancy"] * N
+
+
+def test_the_workload_names_twenty_one_secret_columns_in_every_dialect() -> None:
+    found = workloads.get(hospital_app.WORKLOAD)
+    assert len(hospital_app.SECRETS) == 21
+    assert secret_columns.names(found) == hospital_app.SECRETS
+    for own in found.dialect.values():
+        if "load" in own:
+            assert re.findall(r"secret\(\d+, (\w+)\)", str(own["load"])) == list(hospital_app.SECRETS)
+
+
+def test_a_states_name_is_written_in_digits() -> None:
+    assert stored.digits("'d''Ab'") == "'642741" + "62'"
+
+
+# ── on real servers ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class House(msgspec.Struct):
+    engine: Engine
+    agent: Agent
+    codecs: dict[Arm, Codec]
+    logs: Path
+    trace: Path
+
+    def do(self, arm: Arm, name: str) -> list[list[list[str | None]]]:
+        self.agent.query(arm, "BEGIN")
+        codec = self.codecs[arm]
+        answers = [
+            self.agent.query(arm, sql) for sql in hospital_app.operation(self.engine.dialect, codec, name, RECORDS)
+        ]
+        self.agent.query(arm, "COMMIT")
+        return answers
+
+    def counted(self, arm: Arm, name: str) -> dict[str, int]:
+        """The server's own count of the statements of one operation."""
+        before = self.so_far(arm)
+        self.do(arm, name)
+        return {kind: count for kind, count in (self.so_far(arm) - before).items() if kind in KINDS}
+
+    def so_far(self, arm: Arm) -> Counter[str]:
+        if self.engine.name == "mariadb":
+            rows = self.agent.query(arm, "SHOW SESSION STATUS LIKE 'Com\\_%'")
+            return Counter({str(name).removeprefix("Com_"): int(count or 0) for name, count in rows})
+        if self.engine.name == "postgresql":
+            texts = [each.read_text(errors="replace") for each in self.logs.iterdir() if each.is_file()]
+            return Counter(each.lower() for text in texts for each in re.findall(r"LOG:  statement: (\w+)", text))
+        return self.traced()
+
+    def traced(self) -> Counter[str]:
+        """Firebird's trace may lag behind: once it grows no more it is whole."""
+        text, before = "", None
+        while text != before:
+            time.sleep(0.5)
+            before, text = text, self.trace.read_text(errors="replace") if self.trace.exists() else ""
+        found = re.findall(r"EXECUTE_STATEMENT_FINISH.*?\n-{10,}\n(\w+)", text, re.DOTALL)
+        return Counter(each.lower() for each in found)
+
+
+@pytest.fixture(scope="module", params=list(servers.PAIRS))
+def house(
+    request: pytest.FixtureRequest, require_server: RequireServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[House]:
+    name = str(request.param)
+    pair = servers.PAIRS[name]
+    installation, engine, mechanism = require_server(name, ""), engines.get(name), mechanisms.get(pair.own)
+    assert isinstance(mechanism, Columns)
+    factors, run_id = mechanism.check(pair.factors), record.new_id()
+    logs = tmp_path_factory.mktemp("logs")
+    agents = tmp_path_factory.mktemp("agents")
+    with guard.Guard(run_id) as run_guard, Agent(log=agents / "agent.log") as agent:
+        scratch = guard.scratch(run_id, run_guard)
+        directory, keys = scratch / "data", scratch / "keys"
+        for each in (directory, keys):
+            each.mkdir(mode=0o700)
+            guard.hand_over(each)
+        engine.initialise(installation, directory, run_guard)
+        trace, config = directory / "trace.log", directory / "trace.conf"
+        config.write_text(TRACE.format(path=trace))
+        guard.hand_over(config)
+        settings = {"postgresql": {"log_statement": "all"}, "firebird": {"AuditTraceConfigFile": str(config)}}
+        server = engine.start(installation, directory, run_guard, logs=logs, settings=settings.get(name, {}))
+        try:
+            secrets = columns.secrets_of(mechanism, engine, factors, keys)
+            fields = {**server.connection(), **engine.in_clear()}
+            codecs: dict[Arm, Codec] = {arm: stored.as_the_study(name, secrets.of(arm)) for arm in ARMS}
+            for arm in ARMS:
+                schema = columns.schema_name(arm)
+                engine.make_schema(agent, fields, schema, run_id)
+                own = mechanism.connection(engine, arm, factors, keys)
+                agent.connect(arm, **{**fields, **own, **engine.in_own_schema(schema)})
+                for sql in mechanism.prepare(engine, factors):
+                    agent.query(arm, sql)
+                for sql in hospital.tables(hospital_app.WORKLOAD, engine.dialect, codecs[arm]):
+                    agent.query(arm, sql)
+            yield House(engine, agent, codecs, logs, trace)
+        finally:
+            server.stop()
+
+
+def test_the_servers_own_statement_counts_are_the_applications_and_its_rows_come_back(house: House) -> None:
+    seen: dict[Arm, list[list[list[str | None]]]] = {}
+    for arm in ARMS:
+        assert house.counted(arm, "insert") == hospital_app.counts("insert", N), arm
+        assert house.counted(arm, "select") == hospital_app.counts("select", N), arm
+        seen[arm] = house.do(arm, "select")
+        which_are_encrypted(house, arm)
+        assert house.counted(arm, "update") == hospital_app.counts("update", N), arm
+        named = house.do(arm, "select")[1::4]
+        digits = arm == "encrypted" and house.engine.name == "firebird"
+        assert named == [[[CHOSEN.encode().hex() if digits else CHOSEN]]] * N
+        assert house.counted(arm, "delete") == hospital_app.counts("delete", N), arm
+        left = [house.agent.query(arm, f"SELECT count(*) FROM {table}")[0][0] for table in hospital.TABLES]
+        assert left == ["0"] * 5
+    assert seen["plain"][0] == seen["encrypted"][0]
+    assert len(seen["plain"]) == 1 + 4 * N
+    for number, each in enumerate(RECORDS):
+        _, town, counts, person = seen["encrypted"][1 + 4 * number :][:4]
+        assert town == [[each.municipality, str(each.number)]]
+        assert person == [[each.user_name, each.origin]]
+        values = [each.cnes, *(str(getattr(each, name)) for name in (*hospital.OCCUPANCY, *hospital.OUTCOMES))]
+        assert counts == [[str(each.number), *values]]
+
+
+def which_are_encrypted(house: House, arm: Arm) -> None:
+    """By what is stored: in the encrypted arm all of the 21 columns and no other, in the plain arm none."""
+    codec = house.codecs[arm]
+    encrypted = []
+    for table, fields in hospital.APPLICATION.items():
+        for column, field in fields.items():
+            rows = house.agent.query(arm, f"SELECT {shown(house, codec, column, field)} FROM {table} ORDER BY id")
+            clear = [str(getattr(each, field)) for each in RECORDS]
+            found = [str(row[0] or "") for row in rows]
+            if found != clear:
+                encrypted.append(field)
+                texts = [value for value in clear if len(value) > 2]
+                assert not any(value.encode().hex() in each.lower() for value, each in zip(texts, found, strict=False))
+    assert Counter(encrypted) == (Counter(hospital_app.SECRETS) if arm == "encrypted" else Counter())
+
+
+def shown(house: House, codec: Codec, column: str, field: str) -> str:
+    """What lies in a column: as hexadecimal digits where it is bytes."""
+    if codec is PLAIN or field not in hospital_app.SECRETS or house.engine.name == "postgresql":
+        return column
+    assert isinstance(codec, stored.Unchanged)
+    assert isinstance(codec.inner, Encrypting)
+    return codec.inner.hex(column)
