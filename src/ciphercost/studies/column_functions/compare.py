@@ -45,12 +45,6 @@ def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult
     )
 
 
-AES = {
-    "on": "OpenSSL could use this CPU's AES instructions, unlike in the published run. ",
-    "off": "The CPU's AES instructions were hidden from OpenSSL (--cpu-crypto off); the published machine had none. ",
-    "none": "OpenSSL had no AES instructions to use here, as in the published run. ",
-}
-
 # ── in words ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -59,6 +53,14 @@ def words(record: StudyRecord, unproven: Mapping[str, str]) -> str:
     began = any(run.design == measured.PUBLISHED for run in record.runs)
     said = [as_run(record) if began else "", pairs.ending(record, unproven, began=began)]
     return "; ".join(filter(None, said))
+
+
+AES = {
+    "on": "OpenSSL could use this CPU's AES instructions, unlike in the published run. ",
+    "off": "The CPU's AES instructions were hidden from OpenSSL (--cpu-crypto off); the published machine had none. ",
+    "none": "OpenSSL had no AES instructions to use here, as in the published run. ",
+}
+"""By `cpu_crypto` of the record: what the CPU's AES instructions were."""
 
 
 def as_run(record: StudyRecord) -> str:
