@@ -14,7 +14,6 @@ TPCB, SELECT = "tpcb", "select"
 TITLES = {TPCB: "TPC-B-like", SELECT: "SELECT-only"}
 STUDYS_CLIENTS = (10, 50)
 """The study's low and high load."""
-MOST_CLIENTS = 1000
 LEAST_FIO, MOST_FIO, BYTES_A_ROW = 16 << 20, 1 << 30, 150
 """Bytes of fio's file; and of a row of accounts, with its index."""
 
