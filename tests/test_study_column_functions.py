@@ -458,6 +458,12 @@ def test_of_a_server_that_is_not_proven_nothing_is_said() -> None:
     assert figure(result, ENGINES[0], "insert", "cost", load=1000.0).here is not None
 
 
+def test_a_record_from_before_the_applications_statements_were_known_says_so() -> None:
+    settings = {name: value for name, value in kept().settings.items() if name != procedure.APPLICATION}
+    assert "not those of the study's application" in compared(kept(settings=settings)).procedure
+    assert "not those" not in compared().procedure
+
+
 def test_a_run_that_was_cut_off_shows_what_there_is() -> None:
     made = kept(("mariadb", "firebird"), complete=False)
     made.runs = as_published("firebird")[:5]

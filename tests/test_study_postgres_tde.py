@@ -580,6 +580,9 @@ def test_a_sweep_is_one_grid_with_fio_at_matching_sizes() -> None:
     [
         (("postgres-tde", "--rows", "50,many"), "--rows 50,many: 'many' is not a whole number"),
         (("postgres-tde", "--clients", "0"), "--clients 0: must be at least 1"),
+        (("postgres-tde", "--rows", "9" * 13), "must be at most 10,000,000,000"),
+        (("postgres-tde", "--scale", "1000000"), "--scale 1000000: must be at most 100,000"),
+        (("jdbc-tls", "--rows", "5"), "study jdbc-tls has no --rows; mysql-tls and postgres-tde have"),
         (("postgres-tde", "--rows", "50", "--scale", "2"), "--scale and --rows both say"),
         (("postgres-tde", "--mechanism", "fscript"), "--mechanism fscript: did you mean 'fscrypt'"),
         (("postgres-tde", "--bindir", "a=/x", "--bindir", "/y"), "--bindir /y: with several servers each needs a name"),
