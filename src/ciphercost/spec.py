@@ -145,7 +145,7 @@ def secrets_asked(cell: CellSpec) -> dict[str, str]:
         return {}
     names, asked = secret_columns.names(workload_of(cell)), cell.factors.get(secret_columns.FACTOR)
     if names:
-        value = asked or secret_columns.ALL
+        value = secret_columns.ALL if asked is None else asked
         secret_columns.chosen(value, names, f"workload {cell.workload}")
         return {secret_columns.FACTOR: value}
     if asked is not None:
