@@ -11,12 +11,24 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ciphercost import columns, engines, guard, hospital, hospital_app, mechanisms, record, secret_columns, workloads
+from ciphercost import (
+    columns,
+    engines,
+    guard,
+    hospital,
+    hospital_app,
+    mechanisms,
+    record,
+    secret_columns,
+    spec,
+    workloads,
+)
 from ciphercost.agent import Agent
 from ciphercost.engines import Engine
+from ciphercost.errors import UsageError
 from ciphercost.hospital import CHOSEN, OPERATIONS
 from ciphercost.mechanisms._column import PLAIN, Codec, Columns, Encrypting
-from ciphercost.model import ARMS, Arm
+from ciphercost.model import ARMS, Arm, CellSpec
 from ciphercost.studies.column_functions import servers, stored
 from conftest import RequireServer
 
@@ -61,6 +73,43 @@ def test_the_workload_names_twenty_one_secret_columns_in_every_dialect() -> None
     for own in found.dialect.values():
         if "load" in own:
             assert re.findall(r"secret\(\d+, (\w+)\)", str(own["load"])) == list(hospital_app.SECRETS)
+
+
+@pytest.mark.parametrize(
+    ("given", "secret"),
+    [
+        (None, hospital_app.SECRETS),
+        ("all", hospital_app.SECRETS),
+        ("none", ()),
+        ("0", ()),
+        ("2", ("state", "municipality")),
+        ("21", hospital_app.SECRETS),
+        ("cnes,state", ("state", "cnes")),
+        ("cnes+updated", ("cnes", "updated")),
+    ],
+)
+def test_only_the_chosen_columns_are_encrypted(given: str | None, secret: tuple[str, ...], tmp_path: Path) -> None:
+    factors = {} if given is None else {"secret": given}
+    cell = CellSpec("mariadb", "aes-ecb-128", workload=hospital_app.WORKLOAD, factors=factors)
+    mechanism, engine = mechanisms.get("aes-ecb-128"), engines.get("mariadb")
+    assert isinstance(mechanism, Columns)
+    codec = columns.secrets_of(mechanism, engine, mechanism.check({}), tmp_path).of("encrypted")
+    program = spec.program_of(cell, spec.split_factors(cell)[1], codec)
+    found = []
+    for step in program.tables("encrypted").load:
+        if step.sql.startswith("CREATE TABLE"):
+            table = step.sql.split()[2]
+            found += [hospital.APPLICATION[table][name] for name in re.findall(r"(\w+) varbinary", step.sql)]
+    assert sorted(found) == sorted(secret)
+    assert not any("varbinary" in step.sql for step in program.tables("plain").load)
+
+
+@pytest.mark.parametrize("given", ["", "22", "-1", "stat", "state,state", "state,", "2,state", "ALL"])
+def test_a_choice_that_is_none_is_refused(given: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(f"secret={given}: ")):
+        spec.split_factors(
+            CellSpec("mariadb", "aes-ecb-128", workload=hospital_app.WORKLOAD, factors={"secret": given})
+        )
 
 
 def test_a_states_name_is_written_in_digits() -> None:

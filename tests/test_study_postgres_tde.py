@@ -211,14 +211,16 @@ def test_the_captions_are_not_turned_round() -> None:
     text = findings.falling(STUDY, published.arms(STUDY), {})
     for words in (
         "1,162.9 TPS at 1 s, 593.7 TPS at 8 s, 141.0 TPS at 9 s, 80.9 TPS at 10 s, 101.0 TPS at 24 or 25 s",
-        "Its caption says non-TDE",
+        "Its caption says non-TDE and names a run of 600 s (-c 50 -j 50 -P 1 -T 600)",
         "the last 4 lines with TDE: 93 to 117 TPS",
         "Within 10 s it fell",
         "131 TPS on average from then on, where TDE has 183 over its 601 s",
         "We infer that the published factor of 6.0 may come from a disk cache that fills, or a checkpoint, and not from encryption",
         "The other reading",
         "no slower than 1,095 without",
+        "Caption and command support the first reading",
         "does not decide",
+        "the factor does not show what TDE costs",
     ):
         assert words in text, words
 
@@ -357,7 +359,7 @@ def test_why_there_is_no_procedure_is_told() -> None:
     result = compared("none", runs=[], complete=False, reason="no pgbench beside it")
     assert "no pgbench beside it" in result.procedure
     assert figure(result, "none", "TPS", "plain") == (1095.376634, None, 1000.0)
-    assert any("no figure of it was printed" in each for each in result.findings)
+    assert any("prints no figure of it. Here fio did not run either" in each for each in result.findings)
     assert "cut off" in compared("none", runs=[], complete=False).procedure
 
 
@@ -578,6 +580,9 @@ def test_a_sweep_is_one_grid_with_fio_at_matching_sizes() -> None:
     [
         (("postgres-tde", "--rows", "50,many"), "--rows 50,many: 'many' is not a whole number"),
         (("postgres-tde", "--clients", "0"), "--clients 0: must be at least 1"),
+        (("postgres-tde", "--rows", "9" * 13), "must be at most 10,000,000,000"),
+        (("postgres-tde", "--scale", "1000000"), "--scale 1000000: must be at most 100,000"),
+        (("jdbc-tls", "--rows", "5"), "study jdbc-tls has no --rows; mysql-tls and postgres-tde have"),
         (("postgres-tde", "--rows", "50", "--scale", "2"), "--scale and --rows both say"),
         (("postgres-tde", "--mechanism", "fscript"), "--mechanism fscript: did you mean 'fscrypt'"),
         (("postgres-tde", "--bindir", "a=/x", "--bindir", "/y"), "--bindir /y: with several servers each needs a name"),
@@ -606,7 +611,7 @@ def test_options_go_to_the_studies_that_have_them() -> None:
     chosen = {each.name: each for each in replicate.chosen("all", {"scale": 3})}
     assert isinstance(chosen["postgres-tde"], PostgresTde)
     assert chosen["postgres-tde"].sizes == (300_000,)
-    assert chosen["mysql-tls"] is studies.get("mysql-tls")
+    assert chosen["mysql-tls"].begin("mysql") == studies.get("mysql-tls").begin("mysql"), "it has no --scale"
     with pytest.raises(UsageError, match="no --flavour; no study has"):
         replicate.chosen("all", {"flavour": 1})
 

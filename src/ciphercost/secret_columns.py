@@ -31,6 +31,8 @@ def chosen(value: str, known: Sequence[str], where: str) -> tuple[str, ...]:
                 f"secret={value}: {where} has {len(known)} secret columns; write a number from 0 to {len(known)}"
             )
         return tuple(known[: int(text)])
+    if not text:
+        raise UsageError("secret=: which columns? Write names with commas, all, none or a number")
     listed = [each.strip() for each in re.split(r"[,+]", text)]
     for name in listed:
         if name not in known:

@@ -76,7 +76,8 @@ class Study(ABC):
         for name in given:
             if name not in self.options:
                 having = [each for each in names() if name in get(each).options]
-                raise UsageError(f"study {self.name} has no --{name}; {', '.join(having) or 'no study'} has")
+                others = f"{' and '.join(having) or 'no study'} {'have' if len(having) > 1 else 'has'}"
+                raise UsageError(f"study {self.name} has no --{name}; {others}")
         return self
 
     @abstractmethod

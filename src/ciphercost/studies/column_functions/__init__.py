@@ -149,6 +149,7 @@ class ColumnFunctions(Study):
         settings: dict[str, float] = {
             "runs": self.runs,
             "interval_s": self.interval,
+            procedure.APPLICATION: 1.0,
             "least_sessions": self.least_sessions,
             "most_sessions": self.most_sessions,
             **{f"load_{number}": load for number, load in enumerate(self.loads, start=1)},

@@ -67,8 +67,13 @@ def as_run(record: StudyRecord) -> str:
     settings = record.settings
     loads = servers.worded([f"{load:,.0f}" for load in measured.loads(record)])
     times = f"{settings['runs']:.0f} run{'s' * (settings['runs'] != 1)}"
+    older = (
+        f"; by statements of an earlier version, not those of the study's application (`{procedure.STUDYS}` here is `hospital-sql` now)"
+        if not settings.get(procedure.APPLICATION)
+        else ""
+    )
     return (
-        f"{loads} records {record.tools.get('records', '')}, {times} of each, on tables made anew each time; server and "
+        f"{loads} records {record.tools.get('records', '')}, {times} of each, on tables made anew each time{older}; server and "
         "client on one core; first all of the plain arm, then all of the encrypted one; ± is the standard deviation over the runs, in the "
         "first table over the four operations; CPU (sys + user of that core; the "
         "first sample is dropped, and so is a last one that is shorter than the others) and RAM (total − free) sampled each "

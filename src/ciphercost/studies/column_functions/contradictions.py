@@ -69,7 +69,7 @@ def decimals(text: str) -> int:
 
 
 def below_zero(study: Study) -> str:
-    """Encryption that makes faster is noise that was not measured."""
+    """Cells in which the encrypted arm is the faster one."""
     costs = {(name, *key): cost for name in servers.PAIRS for key, cost in published.costs(study, name).items()}
     negative = sorted(
         (cost, f"{name} {operation} {load:,.0f}") for (name, operation, load), cost in costs.items() if cost < 1
@@ -78,8 +78,8 @@ def below_zero(study: Study) -> str:
         return ""
     said = ", ".join(f"{name} {change(cost)}" for cost, name in negative)
     return (
-        f"In {len(negative)} of {len(costs)} published cells the encrypted arm is the faster one ({said}). That is noise, for which the study "
-        "has no interval."
+        f"In {len(negative)} of {len(costs)} published cells the encrypted arm is the faster one ({said}). Encryption adds "
+        "work, so we infer noise or drift; the study has no interval that would show how much."
     )
 
 
@@ -101,7 +101,10 @@ def order(study: Study) -> str:
         if (days := (each.last[arm] - each.first[arm]).days) >= LATER_DAYS
     }
     if late:
-        text += f" {servers.worded(list(late))} contain a run that was made {max(late.values())} days after the first and replaced another."
+        text += (
+            f" {servers.worded(list(late))} contain a run that was made later than the others, up to "
+            f"{max(late.values())} days after the first; we infer that it replaced another."
+        )
     return text
 
 
@@ -183,7 +186,8 @@ def memory(study: Study) -> str:
     (least, where), (most, other) = changes[0], changes[-1]
     return (
         f"Published RAM in use is total − free of the whole machine, caches and all. From the plain arm to the encrypted one it changes by "
-        f"{least:+,.0f} MB ({where}) to {most:+,.0f} MB ({other}). An encryption function needs nothing like it."
+        f"{least:+,.0f} MB ({where}) to {most:+,.0f} MB ({other}). An encryption function "
+        "needs far less, so we infer that most of the change is not its own."
     )
 
 

@@ -34,6 +34,8 @@ OPERATIONS = hospital.OPERATIONS
 STUDYS, TUNED = hospital_app.WORKLOAD, "hospital"
 """The statements of the study's application, and those that a good DBA would write."""
 VERSIONS = (STUDYS, TUNED)
+APPLICATION = "application"
+"""In a record's settings: 1 where STUDYS is what the study's application sends. Older records have other statements by that name."""
 NUMBERED = (
     "SELECT count(*) FROM notification n JOIN state s ON s.id = n.state_id JOIN municipality m ON m.id = n.municipality_id AND m.state_id = s.id "
     "JOIN patient p ON p.id = n.patient_id JOIN occupancy o ON o.id = n.occupancy_id WHERE n.id = s.id AND n.id = m.id AND n.id = p.id "

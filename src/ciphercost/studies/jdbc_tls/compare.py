@@ -110,6 +110,7 @@ def wire(study: Study, record: StudyRecord, packets: dict[Setup, Packets]) -> li
                     n=len(sizes),
                     of="messages",
                     workload=setup.name,
+                    source=published.DEBUG if printed else "",
                 )
             )
     return found

@@ -7,8 +7,11 @@ from typing import NamedTuple
 from ciphercost.studies import Study
 from ciphercost.studies.jdbc_tls.setups import PUBLISHED, Setup
 
-POST = "the post"
-SOURCES = {POST: "milliseconds of one loop with each driver and setting"}
+POST, DEBUG = "the post", "the post's debug output"
+SOURCES = {
+    POST: "milliseconds of one loop with each driver and setting",
+    DEBUG: "one insert and its OK: MySQL packets in clear, and the TLS records that hold them",
+}
 
 
 def times(study: Study) -> dict[Setup, float]:

@@ -59,7 +59,7 @@ def wire(study: StudyResult) -> Iterator[Sheet]:
         rows.append((f"{call}()",))
         for each in (one for one in sent if one.operation == call):
             both = (each, answers[each.operation, each.arm, each.workload])
-            rows.append((named(each), *(text for one in both for text in (whole(one.published), size(one)))))
+            rows.append((named(each), *(text for one in both for text in (cite(whole(one.published), one), size(one)))))
     head = ("", "insert,\npublished", "\nhere", "OK,\npublished", "\nhere")
     note = (
         "In clear a MySQL packet with its header, with TLS a record without its header. The post shows both for "

@@ -125,8 +125,8 @@ def what_was_asked(
     each = {name: times[name]["plain"] / published.QUERIES * 1e3 for name in times}
     select = cpu["select"]["plain"].mean("system") / max(cpu["update"]["plain"].mean("system"), 0.01)
     text = (
-        f"The statements are not printed. {each['update']:.1f} ms an UPDATE, nearly all of it %user, is a table without an index, and "
-        f"SELECT keeps %system {select:.0f} times as busy as UPDATE does: it moves far more than a row. So SELECT reads the whole table here, "
+        f"The statements are not printed. {each['update']:.1f} ms an UPDATE, nearly all of it %user, point to a table without an index, and "
+        f"SELECT keeps %system {select:.0f} times as busy as UPDATE does, as if it moved far more than a row. So we let SELECT read the whole table here, "
         "and UPDATE and DELETE look for their row in all of it. Our own DELETE puts each row back, and that INSERT is in its time."
     )
     return [text, CHANGED] if here else [text]
@@ -235,7 +235,7 @@ def system_only(cpu: Mapping[str, Mapping[str, published.Column]], operations: S
     falls = [name for name in operations if cpu[name]["encrypted"].mean("system") < cpu[name]["plain"].mean("system")]
     text = f"Only %system was discussed, but ciphers work in %user: {'; '.join(said)}."
     if falls:
-        text += f" For {' and '.join(name.upper() for name in falls)} %system falls with TLS on, which TLS can't have caused."
+        text += f" For {' and '.join(name.upper() for name in falls)} %system falls with TLS on, which TLS is unlikely to have caused."
     return text
 
 

@@ -19,6 +19,7 @@ from ciphercost.studies.sheet import Sheet
 
 PAIR_SECONDS, LOAD_SECONDS = 20.0, 5.0
 """Of each arm of the procedure, beside its load: making the cluster and proof; and `pgbench -i` of each size."""
+MOST_SCALE = grid.MOST_ROWS // grid.ROWS_A_SCALE
 SELECT_ONLY = """
 \\set aid random(1, :rows)
 SELECT abalance FROM pgbench_accounts WHERE aid = :aid;
@@ -64,7 +65,7 @@ class PostgresTde(Study):
             raise UsageError(f"--duration {given['duration']:g}: must be at least 1")
         sizes = self.sizes
         if "scale" in given:
-            sizes = tuple(each * grid.ROWS_A_SCALE for each in grid.numbers(given["scale"], "--scale"))
+            sizes = tuple(each * grid.ROWS_A_SCALE for each in grid.numbers(given["scale"], "--scale", MOST_SCALE))
         elif "rows" in given:
             sizes = grid.numbers(given["rows"], "--rows")
         return PostgresTde(

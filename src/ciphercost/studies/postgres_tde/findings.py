@@ -88,9 +88,9 @@ def unequal_work(printed: Mapping[tuple[str, str], published.Arm], claims: Mappi
     return (
         f"The arm with TDE is {tde.transactions:,.0f} transactions; those without are {plain.transactions:,.0f} (CYBERTEC) and "
         f"{other.transactions:,.0f} (EnterpriseDB){default}, and the text calls them SELECT-only. At the printed rates they were "
-        f"over in {plain.seconds:.2f} s and {other.seconds:.2f} s, where the arm with TDE ran {tde.seconds:.0f} s: no checkpoint "
-        "and hardly a page written fall into half a second. The two columns are not the same load, so their ratio is not the "
-        "cost of TDE."
+        f"over in {plain.seconds:.2f} s and {other.seconds:.2f} s, where the arm with TDE ran {tde.seconds:.0f} s. We infer that "
+        "half a second had no checkpoint and few page writes in it. The two columns are not the same load, so their ratio is not "
+        "the cost of TDE."
     )
 
 
@@ -216,9 +216,10 @@ def falling(study: Study, printed: Mapping[tuple[str, str], published.Arm], here
     ends = [line.tps for line in last]
     text = (
         f"Figure {published.OTHER_FIGURE} shows progress lines, {', '.join(f'{each.tps:,.1f} TPS at {each.at} s' for each in shown)}. Its "
-        f"caption says non-TDE. Figure {published.TDES_FIGURE} shows the last {len(last)} lines with TDE: {min(ends):.0f} to "
-        f"{max(ends):.0f} TPS. By the caption these are lines of the server without TDE, of a run whose totals were not printed. Within "
-        f"{float(shown[-2].at):.0f} s it fell to the rate at which TDE ends: {fmean(after):.0f} TPS on average from then on, where TDE has "
+        f"caption says non-TDE and names a run of 600 s (-c 50 -j 50 -P 1 -T 600). Figure {published.TDES_FIGURE} shows the last "
+        f"{len(last)} lines with TDE: {min(ends):.0f} to {max(ends):.0f} TPS. "
+        f"By the caption these are lines of the server without TDE, of a run whose totals were not printed. Within "
+        f"{float(shown[-2].at):.0f} s it fell to about the rate at which TDE ends: {fmean(after):.0f} TPS on average from then on, where TDE has "
         f"{tde.tps:.0f} over its {tde.seconds:.0f} s. We infer that the published factor of {plain.tps / tde.tps:.1f} may come from a disk "
         f"cache that fills, or a checkpoint, and not from encryption: the printed figures without TDE are of {plain.seconds:.2f} s, before "
         f"any such fall. The other reading goes against the caption: the printed run without TDE, {plain.transactions:,.0f} transactions, "
@@ -226,7 +227,10 @@ def falling(study: Study, printed: Mapping[tuple[str, str], published.Arm], here
     )
     if lines[0].tps >= plain.tps:
         text += f"Then TDE began at {lines[0].tps:,.0f} TPS, no slower than {plain.tps:,.0f} without, and the rest was measured in one arm alone. "
-    text += "The publication does not decide between the two. In both, the factor is not the cost of TDE."
+    text += (
+        "Caption and command support the first reading; without that run's totals the publication does not decide between the two. In "
+        "either, the factor does not show what TDE costs."
+    )
     said = [
         f"{name} {spell(arm)} {fmean(rates[:EDGE_SECONDS]):,.0f} and {fmean(rates[-EDGE_SECONDS:]):,.0f}"
         for (name, arm), run in here.items()
@@ -303,12 +307,12 @@ def on_the_disk(here: Here) -> str:
 
 
 def fio(ours: Mapping[str, Cell]) -> str:
-    """It was to be measured, and never told."""
-    text = "fio was to tell of the disk, and no figure of it was printed."
+    """The study names it as a tool and prints no figure of it."""
+    text = "The study names fio as its tool for I/O, and prints no figure of it."
     return (
         text
         if any(getattr(cell, "storage", None) for cell in ours.values())
-        else f"{text} Here neither: there is no fio."
+        else f"{text} Here fio did not run either: it is not installed, the cells were too short, or the server itself encrypts on one file system."
     )
 
 

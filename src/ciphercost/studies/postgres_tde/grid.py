@@ -14,7 +14,8 @@ TPCB, SELECT = "tpcb", "select"
 TITLES = {TPCB: "TPC-B-like", SELECT: "SELECT-only"}
 STUDYS_CLIENTS = (10, 50)
 """The study's low and high load."""
-MOST_CLIENTS = 1000
+MOST_ROWS = 10_000_000_000
+"""About 1.5 TB in each arm."""
 LEAST_FIO, MOST_FIO, BYTES_A_ROW = 16 << 20, 1 << 30, 150
 """Bytes of fio's file; and of a row of accounts, with its index."""
 
@@ -52,8 +53,8 @@ class Point(NamedTuple):
         return own | ({"select_only": 1.0} if self.operation == SELECT else {})
 
 
-def numbers(given: str | int | Sequence[int], option: str) -> tuple[int, ...]:
-    """`50,500` as numbers, each once. Raises UsageError naming the option."""
+def numbers(given: str | int | Sequence[int], option: str, most: int = MOST_ROWS) -> tuple[int, ...]:
+    """`50,500` as numbers up to `most`, each once. Raises UsageError naming the option."""
     if isinstance(given, int):
         given = (given,)
     found = []
@@ -63,6 +64,8 @@ def numbers(given: str | int | Sequence[int], option: str) -> tuple[int, ...]:
             raise UsageError(f"{option} {given}: '{text}' is not a whole number; write {option} 10,50")
         if int(text) < 1:
             raise UsageError(f"{option} {text}: must be at least 1")
+        if int(text) > most:
+            raise UsageError(f"{option} {text}: must be at most {most:,}")
         found.append(int(text))
     return tuple(dict.fromkeys(found))
 

@@ -22,12 +22,6 @@ SOURCES = {
     OUTPUT: "what pgbench prints: TPS, standard deviation of the latency, connection time, transactions",
 }
 
-LATENCIES, OUTPUT = "Table I", "text and figures"
-SOURCES = {
-    LATENCIES: "mean latency of each server, by number of rows",
-    OUTPUT: "what pgbench prints: TPS, standard deviation of the latency, connection time, transactions",
-}
-
 
 class Arm(msgspec.Struct, frozen=True):
     """One server's figures."""
