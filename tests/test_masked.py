@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
-from ciphercost import conclude, conditions, pipeline, provision
+from ciphercost import conclude, conditions, guard, pipeline, provision, record
 from ciphercost.agent import Agent
 from ciphercost.conditions.masked import HIDDEN, floor_ratio, judge_agent, judge_server
 from ciphercost.errors import UsageError
 from ciphercost.model import Cell, CellFacts, CellSpec, Spec
-from conftest import Require
+from ciphercost.sample import Sampler
+from conftest import Require, RequireServer
 
 
 def test_the_server_is_judged_by_what_aes_costs_it_beside_chacha() -> None:
@@ -88,6 +91,60 @@ def test_a_mask_that_hides_nothing_is_unproven_on_both_sides(tmp_path: Path, mon
     cell = measured(tmp_path)
     assert said_of_the_mask(cell) == {"client": False, "server": False}
     assert cell.status == "unproven"
+
+
+KEY, IV = "00112233445566778899aabbccddeeff", "ffeeddccbbaa99887766554433221100"
+MEGABYTES = 60
+BULK = {
+    "mariadb": (
+        "aes-ecb-128",
+        f"SELECT SUM(LENGTH(AES_ENCRYPT(REPEAT(CHAR(65 + seq % 26), 1000000), UNHEX('{KEY}')))) FROM seq_1_to_{MEGABYTES}",
+    ),
+    "postgresql": (
+        "pgcrypto-cbc-128",
+        (
+            f"SELECT sum(length(public.encrypt_iv(convert_to(repeat(chr(65 + i % 26), 1000000), 'UTF8'), '\\x{KEY}', '\\x{IV}', 'aes-cbc'))) "
+            f"FROM generate_series(1, {MEGABYTES}) i"
+        ),
+    ),
+}
+"""By server: a mechanism in columns, and SQL by which its function encrypts some megabytes and answers one number."""
+
+
+@pytest.mark.parametrize("name", BULK)
+def test_the_mask_reaches_the_functions_that_encrypt_columns(
+    name: str, mask: dict[str, str], require_server: RequireServer, tmp_path: Path
+) -> None:
+    assert mask
+    require_server(name, "")
+    spent = {used: bulk_cpu(name, used, tmp_path / used) for used in ("on", "off")}
+    # In both, the server makes the text as well, which costs it the same.
+    assert spent["off"] > 1.3 * spent["on"], spent
+
+
+def bulk_cpu(name: str, used: Literal["on", "off"], logs: Path) -> int:
+    """The server's CPU time (ns) for encrypting `MEGABYTES`, the least of three times."""
+    logs.mkdir()
+    mechanism, sql = BULK[name]
+    run_id = record.new_id()
+    cell = CellSpec(name, mechanism, workload="search", rows=10, cpu_crypto=used)
+    with guard.Guard(run_id) as run_guard:
+        scratch = guard.scratch(run_id, run_guard)
+        shared = provision.Shared(scratch / "secrets" / "group-0")
+        with provision.bench(cell, run_guard, scratch, logs, 0, shared) as bench, shared.session():
+            twins = bench.twins(1, set(), set())
+            assert twins.server is not None
+            sampler = Sampler(twins.server.pid, twins.server.cgroups)
+            with bench.agent(twins) as agent, contextlib.closing(sampler):
+                agent.connect("encrypted", **twins.connect["encrypted"])
+                sampler.refresh()
+                found = []
+                for _ in range(3):
+                    sampler.begin()
+                    agent.query("encrypted", sql, timeout=60.0)
+                    sampler.stop()
+                    found.append(sampler.end().server_cpu_ns)
+    return min(found)
 
 
 def test_a_mask_of_the_users_own_environment_does_not_go_unsaid(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ import jsonschema
 import msgspec
 import pytest
 
-from ciphercost import conclude, engines, hospital, record, replicate, schema, studies
+from ciphercost import conclude, conditions, engines, hospital, record, replicate, schema, studies
 from ciphercost.engines import Installation
 from ciphercost.errors import MissingServer, UsageError
 from ciphercost.model import ARMS, Cell, Estimate, HostSample, Proof, StudyFigure, StudyRecord, StudyResult, StudyRun
@@ -30,7 +30,7 @@ from ciphercost.studies.column_functions import (
     report,
     servers,
 )
-from conftest import RequireServer
+from conftest import Require, RequireServer
 
 CLI = Path(sys.executable).parent / "ciphercost"
 STUDY = studies.get("column-functions")
@@ -563,6 +563,35 @@ def test_equal_values_stored_alike_are_told_as_counted() -> None:
     assert "postgresql" not in text
 
 
+@pytest.mark.parametrize(
+    ("used", "engine", "words"),
+    [
+        ("on", "postgresql,mariadb,firebird", "mariadb and postgresql could use them, which makes encryption cheaper here than there"),
+        ("on", "mariadb", "`--cpu-crypto off` hides them"),
+        ("off", "postgresql,firebird", "by which postgresql encrypts. Firebird's LibTomCrypt never uses any"),
+        ("off", "mariadb", "that a server obeyed is proven behind TLS only, not here"),
+    ],
+)  # fmt: skip
+def test_whether_aes_instructions_were_used_is_stated(used: str, engine: str, words: str) -> None:
+    made = kept(tuple(servers.listed(engine)), conditions={"cpu_crypto": used})
+    result = compared(made)
+    assert told(result, words)
+    assert told(result, "LibTomCrypt") if "firebird" in engine else not told(result, "LibTomCrypt")
+    assert "AES instructions" in result.procedure
+
+
+def test_of_firebird_alone_it_is_stated_that_the_option_changes_nothing() -> None:
+    for used in ("on", "off"):
+        made = kept(("firebird",), conditions={"cpu_crypto": used})
+        assert told(compared(made), "as in the study it ran without them, whatever --cpu-crypto is")
+
+
+@pytest.mark.parametrize(("used", "engine"), [("none", "firebird"), ("none", "mariadb"), ("", "mariadb")])
+def test_where_there_is_no_difference_to_the_published_machine_none_is_stated(used: str, engine: str) -> None:
+    made = kept((engine,), conditions={"cpu_crypto": used} if used else {})
+    assert not told(compared(made), "machine had no AES instructions")
+
+
 def test_growth_is_told_of_the_operations_that_grow_and_that_two_loads_are_two_points() -> None:
     text = told(compared(), "look at rows again")
     assert "firebird update load^2.00, with hospital load^1.00" in text
@@ -676,6 +705,21 @@ def test_nonsense_is_one_clear_message_and_a_status(tmp_path: Path, argv: tuple[
     assert not list(tmp_path.iterdir()), "nothing was begun"
 
 
+def test_aes_instructions_are_hidden_in_the_procedure_and_in_our_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conditions, "mask", lambda: {"OPENSSL_ia32cap": "~0x1:~0x0"})
+    for value in ("on", "off"):
+        made = replicate.chosen("column-functions", {"cpu_crypto": value})[0]
+        cells = [*made.procedure_cells(made.engine), *made.spec(made.engine, 40.0, 3).cells]
+        assert {each.cpu_crypto for each in cells} == {value}
+    assert made.begin("mariadb").conditions == {"cpu_crypto": "off"}
+
+
+def test_a_cpu_without_aes_instructions_has_none_to_hide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conditions, "cpu_flags", lambda: {"fpu"})
+    with pytest.raises(UsageError, match="nothing to hide"):
+        replicate.chosen("column-functions", {"cpu_crypto": "off"})
+
+
 def test_another_study_has_no_loads() -> None:
     with pytest.raises(UsageError, match="no --loads; column-functions has"):
         replicate.chosen("mysql-tls", {"loads": "1,2"})
@@ -783,6 +827,48 @@ def test_a_very_small_replication_is_proven_run_recorded_and_reported_again(
     text = terminal.render(result)
     assert "our method here" in text
     assert "stores equal values alike" in text
+
+
+def test_without_aes_instructions_the_agent_is_proven_to_have_none_and_the_result_states_it(
+    tmp_path: Path, require: Require, require_server: RequireServer
+) -> None:
+    require("aes" in conditions.cpu_flags(), "this CPU has no AES instructions to hide")
+    require_server("mariadb")
+    small = ColumnFunctions(
+        (20,), 1, least_sessions=1, most_sessions=1, cell_sessions=2, cell_rows=20, interval=0.05, cpu_crypto="off"
+    )
+    result, directory = replicate.run_in(small, small.spec("mariadb", 4.0, 5), tmp_path / "run")
+    found = record.read_study(directory)
+    assert found is not None
+    assert found.complete, found.reason
+    assert found.conditions == {"cpu_crypto": "off"}
+    masks = [proof for proof in found.proofs if "AES hidden from the agent" in proof.detail]
+    assert [(proof.witness, proof.passed) for proof in masks] == [("client", True)] * 2, "as published, and by turns"
+    assert [each.conditions["cpu_crypto"] for each in result.cells] == ["off"]
+    assert result.study is not None
+    assert "hidden from OpenSSL (--cpu-crypto off)" in result.study.procedure
+    assert told(result.study, "As the study's machine had no AES instructions, they were hidden here")
+    assert not told(result.study, "makes encryption cheaper here than there")
+    jsonschema.validate(json.loads((directory / "result.json").read_bytes()), schema.result_schema())
+
+
+def test_a_mask_that_hides_nothing_is_found_out_before_anything_is_timed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, require: Require, require_server: RequireServer
+) -> None:
+    require("aes" in conditions.cpu_flags(), "this CPU has no AES instructions to hide")
+    require_server("mariadb")
+    monkeypatch.setattr(conditions, "mask", lambda: {"OPENSSL_ia32cap": "~0x0:~0x0", "OPENSSL_armcap": "0x7d"})
+    small = ColumnFunctions(
+        (20,), 1, least_sessions=1, most_sessions=1, cell_sessions=2, cell_rows=20, cpu_crypto="off"
+    )
+    result, directory = replicate.run_in(small, small.spec("mariadb", 4.0, 5), tmp_path / "run")
+    found = record.read_study(directory)
+    assert found is not None
+    assert not found.complete
+    assert "not proven" in found.reason
+    assert not found.runs
+    assert result.study is not None
+    assert not told(result.study, "they were hidden here")
 
 
 def test_a_server_that_is_missing_is_named_and_the_others_go_on(

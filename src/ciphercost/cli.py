@@ -492,6 +492,7 @@ STUDY_OPTIONS = (
     "order",
     "memory",
     "loop",
+    "cpu_crypto",
 )
 """Of `replicate`: what only some studies have."""
 
@@ -561,6 +562,11 @@ STUDY_OPTIONS = (
         "--memory",
         metavar="SIZE",
         help="mysql-tls: of server and client together; the study's: 2GB. [default: no limit]",
+    ),
+    click.option(
+        "--cpu-crypto",
+        type=click.Choice(["on", "off"]),
+        help="column-functions: off runs both arms without the CPU's AES instructions, as the study did. [default: on]",
     ),
     *OUTPUT[1:],
 )

@@ -469,6 +469,8 @@ class StudyRecord(msgspec.Struct, omit_defaults=True):
     tools: dict[str, str] = {}
     """Programs that the procedure ran, and their versions."""
     encryption: dict[str, str] = {}
+    conditions: dict[str, str] = {}
+    """What both arms ran under, where the study has a choice. `cpu_crypto`: `on`, `off`, or `none` where OpenSSL had no AES instructions anyway."""
     proofs: list[Proof] = []
     runs: list[StudyRun] = []
     reason: str = ""

@@ -524,7 +524,7 @@ class Bench(msgspec.Struct):
     def data(self) -> str:
         """What the loaded data depends on."""
         apart = self._origin("encrypted") == "encrypted" and (self.separate or self.sealing is not None)
-        own = (self.mechanism.name, self.factors) if apart else ()
+        own = (self.mechanism.name, self.factors, spec.secrets_asked(self.cell)) if apart else ()
         return repr((self.installation, self.program.name, sorted(self.program.parameters.items()), self.cell.csv, own))
 
     def _origin(self, place: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from ciphercost import idle, memory, pipeline, plan, prove, provision, studies
 from ciphercost.agent import Agent
+from ciphercost.conditions import masked
 from ciphercost.errors import CiphercostError, MissingServer, RunError, Unproven, UsageError
 from ciphercost.experiment import out_of_the_way
 from ciphercost.guard import Guard
@@ -147,13 +148,15 @@ class _Pair:
         twins = bench.twins(number, set(cores), set(cores), plan.arms(seed, self._number, number))
         agent = self._stack.enter_context(
             Agent(
-                cpus=cores or None, log=bench.logs / "agent.log", netns=twins.netns, cgroups=groups
+                cpus=cores or None, log=bench.logs / "agent.log", env=bench.mask, netns=twins.netns, cgroups=groups
             )  # behind the link, where there is one
         )
         kept.version = kept.version or bench.installation.version
         if kept.engines:
             kept.versions[bench.cell.engine] = bench.installation.version
         proofs, connected = prove.prove(bench.engine, bench.mechanism, twins, agent, self._number)
+        if bench.mask:
+            proofs += masked.prove(bench, twins, agent, self._number)
         kept.proofs += proofs
         kept.encryption = kept.encryption or prove.negotiated(connected)
         self._told.record.save_study(kept)

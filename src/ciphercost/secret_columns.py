@@ -37,9 +37,9 @@ def chosen(value: str, known: Sequence[str], where: str) -> tuple[str, ...]:
     for name in listed:
         if name not in known:
             raise UsageError(
-                f"secret={value}: {where} has no secret column '{name}': {nearest(name, [*known, ALL, NONE])}; "
-                "list several with commas, or write all, none or a number"
+                f"secret={value}: {where} has no secret column '{name}' (list names with commas, or write all, none or a number): "
+                f"{nearest(name, [*known, ALL, NONE])}"
             )
         if listed.count(name) > 1:
-            raise UsageError(f"secret={value}: '{name}' stands there twice")
+            raise UsageError(f"secret={value}: '{name}' is listed twice")
     return tuple(listed)

@@ -141,9 +141,15 @@ def split_factors(cell: CellSpec) -> tuple[dict[str, str], dict[str, str]]:
 
 def secrets_asked(cell: CellSpec) -> dict[str, str]:
     """`secret` as `--set` has it, where the cell's mechanism encrypts columns and its workload names them. Raises UsageError."""
+    workload, asked = workload_of(cell), cell.factors.get(secret_columns.FACTOR)
     if not isinstance(mechanisms.get(cell.mechanism), Columns):
+        if asked is not None and secret_columns.FACTOR not in {*workload.parameters, *workload.choices}:
+            raise UsageError(
+                f"secret={asked}: {cell.mechanism} does not encrypt columns; use a mechanism that does (`ciphercost list mechanisms`), or "
+                "leave secret out"
+            )
         return {}
-    names, asked = secret_columns.names(workload_of(cell)), cell.factors.get(secret_columns.FACTOR)
+    names = secret_columns.names(workload)
     if names:
         value = secret_columns.ALL if asked is None else asked
         secret_columns.chosen(value, names, f"workload {cell.workload}")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from ciphercost import hospital, workloads
+from ciphercost import conditions, hospital, workloads
+from ciphercost.crypto import openssl_capabilities
 from ciphercost.errors import UsageError, nearest
 from ciphercost.model import ARMS, FORMAT, Cell, CellSpec, Spec, StudyFigure, StudyRecord, StudyResult
 from ciphercost.spec import check
@@ -37,7 +38,7 @@ class ColumnFunctions(Study):
     engines = tuple(servers.PAIRS)
     operations = procedure.OPERATIONS
     sources = published.SOURCES
-    options = ("loads", "runs", "csv")
+    options = ("loads", "runs", "csv", "cpu_crypto")
     seconds = 30.0
     one_core = True
 
@@ -52,15 +53,18 @@ class ColumnFunctions(Study):
         cell_sessions: int = 5,
         cell_rows: int = 0,
         interval: float = 1.0,
+        cpu_crypto: Literal["on", "off"] = "on",
     ) -> None:
         """`csv`: the register's own file, where the records are not to be made up.
 
         `cell_sessions`, `cell_rows`: of the comparison at equal cipher (0: the workload's own); `interval`: seconds between two samples.
+        `cpu_crypto`: `off` hides the CPU's AES instructions from server and client, in the procedure and in our own cells.
         """
         self.loads, self.runs, self.csv = loads, runs, csv
         self.least_sessions, self.most_sessions = least_sessions, most_sessions
         self.cell_sessions, self.cell_rows = cell_sessions, cell_rows
         self.interval = interval
+        self.cpu_crypto = cpu_crypto
 
     def configured(self, given: Mapping[str, Any]) -> Study:
         super().configured(given)
@@ -71,6 +75,8 @@ class ColumnFunctions(Study):
         csv = given.get("csv", self.csv)
         if csv:
             hospital.count(Path(csv), max(loads))
+        if (cpu_crypto := given.get("cpu_crypto", self.cpu_crypto)) == "off":
+            conditions.mask()
         return ColumnFunctions(
             loads,
             runs,
@@ -80,6 +86,7 @@ class ColumnFunctions(Study):
             cell_sessions=self.cell_sessions,
             cell_rows=self.cell_rows,
             interval=self.interval,
+            cpu_crypto=cpu_crypto,
         )
 
     @property
@@ -107,6 +114,7 @@ class ColumnFunctions(Study):
                 rows=self.cell_rows or (min(CELL_ROWS, max(self.loads)) if self.csv else 0),
                 csv=self.csv,
                 regime="one-core",
+                cpu_crypto=self.cpu_crypto,
                 group=EQUAL_GROUP,
                 variant=f"{name} {servers.PAIRS[name].equal}",
             )
@@ -125,6 +133,7 @@ class ColumnFunctions(Study):
                 rows=min(TEMPLATE_ROWS, max(self.loads)),
                 csv=self.csv,
                 regime="one-core",
+                cpu_crypto=self.cpu_crypto,
             )
             for name in servers.listed(engine)
         ]
@@ -154,8 +163,13 @@ class ColumnFunctions(Study):
             mechanisms=own,
             engines=names,
             tools={"records": f"of {self.csv}" if self.csv else "made up"},
+            conditions={"cpu_crypto": self._cpu_crypto()},
             settings=settings,
         )
+
+    def _cpu_crypto(self) -> str:
+        """`none` where no AES instructions are there to hide or to use: the CPU lacks them, or the user's environment hides them."""
+        return self.cpu_crypto if self.cpu_crypto == "off" or "aes" in openssl_capabilities().used else "none"
 
     def procedure(self, stage: Stage) -> None:
         procedure.run(stage, self.loads)

@@ -55,6 +55,14 @@ def words(record: StudyRecord, unproven: Mapping[str, str]) -> str:
     return "; ".join(filter(None, said))
 
 
+AES = {
+    "on": "OpenSSL could use this CPU's AES instructions, unlike in the published run. ",
+    "off": "The CPU's AES instructions were hidden from OpenSSL (--cpu-crypto off); the published machine had none. ",
+    "none": "OpenSSL had no AES instructions to use here, as in the published run. ",
+}
+"""By `cpu_crypto` of the record: what the CPU's AES instructions were."""
+
+
 def as_run(record: StudyRecord) -> str:
     settings = record.settings
     loads = servers.worded([f"{load:,.0f}" for load in measured.loads(record)])
@@ -70,7 +78,7 @@ def as_run(record: StudyRecord) -> str:
         "first table over the four operations; CPU (sys + user of that core; the "
         "first sample is dropped, and so is a last one that is shorter than the others) and RAM (total − free) sampled each "
         f"{settings['interval_s']:g} s. Time is measured at the client, around an operation's statements; the published times are those of a "
-        "whole client process. Unlike the published run, with both arms proven"
+        f"whole client process. {AES.get(record.conditions.get('cpu_crypto', ''), '')}Unlike the published run, with both arms proven"
     )
 
 

@@ -31,6 +31,7 @@ def findings(study: Study, record: StudyRecord, figures: Sequence[StudyFigure], 
     """Each a sentence or two; figures in them are computed."""
     found = [
         modes(study, cells),
+        instructions(record),
         no_interval(study, figures),
         *contradictions.contradictions(study),
         below_zero(record, figures),
@@ -98,6 +99,35 @@ def modes(study: Study, cells: Sequence[Cell]) -> str:
     if order_then != order_now:
         text += f" The cheapest first, that is {servers.worded(order_now)}; as published it was {servers.worded(order_then)}."
     return text
+
+
+OPENSSL = ("mariadb", "postgresql")
+"""Servers whose functions encrypt by OpenSSL. Firebird's use LibTomCrypt, which has no code for AES instructions."""
+
+
+FIREBIRD_ALONE = "Firebird encrypts by LibTomCrypt, which has no code for AES instructions: as in the study it ran without them, whatever --cpu-crypto is."
+
+
+def instructions(record: StudyRecord) -> str:
+    """The published machine had no AES instructions: whether this run could use some, and which servers that concerns."""
+    used = record.conditions.get("cpu_crypto", "")
+    ran = {run.engine for run in record.runs}
+    by_openssl = [name for name in record.engines if name in OPENSSL and name in ran]
+    if used not in ("on", "off"):
+        return ""
+    if not by_openssl:
+        return FIREBIRD_ALONE if "firebird" in ran else ""
+    beside = " Firebird's LibTomCrypt never uses any." if "firebird" in ran else ""
+    if used == "on":
+        return (
+            f"The study states that its machine had no AES instructions. This CPU has them and {servers.worded(by_openssl)} could use them, which "
+            f"makes encryption cheaper here than there.{beside} `--cpu-crypto off` hides them."
+        )
+    return (
+        f"As the study's machine had no AES instructions, they were hidden here from OpenSSL, by which {servers.worded(by_openssl)} "
+        f"encrypt{'s' * (len(by_openssl) == 1)}.{beside} The agent proved that they were hidden from it; that a server obeyed is proven behind "
+        "TLS only, not here."
+    )
 
 
 def no_interval(study: Study, figures: Sequence[StudyFigure]) -> str:

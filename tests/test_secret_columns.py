@@ -1,0 +1,83 @@
+"""secret_columns: `--set secret=…` encrypts these columns and no others, as the server stores them; what can't be is refused."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import pytest
+
+from ciphercost import cli, guard, hospital, hospital_app, plan, prove, provision, record
+from ciphercost.errors import UsageError
+from ciphercost.model import ARMS, CellSpec
+from conftest import RequireServer
+
+MECHANISM = {"mariadb": "aes-ecb-128", "postgresql": "pgcrypto-cbc-256"}
+STORED = {"mariadb": "HEX({})", "postgresql": "CAST({} AS text)"}
+"""SQL of what lies in a column, as text."""
+VALUES = ("0", "1", "21", "state,cnes", "none", "all")
+ROWS = 8
+
+
+@pytest.mark.parametrize("name", MECHANISM)
+def test_cells_that_share_a_run_store_encrypted_what_each_of_them_has_secret(
+    name: str, require_server: RequireServer, tmp_path: Path
+) -> None:
+    require_server(name, "")
+    known = hospital_app.SECRETS
+    wanted = [(), known[:1], known, ("state", "cnes"), (), known]
+    run_id = record.new_id()
+    found = []
+    with guard.Guard(run_id) as run_guard, contextlib.ExitStack() as benches:
+        scratch = guard.scratch(run_id, run_guard)
+        shared = provision.Shared(scratch / "secrets" / "group-0")
+        for number, value in enumerate(VALUES):
+            cell = CellSpec(name, MECHANISM[name], workload="hospital-2024", rows=ROWS, factors={"secret": value})
+            # As in a run, every cell's data live to its end.
+            bench = benches.enter_context(provision.bench(cell, run_guard, scratch, tmp_path, number, shared))
+            with shared.session():
+                found.append(encrypted_columns(bench))
+    assert [set(each) for each in found] == [set(each) for each in wanted]
+
+
+def encrypted_columns(bench: provision.Bench) -> list[str]:
+    """The columns in which the encrypted arm's tables hold something else than the plain arm's."""
+    twins = bench.twins(1, set(), set(), plan.arms(1, 0, 1))
+    different = []
+    with bench.agent(twins) as agent:
+        for arm in ARMS:
+            agent.connect(arm, **twins.connect[arm])
+        agent.program(bench.program)
+        assert not prove.same_rows(twins, agent, bench.rows_to_compare, 1)
+        for table, fields in hospital.APPLICATION.items():
+            for column, field in fields.items():
+                sql = f"SELECT {STORED[bench.engine.name].format(column)} FROM {table} ORDER BY id"
+                plain, encrypted = (agent.query(arm, sql) for arm in ARMS)
+                assert len(plain) == len(encrypted) == ROWS
+                same = [one == other for one, other in zip(plain, encrypted, strict=True)]
+                assert all(same) or not any(same), f"{table}.{column}: some values are encrypted and others are not"
+                different += [] if all(same) else [field]
+    return different
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("mariadb:aes-ecb-128 --workload hospital-2024 --set secret=nam", "no secret column 'nam'"),
+        ("mariadb:aes-ecb-128 --workload hospital-2024 --set secret=stat", "did you mean 'state'?"),
+        ("mariadb:aes-ecb-128 --workload hospital-2024 --set secret=22", "write a number from 0 to 21"),
+        ("mariadb:aes-ecb-128 --workload hospital-2024 --set secret=-1", "no secret column '-1'"),
+        ("mariadb:aes-ecb-128 --workload hospital-2024 --set secret=", "no secret column ''"),
+        ("mariadb:aes-ecb-128 --workload hospital-2024 --set secret=state,state", "'state' is listed twice"),
+        ("mariadb:aes-ecb-128 --workload hospital-2024 --matrix secret=0,22", "write a number from 0 to 21"),
+        ("mariadb:aes-ecb-128 --workload hospital-2024 --matrix secret=1,1", "a value stands there twice"),
+        ("mariadb:aes-ecb-128 --workload hospital --set secret=1", "no names for its secret columns; use --workload hospital-2024"),
+        ("mariadb:aes-ecb-128 --workload search --matrix secret=0,1", "no names for its secret columns"),
+        ("mariadb:tls --workload hospital-2024 --set secret=1", "tls does not encrypt columns"),
+        ("postgresql:tls --workload tpcb --matrix secret=0,1", "tls does not encrypt columns"),
+    ],
+)  # fmt: skip
+def test_what_can_not_be_is_refused(arguments: str, words: str) -> None:
+    with pytest.raises(UsageError) as error:
+        cli.cli.main(["run", *arguments.split(), "--print-spec"], standalone_mode=False)
+    assert words in str(error.value)
