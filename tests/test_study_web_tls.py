@@ -185,9 +185,9 @@ def test_the_32_printed_changes_stand_beside_what_the_means_give() -> None:
     }  # fmt: skip
     text = changes.finding(found)
     for words in (
-        "30 MB is printed as 10.86, a decrease, and 0.004 → 0.005 is +25.0 %",
-        "167 MB is printed as -13.06, an increase, and 0.028 → 0.024 is -14.3 %",
-        "73 MB, printed as -28.03, is an increase, as its means say (+27.3 %)",
+        "30 MB is printed as 10.86, a decrease, and 0.004 → 0.005 is 25.0 % more",
+        "167 MB is printed as -13.06, an increase, and 0.028 → 0.024 is 14.3 % less",
+        "73 MB, printed as -28.03, is an increase, as its means say (27.3 % more)",
         'Table IV ("% decreases"): in all 8 rows the means change the other way',
         "73 MB: 150 printed, 150.48 from 0.418 → 1.047",
     ):

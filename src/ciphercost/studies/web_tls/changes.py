@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from ciphercost.model import ARMS
 from ciphercost.studies import Study
+from ciphercost.studies.costs import bounds, change
 from ciphercost.studies.sheet import Sheet
 from ciphercost.studies.web_tls.published import COLUMN, MEAN, bytes_in_words
 
@@ -103,7 +104,7 @@ def _of_table(rows: Sequence[Change]) -> str:
         return f"{head}: in all {len(rows)} rows the means change the other way ({_words(first)})."
     said = [_words(each) for each in wrong]
     said += [
-        f"{each.size} MB, printed as {each.cell}, is an increase, as its means say ({signed(each.given)} %)"
+        f"{each.size} MB, printed as {each.cell}, is an increase, as its means say ({_said(each.given)})"
         for each in rest
         if each.printed * SIGN[each.heading] < 0
     ]
@@ -120,16 +121,18 @@ def _of_table(rows: Sequence[Change]) -> str:
 def _words(each: Change) -> str:
     """One contradiction: both figures."""
     direction = "an increase" if each.printed > 0 else "a decrease"
-    text = (
-        f"{each.size} MB is printed as {each.cell}, {direction}, and {' → '.join(each.means)} is {signed(each.given)} %"
-    )
+    text = f"{each.size} MB is printed as {each.cell}, {direction}, and {' → '.join(each.means)} is {_said(each.given)}"
     wide = each.high - each.low >= LEAST
-    return f"{text} ({signed(each.low)} to {signed(each.high)} % before rounding)" if wide else text
+    return f"{text} ({bounds(_ratio(each.low), _ratio(each.high))} before rounding)" if wide else text
 
 
-def signed(value: float) -> str:
-    """`+25.0`, `-0.18`: two digits after the point below 1, one above."""
-    return f"{value + 0.0:+.2f}" if abs(round(value, 2)) < 1 else f"{value:+.1f}"
+def _ratio(percent: float) -> float:
+    return 1 + percent / 100
+
+
+def _said(percent: float) -> str:
+    """`25.0 % more`."""
+    return change(_ratio(percent))
 
 
 def sheet(found: Sequence[Change]) -> Sheet:
