@@ -30,17 +30,20 @@ def home(
         yield made
 
 
-def proven(home: Site, server: Server, factors: dict[str, str]) -> tuple[list[Proof], dict[str, object]]:
-    """What the witnesses say of both arms, and what the encrypted one negotiated."""
-    twins = Twins(
+def twins_of(home: Site, server: Server, factors: dict[str, str]) -> Twins:
+    return Twins(
         connect={arm: home.fields(server, arm, factors) for arm in ("plain", "encrypted")},
         servers=[server],
         by_arm={"plain": server, "encrypted": server},
         promised=TLS.promises(factors),
         canary=CANARY,
     )
+
+
+def proven(home: Site, server: Server, factors: dict[str, str]) -> tuple[list[Proof], dict[str, object]]:
+    """What the witnesses say of both arms, and what the encrypted one negotiated."""
     with Agent() as agent:
-        return prove.prove(home.engine, TLS, twins, agent, 1)
+        return prove.prove(home.engine, TLS, twins_of(home, server, factors), agent, 1)
 
 
 def server_witness(proofs: list[Proof]) -> Proof:
@@ -61,6 +64,16 @@ def test_a_client_certificate_is_required_and_verified(home: Site, version: str,
     assert "client certificate verified" in detail
     assert "without a client certificate it refuses" in detail
     assert prove.negotiated(negotiated)["client_certificate"] == "verified by the server"
+
+
+def test_a_server_that_refuses_everybody_is_no_proof_that_it_requires_a_certificate(home: Site) -> None:
+    with home.started(MUTUAL) as server, Agent() as agent:
+        twins = twins_of(home, server, MUTUAL)
+        server.stop()
+        probe = prove.Probe(home.engine, TLS, twins, agent, 1)
+        passed, words = prove.without_certificate(probe, prove.single(twins.connect["encrypted"]))
+    assert not passed
+    assert "also refuses one with it" in words
 
 
 def test_a_server_that_asks_for_no_client_certificate_is_not_proven(home: Site) -> None:

@@ -313,10 +313,13 @@ def server_of_session(probe: Probe, arm: Arm) -> tuple[bool, str]:
 def without_certificate(probe: Probe, fields: Mapping[str, object]) -> tuple[bool, str]:
     """Whether the server refuses a connection that is the same but for the client's certificate: (it does, how).
 
-    TLS 1.3 tells a client only after its handshake, and nginx answers with a status: so a request is tried too.
+    TLS 1.3 tells a client only after its handshake, and nginx answers with a status: so a request is tried too. A connection with
+    the certificate follows: a server that has died refuses everybody.
     """
     bare = {name: value for name, value in fields.items() if name not in ("tls_certificate", "tls_key")}
     if reason := refusal(probe.engine, probe.agent, bare):
+        if with_it := refusal(probe.engine, probe.agent, fields):
+            return False, f"but after a connection without a client certificate it also refuses one with it: {with_it}"
         return True, f"without a client certificate it refuses: {reason}"
     return False, "but it also serves a connection without a client certificate"
 

@@ -749,7 +749,7 @@ def _clause(key: str, cells: Sequence[tuple[Cell, str]]) -> str:
         for cell, label in cells:
             estimate = cell.overhead[key]
             short = f"{cost(key, estimate)} ({bounds(key, estimate)})"
-            unresolved = ", which is unresolved" * (resolution(cell, key) == "unresolved")
+            unresolved = " (unresolved)" * (resolution(cell, key) == "unresolved")
             said.append(f"{short if said else _does(cell, key)}{f' for {label}' * bool(label)}{unresolved}")
         return f"{', '.join(said[:-1])} and {said[-1]}"
     # An unresolved cost is neither a lower nor an upper end.

@@ -9,7 +9,7 @@ from ciphercost.studies.jdbc_tls.setups import PUBLISHED, Setup
 
 POST, DEBUG = "the post", "the post's debug output"
 SOURCES = {
-    POST: "milliseconds of one loop with each driver and setting",
+    POST: "time of one loop with each driver and setting; it prints no unit, and milliseconds are an inference",
     DEBUG: "one insert and its OK: MySQL packets in clear, and the TLS records that hold them",
 }
 

@@ -129,7 +129,7 @@ def what_encrypts(record: StudyRecord) -> str:
     if below:
         reason = "these servers have no TDE" if record.servers else "no server with TDE was named (--bindir)"
         said.append(
-            f"{reason}, so the server is stock PostgreSQL in both arms, and in one of them the file system below it encrypts: "
+            f"{reason}, so the server is the same in both arms, and in one of them the file system below it encrypts: "
             f"{' and '.join(below)}"
         )
     if record.servers and record.versions:
