@@ -30,6 +30,7 @@ from ciphercost.studies.column_functions import (
     report,
     servers,
 )
+from ciphercost.studies.column_functions import compare as column_compare
 from conftest import Require, RequireServer
 
 CLI = Path(sys.executable).parent / "ciphercost"
@@ -793,6 +794,9 @@ def test_a_very_small_replication_is_proven_run_recorded_and_reported_again(
     assert all(row.memory_free_bytes > 0 for run in ours for row in run.host)
     assert any(run.host for run in ours)
     assert all(earlier.started <= later.started for earlier, later in pairwise(found.runs))
+    # A client process of its own each, timed as a whole.
+    assert all(0 < run.series[procedure.STATEMENTS][0] < run.series[measured.SECONDS][0] for run in ours)
+    assert "a client process of its own for each operation" in column_compare.as_run(found)
     turned = [run for run in found.runs if run.design == measured.INTERLEAVED]
     counts = Counter(
         (run.workload, run.load["session"], run.load["records"], run.operation)

@@ -129,6 +129,8 @@ class _Pair:
         self._study, self._bench, self._number, self._told = study, bench, number, told
         self._opened = 0
         self._stack = ExitStack()
+        self.client: Callable[[], Agent]
+        """Starts another client process, like the session's agent."""
 
     def close(self) -> None:
         self._stack.close()
@@ -146,11 +148,15 @@ class _Pair:
         self._stack.enter_context(out_of_the_way(set(cores)))
         groups = self._stack.enter_context(memory.limited(bench.guard, self._study.memory_limit))
         twins = bench.twins(number, set(cores), set(cores), plan.arms(seed, self._number, number))
-        agent = self._stack.enter_context(
-            Agent(
-                cpus=cores or None, log=bench.logs / "agent.log", env=bench.mask, netns=twins.netns, cgroups=groups
-            )  # behind the link, where there is one
+        self.client = partial(
+            Agent,
+            cpus=cores or None,
+            log=bench.logs / "agent.log",
+            env=bench.mask,
+            netns=twins.netns,  # behind the link, where there is one
+            cgroups=groups,
         )
+        agent = self._stack.enter_context(self.client())
         kept.version = kept.version or bench.installation.version
         if kept.engines:
             kept.versions[bench.cell.engine] = bench.installation.version
@@ -173,7 +179,9 @@ def _pair(study: Study, bench: provision.Bench, number: int, told: _Told) -> Non
     with closing(pair):
         twins, agent = pair.open()
         seed = told.record.facts.seed
-        stage = Stage(bench, twins, agent, told.kept, told.seconds, told.say, told.keep, pair.renew, seed)
+        stage = Stage(
+            bench, twins, agent, told.kept, told.seconds, told.say, told.keep, pair.renew, lambda: pair.client(), seed
+        )
         try:
             study.procedure(stage)
         except MissingServer as error:

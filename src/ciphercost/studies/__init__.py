@@ -40,6 +40,8 @@ class Stage(msgspec.Struct):
     """Writes what was measured into the run's directory, at once."""
     renew: Callable[[Stage], None]
     """Ends the server and the agent and starts both anew, of the same data, proven again: another session."""
+    client: Callable[[], Agent]
+    """Starts a client process of its own, on the same cores and under the same limits as `agent`. Close it after use."""
     seed: int = 0
     """Of the run's random choices."""
 

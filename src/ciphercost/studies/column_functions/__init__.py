@@ -150,6 +150,7 @@ class ColumnFunctions(Study):
             "runs": self.runs,
             "interval_s": self.interval,
             procedure.APPLICATION: 1.0,
+            procedure.CLIENT_PROCESS: 1.0,
             "least_sessions": self.least_sessions,
             "most_sessions": self.most_sessions,
             **{f"load_{number}": load for number, load in enumerate(self.loads, start=1)},

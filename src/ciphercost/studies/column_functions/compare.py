@@ -63,6 +63,14 @@ AES = {
 """By `cpu_crypto` of the record: what the CPU's AES instructions were."""
 
 
+TIMED = {
+    True: "Time is that of a client process of its own for each operation, as published: its start, the connection and every statement; the "
+    "study's client was PHP and read the CSV file too. Our method times the statements alone.",
+    False: "Time is measured at the client, around an operation's statements; the published times are those of a whole client process.",
+}
+"""By whether the record's published runs are timed as whole processes; older records' are not."""
+
+
 def as_run(record: StudyRecord) -> str:
     settings = record.settings
     loads = servers.worded([f"{load:,.0f}" for load in measured.loads(record)])
@@ -77,8 +85,8 @@ def as_run(record: StudyRecord) -> str:
         "client on one core; first all of the plain arm, then all of the encrypted one; ± is the standard deviation over the runs, in the "
         "first table over the four operations; CPU (sys + user of that core; the "
         "first sample is dropped, and so is a last one that is shorter than the others) and RAM (total − free) sampled each "
-        f"{settings['interval_s']:g} s. Time is measured at the client, around an operation's statements; the published times are those of a "
-        f"whole client process. {AES.get(record.conditions.get('cpu_crypto', ''), '')}Unlike the published run, with both arms proven"
+        f"{settings['interval_s']:g} s. {TIMED[bool(settings.get(procedure.CLIENT_PROCESS))]} "
+        f"{AES.get(record.conditions.get('cpu_crypto', ''), '')}Unlike the published run, with both arms proven"
     )
 
 

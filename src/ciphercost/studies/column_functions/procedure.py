@@ -4,8 +4,9 @@ A cycle is what the study timed: fresh tables, N records inserted in one transac
 all cycles of the plain arm come first; by turns a cycle is a slice, and four of them in mirrored order are a block.
 
 Statements are literal SQL, sent by the agent one after the other, and their rows come back to this process, as they came to the study's
-client. The study's statements are those of its application (`hospital_app`): every operation is one transaction. It timed the whole PHP
-process: its start, reading the file, connecting and fetching; here an operation's time runs from the first statement to the last answer.
+client. The study's statements are those of its application (`hospital_app`): every operation is one transaction. The study timed a whole
+PHP process: its start, reading the file, connecting and fetching. As published, an operation here has a client process of its own too,
+timed from its start to its end. By turns an operation's time runs from the first statement to the last answer.
 """
 
 from __future__ import annotations
@@ -36,6 +37,10 @@ STUDYS, TUNED = hospital_app.WORKLOAD, "hospital"
 VERSIONS = (STUDYS, TUNED)
 APPLICATION = "application"
 """In a record's settings: 1 where STUDYS is what the study's application sends. Older records have other statements by that name."""
+CLIENT_PROCESS = "client_process"
+"""In a record's settings: 1 where a published run's time is that of a whole client process. Older records timed the statements alone."""
+STATEMENTS = "statements_s"
+"""A published run's series: of its time, the part from the first statement to the last answer."""
 NUMBERED = (
     "SELECT count(*) FROM notification n JOIN state s ON s.id = n.state_id JOIN municipality m ON m.id = n.municipality_id AND m.state_id = s.id "
     "JOIN patient p ON p.id = n.patient_id JOIN occupancy o ON o.id = n.occupancy_id WHERE n.id = s.id AND n.id = m.id AND n.id = p.id "
@@ -276,7 +281,21 @@ class Cycles:
 
 
 class Published(Cycles):
-    """As the study did it: CPU and memory sampled once a second."""
+    """As the study did it: a client process for each operation; CPU and memory sampled once a second."""
+
+    def __init__(self, stage: Stage, texts: Texts, began: float) -> None:
+        super().__init__(stage, texts, began)
+        self.statements_s = 0.0
+        """Of the last operation."""
+
+    def perform(self, arm: Arm, version: str, operation: str, statements: Sequence[str]) -> int:  # noqa: ARG002
+        assert version == STUDYS
+        with self.stage.client() as client:
+            client.connect(arm, **single(self.stage.twins.connect[arm]))
+            began = time.monotonic()
+            client.queries(arm, ["BEGIN", *statements, "COMMIT"], timeout=ANSWER_SECONDS)
+            self.statements_s = time.monotonic() - began
+        return 0
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[list[HostSample]]:
@@ -289,12 +308,12 @@ class Published(Cycles):
 
     def seen(self, arm: Arm, operation: str, records: int, where: Mapping[str, float]) -> dict[str, list[float]]:
         """Once a load, after PostgreSQL's SELECT of all notifications: whether it compiled its plan, which it does or not by what it thinks the rows to be."""
-        if operation != "select" or self.bench.engine.name != "postgresql" or where.get("run") != 1:
-            return {}
-        select = self.texts.of(arm, STUDYS, "select", records)[0]
-        return {
-            COMPILED: list(compiled(self.stage.agent.query(arm, f"EXPLAIN ANALYZE {select}", timeout=ANSWER_SECONDS)))
-        }
+        found = {STATEMENTS: [self.statements_s]}
+        if operation == "select" and self.bench.engine.name == "postgresql" and where.get("run") == 1:
+            select = self.texts.of(arm, STUDYS, "select", records)[0]
+            rows = self.stage.agent.query(arm, f"EXPLAIN ANALYZE {select}", timeout=ANSWER_SECONDS)
+            found[COMPILED] = list(compiled(rows))
+        return found
 
 
 class Interleaved(Cycles):
