@@ -416,7 +416,7 @@ def test_other_published_figures_would_be_told_otherwise(monkeypatch: pytest.Mon
     text = " ".join(findings.findings(STUDY, made("none"), findings.Seen({}, {}, {})))
     assert "a factor of 1.0" in text
     assert "10 for each" not in text
-    assert "It does not for" not in text
+    assert "It does not hold for" not in text
     assert "one run, not three sizes" not in text
     assert "is called higher" not in text
 

@@ -84,7 +84,9 @@ def chosen(asked: Evening) -> list[Study]:
     """The studies, each with those of the options that it has. Raises UsageError."""
     every = {each.name: each for each in replicate.chosen("all", asked.options)}
     if unknown := [name for name in asked.studies if name not in every]:
-        raise UsageError(f"this ciphercost has no study {unknown[0]}: take the one that began this directory")
+        raise UsageError(
+            f"this version of ciphercost has no study '{unknown[0]}': resume with the version that began this directory"
+        )
     if asked.engine and not any(_takes(each, asked.engine) for each in every.values()):
         raise UsageError(f"no study runs on '{asked.engine}'; `ciphercost list studies` says what each runs on")
     return [every[name] for name in asked.studies]

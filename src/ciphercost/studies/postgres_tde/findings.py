@@ -171,11 +171,11 @@ def littles_law(
             for name in names
         )
 
-    text = f"{clients:.0f} clients that never rest do {clients:.0f} ÷ mean latency transactions a second."
+    text = f"{clients:.0f} clients that never wait complete {clients:.0f} ÷ mean latency transactions per second."
     if right:
         text += f" That holds for: {said(right)}."
     if wrong:
-        text += f" It does not for: {said(wrong)}; there clients stood idle, as they do once their few transactions are done."
+        text += f" It does not hold for: {said(wrong)}; clients were idle there, as they are once they have done their few transactions."
     rates = [
         (record.settings["clients"] / run.series["latency_average_ms"][0] * 1000) / run.series["tps"][0] - 1
         for run in here.values()

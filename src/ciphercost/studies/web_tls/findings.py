@@ -226,8 +226,8 @@ def memory(printed: Tables, here: measured.Here) -> str:
     widest = max(row[arm] for row in scatter.values() for arm in ARMS)
     text = (
         f"Available memory is said to decrease with TLS; in the table it is higher with TLS in {len(rose)} of {len(mean)} rows, by "
-        f"{min(changes):+.2f} to {max(changes):+.2f} MB. Between two files of the same arm it differs by up to {between_files / 1e6:.1f} MB, whatever the "
-        f"arm: the scatter within a window (at most {widest**0.5 / 1e6:.2f} MB, √variance) knows nothing of that."
+        f"{min(changes):+.2f} to {max(changes):+.2f} MB. Between two files of the same arm it differs by up to {between_files / 1e6:.1f} MB, a "
+        f"difference that the variance within a window (a standard deviation of at most {widest**0.5 / 1e6:.2f} MB) does not show."
     )
     sizes = sizes_here(here)
     if sizes:
@@ -241,7 +241,7 @@ def disk(printed: Tables, here: measured.Here) -> str:
     """A difference in a counter that encryption on the way can't touch."""
     text = (
         f'The disk queue is called "no impact" at {change_range(printed, DISK)}, and processor time an impact from {percent(first_row(printed))}: '
-        "no row says what would have been none. A server reads the same file from the same disk for either."
+        "the study does not say how large a change counts as an impact. The server reads the same file from the same disk in both arms."
     )
     sizes = [size for size in sizes_here(here) if all(measured.whole(here[size, arm], DISK)[MEAN] > 0 for arm in ARMS)]
     if sizes:
@@ -250,8 +250,8 @@ def disk(printed: Tables, here: measured.Here) -> str:
             for size in sizes
         ]
         text += (
-            f" Here its mean with TLS is {min(changes):.2g} to {max(changes):.3g} times that without, in {len(sizes)} files, each read anew: "
-            "whatever else asks the disk for something is in it."
+            f" Here its mean with TLS is {min(changes):.2g} to {max(changes):.3g} times that without, in {len(sizes)} files, each read from the disk; "
+            "whatever else uses the disk is included."
         )
     return text
 
@@ -264,8 +264,8 @@ def first_row(printed: Tables) -> Levels:
 def once(here: measured.Here, record: StudyRecord) -> str:
     """One arm after the other, each file once, nothing proven."""
     text = (
-        "Each file was fetched once, one arm after the other: what changed on the machine meanwhile looks like TLS. Nothing showed that "
-        "either arm was what its name says, nor with which version and cipher."
+        "Each file was fetched once, one arm after the other, so any change on the machine meanwhile looks like an effect of TLS. Nothing showed "
+        "that either arm was what its name says, or which version and cipher were used."
     )
     if not here:
         return text
@@ -289,7 +289,7 @@ def threads(here: measured.Here) -> str:
         ]
         more = f" and {len(found) - len(shown)} more" if len(found) > len(shown) else ""
         said.append(f"{spell(arm)} {listed(shown) or 'nothing'}{more}")
-    return f"Which threads worked, and in which mode, was asked for and not counted. Here, for {size} MB: {'; '.join(said)}."
+    return f"The study names CPU time by thread and mode as future work. Here, for {size} MB: {'; '.join(said)}."
 
 
 # ── what was not asked ────────────────────────────────────────────────────────────────────────────────────────────────
