@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,9 +30,12 @@ from ciphercost.mechanisms._column import PLAIN, Codec, Columns, Encrypting
 from ciphercost.model import ARMS, Arm, CellSpec
 from ciphercost.studies.column_functions import servers, stored
 from conftest import RequireServer
+from processes import wait_for
 
 N = 15
 RECORDS = list(hospital.records(N, 1))
+MARK = "ciphercost_mark_"
+"""Begins the word of a statement that a trace is waited for by."""
 KINDS = ("insert", "select", "update", "delete")
 TRACE = """database
 {{
@@ -148,16 +150,16 @@ class House(msgspec.Struct):
         if self.engine.name == "postgresql":
             texts = [each.read_text(errors="replace") for each in self.logs.iterdir() if each.is_file()]
             return Counter(each.lower() for text in texts for each in re.findall(r"LOG:  statement: (\w+)", text))
-        return self.traced()
+        return self.traced(arm)
 
-    def traced(self) -> Counter[str]:
-        """Firebird's trace may lag behind: once it grows no more it is whole."""
-        text, before = "", None
-        while text != before:
-            time.sleep(0.5)
-            before, text = text, self.trace.read_text(errors="replace") if self.trace.exists() else ""
-        found = re.findall(r"EXECUTE_STATEMENT_FINISH.*?\n-{10,}\n(\w+)", text, re.DOTALL)
-        return Counter(each.lower() for each in found)
+    def traced(self, arm: Arm) -> Counter[str]:
+        """Firebird's trace may lag behind: it is whole once a statement that came later stands in it. Such marks are not counted."""
+        mark = f"{MARK}{record.new_id()}"
+        self.agent.query(arm, f"SELECT '{mark}' FROM RDB$DATABASE")
+        wait_for("the trace", lambda: self.trace.exists() and mark in self.trace.read_text(errors="replace"))
+        text = self.trace.read_text(errors="replace")
+        found = re.findall(r"EXECUTE_STATEMENT_FINISH.*?\n-{10,}\n(\w+)([^\n]*)", text, re.DOTALL)
+        return Counter(word.lower() for word, rest in found if MARK not in rest)
 
 
 @pytest.fixture(scope="module", params=list(servers.PAIRS))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -91,13 +93,18 @@ def test_without_a_limit_there_is_no_group() -> None:
         assert groups_of(run_id) == []
 
 
+@contextlib.contextmanager
+def controlled(run_id: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """A controller of its own with a limit, and the pid of its guardian."""
+    argv = [sys.executable, "-c", CONTROLLER, run_id]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as controller:
+        assert controller.stdout is not None
+        yield controller, int(controller.stdout.readline())
+
+
 def test_a_controller_that_is_killed_leaves_no_group() -> None:
     run_id = record.new_id()
-    with subprocess.Popen(
-        [sys.executable, "-c", CONTROLLER, run_id], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as controller:
-        assert controller.stdout is not None
-        guardian = int(controller.stdout.readline())
+    with controlled(run_id) as (controller, guardian):
         assert groups_of(run_id)
         controller.kill()
     wait_for("the guardian to end", lambda: guard.start_time(guardian) == "")
@@ -106,11 +113,7 @@ def test_a_controller_that_is_killed_leaves_no_group() -> None:
 
 def test_clean_finds_a_group_whose_guard_was_killed_too() -> None:
     run_id = record.new_id()
-    with subprocess.Popen(
-        [sys.executable, "-c", CONTROLLER, run_id], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as controller:
-        assert controller.stdout is not None
-        guardian = int(controller.stdout.readline())
+    with controlled(run_id) as (controller, guardian):
         os.kill(guardian, signal.SIGSTOP)
         controller.kill()
         controller.wait()

@@ -270,7 +270,7 @@ def test_a_curves_interval_that_goes_on_ends_in_an_arrow() -> None:
 
 def test_the_ends_of_an_interval_show_beside_its_point() -> None:
     radius = (forest.POINT / 3.1416) ** 0.5
-    assert radius < forest.CAP
+    assert radius < _draw.CAP
     narrow = results.result(results.cell(overhead={"throughput": results.estimate(0.8, 0.0001)}))
     (plot,) = forest.plots(Subject(narrow))
     assert plot.drawn().count("<line") >= 3, "the interval and both of its ends"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -413,7 +413,12 @@ def describe_agent(facts: CellFacts, hello: Mapping[str, Any]) -> None:
         "OpenSSL does not use this CPU's AES instructions, though it has them: the environment masks them (OPENSSL_ia32cap or "
         "OPENSSL_armcap); unset that, or say --cpu-crypto off, which also proves it",
     )
-    facts.warnings = [*(each for each in facts.warnings if each != hidden), hidden]
+    warn(facts, hidden.code, [hidden])
+
+
+def warn(facts: CellFacts, code: str, found: Iterable[Warning_]) -> None:
+    """What a session found, in the place of what an earlier one did under this code."""
+    facts.warnings = [*(each for each in facts.warnings if each.code != code), *found]
 
 
 UNVERIFIED = "server-not-verified"
@@ -438,14 +443,13 @@ def describe_session(facts: CellFacts, twins: Twins, connected: dict[str, Any]) 
     facts.encryption = prove.negotiated(connected)
     if reason := prove.unverified(connected, twins.connect["encrypted"]):
         told = Warning_(UNVERIFIED, f"{reason[0].upper()}{reason[1:]}")
-        facts.warnings = [*(each for each in facts.warnings if each.code != UNVERIFIED), told]
+        warn(facts, UNVERIFIED, [told])
     if (level := twins.connect["encrypted"].get("tls_security_level")) is not None:
         told = Warning_(LOWERED, LOWERED_TEXT.format(level, " and ".join(weakened(facts.spec.factors))))
-        facts.warnings = [*(each for each in facts.warnings if each.code != LOWERED), told]
+        warn(facts, LOWERED, [told])
     if twins.server is not None and twins.server.library:
         facts.encryption["server_library"] = twins.server.library
-        old = old_openssl(twins.server.library)
-        facts.warnings = [*(each for each in facts.warnings if each.code != "old-openssl"), *old]
+        warn(facts, "old-openssl", old_openssl(twins.server.library))
     facts.separate_processes = len({each.pid for each in twins.servers}) > 1 and not twins.embedded
     facts.cores = {"server": spell(twins.server_cpus), "agent": spell(twins.agent_cpus)}
 

@@ -269,7 +269,7 @@ def open_unit(
     samplers = samplers_of(twins, agent, stack)
     if not twins.embedded and twins.server is None:
         unseen = Warning_("server-not-seen", "the server's processes can't be seen from here: client-side figures only")
-        facts.warnings = [*(each for each in facts.warnings if each != unseen), unseen]
+        conclude.warn(facts, unseen.code, [unseen])
     quiet = stack.enter_context(contextlib.closing(Quiet(twins.by_arm)))
     if wants_storage(bench, record.facts.spec, session):
         quiet.none()

@@ -10,7 +10,7 @@ import copy
 import json
 import re
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
 from typing import Any, NamedTuple
 
@@ -48,6 +48,9 @@ VARIABLES = {
 } | {sign: f"url(#{name})" for sign, name in PATTERNS.items()}
 """What stands for each colour in a page. Okabe and Ito's, CLIENT darkened until it can be told from white. One meaning each:
 PLAIN and ENCRYPTED are the arms, SERVER and CLIENT the ends, PUBLISHED what a study printed, greys and KERNEL_DOTS what is neither."""
+
+CAP = 5
+"""Half the height of the stroke at an interval's end."""
 
 CONFIG: dict[str, Any] = {
     "aria": False,
@@ -212,3 +215,25 @@ def patterns(server: str, client: str, kernel: str, strong: str, ground: str = "
         f'<rect width="5" height="5" fill="{ground}"/><circle cx="2.5" cy="2.5" r="1.6" fill="{kernel}"/></pattern>'
     )
     return f"<defs>{hatches}{dots}</defs>"
+
+
+def by_row(rows: int) -> dict[str, Any]:
+    """The vertical channel of a chart with a row for each `n`, the first on top."""
+    scale = {"domain": [-0.5, rows - 0.5], "reverse": True, "nice": False, "zero": False}
+    return {"field": "n", "type": "quantitative", "axis": None, "scale": scale}
+
+
+def caps(x: Mapping[str, Any], y: Mapping[str, Any], down: float, shown: str) -> list[dict[str, Any]]:
+    """Layers: a stroke at both ends, `low` and `high`, of the intervals of the rows that are `shown`, but for an end that is cut.
+
+    `x`: the horizontal channel without its field; `down`: of the interval below its row's middle.
+    """
+    stroke = {"type": "rule", "color": INK, "strokeWidth": 1.5, "yOffset": down - CAP, "y2Offset": down + CAP}
+    return [
+        {
+            "transform": [{"filter": f"{shown} && !datum.{end}_cut"}],
+            "mark": stroke,
+            "encoding": {"x": {"field": end, **x}, "y": y, "y2": {"field": "n"}},
+        }
+        for end in ("low", "high")
+    ]

@@ -10,11 +10,11 @@ import msgspec
 from ciphercost import layout, words
 from ciphercost.model import Cell, Estimate
 from ciphercost.plots import Plot, Subject, Table, Width
-from ciphercost.plots._draw import BACKGROUND, GROUND, INK, MUTED, Chart
+from ciphercost.plots._draw import BACKGROUND, GROUND, INK, MUTED, Chart, by_row, caps
 
 OUTLYING = 1.6
 """An interval is cut off, and says so by an arrow, where it reaches this many times farther than all estimates."""
-POINT, CAP = 24, 5
+POINT = 24
 """A point's area and the half of an end's height, so that the ends show beside the point however narrow the interval."""
 LONG = 24
 """Rows, from which on the axis is above them."""
@@ -224,12 +224,7 @@ def _spec(
     if inverse:
         axis = axis | {"values": _inverse(least, most), "labelExpr": "'×' + format(1 / datum.value, '~r')"}
     x = {"field": "cost", "type": "quantitative", "scale": scale, "axis": axis}
-    y = {
-        "field": "n",
-        "type": "quantitative",
-        "axis": None,
-        "scale": {"domain": [-0.5, rows - 0.5], "reverse": True, "nice": False, "zero": False},
-    }
+    y = by_row(rows)
     # In a narrow chart the name stands above its bar, which moves down to make room for more lines.
     above = LINE * (lines - 1) if width == "narrow" else 0
     up = size["up"] - above
@@ -269,20 +264,7 @@ def _spec(
                 "mark": {**rule, "color": INK, "strokeWidth": 2.2},
                 "encoding": {"x": {"field": "low", **quantitative}, "x2": {"field": "high"}, "y": y},
             },
-            *(
-                {
-                    "transform": [{"filter": f"datum.kind != 'missing' && !datum.{end}_cut"}],
-                    "mark": {
-                        "type": "rule",
-                        "color": INK,
-                        "strokeWidth": 1.5,
-                        "yOffset": under - CAP,
-                        "y2Offset": under + CAP,
-                    },
-                    "encoding": {"x": {"field": end, **quantitative}, "y": y, "y2": {"field": "n"}},
-                }
-                for end in ("low", "high")
-            ),
+            *caps(quantitative, y, under, "datum.kind != 'missing'"),
             {
                 "data": {"name": "cut"},
                 "mark": {"type": "point", "filled": True, "color": INK, "size": 44, "opacity": 1, "yOffset": under},

@@ -13,7 +13,7 @@ from ciphercost import layout
 from ciphercost.model import StudyFigure, StudyResult
 from ciphercost.notation import DOUBLING
 from ciphercost.plots import Plot, Subject, Table, Width
-from ciphercost.plots._draw import BACKGROUND, GROUND, INK, MUTED, PUBLISHED, Chart
+from ciphercost.plots._draw import BACKGROUND, GROUND, INK, MUTED, PUBLISHED, Chart, by_row, caps
 from ciphercost.studies.costs import NONE, change, too_wide, with_interval
 
 NAME = "published"
@@ -21,7 +21,7 @@ REACH = 0.6
 """An interval ends in an arrow where it reaches beyond all estimates by more than this share of the axis."""
 LEAST_SPAN = 0.02
 """Of the axis of percentages: so much, where all costs are alike."""
-POINT, DIAMOND, ARROW, CAP = 40, 90, 44, 5
+POINT, DIAMOND, ARROW = 40, 90, 44
 """Areas of the marks, and half the height of an interval's ends."""
 MARGIN = 7
 """Above and below a row's words, where they stand beside its marks."""
@@ -186,12 +186,7 @@ def _spec(width: Width, rows: int, texts: int, axis: _Axis) -> dict[str, Any]:
         },
         "axis": _ticks(width, axis),
     }
-    y = {
-        "field": "n",
-        "type": "quantitative",
-        "axis": None,
-        "scale": {"domain": [-0.5, rows - 0.5], "reverse": True, "nice": False, "zero": False},
-    }
+    y = by_row(rows)
     offset = {"yOffset": down, "y2Offset": down}
     measured = [{"filter": "datum.has_ours"}]
     point = {"type": "point", "filled": True, "opacity": 1, "yOffset": down}
@@ -211,20 +206,7 @@ def _spec(width: Width, rows: int, texts: int, axis: _Axis) -> dict[str, Any]:
                 "mark": {"type": "rule", **offset, "color": INK, "strokeWidth": 2.2},
                 "encoding": {"x": {"field": "low", **x}, "x2": {"field": "high"}, "y": y},
             },
-            *(
-                {
-                    "transform": [{"filter": f"datum.has_ours && !datum.{end}_cut"}],
-                    "mark": {
-                        "type": "rule",
-                        "color": INK,
-                        "strokeWidth": 1.5,
-                        "yOffset": down - CAP,
-                        "y2Offset": down + CAP,
-                    },
-                    "encoding": {"x": {"field": end, **x}, "y": y, "y2": {"field": "n"}},
-                }
-                for end in ("low", "high")
-            ),
+            *caps(x, y, down, "datum.has_ours"),
             {
                 "data": {"name": "cut"},
                 "mark": {**point, "color": INK, "size": ARROW},
