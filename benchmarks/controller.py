@@ -34,8 +34,8 @@ ESTIMATE = """
 import sys, time
 from pathlib import Path
 began = time.perf_counter()
-from ciphercost import conclude
-result = conclude.conclude(Path(sys.argv[1]))
+from ciphercost import concluding
+result = concluding.result_of(Path(sys.argv[1]))
 print("seconds", time.perf_counter() - began)
 print(Path("/proc/self/status").read_text())
 """

@@ -27,8 +27,8 @@ pipeline.run(Spec(cells=cells, seed=1, mode="quick", sessions=1, time=12), Path(
 DRAW = """
 import sys, time
 from pathlib import Path
-from ciphercost import conclude
-result = conclude.conclude(Path(sys.argv[1]))
+from ciphercost import concluding
+result = concluding.result_of(Path(sys.argv[1]))
 began = time.perf_counter()
 from ciphercost import trace
 from ciphercost.reports import html

@@ -12,7 +12,7 @@ import pytest
 import results
 from ciphercost import studies
 from ciphercost.model import StudyFigure, StudyResult
-from ciphercost.reports import html, md, terminal
+from ciphercost.reports import _study, html, md, terminal
 from ciphercost.studies import agreement, costs
 from ciphercost.studies.agreement import Judged
 
@@ -146,7 +146,7 @@ def test_one_sentence_stands_between_the_verdict_and_its_table(name: str) -> Non
     assert "published on " in report.compared
     assert report.compared.count(". ") == 0
     assert "Criterion: " in report.sheets[0].note
-    text = " ".join(studies.get(name).table(study).split())
+    text = " ".join(_study.render(study).split())
     assert text.index(report.compared) < text.index(report.sheets[0].title) < text.index("Criterion: ")
 
 

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ciphercost import catalogue, checked, conclude, frames, pipeline, record, reports, resume
+from ciphercost import catalogue, checked, concluding, frames, pipeline, record, reports, resume
 from ciphercost import spec as specs
 from ciphercost.errors import UsageError
 from ciphercost.model import CellSpec, Counters, HostSample, Spec, StorageSlice, StudyRecord, StudyRun
@@ -71,7 +71,7 @@ def drop(value: Any, path: tuple[Any, ...]) -> Any:
 def outcome(directory: Path) -> str | None:
     """All figures as text, or None where they are refused in one line. Anything else is an exception, or a failed assertion."""
     try:
-        result = conclude.conclude(directory)
+        result = concluding.result_of(directory)
         texts = [reports.get(each)(result) for each in FORMATS]
     except UsageError as error:
         said = str(error)
@@ -234,7 +234,7 @@ def test_a_tampered_study_is_refused_in_one_line(
 def test_impossible_storage_is_refused(tampered: Callable[..., Path], slices: StorageSlice, problem: str) -> None:
     directory = tampered("storage.jsonl", msgspec.json.encode(slices) + b"\n")
     with pytest.raises(UsageError, match=rf"storage\.jsonl, line 1: .*{problem}"):
-        conclude.conclude(directory)
+        concluding.result_of(directory)
 
 
 def change(run: Path, line: int, **fields: Any) -> str:
@@ -276,7 +276,7 @@ def test_what_is_impossible_is_named_with_its_file_and_line(
     line = counted(run)[9]
     directory = tampered("slices.jsonl", change(run, line, **fields))
     with pytest.raises(UsageError) as told:
-        conclude.conclude(directory)
+        concluding.result_of(directory)
     assert f"{directory}/slices.jsonl, line {line + 1}: " in str(told.value)
     assert problem in str(told.value)
     assert checked.REMEDY in str(told.value)
@@ -289,7 +289,7 @@ def test_a_histogram_holds_one_latency_for_each_operation(run: Path, tampered: C
             line["agent"]["operations"] += 1
     more = "".join(f"{json.dumps(line)}\n" for line in lines)
     with pytest.raises(UsageError, match=r"session \d+, block \d+, position \d: the histogram holds \d+ latencies"):
-        conclude.conclude(tampered("slices.jsonl", more))
+        concluding.result_of(tampered("slices.jsonl", more))
 
 
 def test_a_last_line_that_was_cut_off_is_left_out_and_one_that_is_wrong_is_not(

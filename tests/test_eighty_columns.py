@@ -31,7 +31,7 @@ from ciphercost.model import (
     StudyResult,
     Warning_,
 )
-from ciphercost.reports import terminal
+from ciphercost.reports import _study, terminal
 from conftest import Require
 
 CLI = Path(sys.executable).parent / "ciphercost"
@@ -250,7 +250,7 @@ def test_studies(name: str, here: float | None, ours: float | None, require: Req
         require(None, str(error))
         raise
     told = study.compare(record, [])
-    lines = check(study.table(told if here is None or ours is None else filled(told, here, ours)))
+    lines = check(_study.render(told if here is None or ours is None else filled(told, here, ours)))
     said(study.title, lines)
 
 

@@ -70,8 +70,8 @@ def test_a_version_or_a_source_that_nobody_has_is_named(tmp_path: Path, monkeypa
 
 
 def test_the_mechanism_is_firebirds_alone(tmp_path: Path) -> None:
-    assert "wire-crypt" in ENGINE.mechanisms
-    assert "wire-crypt" not in engines.get("postgresql").mechanisms
+    assert "wire-crypt" in mechanisms.of(ENGINE)
+    assert "wire-crypt" not in mechanisms.of(engines.get("postgresql"))
     assert WIRE_CRYPT.connection(ENGINE, "plain", {}, tmp_path) == {"wire_crypt": "off"}
     given = WIRE_CRYPT.connection(ENGINE, "encrypted", {"cipher": "arc4"}, tmp_path)
     assert given == {"wire_crypt": "require", "wire_crypt_plugins": "Arc4"}

@@ -21,7 +21,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 import ciphercost
-from ciphercost import cli, figures, frames, reports, words
+from ciphercost import api, cli, figures, frames, reports, words
 from ciphercost.errors import UsageError
 from ciphercost.model import Cell, Estimate, Result
 from ciphercost.record import read_slices
@@ -206,7 +206,7 @@ def test_figures_of_a_cell_that_is_not_ok_are_never_shown_without_that(name: str
     lines = [line for line in reports.get(name)(found).splitlines() if "point-select" not in line]
     for workload, words_ in (("old", "unproven"), ("wild", "no steady state")):
         assert any(workload in line and words_ in line.lower().replace("-", " ") for line in lines)
-    assert "UNPROVEN" in found._repr_html_()
+    assert "UNPROVEN" in api.Result.of(found)._repr_html_()
 
 
 # ── escaping ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -319,7 +319,7 @@ def test_a_comment_is_never_too_long_and_says_what_it_leaves_out(count: int, let
 
 
 def test_a_result_as_a_data_frame_has_a_row_a_figure(run: Path) -> None:
-    for found in (ciphercost.load(run), mixed()):
+    for found in (ciphercost.load(run), api.Result.of(mixed())):
         frame = found.to_polars()
         assert frame.columns == list(figures.COLUMNS)
         assert frame.height == sum(max(1, len(each.overhead)) for each in found.cells)
@@ -357,7 +357,7 @@ def test_parquet_without_a_file_or_without_polars_says_what_to_do(run: Path, mon
 
 def test_a_notebook_shows_a_table_that_nothing_in_it_can_break() -> None:
     found = result(cell(version="<script>alert(1)</script>"), failed("a < b & c\x1b[31m"))
-    page = found._repr_html_()
+    page = api.Result.of(found)._repr_html_()
     assert "<script" not in page
     assert "a &lt; b &amp; c\ufffd[31m" in page
     assert (
@@ -365,7 +365,7 @@ def test_a_notebook_shows_a_table_that_nothing_in_it_can_break() -> None:
         or "20 % fewer" in page
         or words.worded(cell().overhead["throughput"], "more", "fewer") in page
     )
-    assert found._repr_markdown_() == md.render(found)
+    assert api.Result.of(found)._repr_markdown_() == md.render(found)
 
 
 def test_an_unknown_format_names_the_nearest() -> None:

@@ -17,7 +17,7 @@ import browser
 import fake
 import results
 import steady
-from ciphercost import advice, cli, conclude, draw, drive, guard, pipeline, trace, words
+from ciphercost import advice, cli, concluding, draw, drive, guard, pipeline, trace, words
 from ciphercost.engines import Installation
 from ciphercost.model import CellSpec, Finding, Result, Spec, Warning_
 from ciphercost.reports import html
@@ -67,7 +67,7 @@ def grid(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def lost(quick: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of which no cell has a number, and whose every text is an attack."""
-    result = conclude.conclude(quick)
+    result = concluding.result_of(quick)
     attack = "<script>fetch('http://203.0.113.1/')</script><img src=x onerror=alert(1)>\"'&amp;" + "x" * 300
     broken = msgspec.structs.replace(
         result.cells[0],
@@ -98,7 +98,7 @@ def lost(quick: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def pages(quick: Path, grid: Path, lost: Path) -> dict[str, Path]:
-    html.write(conclude.conclude(grid), grid, grid / draw.NAME)
+    html.write(concluding.result_of(grid), grid, grid / draw.NAME)
     return {
         "quick": quick / draw.NAME,
         "grid": grid / draw.NAME,
@@ -162,7 +162,7 @@ def test_what_a_fault_is_can_be_seen(visit: Any) -> None:
 
 
 def test_plots_are_drawn_with_a_mark_for_each_cell_and_slice(visit: Any, grid: Path) -> None:
-    result = conclude.conclude(grid)
+    result = concluding.result_of(grid)
     opened = visit("grid")
     drawn = opened.page.evaluate(
         """() => [...document.querySelectorAll('section[aria-labelledby=h-cost] svg[role=img]')].filter(s => s.checkVisibility())
@@ -238,7 +238,7 @@ def test_nothing_of_a_record_becomes_markup(pages: dict[str, Path], visit: Any) 
 
 def test_the_answer_comes_first_and_says_when_there_is_none(visit: Any, quick: Path) -> None:
     opened = visit("quick")
-    assert opened.page.inner_text("h1").split("\n") == words.sentences(conclude.conclude(quick))
+    assert opened.page.inner_text("h1").split("\n") == words.sentences(concluding.result_of(quick))
     assert opened.page.evaluate("document.querySelector('main figure').getBoundingClientRect().bottom") < 900
     assert visit("nothing").page.inner_text("h1").startswith("No cost was measured")
 
@@ -246,7 +246,7 @@ def test_the_answer_comes_first_and_says_when_there_is_none(visit: Any, quick: P
 def test_the_same_figures_stand_in_the_page_as_in_the_terminal(visit: Any, quick: Path) -> None:
     opened = visit("quick")
     text = opened.page.inner_text("body")
-    for row in words.rows(conclude.conclude(quick).cells[0]):
+    for row in words.rows(concluding.result_of(quick).cells[0]):
         assert row.cost in text
         assert row.interval in text
         assert row.levels in text
@@ -330,7 +330,7 @@ def test_report_draws_the_page_and_every_plot_again(quick: Path, tmp_path: Path)
     page = tmp_path / "within.html"
     asked = ["report", str(quick), "--format", "html", "-o", str(page), "--max-cost"]
     for limit in ("99%", "0.01%"):
-        status = advice.advise(conclude.conclude(quick), (), float(limit[:-1]) / 100).exit_status
+        status = advice.advise(concluding.result_of(quick), (), float(limit[:-1]) / 100).exit_status
         assert CliRunner().invoke(cli.cli, [*asked, limit]).exit_code == status
         assert "What stays within the budget" in page.read_text()
     page = tmp_path / "again.html"
@@ -376,7 +376,7 @@ def test_all_that_a_cell_can_have_stands_in_its_details() -> None:
 
 
 def test_result_without_slices_is_a_page_without_their_plots(quick: Path) -> None:
-    result: Result = conclude.conclude(quick)
+    result: Result = concluding.result_of(quick)
     text = html.render(result)
     assert "Latency, ms" not in text
     assert "Latency, ms" in html.render(result, trace.read(quick))

@@ -18,7 +18,7 @@ from scipy import stats
 
 from ciphercost import (
     cli,
-    conclude,
+    concluding,
     import_run,
     imported,
     importers,
@@ -161,7 +161,7 @@ def made(directory: Path, texts: dict[str, str], **given: object) -> Result:
         (folder / name).write_text(text)
     result, where, _ = import_run.run([folder], {"output": directory / "made", **given})
     jsonschema.validate(msgspec.json.decode(record.encode(result)), schema.result_schema())
-    assert conclude.conclude(where) == result
+    assert concluding.result_of(where) == result
     assert max(map(len, terminal.render(result).splitlines())) <= 80
     return result
 
@@ -662,7 +662,7 @@ def test_a_record_without_readings_is_refused(tmp_path: Path) -> None:
     kept.readings = []
     path.write_bytes(msgspec.json.encode(kept))
     with pytest.raises(UsageError, match="holds no readings"):
-        conclude.conclude(tmp_path / "made")
+        concluding.result_of(tmp_path / "made")
 
 
 def test_paths_that_are_no_files_are_refused(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ import pytest
 import mysql_servers
 import other_tools
 import web_servers
-from ciphercost import conclude, engines, guard, import_run, importing, mechanisms, record, schema
+from ciphercost import concluding, engines, guard, import_run, importing, mechanisms, record, schema
 from ciphercost.engines import Installation
 from ciphercost.errors import UsageError
 from ciphercost.guard import Guard
@@ -64,7 +64,7 @@ def imported(files: list[Path], directory: Path, **given: object) -> Result:
     """`ciphercost import` of these: the result is that of the record, and what the schema says; and its page is 80 columns wide."""
     result, where, _ = import_run.run(files, {"output": directory, **given})
     jsonschema.validate(msgspec.json.decode(record.encode(result)), schema.result_schema())
-    assert conclude.conclude(where) == result
+    assert concluding.result_of(where) == result
     assert max(map(len, terminal.render(result).splitlines())) <= 80
     return result
 
@@ -404,7 +404,7 @@ def test_h2load_names_its_tls_and_still_proves_nothing(h2load_says: dict[str, st
 
 
 def result_of(directory: Path) -> Result:
-    return conclude.conclude(directory)
+    return concluding.result_of(directory)
 
 
 def test_h2load_that_failed_altogether_is_refused(tools: Path, require_server: RequireServer, tmp_path: Path) -> None:

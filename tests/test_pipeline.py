@@ -9,7 +9,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from ciphercost import conclude, pipeline, plan, record, schema, workloads
+from ciphercost import concluding, pipeline, plan, record, schema, workloads
 from ciphercost.model import ARMS, CellSpec, Result, Spec
 from fake import Fake
 
@@ -87,7 +87,7 @@ def test_the_published_schema_is_the_records_own() -> None:
 def test_a_run_estimated_again_from_its_record_gives_the_same_result(tmp_path: Path, fake: Fake) -> None:
     fake("--effect 0.02 --sd 0.01")
     measure(tmp_path)
-    assert record.encode(conclude.conclude(tmp_path / "run")) == (tmp_path / "run" / "result.json").read_bytes()
+    assert record.encode(concluding.result_of(tmp_path / "run")) == (tmp_path / "run" / "result.json").read_bytes()
 
 
 def test_the_same_seed_gives_the_same_order_and_another_seed_another(tmp_path: Path, fake: Fake) -> None:
@@ -190,7 +190,7 @@ def test_a_record_without_its_proofs_gives_no_number(tmp_path: Path, fake: Fake)
     # The same slices, said to be of a mechanism that needs witnesses: nobody was heard.
     path = directory / "plan.json"
     path.write_text(path.read_text().replace('"mechanism": "busy"', '"mechanism": "tls"'))
-    cell = conclude.conclude(directory).cells[0]
+    cell = concluding.result_of(directory).cells[0]
     assert cell.status == "unproven"
     assert "session 1: not heard: " in cell.reason
     assert not cell.overhead

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ciphercost import conclude, record
+from ciphercost import concluding, record
 from ciphercost.errors import UsageError
 from ciphercost.model import FORMAT, CellFacts, CellSpec, Proof, RunFacts, SliceRecord, Spec
 
@@ -92,7 +92,7 @@ def test_a_slice_of_a_cell_that_is_not_there_is_told(tmp_path: Path, cell: int) 
     with record.Record(record.directory_for("r", tmp_path / "run"), facts()) as made:
         made.append(msgspec.structs.replace(slice_record(1), cell=cell))
     with pytest.raises(UsageError, match=f"a slice of cell {cell}" if cell > 0 else ">= 0 in `cell`"):
-        conclude.conclude(tmp_path / "run")
+        concluding.result_of(tmp_path / "run")
 
 
 def test_a_cell_whose_slices_are_gone_is_not_ok(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_a_cell_whose_slices_are_gone_is_not_ok(tmp_path: Path) -> None:
     known.cells[0].status, known.ended = "ok", "2026-01-01T00:00:00Z"
     with record.Record(record.directory_for("r", tmp_path / "run"), known):
         pass
-    (cell,) = conclude.conclude(tmp_path / "run").cells
+    (cell,) = concluding.result_of(tmp_path / "run").cells
     assert (cell.status, cell.overhead) == ("failed", {})
     assert "no slices that count" in cell.reason
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from ciphercost import conclude, engines, record, replicate, schema, studies, workloads
+from ciphercost import concluding, engines, record, replicate, schema, studies, workloads
 from ciphercost.agent import Agent
 from ciphercost.errors import AgentError, UsageError
 from ciphercost.model import ARMS, Spec
@@ -67,7 +67,7 @@ def test_a_small_replication_is_proven_run_recorded_and_reported_again(
 
     # Reports read only the record.
     encoded = (directory / "result.json").read_bytes()
-    assert record.encode(conclude.conclude(directory)) == encoded
+    assert record.encode(concluding.result_of(directory)) == encoded
     jsonschema.validate(json.loads(encoded), schema.result_schema())
     text = terminal.render(result)
     assert "the same here" in text
@@ -76,7 +76,7 @@ def test_a_small_replication_is_proven_run_recorded_and_reported_again(
     # A killed run: only what was kept is shown, and nothing is made up.
     kept.runs, kept.complete = kept.runs[:3], False
     (directory / "study.json").write_bytes(record.encode(kept))  # type: ignore[arg-type]
-    again = conclude.conclude(directory).study
+    again = concluding.result_of(directory).study
     assert again is not None
     assert not again.complete
     assert sum(each.here is not None for each in again.figures if each.arm in ARMS and each.figure == "time") == 3

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 import steady
-from ciphercost import conclude, pipeline, record, resume, sample
+from ciphercost import concluding, pipeline, record, resume, sample
 from ciphercost.errors import UsageError
 from ciphercost.model import CellSpec, Spec
 from fake import Fake
@@ -104,7 +104,7 @@ def test_a_run_killed_anywhere_and_resumed_is_the_run_that_was_not_killed(
     facts = [msgspec.structs.replace(each, **plain) for each in record.read_facts(directory).cells]
     assert facts == record.read_facts(tmp_path / "whole").cells
     assert any(warning.code == "resumed" for cell in result.cells for warning in cell.warnings)
-    assert record.encode(conclude.conclude(directory)) == (directory / "result.json").read_bytes()
+    assert record.encode(concluding.result_of(directory)) == (directory / "result.json").read_bytes()
 
 
 def test_one_session_is_run_again_whole_and_the_result_says_how_much_was_thrown_away(

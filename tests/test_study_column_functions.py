@@ -16,11 +16,11 @@ import jsonschema
 import msgspec
 import pytest
 
-from ciphercost import conclude, conditions, engines, hospital, record, replicate, schema, studies
+from ciphercost import concluding, conditions, engines, hospital, record, replicate, schema, studies
 from ciphercost.engines import Installation
 from ciphercost.errors import MissingServer, UsageError
 from ciphercost.model import ARMS, Cell, Estimate, HostSample, Proof, StudyFigure, StudyRecord, StudyResult, StudyRun
-from ciphercost.reports import terminal
+from ciphercost.reports import _study, terminal
 from ciphercost.studies.column_functions import (
     ColumnFunctions,
     measured,
@@ -232,7 +232,7 @@ def test_all_published_levels_are_printed_even_where_nothing_was_run() -> None:
         for name, unit in ((names.TIME, "s"), (names.CPU, "%"), (names.MEMORY, "MB")):
             own = [each for each in result.figures if each.figure == name and each.unit == unit and each.load]
             assert sum(each.published is not None and each.published_sd is not None for each in own) == 96
-    text = STUDY.table(nothing)
+    text = _study.render(nothing)
     assert "4.58 ± 0.95 → 3.97 ± 0.16" in text
     assert "13.4 % less" in text
     assert "LabRedesCefetNF/Rosa_2023" in text
@@ -242,7 +242,7 @@ def test_all_published_levels_are_printed_even_where_nothing_was_run() -> None:
 def test_one_server_alone_has_its_own_published_cells() -> None:
     result = compared(kept(("mariadb",)), [])
     assert {each.engine for each in result.figures} == {"mariadb"}
-    assert "412 ± 4" not in STUDY.table(result)
+    assert "412 ± 4" not in _study.render(result)
 
 
 def test_the_verdict_rests_on_the_three_printed_costs() -> None:
@@ -274,7 +274,7 @@ def test_each_contradiction_of_the_publication_is_printed(what: str, words: str,
 
 
 def test_no_sentence_prints_the_figure_that_only_superseded_runs_give() -> None:
-    text = STUDY.table(compared())
+    text = _study.render(compared())
     assert "14.8" not in text
     assert "not known" not in text
 
@@ -472,14 +472,14 @@ def test_a_run_that_was_cut_off_shows_what_there_is() -> None:
     assert "it was cut off" in result.procedure
     assert figure(result, "firebird", "insert", "plain", load=1000.0).here is not None
     assert figure(result, "firebird", "insert", "cost", load=1000.0).here is None
-    assert "-" in STUDY.table(result)
+    assert "-" in _study.render(result)
     empty = compared(kept(("firebird",), complete=False, runs=[]), [])
     assert "cut off before the published procedure began" in empty.procedure
-    assert STUDY.table(empty)
+    assert _study.render(empty)
 
 
 def test_the_report_is_80_wide_and_has_every_server_operation_and_load() -> None:
-    text = STUDY.table(compared())
+    text = _study.render(compared())
     assert max(map(len, text.splitlines())) <= 80
     for engine in ENGINES:
         assert f"{engine} 1.2" in text
@@ -826,7 +826,7 @@ def test_a_very_small_replication_is_proven_run_recorded_and_reported_again(
     assert head.low
     assert (head.n, head.of) == (2, "sessions")
     encoded = (directory / "result.json").read_bytes()
-    assert record.encode(conclude.conclude(directory)) == encoded
+    assert record.encode(concluding.result_of(directory)) == encoded
     jsonschema.validate(json.loads(encoded), schema.result_schema())
     text = terminal.render(result)
     assert "our method here" in text

@@ -26,7 +26,7 @@ from ciphercost.model import (
     StudyResult,
     StudyRun,
 )
-from ciphercost.reports import terminal
+from ciphercost.reports import _study, terminal
 from ciphercost.studies.jdbc_tls import JdbcTls, measured, published, setups
 from ciphercost.studies.jdbc_tls.loops import FLAG, ROWS
 from ciphercost.studies.jdbc_tls.procedure import INTERLEAVED, JAVA, WIRE
@@ -152,7 +152,7 @@ def test_the_captured_packets_stand_beside_those_here() -> None:
     assert sizes == [(44, 44), (14, 14)] * 2 + [(96, 96), (64, 64)]
     assert any(each.startswith("The same bytes") for each in result.findings)
     assert any("probably called executeUpdate()" in each for each in result.findings)
-    assert "196 in 2" in STUDY.table(result)
+    assert "196 in 2" in _study.render(result)
 
 
 def test_other_bytes_than_the_captured_are_reported() -> None:
@@ -165,7 +165,7 @@ def test_other_bytes_than_the_captured_are_reported() -> None:
 
 def test_what_the_post_says_and_what_it_does_not() -> None:
     """Its debug output has the statement and the transaction; rows, call, server and unit are not published."""
-    text = " ".join(STUDY.table(STUDY.compare(kept(), CELLS)).split())
+    text = " ".join(_study.render(STUDY.compare(kept(), CELLS)).split())
     assert "each committed" not in text
     assert "the captured statement, on one connection in one transaction, in a new Java 17.0.15, SunJSSE 17" in text
     assert "Published in the debug output: the statement as text, an id of 177,980, and status 0x0001" in text
@@ -225,7 +225,7 @@ def test_a_split_that_does_not_add_up_says_so() -> None:
             each.series["cold_us"][0] += 30.0
     result = STUDY.compare(record, CELLS)
     assert value(result, UPDATE, "split: left") == pytest.approx(30.0)
-    assert "do NOT add up" in STUDY.table(result)
+    assert "do NOT add up" in _study.render(result)
 
 
 def test_cold_starts_that_scatter_hide_no_difference_between_warm_ends() -> None:
@@ -245,12 +245,12 @@ def test_cold_starts_that_scatter_hide_no_difference_between_warm_ends() -> None
 
 def test_wide_intervals_are_called_so() -> None:
     result = STUDY.compare(kept((0.5, 1.6)), CELLS)
-    assert "what may be left over is half of it" in " ".join(STUDY.table(result).split())
+    assert "what may be left over is half of it" in " ".join(_study.render(result).split())
 
 
 def test_chatter_is_of_statements_that_the_old_driver_does_not_send() -> None:
     result = STUDY.compare(kept(), CELLS)
-    text = STUDY.table(result)
+    text = _study.render(result)
     assert "the same statements" in text  # by executeUpdate
     assert any(ASKED in each and LOCAL in each for each in result.findings)
 
@@ -282,7 +282,7 @@ def test_what_asks_and_was_not_measured_without_is_not_split() -> None:
 def test_without_our_cells_there_is_no_split(cells: list[Cell]) -> None:
     result = STUDY.compare(kept(), cells)
     assert not any(each.figure.startswith("split") and each.operation == UPDATE for each in result.figures)
-    assert "18,607" in STUDY.table(result)
+    assert "18,607" in _study.render(result)
 
 
 def test_of_arms_that_are_not_proven_nothing_is_said() -> None:
@@ -301,7 +301,7 @@ def test_a_number_of_starts_that_gives_no_interval_is_refused(runs: int) -> None
 
 
 def test_its_page_is_80_columns_wide() -> None:
-    for line in STUDY.table(STUDY.compare(kept(), CELLS)).splitlines():
+    for line in _study.render(STUDY.compare(kept(), CELLS)).splitlines():
         assert len(line) <= 80, line
 
 

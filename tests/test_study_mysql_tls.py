@@ -10,7 +10,7 @@ import pytest
 from ciphercost import memory, studies
 from ciphercost.errors import UsageError
 from ciphercost.model import ARMS, Cell, Estimate, HostSample, Proof, StudyRecord, StudyResult, StudyRun
-from ciphercost.studies import table
+from ciphercost.reports import _study
 from ciphercost.studies.mysql_tls import MysqlTls, compare, findings, procedure, published
 
 STUDY = studies.get("mysql-tls")
@@ -187,7 +187,7 @@ def test_a_shorter_last_row_counts_for_its_time_only() -> None:
 
 
 def test_the_table_is_eighty_wide_and_prints_times_cpu_and_memory_side_by_side() -> None:
-    text = table.render(compared())
+    text = _study.render(compared())
     assert all(len(each) <= 80 for each in text.splitlines()), [each for each in text.splitlines() if len(each) > 80]
     lines = [" ".join(each.split()) for each in text.splitlines()]
     assert "plain → encrypted MySQL 8.0.33 postgresql 17.5 (95 % interval)" in lines
@@ -260,8 +260,8 @@ def test_a_run_that_was_cut_off_shows_what_it_has() -> None:
     found = STUDY.compare(record(runs=whole.runs[:4], complete=False), [])
     assert "it was cut off" in found.procedure
     assert not found.complete
-    assert table.render(found)
-    assert table.render(STUDY.compare(STUDY.begin("postgresql"), []))
+    assert _study.render(found)
+    assert _study.render(STUDY.compare(STUDY.begin("postgresql"), []))
 
 
 def test_a_cell_without_a_number_leaves_its_column_empty() -> None:
@@ -274,7 +274,7 @@ def test_a_cell_without_a_number_leaves_its_column_empty() -> None:
     assert cost.ours is None
     assert re.search(
         r"encryption costs +11\.4 % more +20\.0 % more +-$",
-        table.render(STUDY.compare(record(), [failed])),
+        _study.render(STUDY.compare(record(), [failed])),
         re.MULTILINE,
     )
 

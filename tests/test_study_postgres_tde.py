@@ -15,8 +15,7 @@ from ciphercost import mechanisms, record, replicate, sources, studies, workload
 from ciphercost.engines import Installation
 from ciphercost.errors import MissingServer, RunError, UsageError
 from ciphercost.model import ARMS, Cell, Estimate, Proof, StudyRecord, StudyResult, StudyRun
-from ciphercost.reports import terminal
-from ciphercost.studies import table
+from ciphercost.reports import _study, terminal
 from ciphercost.studies.postgres_tde import PostgresTde, findings, pgbench, procedure, published, servers
 from ciphercost.volumes import image
 from conftest import Require
@@ -422,7 +421,7 @@ def test_other_published_figures_would_be_told_otherwise(monkeypatch: pytest.Mon
 
 
 def test_the_table_is_eighty_wide() -> None:
-    text = table.render(compared(*PAIR))
+    text = _study.render(compared(*PAIR))
     assert max(map(len, text.splitlines())) <= 80
     assert "500 → 109,735" in text
     assert "1,095 → 182.7" in text
@@ -706,7 +705,7 @@ def test_a_sweep_over_two_servers_is_one_table(tmp_path: Path, require_postgresq
     assert any(
         "What unequal statements alone do, here: first none, 50 rows, 2 clients" in f for f in result.study.findings
     )
-    text = table.render(result.study)
+    text = _study.render(result.study)
     assert max(map(len, text.splitlines())) <= 80
     part = text.partition("TPS by rows and clients: every server")[2].partition("TPC-B-like, 100,000 rows")[0]
     assert "TPC-B-like, 50 rows, 2 clients" in part

@@ -19,11 +19,11 @@ import msgspec
 import numpy as np
 import pytest
 
-from ciphercost import conclude, record, replicate, sample, schema, studies, threads, workloads
+from ciphercost import concluding, record, replicate, sample, schema, studies, threads, workloads
 from ciphercost.agent import Agent
 from ciphercost.errors import UsageError
 from ciphercost.model import ARMS, Cell, Estimate, Proof, StudyRecord, StudyResult, StudyRun
-from ciphercost.reports import terminal
+from ciphercost.reports import _study, terminal
 from ciphercost.studies.web_tls import WebTls, changes, compare, counters, measured, procedure, published, report
 from ciphercost.studies.web_tls.published import CV, DISK, MEAN, MEMORY, NETWORK, PROCESSOR, VARIANCE
 from conftest import Require, RequireServer
@@ -193,7 +193,7 @@ def test_the_32_printed_changes_stand_beside_what_the_means_give() -> None:
     ):
         assert words in text, words
     assert changes.finding([each for each in found if each.table == "VII"]) == ""
-    table = STUDY.table(compared())
+    table = _study.render(compared())
     lines = [" ".join(each.split()) for each in table.splitlines()]
     assert "30MB +45.54 / +45.66 -0.092 / +0.093 -0.306 / -0.306 -10.86 / +25.00" in lines
 
@@ -320,7 +320,7 @@ def test_every_published_figure_has_its_repetition_beside_it() -> None:
 
 
 def test_the_tables_are_eighty_wide_and_twelve() -> None:
-    text = STUDY.table(compared())
+    text = _study.render(compared())
     assert [each for each in text.splitlines() if len(each) > 80] == []
     numbers = re.findall(r"^([IVX]+)\. ", text, re.MULTILINE)
     assert numbers == ["I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII"]
@@ -343,12 +343,12 @@ def test_what_limited_each_cell_is_named() -> None:
         )
         for each in CELLS
     ]
-    text = STUDY.table(compared(), made)
+    text = _study.render(compared(), made)
     assert [each for each in text.splitlines() if len(each) > 80] == []
     lines = [" ".join(each.split()) for each in text.splitlines()]
     assert "250MB 1 -: server 10, client 40 -: server 12, client 16" in lines
     assert "100KB 64 client 95 client 86" in lines
-    assert "What limited" not in STUDY.table(compared())
+    assert "What limited" not in _study.render(compared())
 
 
 def test_figures_of_any_size_fit_their_columns() -> None:
@@ -399,8 +399,8 @@ def test_without_proof_nothing_of_the_procedure_is_printed() -> None:
 def test_a_run_that_was_cut_off_shows_what_it_has() -> None:
     found = compared(runs=kept().runs[:2], complete=False)
     assert "it was cut off" in found.procedure
-    assert STUDY.table(found)
-    assert STUDY.table(STUDY.compare(STUDY.begin("apache"), []))
+    assert _study.render(found)
+    assert _study.render(STUDY.compare(STUDY.begin("apache"), []))
 
 
 def test_where_no_link_can_be_made_it_is_loopback_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -512,7 +512,7 @@ def test_a_small_replication_is_proven_run_recorded_and_reported_again(
 
     # Reports read only the record.
     encoded = (directory / "result.json").read_bytes()
-    assert record.encode(conclude.conclude(directory)) == encoded
+    assert record.encode(concluding.result_of(directory)) == encoded
     jsonschema.validate(json.loads(encoded), schema.result_schema())
     text = terminal.render(result)
     assert [each for each in text.splitlines() if len(each) > 80] == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator
+from importlib import resources
 from pathlib import Path
 
 import msgspec
@@ -76,9 +77,8 @@ def test_a_load_is_made_as_it_is_gone_through_and_again(name: str, dialect: str)
 
 
 def test_people_are_not_held_either() -> None:
-    from ciphercost import studies
 
-    whole = workloads.read(studies.get("mysql-tls").file("workload.toml"), "mysql-tls")
+    whole = workloads.read(resources.files(workloads).joinpath("studies/mysql-tls.toml").read_text(), "mysql-tls")
     made = workloads.prepare(whole, "postgresql", {}, 10**12)
     first = [step.sql for step in itertools.islice(made.load, 3)]
     assert "INSERT INTO" in first[-1]

@@ -160,7 +160,7 @@ def user_server(name: str, directory: Path) -> Iterator[UserServer]:
         scratch = guard.scratch(run_guard.run_id, run_guard)
         ca = directory / "ca.pem"
         settings = {}
-        if "tls" in engine.mechanisms:
+        if "tls" in mechanisms.of(engine):
             made = pki.Pki(scratch / "secrets", certificate="ecdsa-p256")
             guard.hand_over(scratch / "secrets")
             ca.write_bytes(made.ca.read_bytes())

@@ -13,12 +13,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ciphercost import version
+
 if TYPE_CHECKING:
     import polars
 
-    from ciphercost.model import CellSpec, Result, Spec
+    from ciphercost.api import Result
+    from ciphercost.model import CellSpec, Spec
 
-__version__ = "0.1.0"
+__version__ = version.VERSION
 __all__ = ["CellSpec", "Result", "Spec", "load", "run", "slices"]
 
 
@@ -32,29 +35,33 @@ def run(
     `spec`: a Spec; targets as on the command line, `"postgresql:tls"` or a list of them; CellSpecs; or a FILE.toml.
     `options`: fields of Spec for targets and CellSpecs: `ciphercost.run("null:busy", mode="quick", time=5.0)`.
     """
-    from ciphercost import api, pipeline
+    from ciphercost import api
 
-    return pipeline.run(api.spec(spec, options), api.path(directory) if directory else None)
+    return api.run(spec, directory, options)
 
 
 def load(directory: str | Path) -> Result:
     """The result of a run's directory (or its id, or `latest`), estimated again from its slices. Raises ciphercost.errors.UsageError."""
-    from ciphercost import api, conclude, record
+    from ciphercost import api
 
-    return conclude.conclude(record.find(str(api.path(directory))))
+    return api.load(directory)
 
 
 def slices(directory: str | Path) -> polars.DataFrame:
     """Every raw slice of a run as a data frame; see `ciphercost.frames.slices`. Raises ciphercost.errors.UsageError."""
-    from ciphercost import api, frames
+    from ciphercost import api
 
-    return frames.slices(api.path(directory))
+    return api.slices(directory)
 
 
 def __getattr__(name: str) -> Any:
     # The records are looked up when asked for, so that `ciphercost --help` need not load them.
-    if name in ("CellSpec", "Result", "Spec"):
+    if name in ("CellSpec", "Spec"):
         from ciphercost import model
 
         return getattr(model, name)
+    if name == "Result":
+        from ciphercost import api
+
+        return api.Result
     raise AttributeError(f"module 'ciphercost' has no attribute '{name}'")

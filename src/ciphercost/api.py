@@ -1,19 +1,59 @@
-"""api: what Python callers give -> what the pipeline takes. Pure."""
+"""api: what `import ciphercost` offers: run, load, slices, and a Result with its data frame and notebook view."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ciphercost import engines, plan
+from ciphercost import concluding, engines, frames, model, notebook, pipeline, plan, record
 from ciphercost import spec as specs
 from ciphercost.errors import UsageError, nearest
 from ciphercost.model import CellSpec, Spec
+from ciphercost.reports import md
+
+if TYPE_CHECKING:
+    import polars
 
 TAKES = 'a Spec, a target such as "postgresql:tls", a CellSpec, a list of these two, or a FILE.toml'
+
+
+class Result(model.Result, frozen=True):
+    """A run's result, as `run` and `load` return it: the fields of result.json, a data frame, and a notebook's view."""
+
+    @classmethod
+    def of(cls, result: model.Result) -> Result:
+        return cls(**{name: getattr(result, name) for name in model.Result.__struct_fields__})
+
+    def __repr__(self) -> str:
+        return notebook.line(self)
+
+    def to_polars(self) -> polars.DataFrame:
+        """A row for each cell and metric; see `frames.cells`. The raw slices: `ciphercost.slices(directory)`."""
+        return frames.cells(self)
+
+    def _repr_html_(self) -> str:
+        return notebook.html(self)
+
+    def _repr_markdown_(self) -> str:
+        return md.render(self)
+
+
+def run(given: object, directory: str | Path | None, options: Mapping[str, Any]) -> Result:
+    """As `ciphercost.run`."""
+    return Result.of(pipeline.run(spec(given, options), path(directory) if directory else None))
+
+
+def load(directory: str | Path) -> Result:
+    """As `ciphercost.load`."""
+    return Result.of(concluding.result_of(record.find(str(path(directory)))))
+
+
+def slices(directory: str | Path) -> polars.DataFrame:
+    """As `ciphercost.slices`."""
+    return frames.slices(path(directory))
 
 
 def spec(given: object, options: Mapping[str, Any]) -> Spec:

@@ -26,7 +26,7 @@ def engines_table() -> str:
         none = "a server of yours, by --url" if engine.foreign else f"none found; `ciphercost install {name}`"
         where = [f"{each.version} ({each.source}) {each.location}".strip() for each in found] or [none]
         rows += [(name if n == 0 else "", place) for n, place in enumerate(where)]
-        rows.append(("", f"mechanisms: {', '.join(mechanisms.folded(engine.mechanisms))}"))
+        rows.append(("", f"mechanisms: {', '.join(mechanisms.folded(mechanisms.of(engine)))}"))
     return table(rows)
 
 

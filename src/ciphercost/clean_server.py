@@ -56,7 +56,7 @@ def sweep(url: str, engine_name: str = "", ca: str = "", wanted: Sequence[str] =
                     marks[name] = there
         except AgentError as error:
             how = "with TLS" if ca else "in clear, as a run's plain arm does"
-            if not ca and "tls" in engine.mechanisms:
+            if not ca and "tls" in mechanisms.of(engine):
                 how += "; --ca asks with TLS"
             raise RunError(f"can't log in at your {engine.title} ({how}): {error} [{error.code}]") from None
         found = {name: read_mark(mark) for name, mark in marks.items()}

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-import ciphercost
 from ciphercost import deadlines
 from ciphercost.errors import CiphercostError, Interrupted, UsageError, nearest
+from ciphercost.version import VERSION
 
 if TYPE_CHECKING:
     from ciphercost.model import Result
@@ -34,7 +34,7 @@ class Commands(click.Group):
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(ciphercost.__version__, message="%(prog)s %(version)s")
+@click.version_option(VERSION, message="%(prog)s %(version)s")
 def cli() -> None:
     """What does encryption cost this database or web server, here, and is it really on?
 
@@ -756,7 +756,7 @@ def report(run_: str, format_: str, output: Path | None, need: str | None, max_c
     With --need or --max-cost: advice. Words of --need: in-transit, tls1.2, tls1.3, verified, forward-secrecy, post-quantum, at-rest,
     nothing-in-clear, column, key-off-server, authenticated. Exit status: 0 one meets it · 3 none within the budget · 4 unresolved.
     """
-    from ciphercost import advice, conclude, record, replicate_all, reports
+    from ciphercost import advice, concluding, record, replicate_all, reports
     from ciphercost import spec as specs
 
     if (several := replicate_all.find(run_)) is not None:
@@ -778,13 +778,13 @@ def report(run_: str, format_: str, output: Path | None, need: str | None, max_c
                 f"--format {format_} is for looking at, not for a terminal: give it -o FILE, or -o DIR for svg and png"
             )
         directory = record.find(run_)
-        result = conclude.conclude(directory)
+        result = concluding.result_of(directory)
         to_file(result, directory, output, limit)
         if limit is not None:
             raise click.exceptions.Exit(advice.advise(result, wanted, limit).exit_status)
     else:
         render = reports.get(format_)
-        result = conclude.conclude(record.find(run_))
+        result = concluding.result_of(record.find(run_))
         advised = advice.advise(result, wanted, limit) if need is not None or max_cost is not None else None
         text = reports.with_advice(format_, result, advised) if advised else render(result)
         if output:

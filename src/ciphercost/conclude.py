@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-import ciphercost
 from ciphercost import (
     cache,
     checked,
@@ -49,11 +48,11 @@ from ciphercost.model import (
     Result,
     RunFacts,
     StorageSlice,
-    StudyResult,
     Warning_,
 )
-from ciphercost.record import read_facts, read_imported, read_proofs, read_slices, read_storage, read_study
+from ciphercost.record import read_facts, read_imported, read_proofs, read_slices, read_storage
 from ciphercost.statistics import Interval
+from ciphercost.version import VERSION
 
 if TYPE_CHECKING:
     from ciphercost.agent import Agent
@@ -130,10 +129,10 @@ def _estimated(directory: Path, facts: RunFacts) -> tuple[Result, list[estimate.
         for number, found in enumerate(estimates)
     ]
     cells = beside(facts, compared(facts, cells, estimators), estimators)
-    return contract(facts, cells, study(directory, cells)), estimators
+    return contract(facts, cells), estimators
 
 
-def contract(facts: RunFacts, cells: list[Cell], repeated: StudyResult | None = None) -> Result:
+def contract(facts: RunFacts, cells: list[Cell]) -> Result:
     """The contract, of a run's cells. Pure."""
     return Result(
         format=FORMAT,
@@ -149,7 +148,6 @@ def contract(facts: RunFacts, cells: list[Cell], repeated: StudyResult | None = 
         overhead_of_controller=facts.idle_seconds / facts.load_seconds if facts.load_seconds else None,
         parts=parts.split(cells),
         curves=curves.curves(cells),
-        study=repeated,
     )
 
 
@@ -194,21 +192,6 @@ def beside(facts: RunFacts, cells: list[Cell], estimators: list[estimate.CellEst
         if left := estimators[number].against(estimators[control], facts.spec.mode):
             made[number] = msgspec.structs.replace(cell, beside={cells[control].mechanism: left}, control=control)
     return made
-
-
-def study(directory: Path, cells: list[Cell]) -> StudyResult | None:
-    """The published study beside its repetition here, in a run of `replicate`. Nothing of an arm that was not proven."""
-    if (found := read_study(directory)) is None:
-        return None
-    from ciphercost import studies
-
-    made = studies.get(found.study).compare(found, cells)
-    ours = {cell.conditions["idle"] for cell in cells if "idle" in cell.conditions}
-    if not found.idle or not ours - {found.idle}:
-        return made
-    modes = f"idle cores {found.idle} in the published procedure and {' and '.join(sorted(ours))} in ours"
-    apart = f"{modes}, so that CPU figures and rates of the two are not of one kind (METHODOLOGY.md, Idle cores)"
-    return msgspec.structs.replace(made, findings=[*made.findings, apart])
 
 
 def refuse_unproven(facts: RunFacts, counted: set[tuple[int, int]], proofs: list[tuple[int, Proof]]) -> None:
@@ -575,4 +558,4 @@ def spell(cpus: set[int]) -> str:
 
 def tool() -> dict[str, str]:
     """Name and version of what measured."""
-    return {"name": "ciphercost", "version": ciphercost.__version__}
+    return {"name": "ciphercost", "version": VERSION}

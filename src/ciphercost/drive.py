@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from typing import Protocol
 
 import msgspec
 import numpy as np
@@ -21,7 +22,6 @@ import scipy.special  # noqa: F401
 from ciphercost import plan
 from ciphercost.agent import Agent
 from ciphercost.errors import AgentError, RunError, Unproven
-from ciphercost.estimate import CellEstimator
 from ciphercost.idle import Awake
 from ciphercost.model import (
     ARMS,
@@ -31,6 +31,8 @@ from ciphercost.model import (
     CellFacts,
     CellSpec,
     Counters,
+    Estimate,
+    Mode,
     Phase,
     SliceRecord,
     Spec,
@@ -77,17 +79,57 @@ class NoSteadyState(RunError):
     """The warm-up ended without a level to measure at."""
 
 
+class Stopping(Protocol):
+    """What the slices measured so far come to: whether they are precise enough, and the rate for the open loop.
+
+    Measuring knows no statistics: whoever starts the run hands this in (`estimate.CellEstimator`).
+    """
+
+    def add(self, record: SliceRecord) -> None:
+        """Take one slice into account, in the order in which they were measured."""
+
+    @property
+    def blocks(self) -> int:
+        """Complete blocks so far."""
+
+    def void(self, session: int) -> None:
+        """Leave all slices of this session out."""
+
+    def precise(self, target: float, mode: Mode) -> bool:
+        """Whether the interval of the log ratio is no wider than ±`target`."""
+
+    def carries_over(self, session: int) -> bool:
+        """Whether what one arm left undone slowed the other in this session."""
+
+    def throughput_interval(self, mode: Mode) -> Estimate | None:
+        """Encrypted ÷ plain operations a second with its 95 % interval so far; None with too few blocks."""
+
+    def open_loop_rate(self, fallback: float, *, clients: int, think_s: float) -> float:
+        """Operations a second at which both arms are asked in the open loop."""
+
+
 class Drive:
     """Makes the load of one cell. One instance lives through all sessions of the cell."""
 
-    def __init__(self, number: int, spec: Spec, facts: CellFacts, seed: int, record: Record, watcher: Watcher) -> None:
+    def __init__(
+        self,
+        number: int,
+        spec: Spec,
+        facts: CellFacts,
+        seed: int,
+        record: Record,
+        watcher: Watcher,
+        stopping: Callable[[Iterable[int], bool], Stopping],
+    ) -> None:
+        """`stopping`: makes a new `Stopping` of (sessions that do not count, whether the cell may stop before its time is over)."""
         self.number = number
         self.spec = spec
         self.facts = facts
         self.seed = seed
         self.record = record
         self.watcher = watcher
-        self.estimator = CellEstimator(sequential=bool(spec.precision))
+        self.estimator = stopping((), bool(spec.precision))
+        self._stopping = stopping
         self.budget = plan.budget(spec, facts.spec)
         self._began = time.monotonic()
         self._failures = 0
@@ -134,7 +176,7 @@ class Drive:
 
     def recall(self, slices: Iterable[SliceRecord]) -> None:
         """What an earlier part of a run that was cut off has of this cell."""
-        self.estimator = CellEstimator(self.facts.void_sessions, sequential=bool(self.spec.precision))
+        self.estimator = self._stopping(self.facts.void_sessions, bool(self.spec.precision))
         ended = 0.0
         for each in slices:
             self.estimator.add(each)
@@ -164,7 +206,7 @@ class Drive:
             self.spec.mode == "quick"
             or len(self.facts.void_sessions) >= MAX_REPEATS
             or self.spec.slice_seconds
-            or not self.estimator.carryover(session).found
+            or not self.estimator.carries_over(session)
         ):
             return False
         longer = min(2 * self.facts.slice_seconds, plan.CANDIDATES[-1])

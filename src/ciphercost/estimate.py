@@ -203,6 +203,10 @@ class CellEstimator:
         mine = np.ones(len(signs), bool) if session is None else sessions == session
         return statistics.carryover(rates[mine], signs[mine])
 
+    def carries_over(self, session: int) -> bool:
+        """Whether what one arm left undone slowed the other in this session (λ ≠ 0)."""
+        return self.carryover(session).found
+
     def session_estimates(self) -> dict[int, Estimate]:
         """Throughput of each session by itself, for plots: Hodges–Lehmann value and signed-rank interval of its
         blocks."""
@@ -428,6 +432,11 @@ class CellEstimator:
             return Pooled(whole, np.empty((0, len(shares))))
         n = len(sessions)
         return Pooled(whole, np.array([n * whole - (n - 1) * log_ratio(each) for each in sessions]))
+
+
+def watching(void_sessions: Iterable[int], sequential: bool) -> CellEstimator:
+    """An estimator for a cell that is being measured. `sequential`: it may stop before its time is over."""
+    return CellEstimator(void_sessions, sequential=sequential)
 
 
 def throughput_differs(blocks: Arms) -> float:

@@ -36,7 +36,9 @@ def examine(cell: CellSpec) -> tuple[bool, str]:
     """(proven, text for people). Raises CiphercostError where the target can't be reached or started."""
     mechanism = mechanisms.get(cell.mechanism)
     if mechanism.layer == "control" and cell.engine in engines.names():
-        encrypting = [name for name in engines.get(cell.engine).mechanisms if mechanisms.get(name).layer != "control"]
+        encrypting = [
+            name for name in mechanisms.of(engines.get(cell.engine)) if mechanisms.get(name).layer != "control"
+        ]
         instead = f"name one that encrypts, e.g. {cell.engine}:{encrypting[0]}" if encrypting else "it encrypts nothing"
         raise UsageError(
             f"{cell.engine}:{cell.mechanism} has nothing to prove: {mechanism.title}; {instead}. "

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ import msgspec
 from ciphercost import cache, chatter, conclude, fio, guard, idle, ordeal, plan, prove, provision, sample, schemas
 from ciphercost.agent import Agent
 from ciphercost.conditions import masked
-from ciphercost.drive import Drive, NoSteadyState
+from ciphercost.drive import Drive, NoSteadyState, Stopping
 from ciphercost.errors import AgentError, CiphercostError, RunError, Unproven, UsageError
 from ciphercost.jdbc import JdbcAgent
 from ciphercost.mechanisms import tls
@@ -39,6 +39,8 @@ class Run(msgspec.Struct):
     guard: guard.Guard
     scratch: Path
     watcher: Watcher
+    stopping: Callable[[Iterable[int], bool], Stopping]
+    """Makes what decides when a cell has been measured long enough; see `Drive`."""
     servers: provision.Servers = msgspec.field(default_factory=provision.Servers)
 
 
@@ -88,7 +90,7 @@ def experiment(numbers: list[int], run: Run) -> None:
                 if isinstance(bench.mechanism, AtRest) and not cells[number].whole_sessions:
                     look_closely(number, bench, cells[number], run)
                 facts = run.record.facts
-                drive = Drive(number, facts.spec, cells[number], facts.seed, run.record, run.watcher)
+                drive = Drive(number, facts.spec, cells[number], facts.seed, run.record, run.watcher, run.stopping)
                 if cells[number].whole_sessions:
                     drive.recall(each for each in read_slices(run.record.directory) if each.cell == number)
                 units.append(Unit(bench, drive))

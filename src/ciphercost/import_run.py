@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ciphercost import checked, conclude, draw, engines, imported, importing, mechanisms, pipeline, record
+from ciphercost import checked, conclude, concluding, draw, engines, imported, importing, mechanisms, pipeline, record
 from ciphercost.errors import UsageError
 from ciphercost.guard import Guard
 from ciphercost.importers import clean, csv
@@ -48,7 +48,7 @@ def run(files: Sequence[Path], given: Mapping[str, Any], command: str = "") -> t
     directory = record.directory_for(facts.id, given.get("output"))
     with record.Record(directory, facts) as kept:
         kept.save_imported(found)
-        result = conclude.conclude(directory)
+        result = concluding.result_of(directory)
         kept.save_result(result)
     if draw.wanted():
         with Guard(facts.id) as run_guard:

@@ -12,14 +12,13 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 from ciphercost import drivers, java, sources
 from ciphercost.agent import Agent
 from ciphercost.drivers import Driver, Family, Mode, Target, Wish
-from ciphercost.engines import Engine
 from ciphercost.errors import AgentError, RunError, Unproven, UsageError, nearest
 from ciphercost.guard import Guard, temporary
 from ciphercost.impostor import Impostor, Speech
@@ -306,6 +305,20 @@ def settled(cells: list[CellSpec]) -> list[CellSpec]:
 # ── the agent ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+class Spoken(Protocol):
+    """What the Java agent must know of the engine that it speaks to."""
+
+    name: str
+
+    @property
+    def driver(self) -> str:
+        """The protocol that it speaks, as the Rust agent names it."""
+
+    @property
+    def tls_witness(self) -> str:
+        """SQL that says how the session is encrypted."""
+
+
 class JdbcAgent(Agent):
     """The Java agent with one driver. `connect` takes the fields that the Rust agent takes."""
 
@@ -314,7 +327,7 @@ class JdbcAgent(Agent):
     def __init__(
         self,
         driver: Driver,
-        engine: Engine,
+        engine: Spoken,
         options: Mapping[str, str],
         like: Mapping[str, object],
         *,

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
-
-if TYPE_CHECKING:
-    import polars
 
 FORMAT = 1
 """Version of the result and of `slices.jsonl`."""
@@ -716,27 +713,6 @@ class Result(msgspec.Struct, frozen=True):
     """Cost against the size of an answer, or against clients, where cells differ in that alone."""
     study: StudyResult | None = None
     """Of `ciphercost replicate`."""
-
-    def __repr__(self) -> str:
-        from ciphercost import notebook
-
-        return notebook.line(self)
-
-    def to_polars(self) -> polars.DataFrame:
-        """A row for each cell and metric; see `frames.cells`. The raw slices: `ciphercost.slices(directory)`."""
-        from ciphercost import frames
-
-        return frames.cells(self)
-
-    def _repr_html_(self) -> str:
-        from ciphercost import notebook
-
-        return notebook.html(self)
-
-    def _repr_markdown_(self) -> str:
-        from ciphercost.reports import md
-
-        return md.render(self)
 
 
 # ── what is known of a run while it goes on: plan.json ────────────────────────────────────────────────────────────────

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ciphercost import conclude, draw, guard, jdbc, plan, provision, sample
+from ciphercost import conclude, concluding, draw, estimate, guard, jdbc, plan, provision, sample
 from ciphercost import spec as specs
 from ciphercost.agent import find as find_agent
 from ciphercost.errors import Interrupted
@@ -71,12 +71,12 @@ def carry_out(record: Record, mark: str, watcher: Watcher, before: Before | None
             announce(record.facts, watcher)
             if before:
                 before(record, run_guard, scratch, watcher)
-            whole = Run(record, run_guard, scratch, watcher, provision.Servers(spec.cells))
+            whole = Run(record, run_guard, scratch, watcher, estimate.watching, provision.Servers(spec.cells))
             for numbers in plan.groups(spec):
                 experiment(numbers, whole)
             facts.ended = now()
             record.save_facts()
-            result = conclude.conclude(record.directory)
+            result = concluding.result_of(record.directory)
             record.save_result(result)
             draw.page(record.directory, run_guard, watcher.say)
     except KeyboardInterrupt:

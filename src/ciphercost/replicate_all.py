@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from ciphercost import checked, conclude, draw, pipeline, plan, replicate, resume, studies
+from ciphercost import checked, concluding, draw, pipeline, plan, replicate, resume, studies
 from ciphercost.errors import CiphercostError, Interrupted, UsageError
 from ciphercost.guard import Guard
 from ciphercost.model import FORMAT, Result
@@ -161,7 +161,7 @@ def outcomes(directory: Path) -> list[Outcome]:
             found.append(Outcome(name, None, reason or "not begun"))
             continue
         try:
-            result = conclude.conclude(place)
+            result = concluding.result_of(place)
             # A study may have been finished by itself, after the evening that it failed in.
             why = "" if done(place) else reason or lacking(result)
             found.append(Outcome(name, result.study, why, str(place), agreement.unreliable(result.cells)))

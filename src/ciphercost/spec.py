@@ -50,7 +50,7 @@ def target(text: str) -> tuple[str, str, str]:
     if match is None:
         raise UsageError(f"'{text}' is not a target; write ENGINE[@VERSION]:MECHANISM, e.g. postgresql:tls")
     engine, version, mechanism = match.group(1), match.group(2) or "", match.group(3)
-    known = engines.get(engine).mechanisms
+    known = mechanisms.of(engines.get(engine))
     if not mechanism:
         raise UsageError(f"'{text}' names no mechanism; write {engine}:{known[0]} ({nearest('', known)})")
     return engine, version, mechanism
@@ -375,8 +375,8 @@ def _check_cell(cell: CellSpec) -> None:
     engine = engines.get(cell.engine)
     parts = cell.mechanism.split("+")
     for part in parts:
-        if part not in engine.mechanisms:
-            raise UsageError(f"{cell.engine} has no mechanism '{part}': {nearest(part, engine.mechanisms)}")
+        if part not in mechanisms.of(engine):
+            raise UsageError(f"{cell.engine} has no mechanism '{part}': {nearest(part, mechanisms.of(engine))}")
     if len(parts) > 1:
         raise UsageError(
             f"{cell.engine}:{cell.mechanism}: these mechanisms can't be switched on together; run them as two cells"
@@ -409,7 +409,7 @@ def _check_cell(cell: CellSpec) -> None:
         raise UsageError(
             f"{cell.engine} is embedded: it has no connections to open, so workload '{program.name}' does not fit"
         )
-    if cell.ca and "tls" not in engine.mechanisms:
+    if cell.ca and "tls" not in mechanisms.of(engine):
         raise UsageError(f"--ca {cell.ca}: {cell.engine} has no TLS, so there is no certificate to check")
     if cell.url and plan.at_rest(cell):
         raise UsageError(

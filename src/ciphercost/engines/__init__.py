@@ -106,13 +106,6 @@ class Engine(ABC):
     schemes: Mapping[str, str] = MappingProxyType({})
     """URL schemes of a running server of this kind, each with the mechanism that `ciphercost prove URL` looks for."""
 
-    @property
-    def mechanisms(self) -> tuple[str, ...]:
-        """Names of the ways to encrypt that it has."""
-        from ciphercost import mechanisms
-
-        return mechanisms.of(self)
-
     def in_clear(self) -> dict[str, object]:
         """Fields of the agent's `connect` that keep a connection in clear, said and not left to a default.
 

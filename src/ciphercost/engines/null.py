@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ciphercost import __version__
 from ciphercost.engines import Engine, Installation, Server
 from ciphercost.errors import UsageError
+from ciphercost.version import VERSION
 
 if TYPE_CHECKING:
     from ciphercost.guard import Guard
@@ -33,12 +33,12 @@ class Null(Engine):
     stores = False
 
     def available(self) -> Iterable[Installation]:
-        return [Installation(self.name, __version__, "library", "inside the agent")]
+        return [Installation(self.name, VERSION, "library", "inside the agent")]
 
     def find(self, version: str = "", *, url: str = "", bindir: str = "") -> Installation:
         if version or url or bindir:
             raise UsageError("null is no server: it has no version, --url or --bindir")
-        return Installation(self.name, __version__, "library", "inside the agent")
+        return Installation(self.name, VERSION, "library", "inside the agent")
 
     def install(self, version: str = "", source: str = "") -> Installation:  # noqa: ARG002
         return self.find(version)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from ciphercost import capacity, chatter, curves, disturbed, limit
 from ciphercost.layout import WIDTH, figure_row, figure_rows, named, row, wrap
 from ciphercost.model import ARMS, Cell, Curve, Finding, Result
-from ciphercost.reports import _imported
+from ciphercost.reports import _imported, _study
 from ciphercost.volumes import disk
 from ciphercost.words import (
     SHORT,
@@ -63,10 +63,8 @@ def render(result: Result) -> str:
         blocks.append("\n".join(parts(result)))
     blocks += ["\n".join(curve(each)) for each in curves.shown(result.curves)]
     if result.study is not None:
-        from ciphercost import studies
-
         blocks = [
-            studies.get(result.study.study).table(result.study, result.cells),
+            _study.render(result.study, result.cells),
             "By our method:",
             *summary(result),
             *blocks,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ciphercost import engines, mechanisms, workloads
+from ciphercost import engines, mechanisms
 from ciphercost.errors import UsageError, nearest
 from ciphercost.model import Cell, CellSpec, Spec, StudyFigure, StudyRecord, StudyResult, StudyRun
 
@@ -142,14 +142,6 @@ class Study(ABC):
         """What else limits that comparison; empty: nothing. Pure."""
         return ""
 
-    def workload(self, operation: str) -> workloads.Workload:
-        """One operation by itself, as a workload. Raises UsageError with the nearest name."""
-        whole = workloads.read(self.file("workload.toml"), self.name)
-        known = {each.name: each for each in whole.transaction}
-        if operation not in known:
-            raise UsageError(f"study {self.name} has no workload '{operation}': {nearest(operation, known)}")
-        return msgspec.structs.replace(whole, transaction=[known[operation]], name=f"{self.name}/{operation}")
-
     def sheets(self, result: StudyResult) -> Iterator[Sheet]:
         """Its tables, below the one of the verdict. Pure."""
         from ciphercost.studies import table
@@ -165,12 +157,6 @@ class Study(ABC):
         from ciphercost.studies import table
 
         return table.report(result, cells)
-
-    def table(self, result: StudyResult, cells: Sequence[Cell] = ()) -> str:
-        """The same as plain words and figures, 80 columns wide. Pure."""
-        from ciphercost.studies import sheet
-
-        return sheet.text(self.report(result, cells))
 
     def file(self, name: str) -> str:
         """Text of one of the study's own files."""
@@ -196,7 +182,7 @@ def transit(engine: str) -> str:
     own = engines.get(engine)
     found = mechanisms.of(own, "transit")
     if not found:
-        raise UsageError(f"{engine} has no encryption on the connection (it has: {', '.join(own.mechanisms)})")
+        raise UsageError(f"{engine} has no encryption on the connection (it has: {', '.join(mechanisms.of(own))})")
     return "tls" if "tls" in found else found[0]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ciphercost import studies
 from ciphercost.model import ARMS, Cell, StudyFigure, StudyResult
-from ciphercost.studies import agreement, sheet
+from ciphercost.studies import agreement
 from ciphercost.studies.agreement import Judged
 from ciphercost.studies.costs import change, with_interval
 from ciphercost.studies.sheet import Report, Sheet, cite
@@ -14,11 +14,6 @@ from ciphercost.studies.sheet import Report, Sheet, cite
 NOT_PUBLISHED = "not published"
 COUNT = "count"
 """A unit that is none: whole numbers."""
-
-
-def render(study: StudyResult) -> str:
-    """The whole report as text, 80 columns wide."""
-    return sheet.text(report(study))
 
 
 def report(study: StudyResult, cells: Sequence[Cell] = ()) -> Report:

@@ -22,7 +22,10 @@ check                  SQL that reads, and must answer the same on both arms
                        SECURE before one that is encrypted with --set share=checkout too
 [dialect.NAME]         load, check or a transaction's script, where a server needs other words; batch: people in one INSERT
 
-A published study keeps its own workload in `studies/`; STUDY/TRANSACTION names one transaction of it.
+like                   another workload's name: everything that this file does not say is as in that one
+together               a name for all transactions of a study's file as one workload
+
+A published study has its workloads in `studies/`: STUDY/TRANSACTION names one transaction of STUDY.toml, or a file STUDY/TRANSACTION.toml.
 """
 
 from __future__ import annotations
@@ -79,6 +82,8 @@ class Workload(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     derived: dict[str, str] = {}
     dialect: dict[str, dict[str, Any]] = {}
     name: str = ""
+    like: str = ""
+    together: str = ""
     own_sql: bool = False
     """The user's statements: a function of theirs may be called as one of our macros is."""
 
@@ -180,14 +185,34 @@ def get(name: str) -> Workload:
 
 def of_study(study: str, transaction: str) -> Workload:
     """One transaction of a published study's workload, by itself. Raises UsageError with the nearest name."""
-    from ciphercost import studies
-
-    return studies.get(study).workload(transaction)
+    place, name = resources.files(__name__).joinpath("studies"), f"{study}/{transaction}"
+    if (alone := place.joinpath(study, f"{transaction}.toml")).is_file():
+        return read(alone.read_text(), name)
+    if (file := place.joinpath(f"{study}.toml")).is_file():
+        whole = read(file.read_text(), name)
+        known = {each.name: each for each in whole.transaction}
+        if transaction == whole.together:
+            return whole
+        if transaction in known:
+            return msgspec.structs.replace(whole, transaction=[known[transaction]])
+        own = [*known, *filter(None, [whole.together])]
+    else:
+        own = (
+            [Path(each.name).stem for each in place.joinpath(study).iterdir()] if place.joinpath(study).is_dir() else []
+        )
+    if own:
+        raise UsageError(f"study {study} has no workload '{transaction}': {nearest(transaction, own)}")
+    raise UsageError(f"unknown workload '{name}'; `ciphercost list studies` names the workloads of each study")
 
 
 def read(text: str, name: str) -> Workload:
-    """A workload of its file's text. Pure."""
-    return msgspec.structs.replace(msgspec.convert(tomllib.loads(text), Workload), name=name)
+    """A workload of its file's text. Raises UsageError where it is like one that does not exist."""
+    content = tomllib.loads(text)
+    if like := content.get("like", ""):
+        if like not in names():
+            raise UsageError(f"workload '{name}' is like an unknown one, '{like}': {nearest(like, names())}")
+        content = {**tomllib.loads(resources.files(__name__).joinpath(f"{like}.toml").read_text()), **content}
+    return msgspec.structs.replace(msgspec.convert(content, Workload), name=name)
 
 
 def from_sql(path: Path) -> Workload:

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from ciphercost import conditions, hospital, workloads
+from ciphercost import conditions, hospital
 from ciphercost.crypto import openssl_capabilities
-from ciphercost.errors import UsageError, nearest
+from ciphercost.errors import UsageError
 from ciphercost.model import ARMS, FORMAT, Cell, CellSpec, Spec, StudyFigure, StudyRecord, StudyResult
 from ciphercost.spec import check
 from ciphercost.studies import Stage, Study
@@ -92,11 +92,6 @@ class ColumnFunctions(Study):
     @property
     def offered(self) -> tuple[str, ...]:
         return procedure.VERSIONS
-
-    def workload(self, operation: str) -> workloads.Workload:
-        raise UsageError(
-            f"study {self.name} has no workload '{operation}' of its own: {nearest(operation, self.offered)}"
-        )
 
     def check_engine(self, engine: str) -> None:
         servers.listed(engine)

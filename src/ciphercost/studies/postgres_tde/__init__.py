@@ -6,10 +6,7 @@ import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import msgspec
-
-from ciphercost import workloads
-from ciphercost.errors import UsageError, nearest
+from ciphercost.errors import UsageError
 from ciphercost.model import ARMS, FORMAT, Cell, CellSpec, Spec, StudyFigure, StudyRecord, StudyResult
 from ciphercost.spec import check
 from ciphercost.studies import Stage, Study
@@ -20,10 +17,6 @@ from ciphercost.studies.sheet import Sheet
 PAIR_SECONDS, LOAD_SECONDS = 20.0, 5.0
 """Of each arm of the procedure, beside its load: making the cluster and proof; and `pgbench -i` of each size."""
 MOST_SCALE = grid.MOST_ROWS // grid.ROWS_A_SCALE
-SELECT_ONLY = """
-\\set aid random(1, :rows)
-SELECT abalance FROM pgbench_accounts WHERE aid = :aid;
-"""
 
 
 class PostgresTde(Study):
@@ -86,22 +79,6 @@ class PostgresTde(Study):
     def pairs(self) -> list[servers.Pair]:
         """The pairs of arms. Raises UsageError, MissingServer."""
         return servers.pairs(self.bindir, self._mechanisms)
-
-    def workload(self, operation: str) -> workloads.Workload:
-        if operation not in self.operations:
-            raise UsageError(f"study {self.name} has no workload '{operation}': {nearest(operation, self.operations)}")
-        own = msgspec.structs.replace(
-            workloads.get("tpcb"), name=f"{self.name}/{operation}", clients=max(self.clients), parameters={"scale": 50}
-        )
-        if operation == grid.TPCB:
-            return own
-        return msgspec.structs.replace(
-            own,
-            title="SELECT-only: a row of pgbench's accounts by its key",
-            measures="the request path on pgbench's tables",
-            transaction=[workloads.Transaction(grid.SELECT, SELECT_ONLY)],
-            read_only=True,
-        )
 
     def spec(self, engine: str, time: float, seed: int) -> Spec:
         """A cell for each pair and point. Cells that differ in clients alone share their servers, and their blocks alternate."""

@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from ciphercost import workloads
 from ciphercost.conditions.link import check_rights
 from ciphercost.errors import UsageError
 from ciphercost.model import ARMS, FORMAT, Cell, CellSpec, Spec, StudyRecord, StudyResult
@@ -76,11 +75,6 @@ class WebTls(Study):
     @property
     def offered(self) -> tuple[str, ...]:
         return tuple(f"{self.name}/{each}" for each in (*self.operations, ALL))
-
-    def workload(self, operation: str) -> workloads.Workload:
-        if operation == ALL:
-            return workloads.read(self.file("workload.toml"), f"{self.name}/{ALL}")
-        return super().workload(operation)
 
     def spec(self, engine: str, time: float, seed: int) -> Spec:
         """Each file to one client, some also without sendfile; then two files to one client and to many: two experiments."""

@@ -1,0 +1,5 @@
+"""version: of this package, as results name it."""
+
+from __future__ import annotations
+
+VERSION = "0.1.0"
