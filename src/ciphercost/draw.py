@@ -1,7 +1,7 @@
-"""draw: a finished run, or all repeated studies -> report.html, by a process of its own: plots are drawn by a JavaScript engine,
-whose memory and whose failures are none of the run's. A page that can't be drawn is reported, and costs the run nothing.
+"""draw: a finished run, or all repeated studies -> report.html, by a process of its own (`draw_process`).
 
-    python -m ciphercost.draw DIRECTORY
+Plots are drawn by a JavaScript engine, whose memory and failures must not be the run's. A page that can't be drawn is reported,
+and the run goes on.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ NAME = "report.html"
 SWITCH = "CIPHERCOST_PAGE"
 """`off`: no page at the end of a run; `report --format html` draws it whenever it is asked for."""
 SECONDS = 120.0
+PROCESS = "ciphercost.draw_process"
+"""The module that draws."""
 
 
 def wanted() -> bool:
@@ -30,29 +32,9 @@ def page(directory: Path, guard: Guard, say: Callable[[str], None]) -> None:
     """Draw the page of a run whose result is written, where one is wanted. Never raises for what goes wrong with it."""
     if not wanted():
         return
-    command = [sys.executable, "-m", __name__, str(directory.absolute())]
+    command = [sys.executable, "-m", PROCESS, str(directory.absolute())]
     try:
         guard.run(command, timeout=SECONDS, env=child_environment())
     except (CiphercostError, OSError) as error:
         last = (str(error).strip().splitlines() or ["no reason given"])[-1]
         say(f"{NAME} was not drawn: {last}; the run is whole: ciphercost report {directory} --format html -o FILE")
-
-
-def main(directory: Path) -> None:
-    """Read the result as it was written and the slices, and write the page. Raises CiphercostError."""
-    import msgspec
-
-    from ciphercost import replicate_all
-    from ciphercost.model import Result
-    from ciphercost.reports import html
-
-    if (directory / replicate_all.FILE).is_file():
-        found = replicate_all.outcomes(directory)
-        html.write_all(replicate_all.as_page(directory, found), directory / NAME)
-        return
-    result = msgspec.json.decode((directory / "result.json").read_bytes(), type=Result)
-    html.write(result, directory, directory / NAME)
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))

@@ -18,12 +18,13 @@ import msgspec
 from ciphercost import engines, mechanisms
 from ciphercost.errors import UsageError, nearest
 from ciphercost.model import Cell, CellSpec, Spec, StudyFigure, StudyRecord, StudyResult, StudyRun
+from ciphercost.studies import table
+from ciphercost.studies.agreement import Judged
+from ciphercost.studies.sheet import Report, Sheet
 
 if TYPE_CHECKING:
     from ciphercost.agent import Agent
     from ciphercost.provision import Bench, Twins
-    from ciphercost.studies.agreement import Judged
-    from ciphercost.studies.sheet import Report, Sheet
 
 
 class Stage(msgspec.Struct):
@@ -134,8 +135,6 @@ class Study(ABC):
 
     def judged(self, result: StudyResult) -> Judged:
         """The published costs by which `agreement` says whether the study was replicated. Pure."""
-        from ciphercost.studies.agreement import Judged
-
         return Judged(self.headline(result))
 
     def caveat(self, result: StudyResult) -> str:  # noqa: ARG002
@@ -144,8 +143,6 @@ class Study(ABC):
 
     def sheets(self, result: StudyResult) -> Iterator[Sheet]:
         """Its tables, below the one of the verdict. Pure."""
-        from ciphercost.studies import table
-
         return table.sheets(result)
 
     def method(self, result: StudyResult) -> list[str]:  # noqa: ARG002
@@ -154,9 +151,7 @@ class Study(ABC):
 
     def report(self, result: StudyResult, cells: Sequence[Cell] = ()) -> Report:
         """All that pages and texts say of its result, and of the cells of the same run. Pure."""
-        from ciphercost.studies import table
-
-        return table.report(result, cells)
+        return table.report(self, result, cells)
 
     def file(self, name: str) -> str:
         """Text of one of the study's own files."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol
 
-from ciphercost import studies
 from ciphercost.model import ARMS, Cell, StudyFigure, StudyResult
 from ciphercost.studies import agreement
 from ciphercost.studies.agreement import Judged
@@ -16,12 +16,25 @@ COUNT = "count"
 """A unit that is none: whole numbers."""
 
 
-def report(study: StudyResult, cells: Sequence[Cell] = ()) -> Report:
+class Described(Protocol):
+    """What the report asks of the study itself; see `Study`."""
+
+    sources: Mapping[str, str]
+
+    def judged(self, result: StudyResult) -> Judged: ...
+
+    def caveat(self, result: StudyResult) -> str: ...
+
+    def sheets(self, result: StudyResult) -> Iterator[Sheet]: ...
+
+    def method(self, result: StudyResult) -> list[str]: ...
+
+
+def report(own: Described, study: StudyResult, cells: Sequence[Cell] = ()) -> Report:
     """What every report renders: the verdict, its table, the study's own tables, how they were measured, and the findings.
 
     `cells`: of the same run; where they were disturbed, the verdict says so.
     """
-    own = studies.get(study.study)
     judged = own.judged(study)
     return Report(
         title=study.title,
@@ -30,14 +43,13 @@ def report(study: StudyResult, cells: Sequence[Cell] = ()) -> Report:
         sheets=[*compared(judged, own.caveat(study)), *own.sheets(study)],
         method=[f"the same procedure here: {study.procedure}", *own.method(study)],
         findings=study.findings,
-        sources=printed_in(study),
+        sources=printed_in(study, own.sources),
     )
 
 
-def printed_in(study: StudyResult) -> list[tuple[str, str]]:
+def printed_in(study: StudyResult, known: Mapping[str, str]) -> list[tuple[str, str]]:
     """The published tables and figures that its numbers come from, in the study's order, and what each holds."""
     named = dict.fromkeys(each.source for each in study.figures if each.source and each.published is not None)
-    known = studies.get(study.study).sources
     return [(name, known[name]) for name in known if name in named] + [
         (name, "") for name in named if name not in known
     ]
@@ -53,9 +65,13 @@ def label(figure: StudyFigure, judged: Judged) -> str:
 
 def place(figure: StudyFigure, judged: Judged) -> str:
     """Of which operation or server a cost is."""
-    from ciphercost.studies import together
+    return what(figure, several=len({each.operation for each in judged.figures}) > 1)
 
-    return together.what(figure, several=len({each.operation for each in judged.figures}) > 1)
+
+def what(figure: StudyFigure, several: bool) -> str:
+    """`insert`, or of a study of several servers `firebird aes-ofb-128`; with the operation where there are several."""
+    server = f"{figure.engine} {figure.mechanism}".strip()
+    return ", ".join(filter(None, (server, figure.operation if several or not server else "")))
 
 
 def compared(judged: Judged, caveat: str) -> Iterator[Sheet]:

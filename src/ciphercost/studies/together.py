@@ -11,7 +11,7 @@ from ciphercost.layout import row, wrap
 from ciphercost.model import StudyFigure, StudyResult
 from ciphercost.studies import agreement
 from ciphercost.studies.costs import change, with_interval
-from ciphercost.studies.table import NOT_PUBLISHED
+from ciphercost.studies.table import NOT_PUBLISHED, what
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -69,12 +69,6 @@ def rows_of(result: StudyResult) -> list[Row]:
         )
         for each in shown
     ]
-
-
-def what(figure: StudyFigure, several: bool) -> str:
-    """`insert`, or of a study of several servers `firebird aes-ofb-128`; with the operation where there are several."""
-    server = f"{figure.engine} {figure.mechanism}".strip()
-    return ", ".join(filter(None, (server, figure.operation if several or not server else "")))
 
 
 def summary(outcomes: Sequence[Outcome]) -> str:

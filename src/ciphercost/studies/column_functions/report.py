@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 
 from ciphercost import studies
 from ciphercost.model import ARMS, StudyFigure, StudyResult
+from ciphercost.notation import number
 from ciphercost.studies.column_functions import names, procedure, published, servers
 from ciphercost.studies.costs import TOO_WIDE, change, plus_minus, with_interval
 from ciphercost.studies.sheet import Sheet, cite
 from ciphercost.studies.table import NOT_PUBLISHED
-from ciphercost.words import number
 
 METHOD = (
     "our method: both arms by turns, a whole cycle (insert, select, update, delete) as a slice, four in mirrored order with a short "
