@@ -6,8 +6,8 @@ import math
 import tempfile
 from pathlib import Path
 
-from ciphercost import pipeline
-from ciphercost.model import CellSpec, Spec
+from ciphercost.model.spec import CellSpec, Spec
+from ciphercost.runs import pipeline
 from run import Row
 
 RUNS = 60

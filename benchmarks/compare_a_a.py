@@ -11,8 +11,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Literal
 
-from ciphercost import compare, conclude, pipeline
-from ciphercost.model import CellSpec, Spec
+from ciphercost.estimate import results
+from ciphercost.model.spec import CellSpec, Spec
+from ciphercost.report import comparison
+from ciphercost.runs import pipeline
 from run import Row
 
 QUICK, FULL = 44, 16
@@ -29,7 +31,7 @@ def rows() -> list[Row]:
         for number in range(QUICK + FULL):
             mode: Literal["quick", "full"] = "quick" if number < QUICK else "full"
             both = [recorded(Path(place) / f"{number}-{side}", mode, number, 2 * number + side) for side in (1, 2)]
-            (pair,) = compare.compare(both).pairs
+            (pair,) = comparison.compare(both).pairs
             change = pair.change[pair.metric]
             verdicts[str(pair.verdict)] += 1
             missed += not change.low <= 1 <= change.high
@@ -42,8 +44,8 @@ def rows() -> list[Row]:
     return [{"bench": "compare_a_a", "row": name, "ratio": ratio, "low": ratio, "high": ratio, "aim": 1.0}]
 
 
-def recorded(directory: Path, mode: Literal["quick", "full"], number: int, seed: int) -> compare.Run:
+def recorded(directory: Path, mode: Literal["quick", "full"], number: int, seed: int) -> comparison.Run:
     cell = CellSpec("null", "busy" if number % 2 else "none", regime="one-core")
     sessions = 1 if mode == "quick" else SESSIONS
     pipeline.run(Spec(cells=[cell], seed=seed, mode=mode, sessions=sessions, time=SECONDS, latency=False), directory)
-    return compare.Run(directory.name, *conclude.with_intervals(directory))
+    return comparison.Run(directory.name, *results.with_intervals(directory))

@@ -65,8 +65,8 @@ def rows() -> list[Row]:
 
 def between_slices() -> Row:
     """Share of the controller's own time in real runs on PostgreSQL at the slice length that the pilot picks, on one core."""
-    from ciphercost import pipeline
-    from ciphercost.model import CellSpec, Spec
+    from ciphercost.model.spec import CellSpec, Spec
+    from ciphercost.runs import pipeline
 
     shares = []
     with tempfile.TemporaryDirectory() as place:

@@ -16,8 +16,8 @@ from functools import partial
 import numpy as np
 from scipy.special import ndtr, ndtri, stdtrit
 
-from ciphercost import simulate, statistics
-from ciphercost.statistics import CARRYOVER_ALPHA, LEVEL, Floats, t_quantile
+from ciphercost.estimate import simulate, statistics
+from ciphercost.estimate.statistics import CARRYOVER_ALPHA, LEVEL, Floats, t_quantile
 
 FEW = (12, 16, 20, 24, 30, 50)
 """Blocks of a quick run: 20 as a rule."""

@@ -11,8 +11,11 @@ import statistics as st
 import tempfile
 from pathlib import Path
 
-from ciphercost import idle, pipeline, spec
-from ciphercost.model import Cell, CellSpec, Estimate, Spec
+from ciphercost.host import idle
+from ciphercost.model.result import Cell, Estimate
+from ciphercost.model.spec import CellSpec, Spec
+from ciphercost.plan import matrix
+from ciphercost.runs import pipeline
 from run import Row
 
 RUNS, SECONDS, CLIENTS = 3, 15.0, 8
@@ -57,7 +60,7 @@ def rows() -> list[Row]:
 
 def one(cell: CellSpec, seed: int) -> list[Cell]:
     """Both modes, in the order of MODES."""
-    cells = spec.matrix(cell, [f"idle={','.join(MODES)}"])
+    cells = matrix.matrix(cell, [f"idle={','.join(MODES)}"])
     asked = Spec(cells=cells, seed=seed, mode="quick", sessions=1, time=SECONDS, latency=False)
     with tempfile.TemporaryDirectory() as place:
         made = pipeline.run(asked, Path(place) / "run").cells

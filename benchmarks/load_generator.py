@@ -15,11 +15,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ciphercost import engines, guard, mechanisms, record, workloads
-from ciphercost.agent import Agent
-from ciphercost.engines import Installation
-from ciphercost.pki import Pki
-from ciphercost.statistics import session_interval
+from ciphercost import engines, mechanisms
+from ciphercost.estimate.statistics import session_interval
+from ciphercost.host import supervisor
+from ciphercost.host.installation import Installation
+from ciphercost.host.pki import Pki
+from ciphercost.load import workloads
+from ciphercost.load.agent import Agent
+from ciphercost.model import run_directory
 from peers import ROWS, Mysqlslap, Peer, Pgbench, Sysbench
 from run import Row
 
@@ -70,9 +73,9 @@ def peers(engine: str, installation: Installation, scratch: Path) -> list[Peer]:
 def server(match: Match, cpus: list[int]) -> Iterator[tuple[Installation, dict[str, dict[str, object]], Path]]:
     """A loaded server with TLS, and the connection fields of both arms."""
     engine, tls = engines.get(match.engine), mechanisms.get("tls")
-    run_id = record.new_id()
-    with tempfile.TemporaryDirectory() as logs, guard.Guard(run_id) as run_guard:
-        scratch = guard.scratch(run_id, run_guard)
+    run_id = run_directory.new_id()
+    with tempfile.TemporaryDirectory() as logs, supervisor.Guard(run_id) as run_guard:
+        scratch = supervisor.scratch(run_id, run_guard)
         factors, secrets = tls.check({}), scratch / "secrets"
         installation = engine.find(match.version)
         directory = scratch / "server"

@@ -12,9 +12,15 @@ from pathlib import Path
 
 import numpy as np
 
-from ciphercost import experiment, guard, pipeline, plan, provision, record
-from ciphercost.agent import Agent
-from ciphercost.model import CellSpec, Spec
+from ciphercost.host import supervisor
+from ciphercost.load.agent import Agent
+from ciphercost.measure import experiment
+from ciphercost.model import run_directory
+from ciphercost.model.spec import CellSpec, Spec
+from ciphercost.plan import schedule
+from ciphercost.provision import server_pairs
+from ciphercost.provision.shared import Shared
+from ciphercost.runs import pipeline
 from run import Row
 
 REPEATS = 20
@@ -52,14 +58,14 @@ def rows() -> list[Row]:
 
 def one_after_the_other(cell: CellSpec, place: Path) -> float:
     """Log ratio of two runs of half the time each, the first second of each given away as its warm-up."""
-    run_id = record.new_id()
+    run_id = run_directory.new_id()
     (place / "logs").mkdir(exist_ok=True)
-    with guard.Guard(run_id) as run_guard:
-        scratch = guard.scratch(run_id, run_guard)
-        shared = provision.Shared(scratch / "secrets" / "group-0")
-        cores = {plan.cores(0, 1, experiment.available_cpus(), "one-core")[0][0]}
+    with supervisor.Guard(run_id) as run_guard:
+        scratch = supervisor.scratch(run_id, run_guard)
+        shared = Shared(scratch / "secrets" / "group-0")
+        cores = {schedule.cores(0, 1, experiment.available_cpus(), "one-core")[0][0]}
         with (
-            provision.bench(cell, run_guard, scratch, place / "logs", 0, shared) as bench,
+            server_pairs.bench(cell, run_guard, scratch, place / "logs", 0, shared) as bench,
             shared.session(),
             experiment.out_of_the_way(cores),
             Agent(cpus=cores) as agent,

@@ -13,8 +13,9 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from ciphercost import engines, sources
-from ciphercost.sources import Receipt, Work
+from ciphercost import engines
+from ciphercost.host import packages
+from ciphercost.host.packages import Receipt, Work
 
 ROWS = 100_000
 """Of the table that one row is selected from."""
@@ -117,7 +118,7 @@ class Sysbench:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        found = sources.keep("sysbench", "bookworm-debian", _sysbench)
+        found = packages.keep("sysbench", "bookworm-debian", _sysbench)
         self.root = Path(found.location).parent.parent
 
     def slice(self, fields: dict[str, object], clients: int, cpu: int, seconds: int) -> Slice:
@@ -145,8 +146,8 @@ class Sysbench:
 
 
 def _sysbench(work: Work) -> Receipt:
-    sources.debian("bookworm", ["sysbench"], work)
-    sources.run_in_place(work, ["usr/bin/sysbench"])
+    packages.debian("bookworm", ["sysbench"], work)
+    packages.run_in_place(work, ["usr/bin/sysbench"])
     return Receipt("sysbench", "1.0.20", "debian", "usr/bin")
 
 

@@ -14,7 +14,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NotRequired, TypedDict
 
-from ciphercost import guard, idle, record
+from ciphercost.host import idle, supervisor
+from ciphercost.model import run_directory
 
 HERE = Path(__file__).parent
 BENCHES = ("load_generator", "web_load", "controller", "report", "old_way", "a_a", "compare_a_a", "halts")
@@ -50,8 +51,8 @@ def measured(name: str) -> list[Row]:
         rows: list[Row] = bench.rows()
         return rows
     with ExitStack() as stack:
-        run_guard = stack.enter_context(guard.Guard(record.new_id()))
-        mode = stack.enter_context(idle.all_awake(run_guard, guard.scratch(run_guard.run_id, run_guard)))
+        run_guard = stack.enter_context(supervisor.Guard(run_directory.new_id()))
+        mode = stack.enter_context(idle.all_awake(run_guard, supervisor.scratch(run_guard.run_id, run_guard)))
         found: list[Row] = bench.rows()
         for row in found:
             row["idle"] = mode

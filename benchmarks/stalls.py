@@ -15,10 +15,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ciphercost import compare, estimate, simulate, statistics, totals
-from ciphercost.describe import DISAGREE
-from ciphercost.model import Mode
-from ciphercost.simulate import Blocks, Floats, Noise, Random
+from ciphercost.estimate import estimator, simulate, statistics, totals
+from ciphercost.estimate.simulate import Blocks, Floats, Noise, Random
+from ciphercost.estimate.warnings import DISAGREE
+from ciphercost.model.spec import Mode
+from ciphercost.report import comparison
 
 RUNS = 1000
 MARGIN = 0.01
@@ -62,18 +63,18 @@ def outcome(rates: Floats, signs: Floats, sessions: int) -> Outcome:
         robust = statistics.session_interval(statistics.hodges_lehmann_rows(values.reshape(sessions, -1)))
     else:
         robust = statistics.block_interval(values)
-    together = estimate.ratio_of_totals(blocks, ("work",), "seconds", mode)
-    stated = estimate.with_totals(estimate.stated(robust, mode, ""), together)
+    together = estimator.ratio_of_totals(blocks, ("work",), "seconds", mode)
+    stated = estimator.with_totals(estimator.stated(robust, mode, ""), together)
     assert together is not None
     apart = abs(together.centre - robust.centre)
     stalled = totals.stalled(blocks)
-    p_value = min(estimate.throughput_differs(blocks), stalled.p_value if stalled.uneven else 1.0)
+    p_value = min(estimator.throughput_differs(blocks), stalled.p_value if stalled.uneven else 1.0)
     differs = apart > DISAGREE and p_value < totals.ALPHA
     return Outcome(
         robust.tost(math.log1p(MARGIN)) < statistics.ALPHA,
-        estimate.judge(robust, together, mode, MARGIN).verdict == "equivalent",
-        compare.robustly("throughput", stated, MARGIN) == "pass",
-        compare.passed("throughput", stated, MARGIN) == "pass",
+        estimator.judge(robust, together, mode, MARGIN).verdict == "equivalent",
+        comparison.robustly("throughput", stated, MARGIN) == "pass",
+        comparison.passed("throughput", stated, MARGIN) == "pass",
         apart > max(DISAGREE, robust.half()),
         differs,
         not differs and apart > DISAGREE and stalled.uneven,

@@ -16,10 +16,13 @@ from pathlib import Path
 
 import numpy as np
 
-from ciphercost import engines, guard, mechanisms, record, sources, workloads
-from ciphercost.agent import Agent
-from ciphercost.sources import Receipt, Work
-from ciphercost.statistics import session_interval
+from ciphercost import engines, mechanisms
+from ciphercost.estimate.statistics import session_interval
+from ciphercost.host import marks, packages, supervisor
+from ciphercost.host.packages import Receipt, Work
+from ciphercost.load import workloads
+from ciphercost.load.agent import Agent
+from ciphercost.model import run_directory
 from load_generator import AIM
 from peers import Slice, number, timed
 from run import Row
@@ -32,8 +35,8 @@ TICK = os.sysconf("SC_CLK_TCK")
 
 
 def _tools(work: Work) -> Receipt:
-    sources.debian("bookworm", ["wrk", "nghttp2-client"], work)
-    sources.run_in_place(work, ["usr/bin/wrk", "usr/bin/h2load"])
+    packages.debian("bookworm", ["wrk", "nghttp2-client"], work)
+    packages.run_in_place(work, ["usr/bin/wrk", "usr/bin/h2load"])
     return Receipt("web-load", "bookworm", "debian", "usr/bin")
 
 
@@ -55,7 +58,7 @@ class Tool:
 
 
 def tools() -> list[Tool]:
-    bindir = Path(sources.keep("web-load", "bookworm-debian", _tools).location)
+    bindir = Path(packages.keep("web-load", "bookworm-debian", _tools).location)
     h2load = ["--h1", "-m1", "-t1", "-c{clients}", "-D{seconds}", f"--tls13-ciphers={CIPHER}", "{url}"]
     found = [
         Tool(
@@ -77,15 +80,17 @@ def tools() -> list[Tool]:
 def server(cpus: list[int]) -> Iterator[dict[str, dict[str, object]]]:
     """nginx with both files, and the connection fields of both arms."""
     engine, tls = engines.get("nginx"), mechanisms.get("tls")
-    run_id = record.new_id()
-    with tempfile.TemporaryDirectory() as logs, guard.Guard(run_id) as run_guard:
-        scratch = guard.scratch(run_id, run_guard)
+    run_id = run_directory.new_id()
+    with tempfile.TemporaryDirectory() as logs, supervisor.Guard(run_id) as run_guard:
+        scratch = supervisor.scratch(run_id, run_guard)
         installation, home = engine.find(), scratch / "server"
         engine.initialise(installation, home, run_guard)
-        engine.lay_out(home, scratch / "documents", {f"/{size}": size for size in SIZES.values()}, record.new_id())
+        engine.lay_out(
+            home, scratch / "documents", {f"/{size}": size for size in SIZES.values()}, run_directory.new_id()
+        )
         factors = tls.check({"version": "1.3", "cipher": "aes256-gcm"})
         secrets = scratch / "secrets"
-        guard.hand_over(secrets)
+        marks.hand_over(secrets)
         settings = tls.server_settings(engine, factors, secrets)
         running = engine.start(installation, home, run_guard, cpus=cpus, settings=settings, logs=Path(logs))
         try:

@@ -11,8 +11,8 @@ from hypothesis import settings
 
 import fake as fake_agent
 import needs
-from ciphercost import drive
-from ciphercost.engines import Installation
+from ciphercost.host.installation import Installation
+from ciphercost.measure import session as drive
 
 Require = Callable[[object, str], None]
 RequireServer = Callable[..., Installation]

@@ -7,16 +7,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ciphercost import guard, record
-from ciphercost.engines import Installation
 from ciphercost.engines.firebird import ENGINE, FirebirdServer
+from ciphercost.host import supervisor
+from ciphercost.host.installation import Installation
+from ciphercost.model import run_directory
 
 
 @contextmanager
 def started(installation: Installation, **settings: str) -> Iterator[FirebirdServer]:
     """A server of its own, with a guard of its own."""
-    with guard.Guard(record.new_id()) as run_guard:
-        directory = guard.scratch(run_guard.run_id, run_guard) / "data"
+    with supervisor.Guard(run_directory.new_id()) as run_guard:
+        directory = supervisor.scratch(run_guard.run_id, run_guard) / "data"
         ENGINE.initialise(installation, directory, run_guard)
         server = ENGINE.start(installation, directory, run_guard, settings=settings, logs=directory.parent)
         assert isinstance(server, FirebirdServer)

@@ -10,7 +10,7 @@ import threading
 from pathlib import Path
 from typing import Self
 
-from ciphercost.pki import Pki
+from ciphercost.host.pki import Pki
 from impostors import FLAGS, NONCE, asking, packet
 
 CERTIFICATES = ("another authority", "another name", "expired")

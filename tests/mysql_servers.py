@@ -8,11 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ciphercost import engines, guard, mechanisms, provision, record
-from ciphercost.engines import Engine, Installation, Server
-from ciphercost.guard import Guard
-from ciphercost.model import ARMS, Arm
-from ciphercost.provision import Twins
+from ciphercost import engines, mechanisms
+from ciphercost.engines import Engine, Server
+from ciphercost.host import supervisor
+from ciphercost.host.installation import Installation
+from ciphercost.host.supervisor import Guard
+from ciphercost.model import run_directory
+from ciphercost.model.spec import ARMS, Arm
+from ciphercost.provision import server_pairs
+from ciphercost.provision.twins import Twins
 
 SERVERS = ("mysql@9.7", "mariadb@11.8", "mariadb@10.11")
 TLS = mechanisms.get("tls")
@@ -44,7 +48,7 @@ class House:
         wanted = TLS.server_settings(self.engine, TLS.check(factors), self.secrets) if factors else {}
         self.copies += 1
         directory = self.directory.with_name(f"copy-{self.copies}")
-        provision.copy(self.directory, directory)
+        server_pairs.copy(self.directory, directory)
         server = self.engine.start(
             self.installation, directory, self.guard, settings=wanted | (settings or {}), logs=self.logs
         )
@@ -93,7 +97,7 @@ class House:
 
 @contextmanager
 def house(installation: Installation, logs: Path) -> Iterator[House]:
-    with Guard(record.new_id()) as run_guard:
-        scratch = guard.scratch(run_guard.run_id, run_guard)
+    with Guard(run_directory.new_id()) as run_guard:
+        scratch = supervisor.scratch(run_guard.run_id, run_guard)
         yield House(installation, run_guard, scratch / "data", logs)
     assert run_guard.problems == []

@@ -15,9 +15,12 @@ from functools import partial
 from typing import NamedTuple
 
 import other_tools
-from ciphercost import drivers, engines, java, sources
-from ciphercost.errors import CiphercostError
-from ciphercost.volumes import fuse
+from ciphercost import engines
+from ciphercost.host import packages
+from ciphercost.host.installation import Installation
+from ciphercost.host.volumes import fuse
+from ciphercost.load.jdbc import drivers, java
+from ciphercost.model.errors import CiphercostError
 
 
 class Need(NamedTuple):
@@ -72,12 +75,12 @@ def is_server(name: str, version: str) -> bool:
     if engines.get(name).embedded:
         return True
     known = [each.partition("@") for each in SERVERS]
-    return any(engine == name and sources.matches(has, version) for engine, _, has in known)
+    return any(engine == name and packages.matches(has, version) for engine, _, has in known)
 
 
-def here(name: str, version: str = "") -> list[engines.Installation]:
+def here(name: str, version: str = "") -> list[Installation]:
     """Installations of a server that tests can use."""
-    return [each for each in engines.get(name).available() if sources.matches(each.version, version)]
+    return [each for each in engines.get(name).available() if packages.matches(each.version, version)]
 
 
 def program(name: str) -> str:
@@ -92,9 +95,9 @@ def everything() -> Iterator[Need]:
         yield Need(server, partial(_server, server), partial(_fetch, server, source))
     yield Need("JDBC agent", lambda: java.jar(fetch=False), java.jar)
     yield Need("JDBC drivers", lambda: _jars(fetch=False), _jars)
-    yield Need("gocryptfs", lambda: sources.tool("gocryptfs", fetch=False), lambda: sources.tool("gocryptfs"))
+    yield Need("gocryptfs", lambda: packages.tool("gocryptfs", fetch=False), lambda: packages.tool("gocryptfs"))
     yield Need("gocryptfs's plain twin", lambda: fuse.passing(fetch=False), fuse.passing)
-    yield Need("other load generators", other_tools.place, lambda: sources.together(other_tools.TOOLS))
+    yield Need("other load generators", other_tools.place, lambda: packages.together(other_tools.TOOLS))
 
 
 def found(need: Need) -> bool:
@@ -160,7 +163,7 @@ def _install(package: str) -> None:
         done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
         if command is install and done.returncode == 0:
             return
-    raise CiphercostError(f"{advice}: {sources.decisive(done.stdout + done.stderr)}")
+    raise CiphercostError(f"{advice}: {packages.decisive(done.stdout + done.stderr)}")
 
 
 if __name__ == "__main__":

@@ -10,10 +10,10 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from ciphercost import sources
-from ciphercost.errors import MissingServer
+from ciphercost.host import packages
+from ciphercost.model.errors import MissingServer
 
-TOOLS = sources.Tools(
+TOOLS = packages.Tools(
     "loaders",
     ("sysbench", "wrk", "nghttp2-client", "hyperfine", "sysstat", "atop", "locales"),
     (
@@ -34,7 +34,7 @@ SECONDS = 60
 def place() -> Path | None:
     """The directory of the programs; None: they weren't fetched."""
     try:
-        return sources.together(TOOLS, fetch=False)
+        return packages.together(TOOLS, fetch=False)
     except MissingServer:
         return None
 
@@ -55,4 +55,4 @@ def run(*argv: object, env: Mapping[str, str] | None = None, cwd: Path | None = 
 
 
 if __name__ == "__main__":
-    print(sources.together(TOOLS))
+    print(packages.together(TOOLS))

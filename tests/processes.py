@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from ciphercost import guard
+from ciphercost.host import marks
 
 PATIENCE = 30.0
 """Seconds that an event is waited for; nothing is said of how fast it comes."""
@@ -22,7 +22,7 @@ def wait_for(what: str, condition: Callable[[], bool], patience: float = PATIENC
 
 def marked(run_id: str) -> list[int]:
     """Processes that carry this run's mark."""
-    mark = f"{guard.RUN_MARK}={run_id}".encode()
+    mark = f"{marks.RUN_MARK}={run_id}".encode()
     found = []
     for path in Path("/proc").glob("[0-9]*/environ"):
         try:

@@ -8,12 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ciphercost import engines, guard, mechanisms, record, scan
-from ciphercost.agent import Agent
-from ciphercost.engines import Installation
-from ciphercost.guard import Guard
-from ciphercost.mechanisms._rest import AtRest, Look, Rest, Volume
-from ciphercost.model import Arm
+from ciphercost import engines, mechanisms
+from ciphercost.host import canary_scan, marks, supervisor
+from ciphercost.host.installation import Installation
+from ciphercost.host.supervisor import Guard
+from ciphercost.host.volumes.volume import Volume
+from ciphercost.load.agent import Agent
+from ciphercost.mechanisms._rest import AtRest, Look, Rest
+from ciphercost.model import run_directory
+from ciphercost.model.spec import Arm
 
 CANARY = "canary4f0c2a77d1be"
 NAME = "a-name-to-be-found"
@@ -25,9 +28,9 @@ def resting(name: str, **factors: str) -> Iterator[tuple[AtRest, Rest, Path]]:
     """A mechanism, what it may know, and a directory to mount in. Nothing may be left afterwards."""
     mechanism = mechanisms.get(name)
     assert isinstance(mechanism, AtRest)
-    run_id = record.new_id()
+    run_id = run_directory.new_id()
     with Guard(run_id) as made:
-        scratch = guard.scratch(run_id, made)
+        scratch = supervisor.scratch(run_id, made)
         nothing = Installation("sqlite", "", "library", "")
         rest = Rest(engines.get("sqlite"), nothing, mechanism.check(factors), scratch / "secrets", made)
         mechanism.prepare(rest)
@@ -51,7 +54,7 @@ def write(volume: Volume, rest: Rest) -> None:
     """As the user that servers run as: the data directory, and in it the canary in a file that has a name."""
     command = 'mkdir "$1" && echo "$2" > "$1/$3" && sync "$1/$3"'
     argv = ["sh", "-c", command, "sh", str(volume.path), CANARY, NAME]
-    rest.guard.run(argv, user=guard.server_user(), cwd=volume.path.parent)
+    rest.guard.run(argv, user=marks.server_user(), cwd=volume.path.parent)
 
 
 def look(arm: Arm, volume: Volume, rest: Rest, made: Agent) -> Look:
@@ -72,8 +75,8 @@ def done(seen: Look) -> None:
 def found(mechanism: AtRest, volume: Volume, word: str = CANARY) -> int:
     """How often a word lies in what the volume rests in, file names included; something must have been looked at."""
     mechanism.flush(volume)
-    files = list(scan.below(volume.backing))
-    seen = scan.search(files, word)
+    files = list(canary_scan.below(volume.backing))
+    seen = canary_scan.search(files, word)
     assert seen.size > 0
     return sum(seen.hits.values()) + sum(word in name for name, _ in files)
 

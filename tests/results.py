@@ -9,8 +9,11 @@ from typing import Any
 import msgspec
 
 import steady
-from ciphercost import pipeline
-from ciphercost.model import FORMAT, Cell, CellSpec, Estimate, Finding, Proof, Result, Spec, Warning_
+from ciphercost.model.result import Cell, Estimate, Result, Warning_
+from ciphercost.model.slices import Finding, Proof
+from ciphercost.model.spec import CellSpec, Spec
+from ciphercost.model.terms import FORMAT
+from ciphercost.runs import pipeline
 
 MACHINE = {
     "cpu": "Test CPU",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from ciphercost.model import Result
+from ciphercost.model.result import Result
 
 TRIES = 3
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 from hypothesis import strategies as st
 
-from ciphercost.owndata.columns import Kind
+from ciphercost.load.tables.columns import Kind
 
 
 class Table(msgspec.Struct, frozen=True):

@@ -11,13 +11,18 @@ from pathlib import Path
 
 import msgspec
 
-from ciphercost import engines, guard, mechanisms, ordeal, prove, provision, record, scan
-from ciphercost.agent import Agent
-from ciphercost.conclude import settings_in_force
-from ciphercost.engines import Installation
-from ciphercost.guard import Guard
-from ciphercost.mechanisms._rest import AtRest, Look, Rest, Volume
-from ciphercost.model import ARMS, Arm
+from ciphercost import engines, mechanisms
+from ciphercost.host import canary_scan, supervisor
+from ciphercost.host.installation import Installation
+from ciphercost.host.supervisor import Guard
+from ciphercost.host.volumes.volume import Volume
+from ciphercost.load.agent import Agent
+from ciphercost.measure.facts import settings_in_force
+from ciphercost.mechanisms._rest import AtRest, Look, Rest
+from ciphercost.model import run_directory
+from ciphercost.model.spec import ARMS, Arm
+from ciphercost.prove import at_rest, witnesses
+from ciphercost.provision import server_pairs
 
 CANARY = "canary0123456789abcdef0123456789"
 OTHER: dict[Arm, Arm] = {"plain": "encrypted", "encrypted": "plain"}
@@ -66,7 +71,7 @@ class Pair:
     def copy(self, arm: Arm) -> Iterator[Path]:
         """A directory with a copy of the arm's data."""
         directory = self.scratch / f"copy-{next(self.numbers)}"
-        provision.copy(self.scratch / arm, directory)
+        server_pairs.copy(self.scratch / arm, directory)
         yield directory
         shutil.rmtree(directory)
 
@@ -91,13 +96,13 @@ class Pair:
 
     def seen(self, look: Look, word: str = CANARY) -> dict[str, int]:
         """Where the word lies in clear."""
-        return prove.at_rest(look, self.mechanism, word).hits
+        return witnesses.at_rest(look, self.mechanism, word).hits
 
 
 @contextmanager
 def pair(mechanism: str, installation: Installation, *arms: Arm, **factors: str) -> Iterator[Pair]:
-    with Guard(record.new_id()) as run_guard:
-        made = Pair(mechanism, installation, run_guard, guard.scratch(run_guard.run_id, run_guard), **factors)
+    with Guard(run_directory.new_id()) as run_guard:
+        made = Pair(mechanism, installation, run_guard, supervisor.scratch(run_guard.run_id, run_guard), **factors)
         made.make(*arms)
         yield made
     assert run_guard.problems == []
@@ -118,7 +123,7 @@ def spilt(both: Pair, look: Look) -> dict[str, dict[str, int]]:
     """Where each kind of temporary data lies in clear, while it is there."""
     found = {}
     for number in range(len(both.engine.spills(""))):
-        word = scan.canary()  # one of its own: what the last left behind is no sign of this
+        word = canary_scan.canary()  # one of its own: what the last left behind is no sign of this
         spill = both.engine.spills(word)[number]
-        found[spill.name] = ordeal._spill(look, both.mechanism, spill, word).hits
+        found[spill.name] = at_rest._spill(look, both.mechanism, spill, word).hits
     return found

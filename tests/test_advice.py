@@ -11,9 +11,11 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ciphercost import advice, capacity, cli, compare, reports, words
-from ciphercost.errors import UsageError
-from ciphercost.model import Cell, Estimate, Finding
+from ciphercost import commands, report
+from ciphercost.model.errors import UsageError
+from ciphercost.model.result import Cell, Estimate
+from ciphercost.model.slices import Finding
+from ciphercost.report import advice, capacity, comparison, words
 from results import cell, estimate, failed, mixed, real, result
 
 
@@ -129,7 +131,7 @@ def test_the_vocabulary_is_closed_and_documented() -> None:
     with pytest.raises(UsageError, match="in-transit and at-rest"):
         advice.needs("tls1.3,at-rest")
     readme = (Path(__file__).parent.parent / "README.md").read_text()
-    help_ = " ".join(CliRunner().invoke(cli.cli, ["report", "--help"]).output.split())
+    help_ = " ".join(CliRunner().invoke(commands.cli, ["report", "--help"]).output.split())
     for word, (_, meaning, _) in advice.NEEDS.items():
         assert f"`{word}`" in readme, word
         assert word in help_, word
@@ -152,7 +154,7 @@ def test_what_is_chosen_is_within_the_budget_and_nothing_that_is_costs_less(
         number
         for number, each in enumerate(measured.cells)
         if "post-quantum" not in need
-        and (limit is None or compare.passed("throughput", each.overhead["throughput"], limit) == "pass")
+        and (limit is None or comparison.passed("throughput", each.overhead["throughput"], limit) == "pass")
     ]
     if not within:
         assert answer.chosen is None
@@ -171,20 +173,20 @@ def test_the_command_prints_it_at_80_columns_and_ends_with_its_status(tmp_path: 
         (("--need", "tls1.3", "--format", "json"), 3),
         (("--max-cost", "5%", "--format", "md"), 3),
     ):
-        done = CliRunner().invoke(cli.cli, ["report", run, *arguments])
+        done = CliRunner().invoke(commands.cli, ["report", run, *arguments])
         assert done.exit_code == status, done.output
     done = CliRunner().invoke(
-        cli.cli, ["report", run, "--need", "tls1.3", "--format", "parquet", "-o", str(tmp_path / "x")]
+        commands.cli, ["report", run, "--need", "tls1.3", "--format", "parquet", "-o", str(tmp_path / "x")]
     )
     assert isinstance(done.exception, UsageError)
     with pytest.raises(UsageError, match="terminal, md or json"):
-        reports.with_advice("csv", mixed(), advice.advise(mixed()))
+        report.with_advice("csv", mixed(), advice.advise(mixed()))
     for need in ([], ["tls1.3"], ["at-rest", "nothing-in-clear"]):
         found = advice.advise(mixed(), need, 0.05)
-        text = reports.with_advice("terminal", mixed(), found)
+        text = report.with_advice("terminal", mixed(), found)
         assert all(len(line) <= 80 for line in text.splitlines())
-        assert json.loads(reports.with_advice("json", mixed(), found))["exit_status"] == found.exit_status
-        markdown = reports.with_advice("md", mixed(), found)
+        assert json.loads(report.with_advice("json", mixed(), found))["exit_status"] == found.exit_status
+        markdown = report.with_advice("md", mixed(), found)
         for each in (one for answer in found.answers for one in answer.candidates if one.estimate):
             assert words.cost(each.metric, each.estimate or Estimate(1, 1, 1)) in markdown
 
@@ -223,12 +225,12 @@ def test_kernel_threads_count_at_rest_and_the_process_where_it_is_embedded() -> 
 
 
 def test_the_terminal_has_one_such_line_for_each_cell_and_none_for_a_control() -> None:
-    text = " ".join(reports.get("terminal")(result(cell())).split())
+    text = " ".join(report.get("terminal")(result(cell())).split())
     assert text.count("a million operations:") == 1
     assert capacity.line(cell()) in text
     grouped = [cell(group="g", variant=f"cipher={name}") for name in "ab"]
     control = cell("nginx", "no-sendfile", layer="control", group="g")
-    assert reports.get("terminal")(result(*grouped, control)).count("a million operations:") == 2
+    assert report.get("terminal")(result(*grouped, control)).count("a million operations:") == 2
     assert not capacity.line(control)
     assert not capacity.line(failed())
 

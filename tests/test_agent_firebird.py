@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 import firebird
-from ciphercost import script, workloads
-from ciphercost.agent import Agent
-from ciphercost.engines import Installation
 from ciphercost.engines.firebird import ENGINE, FirebirdServer
-from ciphercost.errors import AgentError
-from ciphercost.relay import Relay
+from ciphercost.host.installation import Installation
+from ciphercost.host.relay import Relay
+from ciphercost.load import script
+from ciphercost.load.agent import Agent
+from ciphercost.load.program import Program
+from ciphercost.model.errors import AgentError
 from processes import wait_for
 
 PLUGINS = ("ChaCha64", "ChaCha", "Arc4")
@@ -48,9 +49,9 @@ def alone(agent: Agent) -> bool:
     return agent.query("plain", "SELECT count(*) FROM MON$ATTACHMENTS WHERE MON$USER = 'CIPHERCOST'") == [["1"]]
 
 
-def program(*transactions: str) -> workloads.Program:
+def program(*transactions: str) -> Program:
     made = tuple((f"t{number}", 1, script.parse(text, {})) for number, text in enumerate(transactions))
-    return workloads.Program(
+    return Program(
         name="p",
         load=(),
         check="",

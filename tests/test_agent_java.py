@@ -11,14 +11,18 @@ from typing import Any
 
 import pytest
 
-from ciphercost import drivers, engines, guard, java, mechanisms, record
-from ciphercost.agent import PROTOCOL, Agent
-from ciphercost.drivers import DRIVERS, SERVICE, Driver, Target, Wish, address, find
-from ciphercost.engines import Installation, Server
-from ciphercost.errors import AgentError, CiphercostError, MissingServer, RunError
-from ciphercost.guard import Guard
-from ciphercost.model import AgentSlice
-from ciphercost.pki import Pki
+from ciphercost import engines, mechanisms
+from ciphercost.engines import Server
+from ciphercost.host import supervisor
+from ciphercost.host.installation import Installation
+from ciphercost.host.pki import Pki
+from ciphercost.host.supervisor import Guard
+from ciphercost.load.agent import PROTOCOL, Agent
+from ciphercost.load.jdbc import drivers, java
+from ciphercost.load.jdbc.drivers import DRIVERS, SERVICE, Driver, Target, Wish, address, find
+from ciphercost.model import run_directory
+from ciphercost.model.errors import AgentError, CiphercostError, MissingServer, RunError
+from ciphercost.model.slices import AgentSlice
 from conftest import Require
 from test_vectors import files_for, run
 
@@ -84,9 +88,9 @@ class House:
 def house(name: str, version: str, settings: dict[str, str], wanted: tuple[RequireServer, Require]) -> Iterator[House]:
     require_server, require = wanted
     installation, engine, tls = require_server(name, version), engines.get(name), mechanisms.get("tls")
-    run_id = record.new_id()
+    run_id = run_directory.new_id()
     with Guard(run_id) as run_guard:
-        scratch = guard.scratch(run_id, run_guard)
+        scratch = supervisor.scratch(run_id, run_guard)
         engine.initialise(installation, scratch / "data", run_guard)
         secured = tls.server_settings(engine, tls.check({}), scratch / "secrets") if engine.has_tls else {}
         logs = scratch / "logs"
@@ -287,7 +291,7 @@ def jar(path: Path, service: str = "", **classes: bytes) -> str:
 def test_only_a_driver_of_its_own_is_looked_for(agent: Agent, mariadb: House) -> None:
     # What is in the agent's own jar, or in another driver's, is not there for this one.
     fields = mariadb.told(find("9.7.0", "mariadb"))
-    for name in ("ciphercost.agent.Main", "org.mariadb.jdbc.Driver"):
+    for name in ("ciphercost.load.agent.Main", "org.mariadb.jdbc.Driver"):
         with pytest.raises(AgentError, match=f"there is no class {name}") as caught:
             agent.connect("refused", **{**fields, "driver_class": name})
         assert caught.value.code == "driver"

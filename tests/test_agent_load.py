@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from ciphercost import workloads
-from ciphercost.agent import Agent
-from ciphercost.errors import AgentError
-from ciphercost.histogram import decode, quantiles
+from ciphercost.estimate.histogram import decode, quantiles
+from ciphercost.load import workloads
+from ciphercost.load.agent import Agent
+from ciphercost.model.errors import AgentError
 
 THOUGHT_US = 300_000
 

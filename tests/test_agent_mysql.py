@@ -7,12 +7,15 @@ from typing import Any
 
 import pytest
 
-from ciphercost import engines, guard, mechanisms, record
-from ciphercost.agent import Agent
-from ciphercost.engines import Installation, Server
-from ciphercost.errors import AgentError
-from ciphercost.guard import Guard
-from ciphercost.model import AgentSlice
+from ciphercost import engines, mechanisms
+from ciphercost.engines import Server
+from ciphercost.host import supervisor
+from ciphercost.host.installation import Installation
+from ciphercost.host.supervisor import Guard
+from ciphercost.load.agent import Agent
+from ciphercost.model import run_directory
+from ciphercost.model.errors import AgentError
+from ciphercost.model.slices import AgentSlice
 
 ROWS = 2000
 
@@ -25,9 +28,9 @@ def server(
 ) -> Iterator[Server]:
     """A server with TLS and a table `items` of `ROWS` rows."""
     installation, engine, tls = require_server(request.param), engines.get(request.param), mechanisms.get("tls")
-    run_id = record.new_id()
+    run_id = run_directory.new_id()
     with Guard(run_id) as run_guard:
-        scratch = guard.scratch(run_id, run_guard)
+        scratch = supervisor.scratch(run_id, run_guard)
         engine.initialise(installation, scratch / "data", run_guard)
         settings = tls.server_settings(engine, tls.check({}), scratch / "secrets")
         logs = tmp_path_factory.mktemp("logs")

@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from ciphercost import engines, guard, record
-from ciphercost.agent import Agent
-from ciphercost.engines import Installation
-from ciphercost.errors import AgentError
-from ciphercost.guard import Guard
-from ciphercost.model import AgentSlice
+from ciphercost import engines
+from ciphercost.host import supervisor
+from ciphercost.host.installation import Installation
+from ciphercost.host.supervisor import Guard
+from ciphercost.load.agent import Agent
+from ciphercost.model import run_directory
+from ciphercost.model.errors import AgentError
+from ciphercost.model.slices import AgentSlice
 
 KEY = bytes(range(32))
 MARK = b"\xc1\x01"
@@ -51,8 +53,8 @@ def site(
 ) -> Iterator[Site]:
     engine = engines.get(request.param)
     installation = engine.find() if engine.embedded else require_server(request.param)
-    with Guard(record.new_id()) as run_guard:
-        scratch = guard.scratch(run_guard.run_id, run_guard)
+    with Guard(run_directory.new_id()) as run_guard:
+        scratch = supervisor.scratch(run_guard.run_id, run_guard)
         engine.initialise(installation, scratch / "data", run_guard)
         running = engine.start(installation, scratch / "data", run_guard, logs=tmp_path_factory.mktemp("logs"))
         made = Site(engine.name, running.connection())

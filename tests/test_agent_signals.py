@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from ciphercost.agent import undisturbed
+from ciphercost.load.agent import undisturbed
 
 
 def test_a_signal_that_comes_meanwhile_is_handled_at_the_end() -> None:

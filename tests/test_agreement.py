@@ -11,8 +11,8 @@ import pytest
 
 import results
 from ciphercost import studies
-from ciphercost.model import StudyFigure, StudyResult
-from ciphercost.reports import _study, html, md, terminal
+from ciphercost.model.study import StudyFigure, StudyResult
+from ciphercost.report import _study, html, md, terminal
 from ciphercost.studies import agreement, costs
 from ciphercost.studies.agreement import Judged
 

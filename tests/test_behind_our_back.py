@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 import ciphercost
-from ciphercost.agent import Agent
 from ciphercost.engines import Server
-from ciphercost.mechanisms._rest import Volume
-from ciphercost.model import CellSpec, Spec
-from ciphercost.provision import Bench
-from ciphercost.reports import terminal
+from ciphercost.host.volumes.volume import Volume
+from ciphercost.load.agent import Agent
+from ciphercost.model.spec import CellSpec, Spec
+from ciphercost.provision.server_pairs import Bench
+from ciphercost.report import terminal
 from conftest import RequireServer
 
 Sabotage = Callable[[Bench, Volume], None]

@@ -14,10 +14,14 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ciphercost import cache, cli, conditions, engines, guard, record, spec
-from ciphercost.agent import Agent
-from ciphercost.errors import UsageError
-from ciphercost.model import Cache, CellSpec, Spec
+from ciphercost import commands, engines
+from ciphercost.host import marks, supervisor
+from ciphercost.load.agent import Agent
+from ciphercost.model import run_directory
+from ciphercost.model.errors import UsageError
+from ciphercost.model.spec import Cache, CellSpec, Spec
+from ciphercost.plan import conditions, matrix, specs, toml
+from ciphercost.provision import cache
 from conftest import RequireServer
 from processes import opened
 
@@ -64,7 +68,7 @@ def test_a_server_has_its_cache_in_its_settings() -> None:
 )
 def test_a_cache_that_can_not_be_had_is_refused(wrong: CellSpec, words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        spec.check(Spec(cells=[wrong]))
+        specs.check(Spec(cells=[wrong]))
 
 
 def test_it_is_a_condition_and_survives_being_printed(tmp_path: Path) -> None:
@@ -72,25 +76,25 @@ def test_it_is_a_condition_and_survives_being_printed(tmp_path: Path) -> None:
     assert conditions.named(made) == {"cache": "small"}
     assert "a tenth of the data" in conditions.worded(conditions.named(made))
     assert conditions.named(cell("warm")) == {}
-    done = CliRunner().invoke(cli.cli, ["run", "sqlite:sqlcipher", "--cache", "small", "--print-spec"])
+    done = CliRunner().invoke(commands.cli, ["run", "sqlite:sqlcipher", "--cache", "small", "--print-spec"])
     (tmp_path / "x.toml").write_text(done.output)
-    assert spec.load(tmp_path / "x.toml").cells == [made]
-    changed = spec.matrix(SQLITE, ["cache=warm,small"])
+    assert toml.load(tmp_path / "x.toml").cells == [made]
+    changed = matrix.matrix(SQLITE, ["cache=warm,small"])
     assert [each.cache for each in changed] == ["warm", "small"]
 
 
 def test_the_usual_time_is_longer_with_a_cell_at_rest_and_a_spec_file_keeps_its_own(tmp_path: Path) -> None:
     def time(*argv: str) -> float:
-        done = CliRunner().invoke(cli.cli, ["run", *argv, "--print-spec"])
+        done = CliRunner().invoke(commands.cli, ["run", *argv, "--print-spec"])
         (tmp_path / "x.toml").write_text(done.output)
-        return spec.load(tmp_path / "x.toml").time
+        return toml.load(tmp_path / "x.toml").time
 
     assert time("postgresql:tls") == 90
     assert time("postgresql:tls", "sqlite:sqlcipher") == 240
     assert time("sqlite:sqlcipher", "--time", "90s") == 90
     assert time("sqlite:sqlcipher", "--quick") == 240
     (tmp_path / "y.toml").write_text('[[cells]]\nengine = "sqlite"\nmechanism = "sqlcipher"\n')
-    assert spec.load(tmp_path / "y.toml").time == 240
+    assert toml.load(tmp_path / "y.toml").time == 240
 
 
 def test_what_is_read_from_the_systems_cache_is_said() -> None:
@@ -154,11 +158,11 @@ def test_sqlite_takes_a_small_cache_in_both_arms(tmp_path: Path) -> None:
 
 def test_firebird_takes_a_small_cache_and_direct_io(require_server: RequireServer, tmp_path: Path) -> None:
     installation = require_server("firebird")
-    engine, run_id = engines.get("firebird"), record.new_id()
-    with guard.Guard(run_id) as run_guard:
-        directory = guard.scratch(run_id, run_guard) / "data"
+    engine, run_id = engines.get("firebird"), run_directory.new_id()
+    with supervisor.Guard(run_id) as run_guard:
+        directory = supervisor.scratch(run_id, run_guard) / "data"
         directory.mkdir(mode=0o700)
-        guard.hand_over(directory)
+        marks.hand_over(directory)
         engine.initialise(installation, directory, run_guard)
         for direct in (False, True):
             wanted = cache.settings(engine, CellSpec("firebird", "none", cache="small"), 10**8, direct)

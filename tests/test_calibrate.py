@@ -9,9 +9,10 @@ from pathlib import Path
 import msgspec
 
 import results
-from ciphercost import calibrate
-from ciphercost.model import Cell, Estimate, Spec
-from ciphercost.statistics import t_quantile
+from ciphercost.estimate.statistics import t_quantile
+from ciphercost.model.result import Cell, Estimate
+from ciphercost.model.spec import Spec
+from ciphercost.report import calibration
 from test_real import ciphercost
 
 
@@ -25,7 +26,7 @@ def control(half: float, **more: object) -> Cell:
 def said(cell: Cell, seconds: float = 45.0) -> str:
     result = results.result(cell)
     spec = msgspec.structs.replace(result.spec or Spec([]), time=seconds)
-    return calibrate.text(msgspec.structs.replace(result, spec=spec))
+    return calibration.text(msgspec.structs.replace(result, spec=spec))
 
 
 def test_the_noise_floor_is_the_half_width_of_the_interval() -> None:

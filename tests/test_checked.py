@@ -16,10 +16,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ciphercost import catalogue, checked, concluding, frames, pipeline, record, reports, resume
-from ciphercost import spec as specs
-from ciphercost.errors import UsageError
-from ciphercost.model import CellSpec, Counters, HostSample, Spec, StorageSlice, StudyRecord, StudyRun
+from ciphercost import report
+from ciphercost.model import checked, run_directory
+from ciphercost.model.errors import UsageError
+from ciphercost.model.slices import Counters, StorageSlice
+from ciphercost.model.spec import CellSpec, Spec
+from ciphercost.model.study import HostSample, StudyRecord, StudyRun
+from ciphercost.plan import toml
+from ciphercost.report import frames, inventory
+from ciphercost.runs import conclude, pipeline, resume
 from test_import import SAMPLES
 from test_import import made as imported
 from test_real import ciphercost
@@ -71,8 +76,8 @@ def drop(value: Any, path: tuple[Any, ...]) -> Any:
 def outcome(directory: Path) -> str | None:
     """All figures as text, or None where they are refused in one line. Anything else is an exception, or a failed assertion."""
     try:
-        result = concluding.result_of(directory)
-        texts = [reports.get(each)(result) for each in FORMATS]
+        result = conclude.result_of(directory)
+        texts = [report.get(each)(result) for each in FORMATS]
     except UsageError as error:
         said = str(error)
     else:
@@ -234,7 +239,7 @@ def test_a_tampered_study_is_refused_in_one_line(
 def test_impossible_storage_is_refused(tampered: Callable[..., Path], slices: StorageSlice, problem: str) -> None:
     directory = tampered("storage.jsonl", msgspec.json.encode(slices) + b"\n")
     with pytest.raises(UsageError, match=rf"storage\.jsonl, line 1: .*{problem}"):
-        concluding.result_of(directory)
+        conclude.result_of(directory)
 
 
 def change(run: Path, line: int, **fields: Any) -> str:
@@ -276,7 +281,7 @@ def test_what_is_impossible_is_named_with_its_file_and_line(
     line = counted(run)[9]
     directory = tampered("slices.jsonl", change(run, line, **fields))
     with pytest.raises(UsageError) as told:
-        concluding.result_of(directory)
+        conclude.result_of(directory)
     assert f"{directory}/slices.jsonl, line {line + 1}: " in str(told.value)
     assert problem in str(told.value)
     assert checked.REMEDY in str(told.value)
@@ -289,7 +294,7 @@ def test_a_histogram_holds_one_latency_for_each_operation(run: Path, tampered: C
             line["agent"]["operations"] += 1
     more = "".join(f"{json.dumps(line)}\n" for line in lines)
     with pytest.raises(UsageError, match=r"session \d+, block \d+, position \d: the histogram holds \d+ latencies"):
-        concluding.result_of(tampered("slices.jsonl", more))
+        conclude.result_of(tampered("slices.jsonl", more))
 
 
 def test_a_last_line_that_was_cut_off_is_left_out_and_one_that_is_wrong_is_not(
@@ -326,14 +331,14 @@ def test_the_list_of_runs_names_a_damaged_one_and_shows_the_others(
     shutil.copytree(run, tmp_path / "runs" / "20260101-000000-aaaaaa")
     (tmp_path / "runs" / "20260102-000000-bbbbbb").mkdir()
     (tmp_path / "runs" / "20260102-000000-bbbbbb" / "plan.json").write_text("[" * 100_000)
-    shown = catalogue.show("runs")
+    shown = inventory.show("runs")
     assert "null:busy" in shown
     assert "can't be read" in shown.replace("\n", " ")
 
 
 def test_counters_that_fall_are_recorded_as_nothing(run: Path) -> None:
     """What is written can be read: the ranges of the record are also those of the sampler."""
-    for each in record.read_slices(run):
+    for each in run_directory.read_slices(run):
         counters: Counters | None = each.counters
         assert counters is None or counters.network_bytes >= 0
 
@@ -355,7 +360,7 @@ def test_a_spec_file_with_impossible_numbers_is_refused_in_one_line(tmp_path: Pa
     path = tmp_path / "grid.toml"
     path.write_text(content + "\n[[cells]]\nengine = 'null'\nmechanism = 'none'\n")
     with pytest.raises(UsageError, match=re.escape(problem)) as told:
-        specs.load(path)
+        toml.load(path)
     assert str(path) in str(told.value)
     assert "\n" not in str(told.value)
 

@@ -14,9 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from ciphercost import clean, doctor, guard, record
-from ciphercost.clean import Leftover
-from ciphercost.guard import Guard
+from ciphercost.host import leftovers, marks, supervisor
+from ciphercost.host.leftovers import Leftover
+from ciphercost.host.supervisor import Guard
+from ciphercost.model import run_directory
+from ciphercost.runs import doctor
 from conftest import Require
 from processes import wait_for
 
@@ -35,7 +37,7 @@ sys.stdin.read()
 """
 
 
-every = clean.leftovers
+every = leftovers.leftovers
 
 
 def of(run_id: str) -> list[Leftover]:
@@ -45,7 +47,7 @@ def of(run_id: str) -> list[Leftover]:
 @pytest.fixture
 def wreck() -> Iterator[str]:
     """A run whose controller and guardian were both killed by force at once."""
-    run_id = record.new_id()
+    run_id = run_directory.new_id()
     argv = [sys.executable, "-c", CONTROLLER, run_id]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as controller:
         assert controller.stdout is not None
@@ -56,9 +58,9 @@ def wreck() -> Iterator[str]:
         controller.wait()
         assert of(run_id) == [], "while its guardian is there, it is the guardian's"
         os.kill(guardian, signal.SIGKILL)
-        wait_for("the guardian to end", lambda: guard.start_time(guardian) == "")
+        wait_for("the guardian to end", lambda: marks.start_time(guardian) == "")
     yield run_id
-    clean.remove(of(run_id))
+    leftovers.remove(of(run_id))
 
 
 def test_what_a_killed_guardian_left_is_found_and_removed(wreck: str) -> None:
@@ -67,32 +69,32 @@ def test_what_a_killed_guardian_left_is_found_and_removed(wreck: str) -> None:
     wait_for("the child to die with its guardian", lambda: sum(each.kind == "process" for each in of(wreck)) == 1)
     found = of(wreck)
     kinds = [each.kind for each in found]
-    assert kinds == ["process", *(["control group"] if guard.cgroup_parents() else []), "directory"]
-    assert clean.remove(found) == []
+    assert kinds == ["process", *(["control group"] if marks.cgroup_parents() else []), "directory"]
+    assert leftovers.remove(found) == []
     assert of(wreck) == []
-    assert guard.start_time(int(found[0].what)) == ""
-    assert not (guard.scratch_base() / wreck).exists()
+    assert marks.start_time(int(found[0].what)) == ""
+    assert not (marks.scratch_base() / wreck).exists()
 
 
 def test_doctor_tells_of_leftovers_and_clean_says_what_it_removed(wreck: str, monkeypatch: pytest.MonkeyPatch) -> None:
     states = {name: (state, text) for name, state, text in doctor.checks()}
     assert states["leftovers"][0] == "warn"
     assert "ciphercost clean" in states["leftovers"][1]
-    monkeypatch.setattr(clean, "leftovers", partial(of, wreck))  # others' are others'
-    said, whole = clean.sweep()
+    monkeypatch.setattr(leftovers, "leftovers", partial(of, wreck))  # others' are others'
+    said, whole = leftovers.sweep()
     assert whole
-    assert f"removed directory {guard.scratch_base() / wreck} of run {wreck}" in said
+    assert f"removed directory {marks.scratch_base() / wreck} of run {wreck}" in said
     assert of(wreck) == []
 
 
 def test_what_a_living_controller_owns_is_never_touched(monkeypatch: pytest.MonkeyPatch) -> None:
-    run_id = record.new_id()
+    run_id = run_directory.new_id()
     with Guard(run_id) as made:
-        scratch = guard.scratch(run_id, made)
-        process = made.spawn(["sleep", "1000"], cwd=scratch / "secrets", cgroups=guard.cgroup_for(run_id, "server"))
+        scratch = supervisor.scratch(run_id, made)
+        process = made.spawn(["sleep", "1000"], cwd=scratch / "secrets", cgroups=marks.cgroup_for(run_id, "server"))
         assert of(run_id) == []
-        monkeypatch.setattr(clean, "leftovers", partial(of, run_id))
-        clean.sweep()
+        monkeypatch.setattr(leftovers, "leftovers", partial(of, run_id))
+        leftovers.sweep()
         assert scratch.exists()
         assert process.poll() is None
 
@@ -101,19 +103,19 @@ def test_a_directory_without_an_owner_is_left_alone_while_it_is_young(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CIPHERCOST_SCRATCH", str(tmp_path))
-    young, old = record.new_id(), record.new_id()
-    long_ago = time.time() - 2 * clean.GRACE_SECONDS
+    young, old = run_directory.new_id(), run_directory.new_id()
+    long_ago = time.time() - 2 * leftovers.GRACE_SECONDS
     for name in (young, old, "lost+found", "mine"):
         (tmp_path / name).mkdir()
         if name != young:
             os.utime(tmp_path / name, (long_ago, long_ago))
-    assert [each.what for each in clean.leftovers() if each.kind == "directory"] == [str(tmp_path / old)]
+    assert [each.what for each in leftovers.leftovers() if each.kind == "directory"] == [str(tmp_path / old)]
 
 
 def test_a_process_that_has_the_number_of_a_dead_one_is_not_killed() -> None:
     with subprocess.Popen(["sleep", "1000"]) as innocent:
         try:
-            assert clean.remove([Leftover("process", str(innocent.pid), "run", start="1")]) == []
+            assert leftovers.remove([Leftover("process", str(innocent.pid), "run", start="1")]) == []
             assert innocent.poll() is None
         finally:
             innocent.kill()
@@ -127,15 +129,15 @@ def test_a_mount_on_a_loop_device_in_a_dead_directory_goes_before_the_directory(
     monkeypatch.setenv("CIPHERCOST_SCRATCH", str(tmp_path))
     dead = tmp_path / "dead run"
     (dead / "mnt").mkdir(parents=True)
-    (dead / guard.OWNER_FILE).write_text("1:1:another-boot:1\n")
+    (dead / marks.OWNER_FILE).write_text("1:1:another-boot:1\n")
     image = dead / "image"
     with image.open("wb") as file:
         file.truncate(8 * 2**20)
     subprocess.run(["mkfs.ext4", "-q", str(image)], check=True)
     mounted = subprocess.run(["mount", "-o", "loop", str(image), str(dead / "mnt")], capture_output=True, check=False)
     require(mounted.returncode == 0, f"this machine mounts no loop devices: {mounted.stderr.decode()}")
-    found = [each for each in clean.leftovers() if each.run == "dead run"]
+    found = [each for each in leftovers.leftovers() if each.run == "dead run"]
     assert [each.kind for each in found] == ["mount", "loop device", "directory"]
-    assert clean.remove(found) == []
+    assert leftovers.remove(found) == []
     assert not dead.exists()
     assert str(tmp_path) not in Path("/proc/mounts").read_text()

@@ -15,8 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from ciphercost import clean, doctor, guard, idle, owned, record
-from ciphercost.errors import UsageError
+from ciphercost.host import idle_setting, leftovers, marks, supervisor
+from ciphercost.model import owned, run_directory
+from ciphercost.model.errors import UsageError
+from ciphercost.runs import doctor
 from conftest import Require
 from processes import wait_for
 
@@ -24,7 +26,7 @@ CLI = [sys.executable, "-m", "ciphercost"]
 NOBODY = 65534
 STRANGER = 54321
 DEAD = "1:1:another-boot:1\n"
-LONG_AGO = 10 * clean.GRACE_SECONDS
+LONG_AGO = 10 * leftovers.GRACE_SECONDS
 
 
 @pytest.fixture
@@ -43,11 +45,11 @@ def root(require: Require) -> None:
 
 def dead_run(base: Path, run: str = "", outside: str = "") -> Path:
     """What a run leaves that was killed together with its guardian."""
-    made = base / (run or record.new_id())
+    made = base / (run or run_directory.new_id())
     made.mkdir(mode=0o711)
-    owned.add_line(made / guard.OWNER_FILE, DEAD.strip())
+    owned.add_line(made / marks.OWNER_FILE, DEAD.strip())
     if outside:
-        owned.add_line(made / guard.OUTSIDE_FILE, outside)
+        owned.add_line(made / marks.OUTSIDE_FILE, outside)
     return made
 
 
@@ -81,7 +83,7 @@ def swept() -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.usefixtures("root")
 def test_a_scratch_directory_of_somebody_else_is_refused_and_nothing_in_it_believed(base: Path, tmp_path: Path) -> None:
-    run = record.new_id()
+    run = run_directory.new_id()
     wanted = victim(tmp_path, run)
     dead_run(base, run, str(wanted))
     give_away(base)
@@ -95,13 +97,13 @@ def test_a_scratch_directory_of_somebody_else_is_refused_and_nothing_in_it_belie
     states = {name: (state, text) for name, state, text in doctor.checks() if name == "leftovers"}
     assert states["leftovers"][0] == "warn"
     with pytest.raises(UsageError, match=f"uid {STRANGER}.*CIPHERCOST_SCRATCH"):
-        guard.scratch(record.new_id())
+        supervisor.scratch(run_directory.new_id())
 
 
 @pytest.mark.usefixtures("root")
 @pytest.mark.parametrize("mode", [0o777, 0o1777, 0o775, 0o722])
 def test_a_scratch_directory_that_others_may_write_to_is_refused(base: Path, tmp_path: Path, mode: int) -> None:
-    run = record.new_id()
+    run = run_directory.new_id()
     wanted = victim(tmp_path, run)
     made = dead_run(base, run, str(wanted))
     os.chown(base, os.geteuid(), STRANGER)  # a group of more than one
@@ -112,14 +114,14 @@ def test_a_scratch_directory_that_others_may_write_to_is_refused(base: Path, tmp
     assert made.exists()
     assert (wanted / "thesis").exists()
     with pytest.raises(UsageError, match=f"mode {mode:04o}"):
-        guard.scratch(record.new_id())
+        supervisor.scratch(run_directory.new_id())
     assert base.stat().st_mode & 0o7777 == mode, "a directory that isn't trusted isn't changed either"
 
 
 def test_a_scratch_directory_of_the_umask_002_is_trusted(base: Path, tmp_path: Path, require: Require) -> None:
     """A user's private group has nobody else in it."""
     require(owned.private_group() is not None, "this user has no group of its own")
-    run = record.new_id()
+    run = run_directory.new_id()
     made = dead_run(base, run, str(victim(tmp_path, run)))
     base.chmod(0o775)
     done = swept()
@@ -153,7 +155,7 @@ def test_a_link_in_the_place_of_the_scratch_directory_is_refused(
     assert "symbolic link" in done.stderr
     assert made.exists()
     with pytest.raises(UsageError, match="symbolic link"):
-        guard.scratch(record.new_id())
+        supervisor.scratch(run_directory.new_id())
 
 
 @pytest.mark.usefixtures("root")
@@ -174,7 +176,7 @@ def test_a_scratch_directory_that_others_could_replace_is_refused(
     assert str(parent) in done.stderr
     assert made.exists()
     with pytest.raises(UsageError, match=str(parent)):
-        guard.scratch(record.new_id())
+        supervisor.scratch(run_directory.new_id())
 
 
 def test_a_sticky_directory_above_is_fine_and_a_mode_is_only_widened_as_servers_need(
@@ -187,27 +189,27 @@ def test_a_sticky_directory_above_is_fine_and_a_mode_is_only_widened_as_servers_
     monkeypatch.setenv("CIPHERCOST_SCRATCH", str(above / "new"))
     before = os.umask(0)
     try:
-        with guard.Guard(record.new_id()) as made:
-            path = guard.scratch(made.run_id, made)
-            assert (path / guard.OWNER_FILE).stat().st_mode & 0o022 == 0, "whatever the umask is"
+        with supervisor.Guard(run_directory.new_id()) as made:
+            path = supervisor.scratch(made.run_id, made)
+            assert (path / marks.OWNER_FILE).stat().st_mode & 0o022 == 0, "whatever the umask is"
     finally:
         os.umask(before)
-    assert (above / "new").stat().st_mode & 0o777 == (0o700 if guard.server_user() is None else 0o711)
+    assert (above / "new").stat().st_mode & 0o777 == (0o700 if marks.server_user() is None else 0o711)
 
 
 # ── a run's directory and its notes ───────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.usefixtures("root")
-@pytest.mark.parametrize("what", ["directory", guard.OWNER_FILE, guard.OUTSIDE_FILE, idle.JOURNAL])
+@pytest.mark.parametrize("what", ["directory", marks.OWNER_FILE, marks.OUTSIDE_FILE, idle_setting.JOURNAL])
 @pytest.mark.parametrize("how", ["foreign", "open", "link"])
 def test_what_somebody_else_could_have_written_of_a_run_is_left_and_named(
     base: Path, tmp_path: Path, what: str, how: str
 ) -> None:
-    run = record.new_id()
+    run = run_directory.new_id()
     wanted = victim(tmp_path, run)
     made = dead_run(base, run, str(wanted))
-    owned.add_line(made / idle.JOURNAL, "0 0")
+    owned.add_line(made / idle_setting.JOURNAL, "0 0")
     path = made if what == "directory" else made / what
     if how == "foreign":
         os.chown(path, STRANGER, STRANGER)
@@ -225,7 +227,7 @@ def test_what_somebody_else_could_have_written_of_a_run_is_left_and_named(
 
 
 def test_what_is_ours_alone_is_removed_with_what_it_made_elsewhere(base: Path, tmp_path: Path) -> None:
-    run = record.new_id()
+    run = run_directory.new_id()
     wanted = victim(tmp_path, run)
     made = dead_run(base, run, str(wanted))
     done = swept()
@@ -237,7 +239,7 @@ def test_what_is_ours_alone_is_removed_with_what_it_made_elsewhere(base: Path, t
 
 @pytest.mark.usefixtures("root")
 def test_a_list_can_not_name_what_others_own_nor_lead_through_a_link(base: Path, tmp_path: Path) -> None:
-    run = record.new_id()
+    run = run_directory.new_id()
     foreign = victim(tmp_path, run)
     (tmp_path / "way").symlink_to(foreign.parent)
     relative = os.path.relpath(foreign)
@@ -249,21 +251,21 @@ def test_a_list_can_not_name_what_others_own_nor_lead_through_a_link(base: Path,
         f"{tmp_path}/home/../home/{foreign.name}",
     ):
         made = dead_run(base, run, line)
-        assert [each.what for each in clean.leftovers() if each.run == run] == [str(made)]
+        assert [each.what for each in leftovers.leftovers() if each.run == run] == [str(made)]
         shutil.rmtree(made)
     os.chown(foreign, 0, 0)
     dead_run(base, run, str(tmp_path / "way" / foreign.name))
-    assert not [each for each in clean.leftovers() if "precious" in each.what]
+    assert not [each for each in leftovers.leftovers() if "precious" in each.what]
 
 
 def test_a_directory_that_became_a_link_after_it_was_found_is_not_followed(base: Path, tmp_path: Path) -> None:
-    run = record.new_id()
+    run = run_directory.new_id()
     made = dead_run(base, run)
-    found = [each for each in clean.leftovers() if each.run == run]
+    found = [each for each in leftovers.leftovers() if each.run == run]
     precious = victim(tmp_path, run)
     shutil.rmtree(made)
     made.symlink_to(precious)
-    assert "symbolic link" in " ".join(clean.remove(found))
+    assert "symbolic link" in " ".join(leftovers.remove(found))
     assert (precious / "thesis").exists()
     assert shutil.rmtree.avoids_symlink_attacks
 
@@ -282,7 +284,7 @@ def test_a_directory_is_handed_over_without_following_links(tmp_path: Path) -> N
     precious = victim(tmp_path, "x")
     (tmp_path / "data" / "inner").mkdir(parents=True)
     (tmp_path / "data" / "inner" / "link").symlink_to(precious)
-    guard.hand_over(tmp_path / "data")
+    marks.hand_over(tmp_path / "data")
     assert (tmp_path / "data" / "inner").stat().st_uid == NOBODY
     assert (tmp_path / "data" / "inner" / "link").lstat().st_uid == NOBODY
     assert precious.stat().st_uid == os.geteuid()
@@ -301,22 +303,22 @@ def sleeper() -> Iterator[list[subprocess.Popen[bytes]]]:
 
 
 def marked(run: str, uid: int, owner: str = DEAD.strip()) -> subprocess.Popen[bytes]:
-    env = {guard.RUN_MARK: run, guard.OWNER_MARK: owner, "PATH": os.environ["PATH"]}
+    env = {marks.RUN_MARK: run, marks.OWNER_MARK: owner, "PATH": os.environ["PATH"]}
     process = subprocess.Popen(["sleep", "1000"], env=env, user=uid, group=uid, extra_groups=[])
     wait_for(
-        "the mark to be seen", lambda: guard.RUN_MARK.encode() in Path(f"/proc/{process.pid}/environ").read_bytes()
+        "the mark to be seen", lambda: marks.RUN_MARK.encode() in Path(f"/proc/{process.pid}/environ").read_bytes()
     )
     return process
 
 
 @pytest.mark.usefixtures("root", "base")
 def test_another_users_process_is_never_ended_whatever_mark_it_carries(sleeper: list[subprocess.Popen[bytes]]) -> None:
-    run = record.new_id()
+    run = run_directory.new_id()
     theirs, ours, servers = (marked(run, uid) for uid in (STRANGER, 0, NOBODY))
     sleeper += [theirs, ours, servers]
-    found = [each for each in clean.leftovers() if each.run == run]
+    found = [each for each in leftovers.leftovers() if each.run == run]
     assert {each.what for each in found} == {str(ours.pid), str(servers.pid)}
-    assert clean.remove(found) == []
+    assert leftovers.remove(found) == []
     assert ours.wait(30) == servers.wait(30) == -signal.SIGINT
     assert theirs.poll() is None
 
@@ -327,8 +329,8 @@ def test_another_users_process_can_not_keep_a_dead_run_from_being_removed(
     base: Path, sleeper: list[subprocess.Popen[bytes]], uid: int
 ) -> None:
     made = dead_run(base)
-    sleeper.append(marked(made.name, uid, guard.identity()))
-    assert str(made) in [each.what for each in clean.leftovers()]
+    sleeper.append(marked(made.name, uid, marks.identity()))
+    assert str(made) in [each.what for each in leftovers.leftovers()]
 
 
 @pytest.mark.usefixtures("root")
@@ -341,15 +343,15 @@ def test_a_user_who_cleans_touches_nothing_of_others(base: Path, tmp_path: Path)
     os.seteuid(NOBODY)
     try:
         with pytest.raises(UsageError, match="user root"):
-            clean.sweep()
+            leftovers.sweep()
     finally:
         os.seteuid(0)
     assert made.exists()
 
 
 def test_an_old_directory_without_notes_is_still_found(base: Path) -> None:
-    made = base / record.new_id()
+    made = base / run_directory.new_id()
     made.mkdir(mode=0o700)
     before = time.time() - LONG_AGO
     os.utime(made, (before, before))
-    assert str(made) in [each.what for each in clean.leftovers()]
+    assert str(made) in [each.what for each in leftovers.leftovers()]

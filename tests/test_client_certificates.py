@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from ciphercost import engines, prove
-from ciphercost.agent import Agent
+from ciphercost import engines
 from ciphercost.engines import Server, apache, nginx
-from ciphercost.errors import AgentError, Unproven, UsageError
-from ciphercost.mechanisms import tls
-from ciphercost.model import Proof
-from ciphercost.provision import Twins
+from ciphercost.host import tls_names
+from ciphercost.load.agent import Agent
+from ciphercost.model.errors import AgentError, Unproven, UsageError
+from ciphercost.model.slices import Proof
+from ciphercost.prove import witnesses
+from ciphercost.provision.twins import Twins
 from conftest import RequireServer
 from test_real import ciphercost, result_of
 from web_servers import CANARY, TLS, Site, site
@@ -43,7 +44,7 @@ def twins_of(home: Site, server: Server, factors: dict[str, str]) -> Twins:
 def proven(home: Site, server: Server, factors: dict[str, str]) -> tuple[list[Proof], dict[str, object]]:
     """What the witnesses say of both arms, and what the encrypted one negotiated."""
     with Agent() as agent:
-        return prove.prove(home.engine, TLS, twins_of(home, server, factors), agent, 1)
+        return witnesses.prove(home.engine, TLS, twins_of(home, server, factors), agent, 1)
 
 
 def server_witness(proofs: list[Proof]) -> Proof:
@@ -63,15 +64,15 @@ def test_a_client_certificate_is_required_and_verified(home: Site, version: str,
     detail = server_witness(proofs).detail
     assert "client certificate verified" in detail
     assert "without a client certificate it refuses" in detail
-    assert prove.negotiated(negotiated)["client_certificate"] == "verified by the server"
+    assert witnesses.negotiated(negotiated)["client_certificate"] == "verified by the server"
 
 
 def test_a_server_that_refuses_everybody_is_no_proof_that_it_requires_a_certificate(home: Site) -> None:
     with home.started(MUTUAL) as server, Agent() as agent:
         twins = twins_of(home, server, MUTUAL)
         server.stop()
-        probe = prove.Probe(home.engine, TLS, twins, agent, 1)
-        passed, words = prove.without_certificate(probe, prove.single(twins.connect["encrypted"]))
+        probe = witnesses.Probe(home.engine, TLS, twins, agent, 1)
+        passed, words = witnesses.without_certificate(probe, witnesses.single(twins.connect["encrypted"]))
     assert not passed
     assert "also refuses one with it" in words
 
@@ -82,13 +83,13 @@ def test_a_server_that_asks_for_no_client_certificate_is_not_proven(home: Site) 
         found = server_witness(proofs)
         assert not found.passed
         assert "no client certificate" in found.detail
-        assert "client_certificate" not in prove.negotiated(negotiated)
+        assert "client_certificate" not in witnesses.negotiated(negotiated)
         # The load's own connections are asked too.
         with Agent() as agent:
             answer = agent.connect("encrypted", **home.fields(server, "encrypted", MUTUAL) | {"connections": 2})
             known = {**answer, "client_certificate": "verified by the server"}
             with pytest.raises(Unproven, match="of 2 of 2 sessions no client certificate"):
-                prove.load_connections(home.engine, TLS, server, agent, "encrypted", answer, known)
+                witnesses.load_connections(home.engine, TLS, server, agent, "encrypted", answer, known)
 
 
 def test_a_server_that_serves_clients_without_a_certificate_too_is_not_proven(
@@ -104,13 +105,13 @@ def test_a_server_that_serves_clients_without_a_certificate_too_is_not_proven(
 
 
 def test_a_certificate_of_another_authority_is_refused(home: Site, tmp_path: Path) -> None:
-    from ciphercost.pki import CLIENT, Pki
+    from ciphercost.host.pki import CLIENT, Pki
 
     other = Pki(tmp_path / "other", "ecdsa-p256", client=True)
     with home.started(MUTUAL) as server, Agent() as agent:
         fields = home.fields(server, "encrypted", MUTUAL)
         fields |= {"tls_certificate": str(other.directory / CLIENT[0]), "tls_key": str(other.directory / CLIENT[1])}
-        refusal = prove.refusal(home.engine, agent, fields)
+        refusal = witnesses.refusal(home.engine, agent, fields)
     assert refusal
 
 
@@ -146,26 +147,26 @@ def test_rsa_keys_of_every_size_are_proven_and_weak_ones_need_a_lower_security_l
         assert all(each.passed for each in proofs), proofs
         assert negotiated["peer_key"] == f"RSA {certificate.removeprefix('rsa')}"
         fields = home.fields(server, "encrypted", factors)
-        assert fields.get("tls_security_level") == (1 if certificate in tls.WEAK else None)
-        if certificate in tls.WEAK:
+        assert fields.get("tls_security_level") == (1 if certificate in tls_names.WEAK else None)
+        if certificate in tls_names.WEAK:
             with Agent() as agent, pytest.raises(AgentError, match="key too weak"):
                 agent.connect("x", **{**fields, "tls_security_level": 2})
 
 
 @pytest.mark.parametrize("certificate", ["rsa2048", "ecdsa-p256"])
-@pytest.mark.parametrize("version", tls.OLD)
+@pytest.mark.parametrize("version", tls_names.OLD)
 def test_old_versions_are_negotiated_where_they_are_asked_for(home: Site, version: str, certificate: str) -> None:
-    for cipher in tls.SUITES_OLD:
+    for cipher in tls_names.SUITES_OLD:
         factors = {"version": version, "certificate": certificate, "cipher": cipher}
         with home.started(factors) as server:
             proofs, negotiated = proven(home, server, factors)
         assert all(each.passed for each in proofs), proofs
-        wanted = (tls.PROTOCOLS[version], tls.suite(TLS.check(factors)))
+        wanted = (tls_names.PROTOCOLS[version], tls_names.suite(TLS.check(factors)))
         assert (negotiated["protocol"], negotiated["cipher"]) == wanted
         assert " ".join(wanted) in server_witness(proofs).detail
 
 
-@pytest.mark.parametrize("version", tls.OLD)
+@pytest.mark.parametrize("version", tls_names.OLD)
 def test_a_server_that_nobody_asked_for_old_versions_refuses_them(home: Site, version: str) -> None:
     with home.started({"certificate": "rsa2048"}) as server:
         proofs, _ = proven(home, server, {"version": version, "certificate": "rsa2048"})
@@ -180,7 +181,7 @@ def test_a_server_that_speaks_another_version_than_asked_is_not_proven(home: Sit
         fields = home.fields(server, "encrypted", factors)
         answer = agent.connect("x", **{**fields, "tls_min": "1.0", "tls_max": "1.1"})
     assert answer["protocol"] == "TLSv1.1"
-    assert prove.other_than_asked(answer, fields) == "protocol TLSv1 was asked for"
+    assert witnesses.other_than_asked(answer, fields) == "protocol TLSv1 was asked for"
 
 
 # ── the whole path, and what is refused ───────────────────────────────────────────────────────────────────────────────

@@ -11,15 +11,21 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from ciphercost import cli, columns, engines, guard, macros, mechanisms, record, script, workloads
-from ciphercost.agent import Agent
-from ciphercost.columns import LENGTH, TABLE, Secrets, Sight
+from ciphercost import commands, engines, mechanisms
 from ciphercost.engines import Engine, Server
-from ciphercost.errors import AgentError, UsageError
-from ciphercost.mechanisms._column import PLAIN, Codec
+from ciphercost.host import marks, supervisor
+from ciphercost.load import script, secret_sql, workloads
+from ciphercost.load.agent import Agent
+from ciphercost.load.codec import PLAIN, Codec
+from ciphercost.load.program import Program
 from ciphercost.mechanisms.client_aes_gcm_256 import MARK, MECHANISM, OVERHEAD
-from ciphercost.model import ARMS, AgentSlice, Arm
-from ciphercost.workloads import Program
+from ciphercost.model import run_directory
+from ciphercost.model.errors import AgentError, UsageError
+from ciphercost.model.slices import AgentSlice
+from ciphercost.model.spec import ARMS, Arm
+from ciphercost.prove import column_checks
+from ciphercost.provision import columns
+from ciphercost.provision.columns import LENGTH, TABLE, Secrets, Sight
 from conftest import RequireServer
 from test_real import ciphercost
 
@@ -38,7 +44,7 @@ def codec_of(engine: str) -> Codec:
 
 
 def parsed(text: str, engine: str = "postgresql") -> script.Script:
-    return script.parse(macros.expand(text, codec_of(engine), "here"), {"rows": 5}, "here")
+    return script.parse(secret_sql.expand(text, codec_of(engine), "here"), {"rows": 5}, "here")
 
 
 def test_variables_are_sealed_by_the_agent_and_columns_opened() -> None:
@@ -55,7 +61,7 @@ def test_variables_are_sealed_by_the_agent_and_columns_opened() -> None:
 
 def test_both_arms_draw_the_same() -> None:
     text = "\\set a random_text(5)\nINSERT INTO t VALUES (sealed(:a, 9)); SELECT 1 FROM t;"
-    both = script.by_arm(script.parse(macros.expand(text), {}), parsed(text))
+    both = script.by_arm(script.parse(secret_sql.expand(text), {}), parsed(text))
     assert [each.name for each in both.variables] == ["a", "a.sealed"]
     assert [(each.arm, each.parameters) for each in both.statements] == [
         ("plain", ("a",)), ("plain", ()), ("encrypted", ("a.sealed",)), ("encrypted", ()),
@@ -105,7 +111,7 @@ def test_what_needs_a_server_with_the_key_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize("workload", ["search", "sort", "hospital", "hospital-2024"])
 def test_a_workload_that_does_not_fit_is_refused_before_anything_is_started(workload: str) -> None:
-    done = CliRunner().invoke(cli.cli, ["run", "sqlite:client-aes-gcm-256", "--workload", workload, "--quick"])
+    done = CliRunner().invoke(commands.cli, ["run", "sqlite:client-aes-gcm-256", "--workload", workload, "--quick"])
     assert isinstance(done.exception, UsageError), done.output
     said = str(done.exception)
     assert workload in said
@@ -149,9 +155,9 @@ def house(
 ) -> Iterator[House]:
     engine = engines.get(request.param)
     installation = engine.find() if engine.embedded else require_server(request.param)
-    logs, run_id = tmp_path_factory.mktemp("logs"), record.new_id()
-    with guard.Guard(run_id) as run_guard, Agent(log=logs / "agent.log") as agent:
-        scratch = guard.scratch(run_id, run_guard)
+    logs, run_id = tmp_path_factory.mktemp("logs"), run_directory.new_id()
+    with supervisor.Guard(run_id) as run_guard, Agent(log=logs / "agent.log") as agent:
+        scratch = supervisor.scratch(run_id, run_guard)
         keys = scratch / "keys"
         keys.mkdir(mode=0o700)
         secrets = columns.secrets_of(MECHANISM, engine, {}, keys)
@@ -160,7 +166,7 @@ def house(
             if engine.embedded or not servers:
                 directory = scratch / f"data-{arm}"
                 directory.mkdir(mode=0o700)
-                guard.hand_over(directory)
+                marks.hand_over(directory)
                 engine.initialise(installation, directory, run_guard)
                 servers.append(engine.start(installation, directory, run_guard, logs=logs))
             fields = {**servers[-1].connection(), **MECHANISM.connection(engine, arm, {}, keys)}
@@ -207,7 +213,7 @@ def test_literals_are_sealed_here_and_opened_by_anybody_who_has_the_key(house: H
         each.startswith(MARK) and len(each) == len(text.encode()) + OVERHEAD
         for each, text in zip(stored, TEXTS, strict=True)
     )
-    one = script.parse(macros.expand("SELECT id, opened(a, 60) FROM t ORDER BY id", codec), {})
+    one = script.parse(secret_sql.expand("SELECT id, opened(a, 60) FROM t ORDER BY id", codec), {})
     plain = script.parse("SELECT id, a FROM t ORDER BY id", {})
     found = msgspec.structs.replace(program_of(house), transactions=(("t", 1, script.by_arm(plain, one)),))
     house.agent.program(found)
@@ -268,24 +274,24 @@ def filled_canary(house: House, codec: Codec | None = None) -> None:
 def test_the_witness_speaks_for_both_arms_and_nothing_is_found(house: House) -> None:
     filled_canary(house)
     for arm in ARMS:
-        passed, words = columns.server(house.sight(arm))
+        passed, words = column_checks.server(house.sight(arm))
         assert passed, words
-    assert columns.findings(house.sight("encrypted")) == []
+    assert column_checks.findings(house.sight("encrypted")) == []
 
 
 def test_a_wrong_key_is_witnessed(house: House) -> None:
     filled_canary(house)
     other = msgspec.structs.replace(house.secrets, key=bytes(32))
-    passed, words = columns.server(house.sight("encrypted", other))
+    passed, words = column_checks.server(house.sight("encrypted", other))
     assert not passed
     assert "does not open" in words
 
 
 def test_values_in_clear_are_witnessed(house: House) -> None:
     filled_canary(house, PLAIN)
-    passed, words = columns.server(house.sight("encrypted"))
+    passed, words = column_checks.server(house.sight("encrypted"))
     assert not passed, words
-    passed, words = columns.disk(house.sight("encrypted"))
+    passed, words = column_checks.disk(house.sight("encrypted"))
     assert not passed, words
 
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ciphercost.errors import UsageError
-from ciphercost.owndata import columns
-from ciphercost.owndata.columns import Column, Gauge
+from ciphercost.load.tables import columns
+from ciphercost.load.tables.columns import Column, Gauge
+from ciphercost.model.errors import UsageError
 
 
 def inferred(*values: str) -> Column:

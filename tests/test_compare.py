@@ -19,13 +19,14 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from scipy import stats
 
-from ciphercost import cli, compare, simulate, statistics, totals
-from ciphercost.compare import Comparison, Run, against, match
-from ciphercost.errors import UsageError
-from ciphercost.estimate import CellEstimator
-from ciphercost.model import Cell, Estimate, Result, Warning_
-from ciphercost.reports import _compare, md
-from ciphercost.statistics import Error, Interval
+from ciphercost import commands
+from ciphercost.estimate import simulate, statistics, totals
+from ciphercost.estimate.estimator import CellEstimator
+from ciphercost.estimate.statistics import Error, Interval
+from ciphercost.model.errors import UsageError
+from ciphercost.model.result import Cell, Estimate, Result, Warning_
+from ciphercost.report import _compare, comparison, md
+from ciphercost.report.comparison import Comparison, Run, against, match
 from results import MACHINE, cell, estimate, failed, real, result
 
 MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable("table")
@@ -93,12 +94,12 @@ def test_two_runs_of_one_thing_seldom_differ(name: str, mode: str) -> None:
         found = [statistics.block_interval(each) for each in simulate.experiment(random, noise, 2 * pairs, 24).values]
     for one, other in zip(found[::2], found[1::2], strict=True):
         difference = against(one, other)
-        claims += compare.judged(difference, 0.01, difference.p_value(), quick=mode == "quick") == "differs"
+        claims += comparison.judged(difference, 0.01, difference.p_value(), quick=mode == "quick") == "differs"
     assert claims / pairs <= (0.089 if mode == "full" else 0.05), claims
 
 
 def test_a_cost_that_differs_is_found_and_one_within_the_margin_is_equivalent() -> None:
-    found = compare.compare(
+    found = comparison.compare(
         [run(costing(0.8), costing(0.8, 0.001, workload="b"), costing(0.8, 0.3, workload="c"), name="a"),
          run(costing(0.7), costing(0.8005, 0.001, workload="b"), costing(0.7, 0.3, workload="c"), name="b")]
     )  # fmt: skip
@@ -114,7 +115,7 @@ def test_quick_runs_must_show_more_and_what_disturbed_them_is_said() -> None:
     verdicts = []
     for mode in ("full", "quick"):
         one, other = costing(1.0, 0.01, mode=mode), costing(1.017, 0.01, mode=mode, warnings=noisy)
-        (pair,) = compare.compare([run(one, name="a"), run(other, name="b")], margin=0.0001).pairs
+        (pair,) = comparison.compare([run(one, name="a"), run(other, name="b")], margin=0.0001).pairs
         assert 0.01 < (pair.change["throughput"].p_value or 0) < 0.05
         assert pair.mind == ["b: other processes used the CPU"]
         verdicts.append((pair.verdict, "must be below 0.01" in _compare.verdict(pair, 0.01)))
@@ -124,10 +125,10 @@ def test_quick_runs_must_show_more_and_what_disturbed_them_is_said() -> None:
 def test_the_verdict_is_corrected_for_the_number_of_cells() -> None:
     """One cell by itself differs at p = 0.03; among twenty it can't be told."""
     one, other = costing(1.0, 0.01), costing(1.0162, 0.01)
-    alone = compare.compare([run(one, name="a"), run(other, name="b")], margin=0.0001)
+    alone = comparison.compare([run(one, name="a"), run(other, name="b")], margin=0.0001)
     assert alone.pairs[0].verdict == "differs"
     many = [[msgspec.structs.replace(each, workload=f"w{n}") for n in range(20)] for each in (one, other)]
-    together = compare.compare([run(*many[0], name="a"), run(*many[1], name="b")], margin=0.0001)
+    together = comparison.compare([run(*many[0], name="a"), run(*many[1], name="b")], margin=0.0001)
     assert {pair.verdict for pair in together.pairs} == {"unresolved"}
 
 
@@ -156,7 +157,7 @@ def test_runs_from_slices_to_verdict() -> None:
             both = (stated.ratio, stated.low) if name in made.overhead else (stated.ratio_of_totals, stated.totals_low)
             assert (math.exp(each.centre), math.exp(each.bounds()[0])) == pytest.approx(both)
         runs.append(Run(str(number), msgspec.structs.replace(result(made), id=str(number)), [intervals]))
-    found = compare.compare(runs)
+    found = comparison.compare(runs)
     assert found.pairs[0].verdict in ("equivalent", "unresolved")
     assert found.pairs[1].verdict == "differs"
     assert found.pairs[1].change["throughput"].ratio == pytest.approx(math.exp(-0.1), rel=0.02)
@@ -174,7 +175,7 @@ def test_the_same_cells_are_paired_whatever_their_order() -> None:
 
 def test_runs_that_differ_in_one_factor_are_compared_in_it_and_it_is_named() -> None:
     cbc = costing(0.5, factors={"version": "1.2", "cipher": "aes256-cbc"})
-    found = compare.compare([run(cbc, name="a"), run(costing(0.8), name="b")])
+    found = comparison.compare([run(cbc, name="a"), run(costing(0.8), name="b")])
     (pair,) = found.pairs
     assert {(each.name, each.reference, each.other) for each in pair.factors} == {
         ("set version", "1.2", "1.3"),
@@ -184,7 +185,7 @@ def test_runs_that_differ_in_one_factor_are_compared_in_it_and_it_is_named() -> 
 
 
 def test_a_newer_server_is_compared_with_the_older_one() -> None:
-    (pair,) = compare.compare(
+    (pair,) = comparison.compare(
         [run(costing(0.8, version="17.2"), name="a"), run(costing(0.8, version="18.4"), name="b")]
     ).pairs
     assert [(each.name, each.reference, each.other) for each in pair.factors] == [("server version", "17.2", "18.4")]
@@ -192,7 +193,7 @@ def test_a_newer_server_is_compared_with_the_older_one() -> None:
 
 def test_where_two_are_equally_near_neither_is_guessed_at() -> None:
     reference = [cell(factors={"cipher": "a"})]
-    found = compare.compare(
+    found = comparison.compare(
         [run(*reference, name="a"), run(cell(factors={"cipher": "b"}), cell(factors={"cipher": "c"}), name="b")]
     )
     assert not found.pairs
@@ -217,14 +218,14 @@ def test_every_cell_is_paired_once_or_left(first: list[int], second: list[int]) 
 
 
 def test_a_cell_without_a_number_has_no_verdict_and_says_why() -> None:
-    (pair,) = compare.compare([run(costing(0.8), name="a"), run(failed("no space left"), name="b")]).pairs
+    (pair,) = comparison.compare([run(costing(0.8), name="a"), run(failed("no space left"), name="b")]).pairs
     assert pair.verdict is None
     assert "no space left" in pair.reason
 
 
 def test_a_record_without_units_has_no_verdict_and_says_why() -> None:
     foreign = run(costing(0.8), name="b")._replace(intervals=[{}])
-    (pair,) = compare.compare([run(costing(0.8), name="a"), foreign]).pairs
+    (pair,) = comparison.compare([run(costing(0.8), name="a"), foreign]).pairs
     assert pair.verdict is None
     assert pair.reason == "b: its record has no sessions or blocks by which costs could be compared"
 
@@ -236,15 +237,15 @@ def test_the_words_say_which_way_a_cost_went() -> None:
                 cell(overhead={metric: estimate(each, 0.001)})
                 for each in (0.8 if metric == "throughput" else 1.25, value)
             ]
-            found = compare.compare([run(cells[0], name="a"), run(cells[1], name="b")])
+            found = comparison.compare([run(cells[0], name="a"), run(cells[1], name="b")])
             assert f"it is {way} here" in _compare.verdict(found.pairs[0], 0.01)
 
 
 def test_one_run_twice_is_refused() -> None:
     with pytest.raises(UsageError, match="twice"):
-        compare.compare([run(cell(), name="a"), run(cell(), name="a")])
+        comparison.compare([run(cell(), name="a"), run(cell(), name="a")])
     with pytest.raises(UsageError, match="--fail-over"):
-        compare.compare([run(cell())])
+        comparison.compare([run(cell())])
 
 
 # ── the gate ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -261,7 +262,7 @@ def test_one_run_twice_is_refused() -> None:
 )
 def test_the_gate_asks_the_upper_bound(ratio: float, half: float, outcome: str, loose: int, strict: int) -> None:
     for demanded, status in ((False, loose), (True, strict)):
-        found = compare.compare([run(costing(ratio, half))], limit=0.1, strict=demanded)
+        found = comparison.compare([run(costing(ratio, half))], limit=0.1, strict=demanded)
         assert [each.outcome for each in found.gates] == [outcome]
         assert found.exit_status == status
 
@@ -270,35 +271,35 @@ def test_the_gate_asks_the_upper_bound(ratio: float, half: float, outcome: str, 
 def test_passed_means_the_whole_interval_is_within(ratio: float, half: float, limit: float, metric: str) -> None:
     each = estimate(ratio, half)
     costs = [(1 - end if metric == "throughput" else end - 1) for end in (each.low, each.high)]
-    passed = compare.passed(metric, each, limit)
+    passed = comparison.passed(metric, each, limit)
     assert (passed == "pass") == all(cost <= limit for cost in costs)
     assert (passed == "fail") == all(cost > limit for cost in costs)
 
 
 def test_a_failed_cell_fails_the_gate_whatever_the_others_say() -> None:
     for others in ((costing(0.99),), (costing(0.5), costing(0.99, workload="b"))):
-        found = compare.compare([run(*others, failed(workload="z"))], limit=0.1)
+        found = comparison.compare([run(*others, failed(workload="z"))], limit=0.1)
         assert found.exit_status == 1
         assert found.gates[-1].outcome == "failed"
 
 
 def test_the_reference_is_not_gated_and_no_control_is() -> None:
     control = cell("nginx", "no-sendfile", layer="control", overhead={"throughput": estimate(0.3)})
-    found = compare.compare([run(costing(0.5), name="a"), run(costing(0.99), control, name="b")], limit=0.1)
+    found = comparison.compare([run(costing(0.5), name="a"), run(costing(0.99), control, name="b")], limit=0.1)
     assert [(each.run, each.cell, each.outcome) for each in found.gates] == [(1, 0, "pass")]
     assert found.exit_status == 0
-    only = compare.compare([run(control)], limit=0.1)
+    only = comparison.compare([run(control)], limit=0.1)
     assert [each.outcome for each in only.gates] == ["fail"]
 
 
 def test_strict_without_a_gate_wants_every_verdict() -> None:
     clear = [run(costing(0.8, 0.001), name="a"), run(costing(0.8, 0.001), name="b")]
-    assert compare.compare(clear, strict=True).exit_status == 0
+    assert comparison.compare(clear, strict=True).exit_status == 0
     vague = [run(costing(0.8, 0.3), name="a"), run(costing(0.7, 0.3), name="b")]
-    assert compare.compare(vague, strict=True).exit_status == 4
+    assert comparison.compare(vague, strict=True).exit_status == 4
     lost = [run(costing(0.8, 0.001), costing(0.8, workload="b"), name="a"), run(costing(0.8, 0.001), name="b")]
-    assert compare.compare(lost, strict=True).exit_status == 4
-    assert compare.compare(lost, strict=True, limit=0.5).exit_status == 0  # every cell of the run is within it
+    assert comparison.compare(lost, strict=True).exit_status == 4
+    assert comparison.compare(lost, strict=True, limit=0.5).exit_status == 0  # every cell of the run is within it
 
 
 # ── what is said ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -322,7 +323,7 @@ def every_kind(limit: float | None = 0.22, name: str = "b") -> Comparison:
             [{key: interval(one) for key, one in own.overhead.items()} for own in made.cells])
         for each, made, machine in (("a", reference, MACHINE), (name, other, MACHINE | {"cpu": "Another CPU", "cores": 64}))
     ]  # fmt: skip
-    return compare.compare(runs, limit=limit)
+    return comparison.compare(runs, limit=limit)
 
 
 def test_machines_that_differ_are_told_loudly_in_every_format() -> None:
@@ -334,7 +335,7 @@ def test_machines_that_differ_are_told_loudly_in_every_format() -> None:
     (differences,) = json.loads(_compare.get("json")(every_kind()))["differences"]
     assert {each["name"] for each in differences["machine"]} == {"cpu", "cores"}
     one = [run(costing(0.8), name="a"), run(costing(0.7), name="b")]
-    assert "MACHINES" not in _compare.get("terminal")(compare.compare(one))
+    assert "MACHINES" not in _compare.get("terminal")(comparison.compare(one))
 
 
 def test_the_seed_is_no_difference_and_the_tool_is() -> None:
@@ -342,7 +343,7 @@ def test_the_seed_is_no_difference_and_the_tool_is() -> None:
         run(costing(0.8), name="a"),
         run(costing(0.8), name="b", seed=99, tool={"name": "ciphercost", "version": "9"}),
     )
-    (found,) = compare.compare([one, other]).differences
+    (found,) = comparison.compare([one, other]).differences
     assert [(each.name, each.reference, each.other) for each in found.run_facts] == [("tool version", "0.1.0", "9")]
     assert not found.machine
 
@@ -382,7 +383,7 @@ def test_csv_has_the_gates_figures_of_every_cell_with_a_partner_or_without() -> 
         costing(0.8), costing(0.6, workload="new"), failed("no space left", workload="lost"),
         cell(workload="slow", overhead=both), costing(0.9, workload="old", verdict="differs"), name="b",
     )  # fmt: skip
-    found = compare.compare([reference, other], limit=0.25)
+    found = comparison.compare([reference, other], limit=0.25)
     rows = list(csv.DictReader(io.StringIO(_compare.get("csv")(found))))
     gated = {int(row["cell"]): row for row in rows if row["gate"]}
     assert len(gated) == sum(bool(row["gate"]) for row in rows) == len(found.gates) == 5
@@ -398,7 +399,7 @@ def test_csv_has_the_gates_figures_of_every_cell_with_a_partner_or_without() -> 
 
 
 def test_of_several_runs_each_is_compared_with_the_first_and_gated() -> None:
-    found = compare.compare(
+    found = comparison.compare(
         [run(costing(ratio), name=name) for name, ratio in (("a", 0.8), ("b", 0.8), ("c", 0.5))], limit=0.3
     )
     assert [(pair.run, pair.verdict) for pair in found.pairs] == [(1, "unresolved"), (2, "differs")]
@@ -413,7 +414,7 @@ def test_a_comment_escapes_what_comes_from_the_record_and_fits() -> None:
     tables = text.split("\n\n")[3]
     assert {line.count("|") for line in tables.splitlines() if line.startswith("|")} == {8}
     many = [costing(0.8, workload=f"w{n}", version="x" * 300) for n in range(300)]
-    long = compare.compare([run(*many, name="a"), run(*many, name="b")])
+    long = comparison.compare([run(*many, name="a"), run(*many, name="b")])
     assert len(_compare.get("md")(long)) <= md.MOST
 
 
@@ -421,7 +422,7 @@ def test_a_comment_escapes_what_comes_from_the_record_and_fits() -> None:
 
 
 def asked(*arguments: object) -> tuple[int, str]:
-    done = CliRunner().invoke(cli.cli, ["compare", *map(str, arguments)])
+    done = CliRunner().invoke(commands.cli, ["compare", *map(str, arguments)])
     if done.exception and not isinstance(done.exception, SystemExit):
         raise done.exception
     return done.exit_code, done.output
@@ -445,7 +446,7 @@ def test_real_runs_through_the_command(runs: tuple[Path, Path], tmp_path: Path) 
     assert ("differs between these two server pairs" in " ".join(text.split())) == (pair.verdict == "differs")
     for limit in (0.05, 0.2, 0.45, 0.7, 5.0):
         wanted = {"pass": 0, "unresolved": 0, "fail": 3}[
-            compare.passed("throughput", pair.costs["throughput"][1], limit)
+            comparison.passed("throughput", pair.costs["throughput"][1], limit)
         ]
         assert (
             asked(*runs, "--fail-over", f"{limit:.0%}")[0] == asked(runs[1], "--fail-over", f"{limit:.0%}")[0] == wanted
@@ -484,7 +485,7 @@ def test_tls_of_2008_and_of_today_differ(require_postgresql: object, tmp_path: P
     for seconds in (5, 15, 40):  # on a machine that other work shakes it takes more to tell them apart
         runs = [tmp_path / f"{name}-{seconds}" for name in both]
         for run, words in zip(runs, both.values(), strict=True):
-            CliRunner().invoke(cli.cli, [*measured, "--time", f"{seconds}s", *words.split(), "-o", str(run)])
+            CliRunner().invoke(commands.cli, [*measured, "--time", f"{seconds}s", *words.split(), "-o", str(run)])
         status, text = asked(*runs, "--format", "json")
         (pair,) = msgspec.json.decode(text, type=Comparison).pairs
         if pair.verdict == "differs":

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ciphercost import conditions, engines, spec
-from ciphercost.errors import UsageError
-from ciphercost.model import CellSpec, Spec
+from ciphercost import engines
+from ciphercost.model.errors import UsageError
+from ciphercost.model.spec import CellSpec, Spec
+from ciphercost.plan import conditions, specs, toml
 
 
 @given(st.integers(1, 999), st.sampled_from(["mbit", "Mbit", " mbit"]))
@@ -43,21 +44,21 @@ def cell(**fields: object) -> CellSpec:
 def test_a_server_of_the_users_can_be_delayed_and_nothing_else(fields: dict[str, object]) -> None:
     url = "postgresql://127.0.0.1:5432/db"
     with pytest.raises(UsageError, match="does not fit a server of yours"):
-        spec.check(Spec(cells=[cell(url=url, **fields)]))
-    spec.check(Spec(cells=[cell(url=url, delay="10ms")]))
+        specs.check(Spec(cells=[cell(url=url, **fields)]))
+    specs.check(Spec(cells=[cell(url=url, delay="10ms")]))
 
 
 @pytest.mark.parametrize("fields", [{"bandwidth": "1mbit"}, {"mtu": 1500}, {"delay": "1ms"}])
 def test_an_embedded_engine_has_no_link(fields: dict[str, object]) -> None:
     embedded = CellSpec(engine="sqlite", mechanism="sqlcipher", **fields)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="there is no link"):
-        spec.check(Spec(cells=[embedded]))
+        specs.check(Spec(cells=[embedded]))
 
 
 def test_an_mtu_out_of_bounds_is_refused() -> None:
     for mtu in (100, 70_000):
         with pytest.raises(UsageError, match="--mtu"):
-            spec.check(Spec(cells=[cell(mtu=mtu)]))
+            specs.check(Spec(cells=[cell(mtu=mtu)]))
 
 
 @pytest.mark.parametrize(
@@ -86,9 +87,9 @@ def test_settings_that_can_not_be_given_are_refused(
 ) -> None:
     made = CellSpec(engine, mechanism, workload=engines.get(engine).usual_workload, settings=settings)
     with pytest.raises(UsageError, match=said):
-        spec.check(Spec(cells=[made]))
+        specs.check(Spec(cells=[made]))
     with pytest.raises(UsageError, match="does not fit a server of yours"):
-        spec.check(Spec(cells=[cell(url="postgresql://127.0.0.1:5432/db", settings={"work_mem": "8MB"})]))
+        specs.check(Spec(cells=[cell(url="postgresql://127.0.0.1:5432/db", settings={"work_mem": "8MB"})]))
 
 
 @pytest.mark.parametrize(
@@ -106,7 +107,7 @@ def test_settings_that_can_not_be_given_are_refused(
     ],
 )
 def test_other_settings_can_be_given(engine: str, name: str) -> None:
-    spec.check(Spec(cells=[CellSpec(engine=engine, mechanism="none", settings={name: "1"})]))
+    specs.check(Spec(cells=[CellSpec(engine=engine, mechanism="none", settings={name: "1"})]))
 
 
 def test_what_a_cell_sets_itself_is_not_silently_the_users() -> None:
@@ -126,7 +127,7 @@ def test_conditions_go_through_a_file_unchanged() -> None:
     import msgspec
 
     chosen = cell(cpu_crypto="off", bandwidth="100mbit", delay="10ms", mtu=1500)
-    again = msgspec.toml.decode(spec.dump(Spec(cells=[chosen])), type=Spec)
+    again = msgspec.toml.decode(toml.dump(Spec(cells=[chosen])), type=Spec)
     assert again.cells == [chosen]
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ciphercost import conditions, crypto
+from ciphercost.host import aes as crypto
+from ciphercost.plan import conditions
 from conftest import Require
 
 WITHOUT = """\

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ciphercost import guard, record
+from ciphercost.host import marks
+from ciphercost.model import run_directory
 from test_real import SHORT, ciphercost, result_of
 
 ORDERS = "Order ID;select;Größe;price;day;paid;note\n" + "".join(
@@ -79,4 +80,4 @@ def test_a_row_that_the_server_refuses_is_named_by_its_lines(tmp_path: Path, req
     assert done.returncode == 1, done.stdout + done.stderr
     assert "row is too big" in done.stdout
     assert "lines 2 to 2" in " ".join(done.stdout.split())
-    assert not (guard.scratch_base() / record.read_facts(tmp_path / "run").id).exists()
+    assert not (marks.scratch_base() / run_directory.read_facts(tmp_path / "run").id).exists()

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ciphercost.errors import UsageError
-from ciphercost.owndata import csvfile
+from ciphercost.load.tables import csvfile
+from ciphercost.model.errors import UsageError
 from tables import Table, tables
 
 

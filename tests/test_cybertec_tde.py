@@ -10,13 +10,13 @@ from typing import Protocol
 
 import pytest
 
-from ciphercost.engines import Installation
 from ciphercost.engines.postgresql import version_said
-from ciphercost.errors import MissingServer, UsageError
+from ciphercost.host.installation import Installation
 from ciphercost.mechanisms import cybertec_tde
 from ciphercost.mechanisms._rest import KeyState, Rest
 from ciphercost.mechanisms.cybertec_tde import MECHANISM, Control, control_of, unfit
-from ciphercost.model import Arm
+from ciphercost.model.errors import MissingServer, UsageError
+from ciphercost.model.spec import Arm
 from vendor_servers import House, Rows, house, mode, need, proven, recorded
 
 

@@ -14,13 +14,17 @@ from pathlib import Path
 import pytest
 
 import rogue_servers as rogue
-from ciphercost import chatter, deadlines, drivers, engines, java, mechanisms, prove
-from ciphercost.agent import Agent
-from ciphercost.drivers import Target, Wish, find
+from ciphercost import engines, mechanisms
 from ciphercost.engines._mysql.greeting import Greeting, greeting
-from ciphercost.errors import AgentError, MissingServer, UsageError
-from ciphercost.provision import Twins
-from ciphercost.relay import Relay
+from ciphercost.host import deadlines
+from ciphercost.host.relay import Relay
+from ciphercost.load.agent import Agent
+from ciphercost.load.jdbc import drivers, java
+from ciphercost.load.jdbc.drivers import Target, Wish, find
+from ciphercost.measure import round_trips
+from ciphercost.model.errors import AgentError, MissingServer, UsageError
+from ciphercost.prove import witnesses
+from ciphercost.provision.twins import Twins
 from conftest import Require
 from rogue_servers import RogueServer, Talk
 from test_real import CLI
@@ -372,7 +376,7 @@ def test_a_server_that_goes_on_sending_holds_no_count_of_bytes() -> None:
         began = time.monotonic()
         # Between two looks something always comes: PAUSE is as long as the wait between them.
         with contextlib.suppress(AgentError):
-            chatter._settled(relay)
+            round_trips._settled(relay)
         assert time.monotonic() - began < BOUND
 
 
@@ -433,6 +437,6 @@ def test_a_server_that_holds_one_witness_is_asked_nothing_more(short: None) -> N
     del short
     with RogueServer(DRIPS["postgresql, a witness"][1]) as server, Agent() as agent:
         twins = Twins({"plain": connection("postgres", server.port)}, [], "canary", by_arm={"plain": None})  # type: ignore[dict-item]
-        proofs, _ = prove.prove(engines.get("postgresql"), mechanisms.get("tls"), twins, agent, 1)
+        proofs, _ = witnesses.prove(engines.get("postgresql"), mechanisms.get("tls"), twins, agent, 1)
     assert [each.passed for each in proofs] == [True, False], proofs
     assert "[timeout]" in proofs[-1].detail

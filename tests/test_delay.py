@@ -14,11 +14,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ciphercost import guard, record
-from ciphercost.conditions import delay
-from ciphercost.conditions.delay import DelayRelay
-from ciphercost.errors import RunError
-from ciphercost.guard import Guard
+from ciphercost.host import marks
+from ciphercost.host.supervisor import Guard
+from ciphercost.model import run_directory
+from ciphercost.model.errors import RunError
+from ciphercost.provision import delay
+from ciphercost.provision.delay import DelayRelay
 from processes import wait_for
 
 ROUND_TRIP = 0.004
@@ -61,7 +62,7 @@ TURNED = bytes(255 - value for value in range(256))
 
 @pytest.fixture(scope="module")
 def run_guard() -> Iterator[Guard]:
-    with Guard(record.new_id()) as made:
+    with Guard(run_directory.new_id()) as made:
         yield made
     assert made.problems == []
 
@@ -155,10 +156,10 @@ def test_a_relay_that_does_not_start_says_why(run_guard: Guard) -> None:
 
 
 def test_the_relay_dies_with_the_run() -> None:
-    with Guard(record.new_id()) as made:
+    with Guard(run_directory.new_id()) as made:
         relay = DelayRelay(made, [("127.0.0.1", 1)], ROUND_TRIP)
-        assert guard.start_time(relay.pid)
-    wait_for("the relay to end", lambda: not guard.start_time(relay.pid))
+        assert marks.start_time(relay.pid)
+    wait_for("the relay to end", lambda: not marks.start_time(relay.pid))
 
 
 def test_the_certificates_name_stays_the_servers() -> None:

@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
-from ciphercost import guard, record, sample, volumes
-from ciphercost.errors import UsageError
-from ciphercost.reports import md, terminal
-from ciphercost.volumes import disk, image
-from ciphercost.volumes.disk import Disk
+from ciphercost.host import marks, procfs, supervisor, volumes
+from ciphercost.host.mounts import Mount
+from ciphercost.host.volumes import disk, image
+from ciphercost.host.volumes.disk import Disk
+from ciphercost.model import run_directory
+from ciphercost.model.errors import UsageError
+from ciphercost.report import md, terminal
 from conftest import Require
 from results import result
 
@@ -114,7 +116,7 @@ def test_a_ring_of_devices_ends(tree: Sys) -> None:
 
 def test_what_is_on_no_disk_is_said_and_never_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def lies_on(kind: str, source: str, options: str = "") -> list[Disk]:
-        mount = volumes.Mount("0:99", "/", "/", kind, source, options)
+        mount = Mount("0:99", "/", "/", kind, source, options)
         monkeypatch.setattr(volumes, "mount_of", lambda _: mount)
         return disk.under(tmp_path)
 
@@ -131,14 +133,14 @@ def test_the_loop_device_of_an_image_is_its_files_disk(require: Require) -> None
         image.check_rights()
     except UsageError as error:
         require(None, str(error))
-    with guard.Guard(record.new_id()) as run_guard:
-        place = guard.scratch(run_guard.run_id, run_guard) / "image"
+    with supervisor.Guard(run_directory.new_id()) as run_guard:
+        place = supervisor.scratch(run_guard.run_id, run_guard) / "image"
         with image.mounted(run_guard, place, 1 << 20):
-            assert disk.under(place) == disk.under(guard.scratch_base())
+            assert disk.under(place) == disk.under(marks.scratch_base())
 
 
 def test_the_machines_record_and_its_reports_name_the_disk() -> None:
-    machine: dict[str, Any] = sample.machine()
+    machine: dict[str, Any] = procfs.machine()
     for name in ("disk", "disk_rotational", "disk_model", "disk_transport"):
         assert machine[name]
     assert disk.words({}) == "", "records of earlier versions"
@@ -155,6 +157,6 @@ def test_the_machines_record_and_its_reports_name_the_disk() -> None:
 
 
 def test_another_name_of_the_same_disk_is_no_other_machine() -> None:
-    assert sample.alike("disk", "sda", "sdb")
-    assert sample.alike("disk_model", None, "WDC WD5000"), "a record of an earlier version"
-    assert not sample.alike("disk_model", "Old", "New")
+    assert procfs.alike("disk", "sda", "sdb")
+    assert procfs.alike("disk_model", None, "WDC WD5000"), "a record of an earlier version"
+    assert not procfs.alike("disk_model", "Old", "New")

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 import results
-from ciphercost import disturbed, words
-from ciphercost.estimate import CellEstimator
-from ciphercost.reports import html, md, terminal
-from ciphercost.simulate import records
+from ciphercost.estimate.estimator import CellEstimator
+from ciphercost.estimate.simulate import records
+from ciphercost.report import disturbed, html, md, terminal, words
 
 
 def estimated(marks: Sequence[list[str]]) -> bool:

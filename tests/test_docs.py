@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from ciphercost import cli, engines, mechanisms, model, workloads
+from ciphercost import commands, engines, mechanisms
+from ciphercost.load import workloads
+from ciphercost.model.slices import AgentSlice, SliceRecord
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 
 
-@pytest.mark.parametrize("command", sorted(cli.cli.commands))
+@pytest.mark.parametrize("command", sorted(commands.cli.commands))
 def test_every_command_is_in_the_readme(command: str) -> None:
     assert f"ciphercost {command}" in README
 
@@ -26,7 +28,7 @@ def test_every_engine_mechanism_and_workload_is_in_the_readme(name: str) -> None
 
 
 def test_every_option_of_run_is_in_the_readme() -> None:
-    for parameter in cli.cli.commands["run"].params:
+    for parameter in commands.cli.commands["run"].params:
         for option in (*parameter.opts, *parameter.secondary_opts):
             if option.startswith("--"):
                 assert option in README, option
@@ -34,13 +36,13 @@ def test_every_option_of_run_is_in_the_readme() -> None:
 
 def test_every_field_of_a_slice_is_in_the_format() -> None:
     text = (ROOT / "FORMAT.md").read_text()
-    for field in (*model.SliceRecord.__struct_fields__, "window_ns", "foreign_cpu", "disk_queue"):
+    for field in (*SliceRecord.__struct_fields__, "window_ns", "foreign_cpu", "disk_queue"):
         assert f"`{field}`" in text, field
 
 
 def test_every_field_of_a_slice_answer_is_in_the_protocol() -> None:
     text = (ROOT / "PROTOCOL.md").read_text()
-    for field in model.AgentSlice.__struct_fields__:
+    for field in AgentSlice.__struct_fields__:
         assert f'"{field}"' in text or f"`{field}`" in text or "cpu_" in field, field
 
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from ciphercost.engines import Installation
 from ciphercost.engines.postgresql import version_said
-from ciphercost.errors import AgentError, MissingServer, UsageError
+from ciphercost.host.installation import Installation
 from ciphercost.mechanisms._rest import KeyState, Rest
 from ciphercost.mechanisms.edb_tde import MECHANISM, wrapping
-from ciphercost.model import Arm
+from ciphercost.model.errors import AgentError, MissingServer, UsageError
+from ciphercost.model.spec import Arm
 from conftest import Require
 from vendor_servers import House, Rows, house, mode, need, proven, recorded
 

@@ -14,24 +14,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ciphercost import catalogue, cli, layout, studies, words
-from ciphercost.errors import CiphercostError
-from ciphercost.layout import WIDTH
-from ciphercost.model import (
-    ARMS,
-    Cell,
-    Curve,
-    Estimate,
-    Finding,
-    Part,
-    Parts,
-    Point,
-    Proof,
-    Result,
-    StudyResult,
-    Warning_,
-)
-from ciphercost.reports import _study, terminal
+from ciphercost import commands, studies
+from ciphercost.model.errors import CiphercostError
+from ciphercost.model.result import Cell, Curve, Estimate, Part, Parts, Point, Result, Warning_
+from ciphercost.model.slices import Finding, Proof
+from ciphercost.model.spec import ARMS
+from ciphercost.model.study import StudyResult
+from ciphercost.report import _study, inventory, layout, terminal, words
+from ciphercost.report.layout import WIDTH
 from conftest import Require
 
 CLI = Path(sys.executable).parent / "ciphercost"
@@ -271,17 +261,17 @@ def shown(*argv: str, cwd: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("command", ["", *sorted(cli.cli.commands)])
+@pytest.mark.parametrize("command", ["", *sorted(commands.cli.commands)])
 def test_help(command: str, tmp_path: Path) -> None:
     lines = check(shown(*filter(None, [command]), "--help", cwd=tmp_path))
-    made = cli.cli.commands[command] if command else cli.cli
+    made = commands.cli.commands[command] if command else commands.cli
     for parameter in made.params:
         for option in parameter.opts:
             if option.startswith("--"):
                 said(option, [line.replace(",", " ").replace("/", " ") for line in lines])
 
 
-@pytest.mark.parametrize("what", catalogue.TABLES)
+@pytest.mark.parametrize("what", inventory.TABLES)
 def test_lists(what: str, tmp_path: Path) -> None:
     check(shown("list", what, cwd=tmp_path))
 

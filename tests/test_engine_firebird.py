@@ -13,9 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 
 import firebird
-from ciphercost import engines, guard, mechanisms, record
-from ciphercost.agent import Agent
-from ciphercost.engines import Installation
+from ciphercost import engines, mechanisms
 from ciphercost.engines._network import PASSWORD_FILE
 from ciphercost.engines.firebird import (
     ENGINE,
@@ -26,7 +24,11 @@ from ciphercost.engines.firebird import (
     database_in,
     home_of,
 )
-from ciphercost.errors import AgentError, MissingServer, RunError, UsageError
+from ciphercost.host import marks, supervisor
+from ciphercost.host.installation import Installation
+from ciphercost.load.agent import Agent
+from ciphercost.model import run_directory
+from ciphercost.model.errors import AgentError, MissingServer, RunError, UsageError
 from processes import wait_for
 
 WIRE_CRYPT = mechanisms.get("wire-crypt")
@@ -85,7 +87,7 @@ def test_it_listens_on_loopback_only_and_runs_without_privileges(server: Firebir
     status = dict(
         line.split(":", 1) for line in Path(f"/proc/{server.pid}/status").read_text().splitlines() if ":" in line
     )
-    user = guard.server_user()
+    user = marks.server_user()
     assert status["Uid"].split()[0] == str(user[0] if user else os.getuid())
     tables = Path("/proc/net/tcp").read_text() + Path("/proc/net/tcp6").read_text()
     listening = [line.split()[1] for line in tables.splitlines() if line.split()[3] == "0A"]
@@ -112,11 +114,11 @@ def test_the_cryptographic_library_is_known_before_it_is_loaded(server: Firebird
 
 
 def test_a_copy_serves_its_own_data_and_stops_in_order(installation: Installation) -> None:
-    with guard.Guard(record.new_id()) as run_guard:
-        scratch = guard.scratch(run_guard.run_id, run_guard)
+    with supervisor.Guard(run_directory.new_id()) as run_guard:
+        scratch = supervisor.scratch(run_guard.run_id, run_guard)
         ENGINE.initialise(installation, scratch / "first", run_guard)
         shutil.copytree(scratch / "first", scratch / "second", symlinks=True)
-        guard.hand_over(scratch / "second")
+        marks.hand_over(scratch / "second")
         servers = [ENGINE.start(installation, scratch / name, run_guard) for name in ("first", "second")]
         with Agent() as agent:
             for number, each in enumerate(servers):
@@ -128,22 +130,22 @@ def test_a_copy_serves_its_own_data_and_stops_in_order(installation: Installatio
             assert rows == [[[str(scratch / name / FILE)]] for name in ("first", "second")]
         for each in servers:
             each.stop()
-            assert guard.start_time(each.pid) == ""
+            assert marks.start_time(each.pid) == ""
 
 
 def test_it_dies_with_its_run(installation: Installation) -> None:
-    run_guard = guard.Guard(record.new_id())
-    directory = guard.scratch(run_guard.run_id, run_guard) / "data"
+    run_guard = supervisor.Guard(run_directory.new_id())
+    directory = supervisor.scratch(run_guard.run_id, run_guard) / "data"
     ENGINE.initialise(installation, directory, run_guard)
     server = ENGINE.start(installation, directory, run_guard)
     run_guard.close()
-    wait_for("the server's end", lambda: guard.start_time(server.pid) == "")
+    wait_for("the server's end", lambda: marks.start_time(server.pid) == "")
     assert not directory.exists()
 
 
 def test_a_server_that_can_not_start_says_why(installation: Installation, tmp_path: Path) -> None:
-    with guard.Guard(record.new_id()) as run_guard:
-        directory = guard.scratch(run_guard.run_id, run_guard) / "data"
+    with supervisor.Guard(run_directory.new_id()) as run_guard:
+        directory = supervisor.scratch(run_guard.run_id, run_guard) / "data"
         ENGINE.initialise(installation, directory, run_guard)
         (directory / "firebird.log").write_text("Address already in use, said an earlier start\n")
         with pytest.raises(RunError, match=r"Firebird 4\.\S+ did not start \(log: ") as caught:
@@ -193,13 +195,13 @@ def test_a_running_server_is_seen_but_left_alone(
     monkeypatch.setenv("ISC_PASSWORD", str(fields["password"]))
     found = ENGINE.find(url=firebird.url(server, "ciphercost"))
     assert found.source == "running"
-    with guard.Guard(record.new_id()) as run_guard:
+    with supervisor.Guard(run_directory.new_id()) as run_guard:
         running = ENGINE.start(found, tmp_path, run_guard)
         assert isinstance(running, RunningServer)
         assert running.pid == server.pid
         assert running.connection() == fields
         running.stop()
-    assert guard.start_time(server.pid) != ""
+    assert marks.start_time(server.pid) != ""
 
 
 @pytest.mark.parametrize("database", ["ciphercost", ""], ids=["alias", "path"])

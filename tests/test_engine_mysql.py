@@ -12,16 +12,18 @@ from urllib.parse import quote
 
 import pytest
 
-from ciphercost import engines, guard, workloads
-from ciphercost.agent import Agent
+from ciphercost import engines
 from ciphercost.engines import Server
 from ciphercost.engines._mysql.family import DEFAULT_CONNECTIONS, USER
 from ciphercost.engines._mysql.greeting import greeting, parse
 from ciphercost.engines._mysql.running import RunningServer, client_options, parse_options, password_found
 from ciphercost.engines._network import PASSWORD_FILE
-from ciphercost.errors import MissingServer, RunError, UsageError
-from ciphercost.listening import listener
-from ciphercost.mechanisms.tls import SUITES_12, suite
+from ciphercost.host import marks
+from ciphercost.host.ports import listener
+from ciphercost.host.tls_names import SUITES_12, suite
+from ciphercost.load import workloads
+from ciphercost.load.agent import Agent
+from ciphercost.model.errors import MissingServer, RunError, UsageError
 from conftest import RequireServer
 from mysql_servers import SERVERS, TLS, House, house
 from processes import opened
@@ -53,7 +55,7 @@ def port_of(server: Server) -> int:
 
 def test_a_server_runs_unprivileged_on_loopback_alone(home: House, plain_server: Server) -> None:
     server = plain_server
-    uid = (guard.server_user() or (os.geteuid(), 0))[0]
+    uid = (marks.server_user() or (os.geteuid(), 0))[0]
     assert Path(f"/proc/{server.pid}").stat().st_uid == uid
     assert listener("127.0.0.1", port_of(server), ("mysqld", "mariadbd")) == server.pid
     inodes = opened(server.pid)
@@ -73,7 +75,7 @@ def test_a_server_runs_unprivileged_on_loopback_alone(home: House, plain_server:
 def test_it_ends_when_told(home: House) -> None:
     with home.started() as server:
         pass
-    assert guard.start_time(server.pid) == ""
+    assert marks.start_time(server.pid) == ""
 
 
 def test_the_password_is_random_and_lies_beside_the_data_alone(plain_server: Server) -> None:
@@ -303,7 +305,7 @@ def test_a_running_server_is_seen_but_left_alone(
     assert (server.pid, server.ca) == (plain_server.pid, "/ca.pem")
     assert server.connection() == {**fields, "tls_server_name": "localhost"}
     server.stop()
-    assert guard.start_time(plain_server.pid) != ""
+    assert marks.start_time(plain_server.pid) != ""
 
 
 def test_a_url_of_the_other_kind_is_noticed_by_the_servers_greeting(

@@ -15,9 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from ciphercost import engines, guard, mechanisms, record, scan
-from ciphercost.agent import Agent
-from ciphercost.engines import Installation, Server
+from ciphercost import engines, mechanisms
+from ciphercost.engines import Server
 from ciphercost.engines._network import PASSWORD_FILE
 from ciphercost.engines.postgresql import (
     ENGINE,
@@ -29,13 +28,17 @@ from ciphercost.engines.postgresql import (
     version_of,
     version_said,
 )
-from ciphercost.errors import MissingServer, RunError, UsageError
-from ciphercost.guard import Guard
-from ciphercost.listening import address_of, free_port, listener
-from ciphercost.mechanisms.tls import GROUPS, SUITES_13, suite
-from ciphercost.prove import other_than_asked
-from ciphercost.sample import tree
-from ciphercost.sources import matches
+from ciphercost.host import canary_scan, marks, supervisor
+from ciphercost.host.installation import Installation
+from ciphercost.host.packages import matches
+from ciphercost.host.ports import address_of, free_port, listener
+from ciphercost.host.procfs import tree
+from ciphercost.host.supervisor import Guard
+from ciphercost.host.tls_names import GROUPS, SUITES_13, suite
+from ciphercost.load.agent import Agent
+from ciphercost.model import run_directory
+from ciphercost.model.errors import MissingServer, RunError, UsageError
+from ciphercost.prove.witnesses import other_than_asked
 from conftest import Require, RequireServer
 from processes import opened
 
@@ -45,14 +48,14 @@ Start = Callable[..., Server]
 
 @pytest.fixture(scope="module")
 def run_guard() -> Iterator[Guard]:
-    with Guard(record.new_id()) as made:
+    with Guard(run_directory.new_id()) as made:
         yield made
     assert made.problems == []
 
 
 @pytest.fixture(scope="module")
 def scratch(run_guard: Guard) -> Path:
-    return guard.scratch(run_guard.run_id, run_guard)
+    return supervisor.scratch(run_guard.run_id, run_guard)
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +109,7 @@ def psql(server: Server, sql: str, **parameters: str) -> str:
 
 def test_a_server_runs_unprivileged_on_loopback_alone_and_ends_when_told(start: Start) -> None:
     server = start()
-    uid = (guard.server_user() or (os.geteuid(), 0))[0]
+    uid = (marks.server_user() or (os.geteuid(), 0))[0]
     assert Path(f"/proc/{server.pid}").stat().st_uid == uid
     assert listener("127.0.0.1", port_of(server), ("postgres",)) == server.pid
     inodes = opened(server.pid)
@@ -119,7 +122,7 @@ def test_a_server_runs_unprivileged_on_loopback_alone_and_ends_when_told(start: 
     assert listening == [f"0100007F:{port_of(server):04X}"]
     assert [path for path in server.cgroups if str(server.pid) not in (path / "cgroup.procs").read_text().split()] == []
     server.stop()
-    assert guard.start_time(server.pid) == ""
+    assert marks.start_time(server.pid) == ""
 
 
 def test_the_password_is_random_and_lies_in_the_cluster_alone(start: Start, cluster: Path) -> None:
@@ -135,7 +138,7 @@ def test_a_copy_of_a_cluster_can_be_started_beside_it(
     start: Start, require_postgresql: Installation, cluster: Path, run_guard: Guard, scratch: Path
 ) -> None:
     shutil.copytree(cluster, scratch / "copy", copy_function=shutil.copy2)
-    guard.hand_over(scratch / "copy")
+    marks.hand_over(scratch / "copy")
     first = start()
     second = ENGINE.start(require_postgresql, scratch / "copy", run_guard, logs=scratch)
     assert port_of(first) != port_of(second)
@@ -176,7 +179,7 @@ def test_a_port_that_was_taken_meanwhile_is_tried_again(start: Start, monkeypatc
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         offered = iter([taken.getsockname()[1], free_port()])
-        monkeypatch.setattr("ciphercost.launch.free_port", lambda: next(offered, None) or free_port())
+        monkeypatch.setattr("ciphercost.host.launch.free_port", lambda: next(offered, None) or free_port())
         assert port_of(start()) != taken.getsockname()[1]
 
 
@@ -207,7 +210,7 @@ def test_it_also_works_for_somebody_who_is_not_root(
         "    server.stop()\n"
         "print(made.problems, scratch.exists())"
     )
-    home = guard.scratch_base() / f"home-{os.getpid()}"
+    home = marks.scratch_base() / f"home-{os.getpid()}"
     home.mkdir(parents=True)
     home.chmod(0o1777)
     # This Python may lie where root alone can look: being let look is the one privilege that is left.
@@ -291,7 +294,7 @@ def test_one_server_serves_both_arms_and_its_own_view_tells_them_apart(
 
 
 def test_another_ca_is_refused(start: Start, tmp_path: Path) -> None:
-    from ciphercost.pki import Pki
+    from ciphercost.host.pki import Pki
 
     server = start(certificate="ecdsa-p256")
     other = ssl.create_default_context(cafile=str(Pki(tmp_path / "other", "ecdsa-p256").ca))
@@ -445,7 +448,7 @@ def test_what_is_asked_of_a_server_at_rest_on_every_version(
             agent.connect("spill", **fields)
             for statement in spill.statements:
                 agent.query("spill", statement)
-            hits = scan.search(scan.below([data]), word).hits
+            hits = canary_scan.search(canary_scan.below([data]), word).hits
             assert hits, spill
             assert [name for name in hits if not any(fnmatch(name, each) for each in ENGINE.temporary)] == []
             agent.disconnect("spill")
@@ -506,7 +509,7 @@ def test_a_running_server_is_seen_but_left_alone(
     assert server.ca == "/ca.pem"
     assert server.connection() == {**fields, "tls_server_name": "localhost"}
     server.stop()
-    assert guard.start_time(own.pid) != ""
+    assert marks.start_time(own.pid) != ""
 
 
 def test_the_password_of_a_running_server_is_found_as_libpq_finds_it(

@@ -12,16 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from ciphercost import guard
-from ciphercost.agent import Agent
 from ciphercost.engines import Server
 from ciphercost.engines._web import family, log
 from ciphercost.engines._web.family import WebServer
-from ciphercost.errors import AgentError, MissingServer, RunError, UsageError
-from ciphercost.listening import free_port
-from ciphercost.mechanisms.tls import GROUPS, SUITES_13, suite
-from ciphercost.pki import CERTIFICATES
-from ciphercost.sources import version_key
+from ciphercost.host import marks
+from ciphercost.host.packages import version_key
+from ciphercost.host.pki import CERTIFICATES
+from ciphercost.host.ports import free_port
+from ciphercost.host.tls_names import GROUPS, SUITES_13, suite
+from ciphercost.load.agent import Agent
+from ciphercost.model.errors import AgentError, MissingServer, RunError, UsageError
 from conftest import RequireServer
 from processes import marked, opened, wait_for
 from web_servers import CANARY, SERVERS, TLS, Site, program, site
@@ -64,7 +64,7 @@ def tree(pid: int) -> list[int]:
 
 
 def test_it_runs_unprivileged_on_loopback_alone(home: Site, server: Server) -> None:
-    uid = (guard.server_user() or (os.geteuid(), 0))[0]
+    uid = (marks.server_user() or (os.geteuid(), 0))[0]
     processes = tree(server.pid)
     assert {Path(f"/proc/{pid}").stat().st_uid for pid in processes} == {uid}
     held = {name for pid in processes for name in opened(pid)}
@@ -85,7 +85,7 @@ def test_it_is_gone_when_told(home: Site) -> None:
     with home.started(WITH_TLS, cpus=BOTH) as started:
         wait_for("two workers", lambda: len(tree(started.pid)) > 2)
         processes = tree(started.pid)
-    wait_for("their end", lambda: not any(guard.start_time(pid) for pid in processes))
+    wait_for("their end", lambda: not any(marks.start_time(pid) for pid in processes))
 
 
 def test_it_is_gone_when_the_run_is_killed_by_force(home: Site, tmp_path: Path) -> None:

@@ -16,10 +16,13 @@ from hdrh.histogram import HdrHistogram
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ciphercost import simulate, statistics
-from ciphercost.errors import UsageError
-from ciphercost.estimate import CellEstimator, holm
-from ciphercost.model import ARMS, CellEstimate, Estimate, Mode, SliceRecord, Verdict
+from ciphercost.estimate import simulate, statistics
+from ciphercost.estimate.estimator import CellEstimator, holm
+from ciphercost.model.errors import UsageError
+from ciphercost.model.result import CellEstimate, Estimate
+from ciphercost.model.slices import SliceRecord
+from ciphercost.model.spec import ARMS, Mode
+from ciphercost.model.terms import Verdict
 
 Change = Callable[[SliceRecord], SliceRecord]
 COST = float(np.log(0.9))

@@ -8,16 +8,20 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ciphercost import pipeline, plan, record, reports, spec
-from ciphercost.errors import UsageError
-from ciphercost.model import CellSpec, Result, Spec
+from ciphercost import report
+from ciphercost.model import run_directory
+from ciphercost.model.errors import UsageError
+from ciphercost.model.result import Result
+from ciphercost.model.spec import CellSpec, Spec
+from ciphercost.plan import matrix, schedule
+from ciphercost.runs import pipeline
 from fake import Fake
 
 REFERENCE = CellSpec("null", "busy", regime="one-core")
 
 
 def measure(tmp_path: Path, *effects: str, mode: str = "full") -> Result:
-    cells = spec.matrix(REFERENCE, [f"effect={','.join(effects)}"])
+    cells = matrix.matrix(REFERENCE, [f"effect={','.join(effects)}"])
     made = Spec(cells=cells, seed=7, mode=mode, sessions=8 if mode == "full" else 1, time=60.0, latency=False)  # type: ignore[arg-type]
     return pipeline.run(made, tmp_path / "run")
 
@@ -40,7 +44,9 @@ def test_what_one_variant_costs_more_than_another_comes_out(tmp_path: Path, fake
 def test_the_cells_of_an_experiment_take_turns_block_by_block(tmp_path: Path, fake: Fake) -> None:
     fake("--busy 50000 --sd 0.01")
     measure(tmp_path, "2%", "10%")
-    order = [(each.session, each.cell) for each in record.read_slices(tmp_path / "run") if each.phase == "capacity"]
+    order = [
+        (each.session, each.cell) for each in run_directory.read_slices(tmp_path / "run") if each.phase == "capacity"
+    ]
     changes = sum(a != b for a, b in itertools.pairwise(order))
     blocks = len(order) // 5
     assert changes > blocks / 3, "of a fair order half of the blocks follow another cell's"
@@ -58,7 +64,7 @@ def test_the_end_of_one_cell_is_not_the_end_of_the_others(tmp_path: Path, fake: 
 
 def test_the_table_begins_with_the_cheapest_and_keeps_the_failed(tmp_path: Path, fake: Fake) -> None:
     fake("--busy 50000 --sd 0.001 --die-busy 74000")
-    text = reports.get("terminal")(measure(tmp_path, "10%", "50%", "2%", "20%"))
+    text = report.get("terminal")(measure(tmp_path, "10%", "50%", "2%", "20%"))
     text = text[text.index("one experiment") :]
     places = [text.index(word) for word in ("effect=2%", "the reference  ", "effect=20%", "effect=50%: FAILED")]
     assert places == sorted(places), text
@@ -75,8 +81,8 @@ def test_every_cell_of_an_experiment_runs_on_the_cores_of_its_regime(tmp_path: P
 
 def test_in_an_open_loop_the_table_is_of_latency(tmp_path: Path, fake: Fake) -> None:
     fake("--busy 50000 --sd 0.001")
-    cells = spec.matrix(msgspec.structs.replace(REFERENCE, regime="latency", rate=2000.0), ["effect=2%,10%"])
-    text = reports.get("terminal")(
+    cells = matrix.matrix(msgspec.structs.replace(REFERENCE, regime="latency", rate=2000.0), ["effect=2%,10%"])
+    text = report.get("terminal")(
         pipeline.run(Spec(cells=cells, seed=7, mode="quick", sessions=1, time=60.0), tmp_path / "run")
     )
     assert "latency p50" in text
@@ -88,9 +94,9 @@ def test_two_targets_are_two_experiments() -> None:
     cells = [
         each
         for number, version in enumerate(("10.11", "11.8"))
-        for each in spec.matrix(CellSpec("mariadb", "tls", version=version), ["cipher=aes256-gcm,chacha20"], number)
+        for each in matrix.matrix(CellSpec("mariadb", "tls", version=version), ["cipher=aes256-gcm,chacha20"], number)
     ]
-    assert plan.groups(Spec(cells=cells)) == [[0, 1], [2, 3]]
+    assert schedule.groups(Spec(cells=cells)) == [[0, 1], [2, 3]]
 
 
 @pytest.mark.parametrize(
@@ -107,11 +113,11 @@ def test_two_targets_are_two_experiments() -> None:
 def test_a_matrix_that_means_nothing_is_refused(given: list[str], words: str) -> None:
     cell = CellSpec("postgresql", "tls", factors={"version": "1.2"})
     with pytest.raises(UsageError, match=words):
-        spec.matrix(cell, given)
+        matrix.matrix(cell, given)
 
 
 def test_a_matrix_changes_one_factor_at_a_time() -> None:
-    cells = spec.matrix(CellSpec("postgresql", "tls"), ["cipher=aes128-gcm,chacha20", "clients=1,8,16"])
+    cells = matrix.matrix(CellSpec("postgresql", "tls"), ["cipher=aes128-gcm,chacha20", "clients=1,8,16"])
     seen = [(cell.factors["cipher"], cell.clients) for cell in cells]
     assert seen == [("aes128-gcm", 1), ("chacha20", 1), ("aes128-gcm", 8), ("aes128-gcm", 16)]
     assert [cell.variant for cell in cells] == [

@@ -11,12 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ciphercost import fio, guard, plan, record
-from ciphercost.errors import RunError
-from ciphercost.model import ARMS, Arm, StorageSlice
+from ciphercost.estimate import storage
+from ciphercost.host import marks, supervisor
+from ciphercost.measure import fio
+from ciphercost.model import run_directory
+from ciphercost.model.errors import RunError
+from ciphercost.model.slices import StorageSlice
+from ciphercost.model.spec import ARMS, Arm
+from ciphercost.plan import schedule
 from conftest import Require
 
-Places = tuple[guard.Guard, dict[Arm, Path]]
+Places = tuple[supervisor.Guard, dict[Arm, Path]]
 
 
 def slices(
@@ -25,7 +30,7 @@ def slices(
     """Blocks in the plan's order; the encrypted arm does `ratio` of the plain arm's operations; each slice `drift` more than the last."""
     found = []
     for session in range(1, sessions + 1):
-        coins = plan.blocks(seed, 0, session)
+        coins = schedule.blocks(seed, 0, session)
         for _ in range(blocks):
             block = next(coins)
             for position, arm in enumerate(block.arms):
@@ -37,30 +42,30 @@ def slices(
 
 @given(st.floats(0.05, 2), st.floats(-0.1, 0.1), st.integers(0, 1000))
 def test_the_mirrored_order_takes_a_drift_out_of_the_ratio(ratio: float, drift: float, seed: int) -> None:
-    found = fio.estimate(slices(3, 2, ratio, drift, seed=seed), "full")["sequential_read"]
+    found = storage.estimate(slices(3, 2, ratio, drift, seed=seed), "full")["sequential_read"]
     assert found.ratio == pytest.approx(ratio, rel=1e-4)
     assert found.low <= found.ratio <= found.high
 
 
 @given(st.floats(0.05, 2))
 def test_of_fsync_the_time_is_told_and_of_all_else_the_speed(ratio: float) -> None:
-    assert fio.estimate(slices(3, 1, ratio, job="fsync_latency"), "full")["fsync_latency"].ratio == pytest.approx(
+    assert storage.estimate(slices(3, 1, ratio, job="fsync_latency"), "full")["fsync_latency"].ratio == pytest.approx(
         1 / ratio, rel=1e-4
     )
-    levels = fio.levels(slices(1, 1, ratio, job="fsync_latency"), "full")
+    levels = storage.levels(slices(1, 1, ratio, job="fsync_latency"), "full")
     assert levels["plain"]["fsync_latency"] == pytest.approx(0.5)
-    assert fio.levels(slices(1, 1, ratio), "full")["encrypted"]["sequential_read"] == pytest.approx(
+    assert storage.levels(slices(1, 1, ratio), "full")["encrypted"]["sequential_read"] == pytest.approx(
         16e6 * ratio, rel=1e-4
     )
 
 
 def test_sessions_are_the_unit_in_full_mode_and_blocks_in_quick_mode() -> None:
-    full = fio.estimate(slices(8, 1, 0.9), "full")["sequential_read"]
+    full = storage.estimate(slices(8, 1, 0.9), "full")["sequential_read"]
     assert (full.n, full.method) == (8, "t over 8 sessions")
-    quick = fio.estimate(slices(1, 6, 0.9), "quick")["sequential_read"]
+    quick = storage.estimate(slices(1, 6, 0.9), "quick")["sequential_read"]
     assert quick.n == 6
     assert quick.method.endswith("this server pair only")
-    assert fio.estimate(slices(1, 1, 0.9), "full") == {}
+    assert storage.estimate(slices(1, 1, 0.9), "full") == {}
 
 
 @pytest.mark.parametrize("position", range(5))
@@ -70,8 +75,8 @@ def test_a_block_with_a_slice_that_failed_does_not_count(position: int) -> None:
         return msgspec.structs.replace(each, seconds=0.0, operations=0, error="no space left") if broken else each
 
     made = [fail(each) for each in slices(3, 1, 0.9)]
-    assert fio.estimate(made, "full")["sequential_read"].n == 2
-    assert fio.estimate([each for each in made if not each.error], "full")["sequential_read"].n == (
+    assert storage.estimate(made, "full")["sequential_read"].n == 2
+    assert storage.estimate([each for each in made if not each.error], "full")["sequential_read"].n == (
         2 if position else 3
     )
 
@@ -107,14 +112,14 @@ def test_a_job_that_ended_with_an_error_is_one() -> None:
 
 @pytest.fixture
 def directories() -> Iterator[Places]:
-    run_id = record.new_id()
-    with guard.Guard(run_id) as run_guard:
-        scratch = guard.scratch(run_id, run_guard)
+    run_id = run_directory.new_id()
+    with supervisor.Guard(run_id) as run_guard:
+        scratch = supervisor.scratch(run_id, run_guard)
         made: dict[Arm, Path] = {}
         for arm in ARMS:
             made[arm] = scratch / arm
             made[arm].mkdir(mode=0o711)
-            guard.hand_over(made[arm])
+            marks.hand_over(made[arm])
         yield run_guard, made
 
 
@@ -125,10 +130,10 @@ def test_fio_runs_on_both_directories_in_mirrored_order_and_leaves_nothing(
     run_guard, places = directories
     found = list(fio.measure(places, 1, 7, run_guard, blocks=1, size=8 << 20, seconds=0.1))
     assert not [each.error for each in found if each.error]
-    block = next(plan.blocks(7, 0, 1))
+    block = next(schedule.blocks(7, 0, 1))
     for job in fio.JOBS:
         assert tuple(each.arm for each in found if each.job == job.name) == block.arms
-    assert fio.estimate([*found, *(msgspec.structs.replace(each, session=2) for each in found)], "full").keys() == {
+    assert storage.estimate([*found, *(msgspec.structs.replace(each, session=2) for each in found)], "full").keys() == {
         job.name for job in fio.JOBS
     }
     # No job reads a block twice, which the page cache would answer; and each write of `fsync` has been waited for.
@@ -145,16 +150,17 @@ def test_a_directory_that_can_not_be_written_is_a_clear_error(require: Require, 
 
 
 def test_the_record_keeps_what_fio_did(tmp_path: Path) -> None:
-    from ciphercost.model import CellFacts, CellSpec, RunFacts, Spec
+    from ciphercost.model.facts import CellFacts, RunFacts
+    from ciphercost.model.spec import CellSpec, Spec
 
     made = slices(1, 1, 0.9)
     (tmp_path / "logs").mkdir()
     cell = CellSpec("null", "none")
     facts = RunFacts(1, "x", "", {}, {}, 1, Spec([cell]), [CellFacts(cell)])
-    with record.Record(tmp_path, facts) as kept:
-        assert list(record.read_storage(tmp_path)) == []
+    with run_directory.Record(tmp_path, facts) as kept:
+        assert list(run_directory.read_storage(tmp_path)) == []
         for each in made:
             kept.append_storage(each)
     with (tmp_path / "storage.jsonl").open("ab") as file:
         file.write(b'{"cell":0,"sess')
-    assert list(record.read_storage(tmp_path)) == made
+    assert list(run_directory.read_storage(tmp_path)) == made

@@ -12,15 +12,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ciphercost import guard, record
-from ciphercost.agent import Agent
-from ciphercost.engines import Installation
 from ciphercost.engines.firebird import ENGINE, FILE
-from ciphercost.errors import AgentError, MissingServer
-from ciphercost.mechanisms._rest import Look, Rest, Volume
+from ciphercost.host import supervisor
+from ciphercost.host.installation import Installation
+from ciphercost.host.volumes.volume import Volume
+from ciphercost.load.agent import Agent
+from ciphercost.mechanisms._rest import Look, Rest
 from ciphercost.mechanisms.firebird_crypt import KEY_FILE, MECHANISM, Pages, judge, pages_of, state
-from ciphercost.model import ARMS, Arm
-from ciphercost.provision import CANARY_TABLE
+from ciphercost.model import run_directory
+from ciphercost.model.errors import AgentError, MissingServer
+from ciphercost.model.spec import ARMS, Arm
+from ciphercost.model.terms import CANARY_TABLE
 
 CANARY = "canary0123456789abcdef0123456789abcdef"
 
@@ -54,8 +56,8 @@ def installation(require_server: Callable[[str], Installation]) -> Installation:
 
 @pytest.fixture(scope="module")
 def arms(installation: Installation) -> Iterator[Arms]:
-    with guard.Guard(record.new_id()) as run_guard:
-        scratch = guard.scratch(run_guard.run_id, run_guard)
+    with supervisor.Guard(run_directory.new_id()) as run_guard:
+        scratch = supervisor.scratch(run_guard.run_id, run_guard)
         secrets = scratch / "secrets"
         rest = Rest(ENGINE, installation, MECHANISM.check({}), secrets, run_guard)
         made = Arms(rest, {arm: scratch / arm for arm in ARMS})

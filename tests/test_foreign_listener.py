@@ -12,11 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from ciphercost import engines, guard, launch, listening, record
+from ciphercost import engines
 from ciphercost.engines import Server
 from ciphercost.engines._network import StartedServer
 from ciphercost.engines._web.family import Web
-from ciphercost.errors import RunError
+from ciphercost.host import launch, marks, supervisor
+from ciphercost.host import ports as listening
+from ciphercost.model import run_directory
+from ciphercost.model.errors import RunError
 from conftest import RequireServer
 
 SERVERS = ["postgresql", "mysql", "mariadb", "firebird", "nginx", "apache"]
@@ -68,7 +71,9 @@ def ports(monkeypatch: pytest.MonkeyPatch, *first: int) -> list[int]:
     return chosen
 
 
-def sharing(run_guard: guard.Guard, directory: Path, logs: Path, also: Callable[[], list[int]] = list) -> launch.Launch:
+def sharing(
+    run_guard: supervisor.Guard, directory: Path, logs: Path, also: Callable[[], list[int]] = list
+) -> launch.Launch:
     """A server that shares its port with whoever wants it, started."""
     argv: list[str | Path] = [sys.executable, "-I", "-S", "-c", SHARING]
     return launch.launch(
@@ -90,15 +95,15 @@ def test_a_server_of_the_same_kind_on_its_port_is_not_taken_for_it(
 ) -> None:
     installation, engine = require_server(name), engines.get(name)
 
-    def started(run_guard: guard.Guard, where: str) -> Server:
-        directory = guard.scratch_base() / run_guard.run_id / where
+    def started(run_guard: supervisor.Guard, where: str) -> Server:
+        directory = marks.scratch_base() / run_guard.run_id / where
         engine.initialise(installation, directory, run_guard)
         if isinstance(engine, Web):
             engine.lay_out(directory, directory.with_name(f"{where}-documents"), {}, "canary")
         return engine.start(installation, directory, run_guard, logs=tmp_path)
 
-    with guard.Guard(record.new_id()) as run_guard:
-        guard.scratch(run_guard.run_id, run_guard)
+    with supervisor.Guard(run_directory.new_id()) as run_guard:
+        supervisor.scratch(run_guard.run_id, run_guard)
         first = started(run_guard, "first")
         assert isinstance(first, StartedServer)
         chosen = ports(monkeypatch, first.port)
@@ -106,7 +111,7 @@ def test_a_server_of_the_same_kind_on_its_port_is_not_taken_for_it(
         assert isinstance(second, StartedServer)
         assert second.port != first.port
         assert chosen == [first.port, second.port]
-        held = listening.held(second.port, second.pid, (guard.server_user() or (os.geteuid(), 0))[0])
+        held = listening.held(second.port, second.pid, (marks.server_user() or (os.geteuid(), 0))[0])
         assert held == listening.Held(ours=True)
         second.stop()
         first.stop()
@@ -120,8 +125,8 @@ def test_nothing_is_sent_to_a_stranger_who_took_the_port(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, host: str, family: socket.AddressFamily
 ) -> None:
     """With SO_REUSEPORT both may listen; a connection then goes to either."""
-    with guard.Guard(record.new_id()) as run_guard, foreign(host, family) as (port, stranger):
-        scratch = guard.scratch(run_guard.run_id, run_guard)
+    with supervisor.Guard(run_directory.new_id()) as run_guard, foreign(host, family) as (port, stranger):
+        scratch = supervisor.scratch(run_guard.run_id, run_guard)
         chosen = ports(monkeypatch, port)
         made = sharing(run_guard, scratch, tmp_path)
         assert chosen == [port, made.port]
@@ -134,8 +139,8 @@ def test_nothing_is_sent_to_a_stranger_who_took_the_port(
 def test_where_every_port_is_taken_the_error_names_who_took_them(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    with guard.Guard(record.new_id()) as run_guard, foreign() as (port, _):
-        scratch = guard.scratch(run_guard.run_id, run_guard)
+    with supervisor.Guard(run_directory.new_id()) as run_guard, foreign() as (port, _):
+        scratch = supervisor.scratch(run_guard.run_id, run_guard)
         ports(monkeypatch, *[port] * launch.ATTEMPTS)
         with pytest.raises(
             RunError, match=rf"Sharing 1 did not start.*(?s:.*)port {port} was taken.*process {os.getpid()}"
@@ -145,8 +150,8 @@ def test_where_every_port_is_taken_the_error_names_who_took_them(
 
 @pytest.mark.usefixtures("as_us")
 def test_a_second_port_of_a_web_server_is_checked_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    with guard.Guard(record.new_id()) as run_guard, foreign() as (port, _):
-        scratch = guard.scratch(run_guard.run_id, run_guard)
+    with supervisor.Guard(run_directory.new_id()) as run_guard, foreign() as (port, _):
+        scratch = supervisor.scratch(run_guard.run_id, run_guard)
         others = [port]
         made = sharing(run_guard, scratch, tmp_path, lambda: [others.pop()] if others else [])
         assert not others

@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from ciphercost import volumes
-from ciphercost.agent import Agent
-from ciphercost.errors import CiphercostError, RunError, Unproven
-from ciphercost.mechanisms._rest import KeyState, Rest, Volume
+from ciphercost.host import volumes
+from ciphercost.host.volumes import image, policy
+from ciphercost.host.volumes.volume import Volume
+from ciphercost.load.agent import Agent
+from ciphercost.mechanisms._rest import KeyState, Rest
 from ciphercost.mechanisms.fscrypt import DATA
-from ciphercost.model import ARMS, Arm
-from ciphercost.volumes import image, policy
+from ciphercost.model.errors import CiphercostError, RunError, Unproven
+from ciphercost.model.spec import ARMS, Arm
 from conftest import Require
 from resting import CANARY, NAME, SIZE, both, done, found, left_of, look, resting, write
 

@@ -11,7 +11,8 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from ciphercost import cli, spec
+from ciphercost import commands
+from ciphercost.plan import toml
 
 PATH = Path(__file__).parent.parent / "docs" / "github-actions.yml"
 FLOW: dict[Any, Any] = yaml.safe_load(PATH.read_text())
@@ -37,7 +38,7 @@ def test_it_has_what_github_needs() -> None:
 def test_every_command_of_it_is_understood(line: str) -> None:
     values = {name: value.split(" #")[0] for name, value in FLOW["env"].items()}
     _, name, *arguments = shlex.split(re.sub(r"\$(\w+)", lambda match: values[match[1]], line))
-    command = cli.cli.commands[name]
+    command = commands.cli.commands[name]
     with command.make_context(name, arguments) as context:
         assert context.params
 
@@ -59,8 +60,8 @@ def test_the_comment_is_written_whatever_the_gate_says_and_the_gate_is_the_last_
 
 def test_the_file_that_it_runs_is_one_that_run_prints_and_reads(tmp_path: Path) -> None:
     assert PRINTED is not None
-    done = CliRunner().invoke(cli.cli, shlex.split(PRINTED[1]))
+    done = CliRunner().invoke(commands.cli, shlex.split(PRINTED[1]))
     assert done.exit_code == 0, done.output
     path = tmp_path / "encryption.toml"
     path.write_text(done.output)
-    assert {cell.mechanism for cell in spec.load(path).cells} == {"tls"}
+    assert {cell.mechanism for cell in toml.load(path).cells} == {"tls"}

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from ciphercost import guard, sources, volumes
-from ciphercost.agent import Agent
-from ciphercost.errors import CiphercostError, MissingServer
+from ciphercost.host import marks, mounts, packages, volumes
+from ciphercost.host.volumes import fuse
+from ciphercost.load.agent import Agent
 from ciphercost.mechanisms._rest import KeyState
-from ciphercost.model import ARMS, Arm
-from ciphercost.volumes import fuse
+from ciphercost.model.errors import CiphercostError, MissingServer
+from ciphercost.model.spec import ARMS, Arm
 from conftest import Require
 from processes import wait_for
 from resting import CANARY, NAME, SIZE, both, done, left_of, look, resting, write
@@ -25,7 +25,7 @@ def _able(require: Require) -> None:
     reason = ""
     try:
         fuse.check_rights()
-        sources.tool("gocryptfs", fetch=False)
+        packages.tool("gocryptfs", fetch=False)
         fuse.passing(fetch=False)
     except CiphercostError as error:
         reason = str(error)
@@ -49,7 +49,7 @@ def test_without_its_password_the_data_is_not_there(state: KeyState) -> None:
         write(volume, rest)
         with mechanism.key_taken(state, rest, volume.path):
             assert not volume.path.exists()
-            assert not volumes.is_mounted(volume.path.parent)
+            assert not mounts.is_mounted(volume.path.parent)
         assert (volume.path / NAME).read_text().strip() == CANARY
 
 
@@ -156,8 +156,8 @@ def test_a_daemon_that_was_killed_leaves_no_mount() -> None:
             (volume.path.parent / "file").write_bytes(b"x")
             time.sleep(1.0)
             os.kill(volume.pids[0], 9)
-            wait_for("the daemon to end", lambda: guard.start_time(volume.pids[0]) == "")
-            assert volumes.is_mounted(volume.path.parent)
+            wait_for("the daemon to end", lambda: marks.start_time(volume.pids[0]) == "")
+            assert mounts.is_mounted(volume.path.parent)
         assert left_of(rest.guard.run_id) == []
 
 
@@ -189,6 +189,6 @@ def test_a_machine_without_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("CIPHERCOST_CACHE", str(tmp_path))
     monkeypatch.setenv("PATH", "/nonexistent")
     with pytest.raises(MissingServer, match="apt-get install gocryptfs"):
-        sources.tool("gocryptfs", fetch=False)
+        packages.tool("gocryptfs", fetch=False)
     with pytest.raises(MissingServer, match="ciphercost-passing"):
         fuse.passing()

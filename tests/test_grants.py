@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ciphercost import catalogue, grants
+from ciphercost.engines import grants
+from ciphercost.report import inventory
 from test_real import ciphercost
 from test_user_server import server, target
 from userservers import ENGINES, UserServer
@@ -126,7 +127,7 @@ def test_with_one_right_fewer_the_answer_names_it(tmp_path: Path, server: UserSe
 
 
 def test_the_page_and_the_list_have_the_very_statements_of_the_errors() -> None:
-    page, shown = (ROOT / "docs" / "grants.md").read_text(), " ".join(catalogue.show("grants").split())
+    page, shown = (ROOT / "docs" / "grants.md").read_text(), " ".join(inventory.show("grants").split())
     assert page == grants.markdown()
     for engine in ENGINES:
         statement = grants.statement(engine, "USER", "DATABASE")

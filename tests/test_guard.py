@@ -14,19 +14,20 @@ from pathlib import Path
 
 import pytest
 
-from ciphercost import guard, record
-from ciphercost.errors import RunError, UsageError
-from ciphercost.guard import Guard
+from ciphercost.host import marks, supervisor
+from ciphercost.host.supervisor import Guard
+from ciphercost.model import run_directory
+from ciphercost.model.errors import RunError, UsageError
 from processes import PATIENCE, marked, wait_for
 
 
 def alive(pid: int) -> bool:
-    return guard.start_time(pid) != ""
+    return marks.start_time(pid) != ""
 
 
 @pytest.fixture
 def run_guard() -> Iterator[Guard]:
-    with Guard(record.new_id()) as made:
+    with Guard(run_directory.new_id()) as made:
         yield made
     assert made.problems == []
 
@@ -37,10 +38,10 @@ def run_guard() -> Iterator[Guard]:
 def test_a_process_runs_with_its_own_user_cores_mark_and_empty_input(run_guard: Guard) -> None:
     script = "id -u; taskset -cp $$; echo $CIPHERCOST_RUN; cat"
     core = min(os.sched_getaffinity(0))
-    process = run_guard.spawn(["sh", "-c", script], user=guard.server_user(), cpus=[core])
+    process = run_guard.spawn(["sh", "-c", script], user=marks.server_user(), cpus=[core])
     assert process.wait(PATIENCE) == 0
     uid, cores, mark = process.output().splitlines()
-    assert int(uid) == (guard.server_user() or (os.getuid(), 0))[0]
+    assert int(uid) == (marks.server_user() or (os.getuid(), 0))[0]
     assert cores.endswith(f": {core}")
     assert mark == run_guard.run_id
 
@@ -72,10 +73,12 @@ def test_the_log_file_gets_what_the_process_writes(run_guard: Guard, tmp_path: P
     assert (tmp_path / "log").read_text() == "hello\n"
 
 
-def test_a_process_reads_the_file_it_is_given_and_nothing_without_one(run_guard: guard.Guard, tmp_path: Path) -> None:
+def test_a_process_reads_the_file_it_is_given_and_nothing_without_one(
+    run_guard: supervisor.Guard, tmp_path: Path
+) -> None:
     (tmp_path / "words").write_text("read me")
     (tmp_path / "words").chmod(0o600)  # opened before the change of user
-    assert run_guard.run(["cat"], stdin=tmp_path / "words", user=guard.server_user()) == "read me"
+    assert run_guard.run(["cat"], stdin=tmp_path / "words", user=marks.server_user()) == "read me"
     assert run_guard.run(["cat"]) == ""
 
 
@@ -126,7 +129,7 @@ def test_answers_are_not_mixed_up_between_threads_or_after_an_interrupt(run_guar
 
 
 def test_when_the_guardian_is_killed_its_children_die_and_the_error_says_so() -> None:
-    made = Guard(record.new_id())
+    made = Guard(run_directory.new_id())
     process = made.spawn(["sleep", "1000"])
     os.kill(made.pid, signal.SIGKILL)
     wait_for("the child to die with its guardian", lambda: not alive(process.pid))
@@ -140,14 +143,14 @@ def test_when_the_guardian_is_killed_its_children_die_and_the_error_says_so() ->
 def test_what_a_killed_guardian_leaves_is_removed_by_its_controller_and_never_silently(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with Guard(record.new_id()) as made:
-        path = guard.scratch(made.run_id, made)
+    with Guard(run_directory.new_id()) as made:
+        path = supervisor.scratch(made.run_id, made)
         (path / "key").write_text("secret")
         made.remove(tmp_path / "elsewhere")
         (tmp_path / "elsewhere").mkdir()
         script = "trap '' INT; setsid sh -c 'echo $$ > pid; exec sleep 1000' & wait"
-        groups = guard.cgroup_for(made.run_id, "server")
-        made.spawn(["sh", "-c", script], cwd=path / "secrets", user=guard.server_user(), cgroups=groups)
+        groups = marks.cgroup_for(made.run_id, "server")
+        made.spawn(["sh", "-c", script], cwd=path / "secrets", user=marks.server_user(), cgroups=groups)
         pid = path / "secrets" / "pid"
         wait_for("the inner process", lambda: pid.exists() and pid.read_text().strip() != "")
         grandchild = int(pid.read_text())
@@ -163,8 +166,8 @@ def test_what_a_killed_guardian_leaves_is_removed_by_its_controller_and_never_si
 
 
 def test_a_guardian_killed_while_it_undoes_is_finished_by_its_controller(capsys: pytest.CaptureFixture[str]) -> None:
-    made = Guard(record.new_id())
-    path = guard.scratch(made.run_id, made)
+    made = Guard(run_directory.new_id())
+    path = supervisor.scratch(made.run_id, made)
     marker = path / "undoing"
     made.undo(["sh", "-c", f": > {marker}; exec sleep 1000"])
     closing = threading.Thread(target=made.__exit__, args=(None, None, None))
@@ -179,8 +182,8 @@ def test_a_guardian_killed_while_it_undoes_is_finished_by_its_controller(capsys:
 
 
 def test_what_can_not_be_removed_after_a_killed_guardian_is_an_error_that_says_what_to_run() -> None:
-    made = Guard(record.new_id())
-    path = guard.scratch(made.run_id, made)
+    made = Guard(run_directory.new_id())
+    path = supervisor.scratch(made.run_id, made)
     os.kill(made.pid, signal.SIGKILL)
     wait_for("the guardian to end", lambda: not alive(made.pid))
     path.chmod(0o777)  # anybody could have written to it, so it is not removed
@@ -197,9 +200,9 @@ def test_what_can_not_be_removed_after_a_killed_guardian_is_an_error_that_says_w
 
 
 def test_leaving_undoes_everything_last_first(tmp_path: Path) -> None:
-    run_id = record.new_id()
+    run_id = run_directory.new_id()
     with Guard(run_id) as made:
-        path = guard.scratch(run_id, made)
+        path = supervisor.scratch(run_id, made)
         made.remove(tmp_path / "gone")
         (tmp_path / "gone").mkdir()
         made.undo(["sh", "-c", f"echo outer >> {tmp_path}/order"])
@@ -215,7 +218,7 @@ def test_leaving_undoes_everything_last_first(tmp_path: Path) -> None:
 
 
 def test_what_can_not_be_undone_is_reported_and_the_rest_is_done(tmp_path: Path) -> None:
-    made = Guard(record.new_id())
+    made = Guard(run_directory.new_id())
     made.remove(tmp_path / "gone")
     (tmp_path / "gone").mkdir()
     made.undo(["sh", "-c", "echo busy >&2; exit 1"])
@@ -227,11 +230,11 @@ def test_what_can_not_be_undone_is_reported_and_the_rest_is_done(tmp_path: Path)
 
 
 def test_scratch_lets_servers_pass_and_shows_others_nothing() -> None:
-    run_id = record.new_id()
+    run_id = run_directory.new_id()
     with Guard(run_id) as made:
-        path = guard.scratch(run_id, made)
-        assert guard.lives((path / guard.OWNER_FILE).read_text())
-        user = guard.server_user()
+        path = supervisor.scratch(run_id, made)
+        assert marks.lives((path / marks.OWNER_FILE).read_text())
+        user = marks.server_user()
         assert path.stat().st_mode & 0o777 == (0o700 if user is None else 0o711)
         assert (path / "secrets").stat().st_mode & 0o777 == 0o700
         made.run(["touch", path / "secrets" / "key"], user=user)
@@ -244,25 +247,25 @@ def test_scratch_of_somebody_else_is_refused(tmp_path: Path, monkeypatch: pytest
     (tmp_path / "link").symlink_to(tmp_path)
     monkeypatch.setenv("CIPHERCOST_SCRATCH", str(tmp_path / "link"))
     with pytest.raises(UsageError, match="symbolic link"):
-        guard.scratch(record.new_id())
+        supervisor.scratch(run_directory.new_id())
 
 
 def test_a_process_is_known_by_more_than_its_number() -> None:
-    me = guard.identity()
-    assert guard.lives(me)
+    me = marks.identity()
+    assert marks.lives(me)
     pid, start, boot, namespace = me.split(":")
-    assert not guard.lives(f"{pid}:{int(start) + 1}:{boot}:{namespace}")
-    assert not guard.lives(f"{pid}:{start}:another-boot:{namespace}")
-    assert guard.lives(f"{pid}:{int(start) + 1}:{boot}:another-namespace"), "what we can't see must count as living"
-    assert not guard.lives("")
+    assert not marks.lives(f"{pid}:{int(start) + 1}:{boot}:{namespace}")
+    assert not marks.lives(f"{pid}:{start}:another-boot:{namespace}")
+    assert marks.lives(f"{pid}:{int(start) + 1}:{boot}:another-namespace"), "what we can't see must count as living"
+    assert not marks.lives("")
 
 
 def test_a_server_is_counted_in_a_control_group_of_its_own(run_guard: Guard) -> None:
-    groups = guard.cgroup_for(run_guard.run_id, "server")
+    groups = marks.cgroup_for(run_guard.run_id, "server")
     if not groups:
-        assert not guard.cgroup_parents()
+        assert not marks.cgroup_parents()
         return
-    process = run_guard.spawn(["sleep", "1000"], cgroups=groups, user=guard.server_user())
+    process = run_guard.spawn(["sleep", "1000"], cgroups=groups, user=marks.server_user())
     assert (groups[0] / "cgroup.procs").read_text().split() == [str(process.pid)]
     process.stop()
     assert not groups[0].exists()
@@ -297,7 +300,7 @@ with guard.Guard(run_id) as made:
 @pytest.mark.parametrize("moment", ["guard", "scratch", "initialise", "start", "started"])
 @pytest.mark.usefixtures("require_postgresql")
 def test_a_controller_killed_at_any_moment_leaves_nothing(moment: str, delay_ms: int) -> None:
-    run_id = record.new_id()
+    run_id = run_directory.new_id()
     argv = [sys.executable, "-c", CONTROLLER, run_id]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as controller:
         assert controller.stdout is not None
@@ -306,8 +309,8 @@ def test_a_controller_killed_at_any_moment_leaves_nothing(moment: str, delay_ms:
         controller.send_signal(signal.SIGKILL)
     assert controller.returncode == -signal.SIGKILL
     wait_for("every process of the run to end", lambda: not marked(run_id))
-    assert not (guard.scratch_base() / run_id).exists()
-    assert not [path for parent in guard.cgroup_parents() for path in parent.glob(f"*{run_id}*")]
+    assert not (marks.scratch_base() / run_id).exists()
+    assert not [path for parent in marks.cgroup_parents() for path in parent.glob(f"*{run_id}*")]
     assert not [path for path in Path("/proc").glob("[0-9]*/cwd") if run_id in _link(path)]
 
 

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 import results
-from ciphercost import figures, words
-from ciphercost.model import Cell, Estimate
-from ciphercost.plots import Subject, forest
-from ciphercost.reports import html, latex, md, terminal
+from ciphercost.model.result import Cell, Estimate
+from ciphercost.report import figures, html, latex, md, terminal, words
+from ciphercost.report.plots import Subject, forest
 
 RANKING = re.compile("cheapest|dearest|best|worst|fastest|slowest")
 

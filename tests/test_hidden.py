@@ -8,36 +8,36 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ciphercost import hidden
+from ciphercost.load import redact
 from ciphercost.mechanisms._column import secret
 
 KEY = bytes(range(100, 132))
-hidden.hide(KEY)
+redact.hide(KEY)
 
 
-@given(st.integers(0, 40), st.integers(hidden.PART, 64), st.booleans())
+@given(st.integers(0, 40), st.integers(redact.PART, 64), st.booleans())
 def test_any_part_of_a_key_is_left_out(start: int, length: int, upper: bool) -> None:
     part = KEY.hex()[start : start + length]
-    said = hidden.shown(f"near 'X'{part.upper() if upper else part}' at line 1")
+    said = redact.shown(f"near 'X'{part.upper() if upper else part}' at line 1")
     assert said == (
         "near 'X'[key]' at line 1"
-        if len(part) >= hidden.PART
+        if len(part) >= redact.PART
         else f"near 'X'{part.upper() if upper else part}' at line 1"
     )
 
 
 def test_a_key_within_other_digits_is_left_out_with_them() -> None:
-    assert hidden.shown(f"abc{KEY.hex()}123") == "[key]"
+    assert redact.shown(f"abc{KEY.hex()}123") == "[key]"
 
 
 @given(st.binary(min_size=8, max_size=64))
 def test_other_digits_stay(other: bytes) -> None:
     text = f"x'{(os.urandom(4) + other).hex()}' and KEY, 12 letters, deadbeef"
-    assert hidden.shown(text) == text or KEY.hex()[:12] in text
+    assert redact.shown(text) == text or KEY.hex()[:12] in text
 
 
 def test_every_key_that_is_made_for_a_run_is_hidden(tmp_path: Path) -> None:
     made = secret(tmp_path, "key", 16)
     assert (tmp_path / "column-key-16").stat().st_mode & 0o777 == 0o600
     assert made == secret(tmp_path, "key", 16) != secret(tmp_path, "iv", 16)
-    assert hidden.shown(f"KEY x'{made.hex()}'") == "KEY x'[key]'"
+    assert redact.shown(f"KEY x'{made.hex()}'") == "KEY x'[key]'"

@@ -11,7 +11,7 @@ from hdrh.histogram import HdrHistogram
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ciphercost import histogram
+from ciphercost.estimate import histogram
 
 HIGHEST = 3_600_000_000_000
 values = st.lists(st.tuples(st.integers(1, HIGHEST), st.integers(1, 2**40)), max_size=60)

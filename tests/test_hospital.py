@@ -14,13 +14,20 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ciphercost import columns, engines, guard, hospital, macros, mechanisms, record, workloads
-from ciphercost.agent import Agent
+from ciphercost import engines, mechanisms
 from ciphercost.engines import Engine
-from ciphercost.errors import RunError, UsageError
-from ciphercost.hospital import CHOSEN, FIELDS, LENGTHS, OPERATIONS, TABLES, WORKLOADS, Record
-from ciphercost.mechanisms._column import PLAIN, Codec, Columns, Encrypting
-from ciphercost.model import ARMS, Arm
+from ciphercost.host import marks, supervisor
+from ciphercost.load import secret_sql, workloads
+from ciphercost.load.agent import Agent
+from ciphercost.load.codec import PLAIN, Codec, Encrypting
+from ciphercost.load.tables import hospital
+from ciphercost.load.tables.hospital import CHOSEN, FIELDS, LENGTHS, OPERATIONS, TABLES, WORKLOADS, Record
+from ciphercost.mechanisms._column import Columns
+from ciphercost.model import run_directory
+from ciphercost.model.errors import RunError, UsageError
+from ciphercost.model.spec import ARMS, Arm
+from ciphercost.provision import columns
+from ciphercost.studies.column_functions import statements
 from conftest import RequireServer
 from test_real import SHORT, ciphercost, result_of
 
@@ -226,17 +233,19 @@ def test_a_file_that_shrinks_while_it_is_loaded_is_an_error_of_the_run(tmp_path:
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_files_and_module_agree_on_tables_columns_and_lengths(name: str, dialect: str) -> None:
     made = dict(
-        re.findall(r"^CREATE TABLE (\w+) \((.*)\)$", "\n".join(hospital.tables(name, dialect, Marked())), re.MULTILINE)
+        re.findall(
+            r"^CREATE TABLE (\w+) \((.*)\)$", "\n".join(statements.tables(name, dialect, Marked())), re.MULTILINE
+        )
     )
     assert list(made) == list(TABLES)
     for table, fields in TABLES.items():
         for column, field in fields.items():
             kind = f"<{LENGTHS[field]}>" if field in LENGTHS else r"\w"
             assert re.search(rf"(^|, ){column} {kind}", made[table]), (table, column)
-    inserted = " ".join(hospital.operation(name, dialect, Marked(), "insert", SOME[0]))
+    inserted = " ".join(statements.operation(name, dialect, Marked(), "insert", SOME[0]))
     for field, length in LENGTHS.items():
         assert f"<{hospital.literal(SOME[0], field, dialect)}, {length}>" in inserted, field
-    selected = " ".join(hospital.operation(name, dialect, Marked(), "select"))
+    selected = " ".join(statements.operation(name, dialect, Marked(), "select"))
     assert sorted(int(each) for each in re.findall(r"<\w+\.\w+, (\d+)>", selected)) == sorted(LENGTHS.values())
 
 
@@ -255,13 +264,13 @@ class Marked(Codec):
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_an_operation_of_the_study_has_neither_variables_nor_what_keeps_the_size(name: str, dialect: str) -> None:
     for each in OPERATIONS:
-        found = hospital.operation(name, dialect, None, each, SOME[0] if each == "insert" else None)
+        found = statements.operation(name, dialect, None, each, SOME[0] if each == "insert" else None)
         assert found
         for sql in found:
             assert not re.search(r"(?<!:):[a-z]|\$\d|\\set|only in a run", sql), sql
             assert sql.split()[0].upper() in ("INSERT", "SELECT", "UPDATE", "DELETE", "WITH"), sql
-    assert len(hospital.operation(name, dialect, None, "update")) == 1
-    (updated,) = hospital.operation(name, dialect, Marked(), "update")
+    assert len(statements.operation(name, dialect, None, "update")) == 1
+    (updated,) = statements.operation(name, dialect, Marked(), "update")
     assert f"<CASE WHEN id > 0 THEN '{CHOSEN}' END, 40>" in updated, "a constant would be sealed once"
 
 
@@ -270,7 +279,7 @@ def test_values_are_quoted_whatever_is_in_them() -> None:
         SOME[0], origin="it's :rows; \\ sealed(x, 1)\n-- only in a run", municipality="d'Oeste", updated=""
     )
     for dialect in DIALECTS:
-        found = hospital.operation("hospital", dialect, None, "insert", odd)
+        found = statements.operation("hospital", dialect, None, "insert", odd)
         assert len(found) == 5
         assert "'d''Oeste'" in found[1]
         assert ", NULL," in found[4]
@@ -280,7 +289,7 @@ def test_values_are_quoted_whatever_is_in_them() -> None:
 @pytest.mark.parametrize("wrong", [("insert", None), ("select", SOME[0]), ("upsert", None)])
 def test_an_operation_that_is_none_is_refused(wrong: tuple[str, Record | None]) -> None:
     with pytest.raises(UsageError):
-        hospital.operation("hospital", "postgresql", None, *wrong)
+        statements.operation("hospital", "postgresql", None, *wrong)
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
@@ -297,7 +306,7 @@ def test_the_transactions_under_load_are_four_and_bring_records(name: str) -> No
     assert [each["source_id"] for each in values] == [each.source_id for each in SOME[: hospital.SAMPLES]]
     assert {each["state"] for each in values} == {CHOSEN}
     assert all(set(each) >= set(FIELDS) - {"number"} for each in values)
-    assert macros.used(workloads.get(name).load)
+    assert secret_sql.used(workloads.get(name).load)
     assert not made.read_only
 
 
@@ -340,7 +349,7 @@ class House(msgspec.Struct):
         found = [
             sql
             for one in each
-            for sql in hospital.operation(workload, self.engine.dialect, self.codecs[arm], name, one)
+            for sql in statements.operation(workload, self.engine.dialect, self.codecs[arm], name, one)
         ]
         self.agent.query(arm, "BEGIN")
         answers = [self.agent.query(arm, sql) for sql in found]
@@ -348,13 +357,13 @@ class House(msgspec.Struct):
         return answers
 
     def make(self, arm: Arm, workload: str) -> None:
-        for sql in hospital.tables(workload, self.engine.dialect, self.codecs[arm]):
+        for sql in statements.tables(workload, self.engine.dialect, self.codecs[arm]):
             self.agent.query(arm, sql)
 
     def drop(self, arm: Arm) -> None:
         """By a connection that has prepared nothing: Firebird's has its tables in use."""
         self.agent.connect(arm, **self.fields[arm])
-        for sql in hospital.drop():
+        for sql in statements.drop():
             self.agent.query(arm, sql)
 
     def counts(self, arm: Arm) -> list[int]:
@@ -374,14 +383,14 @@ def house(
     name, version, mechanism_name = request.param
     installation, engine, mechanism = require_server(name, version), engines.get(name), mechanisms.get(mechanism_name)
     assert isinstance(mechanism, Columns)
-    factors, run_id = mechanism.check({}), record.new_id()
+    factors, run_id = mechanism.check({}), run_directory.new_id()
     logs = tmp_path_factory.mktemp("logs")
-    with guard.Guard(run_id) as run_guard, Agent(log=logs / "agent.log") as agent:
-        scratch = guard.scratch(run_id, run_guard)
+    with supervisor.Guard(run_id) as run_guard, Agent(log=logs / "agent.log") as agent:
+        scratch = supervisor.scratch(run_id, run_guard)
         directory, keys = scratch / "data", scratch / "keys"
         for each in (directory, keys):
             each.mkdir(mode=0o700)
-            guard.hand_over(each)
+            marks.hand_over(each)
         engine.initialise(installation, directory, run_guard)
         server = engine.start(installation, directory, run_guard, logs=logs)
         try:

@@ -10,25 +10,21 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ciphercost import (
-    columns,
-    engines,
-    guard,
-    hospital,
-    hospital_app,
-    mechanisms,
-    record,
-    secret_columns,
-    spec,
-    workloads,
-)
-from ciphercost.agent import Agent
+from ciphercost import engines, mechanisms
 from ciphercost.engines import Engine
-from ciphercost.errors import UsageError
-from ciphercost.hospital import CHOSEN, OPERATIONS
-from ciphercost.mechanisms._column import PLAIN, Codec, Columns, Encrypting
-from ciphercost.model import ARMS, Arm, CellSpec
-from ciphercost.studies.column_functions import servers, stored
+from ciphercost.host import marks, supervisor
+from ciphercost.load import secret_columns, workloads
+from ciphercost.load.agent import Agent
+from ciphercost.load.codec import PLAIN, Codec, Encrypting
+from ciphercost.load.tables import hospital
+from ciphercost.load.tables.hospital import CHOSEN, OPERATIONS
+from ciphercost.mechanisms._column import Columns
+from ciphercost.model import run_directory
+from ciphercost.model.errors import UsageError
+from ciphercost.model.spec import ARMS, Arm, CellSpec
+from ciphercost.plan import resolve
+from ciphercost.provision import columns
+from ciphercost.studies.column_functions import application, servers, statements, stored
 from conftest import RequireServer
 from processes import wait_for
 
@@ -54,49 +50,49 @@ TRACE = """database
 @pytest.mark.parametrize("dialect", ["postgresql", "mysql", "firebird", "sqlite"])
 def test_statements_are_as_many_as_the_application_sends(dialect: str) -> None:
     for name in OPERATIONS:
-        sent = list(hospital_app.operation(dialect, None, name, RECORDS))
-        assert dict(Counter(each.split()[0].lower() for each in sent)) == hospital_app.counts(name, N)
+        sent = list(application.operation(dialect, None, name, RECORDS))
+        assert dict(Counter(each.split()[0].lower() for each in sent)) == application.counts(name, N)
         for sql in sent:
             assert not re.search(r"(?<!:):[a-z]|\\set|only in a run|50701", sql), sql
 
 
 def test_an_update_reads_everything_before_it_changes_anything() -> None:
-    kinds = [each.split()[0] for each in hospital_app.operation("mysql", None, "update", RECORDS)]
+    kinds = [each.split()[0] for each in application.operation("mysql", None, "update", RECORDS)]
     assert kinds == ["SELECT"] * (1 + 4 * N) + ["UPDATE"] * N
-    deleted = list(hospital_app.operation("mysql", None, "delete", RECORDS))[1 + 4 * N :]
+    deleted = list(application.operation("mysql", None, "delete", RECORDS))[1 + 4 * N :]
     tables = [re.findall(r"DELETE FROM (\w+)", each)[0] for each in deleted]
     assert tables == ["notification", "state", "municipality", "patient", "occupancy"] * N
 
 
 def test_the_workload_names_twenty_one_secret_columns_in_every_dialect() -> None:
-    found = workloads.get(hospital_app.WORKLOAD)
-    assert len(hospital_app.SECRETS) == 21
-    assert secret_columns.names(found) == hospital_app.SECRETS
+    found = workloads.get(application.WORKLOAD)
+    assert len(application.SECRETS) == 21
+    assert secret_columns.names(found) == application.SECRETS
     for own in found.dialect.values():
         if "load" in own:
-            assert re.findall(r"secret\(\d+, (\w+)\)", str(own["load"])) == list(hospital_app.SECRETS)
+            assert re.findall(r"secret\(\d+, (\w+)\)", str(own["load"])) == list(application.SECRETS)
 
 
 @pytest.mark.parametrize(
     ("given", "secret"),
     [
-        (None, hospital_app.SECRETS),
-        ("all", hospital_app.SECRETS),
+        (None, application.SECRETS),
+        ("all", application.SECRETS),
         ("none", ()),
         ("0", ()),
         ("2", ("state", "municipality")),
-        ("21", hospital_app.SECRETS),
+        ("21", application.SECRETS),
         ("cnes,state", ("state", "cnes")),
         ("cnes+updated", ("cnes", "updated")),
     ],
 )
 def test_only_the_chosen_columns_are_encrypted(given: str | None, secret: tuple[str, ...], tmp_path: Path) -> None:
     factors = {} if given is None else {"secret": given}
-    cell = CellSpec("mariadb", "aes-ecb-128", workload=hospital_app.WORKLOAD, factors=factors)
+    cell = CellSpec("mariadb", "aes-ecb-128", workload=application.WORKLOAD, factors=factors)
     mechanism, engine = mechanisms.get("aes-ecb-128"), engines.get("mariadb")
     assert isinstance(mechanism, Columns)
     codec = columns.secrets_of(mechanism, engine, mechanism.check({}), tmp_path).of("encrypted")
-    program = spec.program_of(cell, spec.split_factors(cell)[1], codec)
+    program = resolve.program_of(cell, resolve.split_factors(cell)[1], codec)
     found = []
     for step in program.tables("encrypted").load:
         if step.sql.startswith("CREATE TABLE"):
@@ -109,8 +105,8 @@ def test_only_the_chosen_columns_are_encrypted(given: str | None, secret: tuple[
 @pytest.mark.parametrize("given", ["", "22", "-1", "stat", "state,state", "state,", "2,state", "ALL"])
 def test_a_choice_that_is_none_is_refused(given: str) -> None:
     with pytest.raises(UsageError, match=re.escape(f"secret={given}: ")):
-        spec.split_factors(
-            CellSpec("mariadb", "aes-ecb-128", workload=hospital_app.WORKLOAD, factors={"secret": given})
+        resolve.split_factors(
+            CellSpec("mariadb", "aes-ecb-128", workload=application.WORKLOAD, factors={"secret": given})
         )
 
 
@@ -132,7 +128,7 @@ class House(msgspec.Struct):
         self.agent.query(arm, "BEGIN")
         codec = self.codecs[arm]
         answers = [
-            self.agent.query(arm, sql) for sql in hospital_app.operation(self.engine.dialect, codec, name, RECORDS)
+            self.agent.query(arm, sql) for sql in application.operation(self.engine.dialect, codec, name, RECORDS)
         ]
         self.agent.query(arm, "COMMIT")
         return answers
@@ -154,7 +150,7 @@ class House(msgspec.Struct):
 
     def traced(self, arm: Arm) -> Counter[str]:
         """Firebird's trace may lag behind: it is whole once a statement that came later stands in it. Such marks are not counted."""
-        mark = f"{MARK}{record.new_id()}"
+        mark = f"{MARK}{run_directory.new_id()}"
         self.agent.query(arm, f"SELECT '{mark}' FROM RDB$DATABASE")
         wait_for("the trace", lambda: self.trace.exists() and mark in self.trace.read_text(errors="replace"))
         text = self.trace.read_text(errors="replace")
@@ -170,19 +166,19 @@ def house(
     pair = servers.PAIRS[name]
     installation, engine, mechanism = require_server(name, ""), engines.get(name), mechanisms.get(pair.own)
     assert isinstance(mechanism, Columns)
-    factors, run_id = mechanism.check(pair.factors), record.new_id()
+    factors, run_id = mechanism.check(pair.factors), run_directory.new_id()
     logs = tmp_path_factory.mktemp("logs")
     agents = tmp_path_factory.mktemp("agents")
-    with guard.Guard(run_id) as run_guard, Agent(log=agents / "agent.log") as agent:
-        scratch = guard.scratch(run_id, run_guard)
+    with supervisor.Guard(run_id) as run_guard, Agent(log=agents / "agent.log") as agent:
+        scratch = supervisor.scratch(run_id, run_guard)
         directory, keys = scratch / "data", scratch / "keys"
         for each in (directory, keys):
             each.mkdir(mode=0o700)
-            guard.hand_over(each)
+            marks.hand_over(each)
         engine.initialise(installation, directory, run_guard)
         trace, config = directory / "trace.log", directory / "trace.conf"
         config.write_text(TRACE.format(path=trace))
-        guard.hand_over(config)
+        marks.hand_over(config)
         settings = {"postgresql": {"log_statement": "all"}, "firebird": {"AuditTraceConfigFile": str(config)}}
         server = engine.start(installation, directory, run_guard, logs=logs, settings=settings.get(name, {}))
         try:
@@ -196,7 +192,7 @@ def house(
                 agent.connect(arm, **{**fields, **own, **engine.in_own_schema(schema)})
                 for sql in mechanism.prepare(engine, factors):
                     agent.query(arm, sql)
-                for sql in hospital.tables(hospital_app.WORKLOAD, engine.dialect, codecs[arm]):
+                for sql in statements.tables(application.WORKLOAD, engine.dialect, codecs[arm]):
                     agent.query(arm, sql)
             yield House(engine, agent, codecs, logs, trace)
         finally:
@@ -206,15 +202,15 @@ def house(
 def test_the_servers_own_statement_counts_are_the_applications_and_its_rows_come_back(house: House) -> None:
     seen: dict[Arm, list[list[list[str | None]]]] = {}
     for arm in ARMS:
-        assert house.counted(arm, "insert") == hospital_app.counts("insert", N), arm
-        assert house.counted(arm, "select") == hospital_app.counts("select", N), arm
+        assert house.counted(arm, "insert") == application.counts("insert", N), arm
+        assert house.counted(arm, "select") == application.counts("select", N), arm
         seen[arm] = house.do(arm, "select")
         which_are_encrypted(house, arm)
-        assert house.counted(arm, "update") == hospital_app.counts("update", N), arm
+        assert house.counted(arm, "update") == application.counts("update", N), arm
         named = house.do(arm, "select")[1::4]
         digits = arm == "encrypted" and house.engine.name == "firebird"
         assert named == [[[CHOSEN.encode().hex() if digits else CHOSEN]]] * N
-        assert house.counted(arm, "delete") == hospital_app.counts("delete", N), arm
+        assert house.counted(arm, "delete") == application.counts("delete", N), arm
         left = [house.agent.query(arm, f"SELECT count(*) FROM {table}")[0][0] for table in hospital.TABLES]
         assert left == ["0"] * 5
     assert seen["plain"][0] == seen["encrypted"][0]
@@ -240,12 +236,12 @@ def which_are_encrypted(house: House, arm: Arm) -> None:
                 encrypted.append(field)
                 texts = [value for value in clear if len(value) > 2]
                 assert not any(value.encode().hex() in each.lower() for value, each in zip(texts, found, strict=False))
-    assert Counter(encrypted) == (Counter(hospital_app.SECRETS) if arm == "encrypted" else Counter())
+    assert Counter(encrypted) == (Counter(application.SECRETS) if arm == "encrypted" else Counter())
 
 
 def shown(house: House, codec: Codec, column: str, field: str) -> str:
     """What lies in a column: as hexadecimal digits where it is bytes."""
-    if codec is PLAIN or field not in hospital_app.SECRETS or house.engine.name == "postgresql":
+    if codec is PLAIN or field not in application.SECRETS or house.engine.name == "postgresql":
         return column
     assert isinstance(codec, stored.Unchanged)
     assert isinstance(codec.inner, Encrypting)

@@ -17,10 +17,16 @@ import browser
 import fake
 import results
 import steady
-from ciphercost import advice, cli, concluding, draw, drive, guard, pipeline, trace, words
-from ciphercost.engines import Installation
-from ciphercost.model import CellSpec, Finding, Result, Spec, Warning_
-from ciphercost.reports import html
+from ciphercost import commands
+from ciphercost.estimate import trace
+from ciphercost.host import supervisor
+from ciphercost.host.installation import Installation
+from ciphercost.measure import session
+from ciphercost.model.result import Result, Warning_
+from ciphercost.model.slices import Finding
+from ciphercost.model.spec import CellSpec, Spec
+from ciphercost.report import advice, html, words
+from ciphercost.runs import conclude, html_page, pipeline
 from conftest import Require
 
 LARGEST = 3_000_000
@@ -39,7 +45,7 @@ def chromium(require: Require) -> Iterator[Any]:
 def quick(require_postgresql: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A real run: PostgreSQL with TLS."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.delenv(draw.SWITCH, raising=False)
+        patch.delenv(html_page.SWITCH, raising=False)
         spec = Spec(cells=[CellSpec("postgresql", "tls", regime="one-core")], mode="quick", sessions=1, time=6.0)
         result, directory = steady.measured(partial(pipeline.run, spec), tmp_path_factory.mktemp("quick"))
     assert result.cells[0].status == "ok", result.cells[0].reason
@@ -59,7 +65,7 @@ def grid(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CIPHERCOST_AGENT", str(agent))
-        patch.setattr(drive, "_cost", lambda asked, began: asked)
+        patch.setattr(session, "_cost", lambda asked, began: asked)
         pipeline.run(Spec(cells=cells, seed=7, mode="quick", sessions=1, time=4.0), place / "run")
     return place / "run"
 
@@ -67,7 +73,7 @@ def grid(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def lost(quick: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of which no cell has a number, and whose every text is an attack."""
-    result = concluding.result_of(quick)
+    result = conclude.result_of(quick)
     attack = "<script>fetch('http://203.0.113.1/')</script><img src=x onerror=alert(1)>\"'&amp;" + "x" * 300
     broken = msgspec.structs.replace(
         result.cells[0],
@@ -88,7 +94,7 @@ def lost(quick: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = msgspec.structs.replace(
         result, cells=[broken, shown], command=attack, machine={"cpu": attack, attack: attack}
     )
-    path = tmp_path_factory.mktemp("lost") / draw.NAME
+    path = tmp_path_factory.mktemp("lost") / html_page.NAME
     traces = trace.read(quick)
     path.write_text(html.render(made, [*traces, *traces]))
     nothing = msgspec.structs.replace(result, cells=[broken, broken])
@@ -98,10 +104,10 @@ def lost(quick: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def pages(quick: Path, grid: Path, lost: Path) -> dict[str, Path]:
-    html.write(concluding.result_of(grid), grid, grid / draw.NAME)
+    html.write(conclude.result_of(grid), grid, grid / html_page.NAME)
     return {
-        "quick": quick / draw.NAME,
-        "grid": grid / draw.NAME,
+        "quick": quick / html_page.NAME,
+        "grid": grid / html_page.NAME,
         "attacked": lost,
         "nothing": lost.parent / "nothing.html",
     }
@@ -162,7 +168,7 @@ def test_what_a_fault_is_can_be_seen(visit: Any) -> None:
 
 
 def test_plots_are_drawn_with_a_mark_for_each_cell_and_slice(visit: Any, grid: Path) -> None:
-    result = concluding.result_of(grid)
+    result = conclude.result_of(grid)
     opened = visit("grid")
     drawn = opened.page.evaluate(
         """() => [...document.querySelectorAll('section[aria-labelledby=h-cost] svg[role=img]')].filter(s => s.checkVisibility())
@@ -238,7 +244,7 @@ def test_nothing_of_a_record_becomes_markup(pages: dict[str, Path], visit: Any) 
 
 def test_the_answer_comes_first_and_says_when_there_is_none(visit: Any, quick: Path) -> None:
     opened = visit("quick")
-    assert opened.page.inner_text("h1").split("\n") == words.sentences(concluding.result_of(quick))
+    assert opened.page.inner_text("h1").split("\n") == words.sentences(conclude.result_of(quick))
     assert opened.page.evaluate("document.querySelector('main figure').getBoundingClientRect().bottom") < 900
     assert visit("nothing").page.inner_text("h1").startswith("No cost was measured")
 
@@ -246,7 +252,7 @@ def test_the_answer_comes_first_and_says_when_there_is_none(visit: Any, quick: P
 def test_the_same_figures_stand_in_the_page_as_in_the_terminal(visit: Any, quick: Path) -> None:
     opened = visit("quick")
     text = opened.page.inner_text("body")
-    for row in words.rows(concluding.result_of(quick).cells[0]):
+    for row in words.rows(conclude.result_of(quick).cells[0]):
         assert row.cost in text
         assert row.interval in text
         assert row.levels in text
@@ -268,8 +274,8 @@ def test_a_page_is_small(pages: dict[str, Path]) -> None:
 
 
 def test_a_run_leaves_its_page_and_says_where(quick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert (quick / draw.NAME).stat().st_mode & 0o077 == 0
-    monkeypatch.delenv(draw.SWITCH, raising=False)
+    assert (quick / html_page.NAME).stat().st_mode & 0o077 == 0
+    monkeypatch.delenv(html_page.SWITCH, raising=False)
     command = [
         "run",
         "null:busy",
@@ -281,20 +287,20 @@ def test_a_run_leaves_its_page_and_says_where(quick: Path, tmp_path: Path, monke
         str(tmp_path / "run"),
         "--no-progress",
     ]
-    done = CliRunner().invoke(cli.cli, command)
-    assert f"to look at and to show:\n  {tmp_path / 'run' / draw.NAME}\n" in done.output
-    assert "<h1>" in (tmp_path / "run" / draw.NAME).read_text()
+    done = CliRunner().invoke(commands.cli, command)
+    assert f"to look at and to show:\n  {tmp_path / 'run' / html_page.NAME}\n" in done.output
+    assert "<h1>" in (tmp_path / "run" / html_page.NAME).read_text()
 
 
 def test_an_import_leaves_its_page_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(draw.SWITCH, raising=False)
+    monkeypatch.delenv(html_page.SWITCH, raising=False)
     table = tmp_path / "old.csv"
     table.write_text("arm,tps\n" + "".join(f"plain,{n}\ntls,{n * 0.8}\n" for n in (100, 101, 103)))
     command = ["import", str(table), "--columns", "arm=arm,throughput=tps", "-o", str(tmp_path / "run")]
-    done = CliRunner().invoke(cli.cli, command)
+    done = CliRunner().invoke(commands.cli, command)
     assert done.exit_code == 0, done.output
-    assert f"to look at and to show:\n  {tmp_path / 'run' / draw.NAME}\n" in done.output
-    page = (tmp_path / "run" / draw.NAME).read_text()
+    assert f"to look at and to show:\n  {tmp_path / 'run' / html_page.NAME}\n" in done.output
+    page = (tmp_path / "run" / html_page.NAME).read_text()
     assert "NOT PAIRED" in page.upper()
     assert "20.0 % fewer" in page
 
@@ -302,27 +308,27 @@ def test_an_import_leaves_its_page_too(tmp_path: Path, monkeypatch: pytest.Monke
 def test_a_page_that_cant_be_drawn_costs_the_run_nothing(
     quick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv(draw.SWITCH, raising=False)
+    monkeypatch.delenv(html_page.SWITCH, raising=False)
     said: list[str] = []
     (tmp_path / "result.json").write_text("{")
-    with guard.Guard("test-draw") as own:
-        draw.page(tmp_path, own, said.append)
+    with supervisor.Guard("test-draw") as own:
+        html_page.page(tmp_path, own, said.append)
         assert "was not drawn" in said[0]
-        assert not (tmp_path / draw.NAME).exists()
+        assert not (tmp_path / html_page.NAME).exists()
         # A result is there, and a slice of no kind: the page would be of half a record.
         (tmp_path / "result.json").write_bytes((quick / "result.json").read_bytes())
         (tmp_path / "plan.json").write_bytes((quick / "plan.json").read_bytes())
         (tmp_path / "slices.jsonl").write_text('{"cell": 0}\n')
-        draw.page(tmp_path, own, said.append)
+        html_page.page(tmp_path, own, said.append)
         assert "slices.jsonl, line 1" in said[1]
-        monkeypatch.setenv(draw.SWITCH, "off")
-        draw.page(tmp_path, own, said.append)
+        monkeypatch.setenv(html_page.SWITCH, "off")
+        html_page.page(tmp_path, own, said.append)
         assert len(said) == 2
 
 
 def test_report_draws_the_page_and_every_plot_again(quick: Path, tmp_path: Path) -> None:
     for form, begins in (("svg", b"<svg "), ("png", b"\x89PNG")):
-        done = CliRunner().invoke(cli.cli, ["report", str(quick), "--format", form, "-o", str(tmp_path / form)])
+        done = CliRunner().invoke(commands.cli, ["report", str(quick), "--format", form, "-o", str(tmp_path / form)])
         assert done.exit_code == 0, done.output
         files = sorted((tmp_path / form).iterdir())
         assert [path.stem for path in files] == ["forest", "latency-cell-1", "slices-cell-1", "where-cpu"]
@@ -330,13 +336,13 @@ def test_report_draws_the_page_and_every_plot_again(quick: Path, tmp_path: Path)
     page = tmp_path / "within.html"
     asked = ["report", str(quick), "--format", "html", "-o", str(page), "--max-cost"]
     for limit in ("99%", "0.01%"):
-        status = advice.advise(concluding.result_of(quick), (), float(limit[:-1]) / 100).exit_status
-        assert CliRunner().invoke(cli.cli, [*asked, limit]).exit_code == status
+        status = advice.advise(conclude.result_of(quick), (), float(limit[:-1]) / 100).exit_status
+        assert CliRunner().invoke(commands.cli, [*asked, limit]).exit_code == status
         assert "What stays within the budget" in page.read_text()
     page = tmp_path / "again.html"
-    done = CliRunner().invoke(cli.cli, ["report", str(quick), "--format", "html", "-o", str(page)])
+    done = CliRunner().invoke(commands.cli, ["report", str(quick), "--format", "html", "-o", str(page)])
     assert done.exit_code == 0, done.output
-    assert page.read_text() == (quick / draw.NAME).read_text()
+    assert page.read_text() == (quick / html_page.NAME).read_text()
 
 
 def test_all_that_a_cell_can_have_stands_in_its_details() -> None:
@@ -376,7 +382,7 @@ def test_all_that_a_cell_can_have_stands_in_its_details() -> None:
 
 
 def test_result_without_slices_is_a_page_without_their_plots(quick: Path) -> None:
-    result: Result = concluding.result_of(quick)
+    result: Result = conclude.result_of(quick)
     text = html.render(result)
     assert "Latency, ms" not in text
     assert "Latency, ms" in html.render(result, trace.read(quick))

@@ -16,9 +16,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ciphercost import clean, compare, conclude, conditions, guard, idle, pipeline, plan, record, spec
-from ciphercost.errors import RunError, UsageError
-from ciphercost.model import CellFacts, CellSpec, Regime, Spec
+from ciphercost.estimate import results
+from ciphercost.host import idle, idle_setting, leftovers, marks, supervisor
+from ciphercost.measure.facts import describe_idle
+from ciphercost.model import run_directory
+from ciphercost.model.errors import RunError, UsageError
+from ciphercost.model.facts import CellFacts
+from ciphercost.model.spec import CellSpec, Regime, Spec
+from ciphercost.plan import conditions, matrix, schedule, specs
+from ciphercost.report import comparison
+from ciphercost.runs import pipeline
 from conftest import Require
 from fake import Fake
 from processes import wait_for
@@ -59,16 +66,16 @@ def cpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def awake(cpus: Path, tmp_path: Path) -> Iterator[idle.Awake]:
-    with guard.Guard(record.new_id()) as run_guard, idle.Awake(run_guard, tmp_path) as made:
+    with supervisor.Guard(run_directory.new_id()) as run_guard, idle.Awake(run_guard, tmp_path) as made:
         yield made
 
 
 def values(count: int = 4) -> list[str]:
-    return [idle.setting(cpu).read_text().strip() for cpu in range(count)]
+    return [idle_setting.setting(cpu).read_text().strip() for cpu in range(count)]
 
 
 def test_what_is_kept_polls_and_what_is_no_longer_kept_is_put_back(awake: idle.Awake) -> None:
-    idle.setting(2).write_text("15")
+    idle_setting.setting(2).write_text("15")
     awake.keep({1, 2})
     assert values() == ["0", "n/a", "n/a", "0"]
     awake.keep({0, 1})
@@ -78,12 +85,12 @@ def test_what_is_kept_polls_and_what_is_no_longer_kept_is_put_back(awake: idle.A
 
 
 def test_a_core_that_somebody_else_keeps_awake_is_left_to_them_until_they_let_go(awake: idle.Awake) -> None:
-    idle.setting(1).write_text("n/a")
+    idle_setting.setting(1).write_text("n/a")
     awake.keep({1})
     awake.keep(())
     assert values()[1] == "n/a"
     awake.keep({1})
-    idle.setting(1).write_text("0")  # the other run has ended
+    idle_setting.setting(1).write_text("0")  # the other run has ended
     awake.keep({1})
     assert values()[1] == "n/a"
     awake.keep(())
@@ -122,7 +129,7 @@ def test_what_is_in_the_way_is_named(cpus: Path, tmp_path: Path, monkeypatch: py
 def test_client_and_server_never_share_a_physical_core(cores: int, threads: int, session: int, regime: Regime) -> None:
     # As most machines count: first a thread of every core, then the second of each.
     physical = {thread * cores + core: f"core {core}" for thread in range(threads) for core in range(cores)}
-    server, agent = plan.cores(7, session, sorted(physical), regime, physical)
+    server, agent = schedule.cores(7, session, sorted(physical), regime, physical)
     assert server
     assert len(server) == len(agent)
     assert not {physical[cpu] for cpu in server} & {physical[cpu] for cpu in agent}
@@ -130,7 +137,7 @@ def test_client_and_server_never_share_a_physical_core(cores: int, threads: int,
 
 def test_halves_are_of_equal_size_where_not_all_threads_of_a_core_are_ours() -> None:
     for session in (1, 2):
-        server, agent = plan.cores(7, session, [0, 1, 2], "capacity", {0: "0-1", 1: "0-1", 2: "2"})
+        server, agent = schedule.cores(7, session, [0, 1, 2], "capacity", {0: "0-1", 1: "0-1", 2: "2"})
         assert len(server) == len(agent) == 1
         assert 2 in {*server, *agent}
 
@@ -149,7 +156,7 @@ sys.stdin.read()
 
 @pytest.mark.parametrize("both", [False, True])
 def test_settings_are_put_back_after_kill_9(cpus: Path, both: bool) -> None:
-    run_id = record.new_id()
+    run_id = run_directory.new_id()
     argv = [sys.executable, "-c", HOLDER, run_id, str(cpus)]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as controller:
         assert controller.stdout is not None
@@ -162,17 +169,17 @@ def test_settings_are_put_back_after_kill_9(cpus: Path, both: bool) -> None:
         if both:
             os.kill(guardian, signal.SIGKILL)
     if both:
-        wait_for("the guardian to end", lambda: guard.start_time(guardian) == "")
-        left = [each for each in clean.leftovers() if each.run == run_id]
+        wait_for("the guardian to end", lambda: marks.start_time(guardian) == "")
+        left = [each for each in leftovers.leftovers() if each.run == run_id]
         assert {each.what for each in left if each.kind == "idle setting"} == {"cpu0=0", "cpu3=0"}
-        assert clean.remove(left) == []
+        assert leftovers.remove(left) == []
     wait_for("the settings to be put back", lambda: values() == ["0", "0", "0", "0"])
 
 
 def test_a_journal_that_was_tampered_with_writes_nothing_else(cpus: Path, tmp_path: Path) -> None:
-    idle.setting(1).write_text("n/a")
+    idle_setting.setting(1).write_text("n/a")
     journal = "1 0\n../../1 0\n2 $(reboot)\n9 0\n1 33\n"
-    assert list(idle.left_behind(journal)) == [(1, "0")]
+    assert list(idle_setting.left_behind(journal)) == [(1, "0")]
     assert cpus.exists()
 
 
@@ -191,11 +198,11 @@ def test_this_kernel_keeps_a_core_from_halting(tmp_path: Path, require: Require)
     cpu = min(os.sched_getaffinity(0))
     reason = idle.obstacle({cpu}, {cpu})
     require(not reason, reason)
-    with guard.Guard(record.new_id()) as run_guard, idle.Awake(run_guard, tmp_path) as awake:
+    with supervisor.Guard(run_directory.new_id()) as run_guard, idle.Awake(run_guard, tmp_path) as awake:
         # A run beside this test may put it back between the two lines; not every time.
         for _ in range(50):
             awake.keep({cpu})
-            if idle.setting(cpu).read_text().strip() == idle.NEVER:
+            if idle_setting.setting(cpu).read_text().strip() == idle_setting.NEVER:
                 return
     pytest.fail("the kernel does not keep the setting")
 
@@ -219,7 +226,7 @@ def spied(monkeypatch: pytest.MonkeyPatch) -> list[set[int]]:
 def measured(tmp_path: Path, regime: Regime, wish: str = "", latency: bool = True) -> CellFacts:
     cell = CellSpec("null", "busy", regime=regime, idle=wish)  # type: ignore[arg-type]
     pipeline.run(Spec(cells=[cell], seed=7, mode="quick", sessions=1, time=20.0, latency=latency), tmp_path / "run")
-    return record.read_facts(tmp_path / "run").cells[0]
+    return run_directory.read_facts(tmp_path / "run").cells[0]
 
 
 def on_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str = "POLL") -> None:
@@ -235,14 +242,14 @@ def test_a_closed_loop_keeps_both_sides_awake_and_an_open_one_the_client(
     on_this_machine(tmp_path, monkeypatch)
     calls = spied(monkeypatch)
     facts = measured(tmp_path, "capacity")
-    server, client = plan.cores(7, 1, sorted(os.sched_getaffinity(0)), "capacity")
+    server, client = schedule.cores(7, 1, sorted(os.sched_getaffinity(0)), "capacity")
     assert facts.idle == "poll"
     assert {frozenset(each) for each in calls} == {
         frozenset(),
         frozenset({*server, *client}),
         frozenset(client),
     }
-    assert all(idle.setting(cpu).read_text().strip() == "0" for cpu in (*server, *client))
+    assert all(idle_setting.setting(cpu).read_text().strip() == "0" for cpu in (*server, *client))
 
 
 def test_the_mode_is_a_condition_of_the_result_and_no_run_is_compared_with_one_of_the_other_mode_silently(
@@ -253,12 +260,12 @@ def test_the_mode_is_a_condition_of_the_result_and_no_run_is_compared_with_one_o
     runs = []
     for wish in ("poll", "halt"):
         assert measured(tmp_path / wish, "capacity", wish, latency=False).idle == wish
-        result, intervals = conclude.with_intervals(tmp_path / wish / "run")
+        result, intervals = results.with_intervals(tmp_path / wish / "run")
         assert result.cells[0].conditions["idle"] == wish
-        runs.append(compare.Run(wish, result, intervals))
+        runs.append(comparison.Run(wish, result, intervals))
     assert conditions.worded(runs[0].result.cells[0].conditions) == ""
     assert conditions.worded(runs[1].result.cells[0].conditions) == "idle cores halt"
-    found = compare.compare(runs)
+    found = comparison.compare(runs)
     assert [each.name for each in found.pairs[0].factors] == ["idle"]
 
 
@@ -280,30 +287,30 @@ def test_a_cell_that_was_begun_in_one_mode_is_never_continued_in_the_other(
 ) -> None:
     twins = Twins({0}, {1})
     begun = CellFacts(CellSpec("null", "busy"), idle="halt", whole_sessions=[1])
-    conclude.describe_idle(begun, twins)  # type: ignore[arg-type]
+    describe_idle(begun, twins)  # type: ignore[arg-type]
     assert begun.idle == "halt", "what its sessions had stays"
     older = CellFacts(CellSpec("null", "busy"), whole_sessions=[1])
-    conclude.describe_idle(older, twins)  # type: ignore[arg-type]
+    describe_idle(older, twins)  # type: ignore[arg-type]
     assert older.idle == "halt", "before this was recorded, cores halted"
     monkeypatch.setattr(idle, "CPUS", machine(cpus.parent / "other", 4, state="C1"))
     polled = CellFacts(CellSpec("null", "busy"), idle="poll", whole_sessions=[1])
     with pytest.raises(UsageError, match="1 sessions"):
-        conclude.describe_idle(polled, twins)  # type: ignore[arg-type]
+        describe_idle(polled, twins)  # type: ignore[arg-type]
 
 
 def test_halting_that_somebody_else_prevents_is_a_warning(cpus: Path) -> None:
     facts = CellFacts(CellSpec("null", "busy", idle="halt"))
-    conclude.describe_idle(facts, Twins({0}, {1}))  # type: ignore[arg-type]
+    describe_idle(facts, Twins({0}, {1}))  # type: ignore[arg-type]
     assert not facts.warnings
-    idle.setting(1).write_text("n/a")
+    idle_setting.setting(1).write_text("n/a")
     facts.idle = ""
-    conclude.describe_idle(facts, Twins({0}, {1}))  # type: ignore[arg-type]
+    describe_idle(facts, Twins({0}, {1}))  # type: ignore[arg-type]
     assert [each.code for each in facts.warnings] == ["cores-kept"]
     assert cpus.exists()
 
 
 def test_a_matrix_compares_both_modes_in_one_experiment() -> None:
-    cells = spec.matrix(CellSpec("null", "busy"), ["idle=poll,halt"])
+    cells = matrix.matrix(CellSpec("null", "busy"), ["idle=poll,halt"])
     assert [cell.idle for cell in cells] == ["poll", "halt"]
     with pytest.raises(UsageError, match="poll or halt"):
-        spec.check(Spec(cells=spec.matrix(CellSpec("null", "busy"), ["idle=poll,spin"])))
+        specs.check(Spec(cells=matrix.matrix(CellSpec("null", "busy"), ["idle=poll,spin"])))

@@ -16,26 +16,19 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from ciphercost import (
-    cli,
-    concluding,
-    import_run,
-    imported,
-    importers,
-    importing,
-    record,
-    reports,
-    schema,
-    statistics,
-    words,
-)
-from ciphercost.errors import UsageError
-from ciphercost.importers import Bad, Lines, csv, pgbench, pgbench_log
-from ciphercost.importing import Wanted, arm_in
-from ciphercost.model import Cell, ImportedRecord, Reading, Result
-from ciphercost.reports import terminal
+from ciphercost import commands as cli
+from ciphercost import importers, report
+from ciphercost.estimate import imported, statistics
+from ciphercost.importers import Bad, Lines, csv, gather, pgbench, pgbench_log
+from ciphercost.importers.gather import Wanted, arm_in
+from ciphercost.model import run_directory, schema
+from ciphercost.model.errors import UsageError
+from ciphercost.model.imported import ImportedRecord, Reading
+from ciphercost.model.result import Cell, Result
+from ciphercost.report import terminal, words
+from ciphercost.runs import conclude, import_run
 
-PACKAGE = Path(importing.__file__).parent
+PACKAGE = Path(gather.__file__).parent
 
 # Recorded from runs of the tools; test_import_real.py makes them anew.
 PGBENCH = """\
@@ -150,7 +143,7 @@ SAMPLES = {
 def read(text: str | bytes, directory: Path, name: str = "plain.txt", columns: str = "") -> list[Reading]:
     path = directory / name
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return importing.gather([path], Wanted(only="plain", columns=csv.columns(columns) if columns else ()))[0].readings
+    return gather.gather([path], Wanted(only="plain", columns=csv.columns(columns) if columns else ()))[0].readings
 
 
 def made(directory: Path, texts: dict[str, str], **given: object) -> Result:
@@ -160,8 +153,8 @@ def made(directory: Path, texts: dict[str, str], **given: object) -> Result:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     result, where, _ = import_run.run([folder], {"output": directory / "made", **given})
-    jsonschema.validate(msgspec.json.decode(record.encode(result)), schema.result_schema())
-    assert concluding.result_of(where) == result
+    jsonschema.validate(msgspec.json.decode(run_directory.encode(result)), schema.result_schema())
+    assert conclude.result_of(where) == result
     assert max(map(len, terminal.render(result).splitlines())) <= 80
     return result
 
@@ -286,11 +279,11 @@ def test_the_same_file_twice_counts_once_and_in_both_arms_is_refused(tmp_path: P
     (tmp_path / "given/plain-1").write_text(PGBENCH)
     (tmp_path / "given/plain-2").hardlink_to(tmp_path / "given/plain-1")
     (tmp_path / "given/plain-3").symlink_to(tmp_path / "given/plain-1")
-    found, said = importing.gather([tmp_path / "given", tmp_path / "given/plain-1"], Wanted())
+    found, said = gather.gather([tmp_path / "given", tmp_path / "given/plain-1"], Wanted())
     assert len(found.readings) == 1
     assert sum("is the same file as" in each for each in said) == 3
     with pytest.raises(UsageError, match="one file, and were given as both arms"):
-        importing.gather([], Wanted(plain=[tmp_path / "given/plain-1"], encrypted=[tmp_path / "given/plain-2"]))
+        gather.gather([], Wanted(plain=[tmp_path / "given/plain-1"], encrypted=[tmp_path / "given/plain-2"]))
 
 
 def test_runs_that_print_the_same_are_kept_with_a_note(tmp_path: Path) -> None:
@@ -331,7 +324,7 @@ def test_tests_that_are_not_the_same_are_not_compared(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["terminal", "md", "html", "csv", "latex", "json"])
 def test_every_format_says_that_it_is_not_proven(name: str, tmp_path: Path) -> None:
     result = made(tmp_path, runs({"plain": PLAIN, "tls": TLS}), mechanism="tls")
-    page = reports.get(name)(result)
+    page = report.get(name)(result)
     estimate = result.cells[0].overhead["throughput"]
     assert (str(estimate.ratio) if name in ("csv", "json") else words.worded(estimate).split()[0]) in page
     assert "unproven" in page.lower() or "not proven" in page.lower()
@@ -485,30 +478,30 @@ def test_a_folder_tells_where_the_name_does_not_and_a_common_one_tells_nothing(t
     for folder in ("off", "on"):
         (tmp_path / "tls-study" / folder).mkdir(parents=True)
         (tmp_path / "tls-study" / folder / "run1.txt").write_text(PGBENCH + "\n" * len(folder))
-    found, said = importing.gather([tmp_path / "tls-study"], Wanted())
+    found, said = gather.gather([tmp_path / "tls-study"], Wanted())
     assert {str(each.arm) for each in found.readings} == {"plain", "encrypted"}
     assert any("plain by its folder 'off'" in each for each in said)
     for name in ("a", "b"):
         (tmp_path / "tls" / name).mkdir(parents=True)
         (tmp_path / "tls" / name / "run.txt").write_text(PGBENCH + "\n" * ord(name))
     with pytest.raises(UsageError, match=r"is 'run\.txt' plain or encrypted\?.*--arm"):
-        importing.gather([tmp_path / "tls"], Wanted())
+        gather.gather([tmp_path / "tls"], Wanted())
 
 
 def test_what_was_said_goes_before_names(tmp_path: Path) -> None:
     for number, name in enumerate(("before", "after")):
         (tmp_path / f"{name}.txt").write_text(PGBENCH + "\n" * number)
     words = Wanted(words=[("plain", "before"), ("encrypted", "aft*")])
-    assert {Path(each.file).stem: each.arm for each in importing.gather([tmp_path], words)[0].readings} == {
+    assert {Path(each.file).stem: each.arm for each in gather.gather([tmp_path], words)[0].readings} == {
         "before": "plain",
         "after": "encrypted",
     }
     told = Wanted(plain=[tmp_path / "after.txt"], encrypted=[tmp_path / "before.txt"])
-    assert [each.arm for each in importing.gather([], told)[0].readings] == ["plain", "encrypted"]
+    assert [each.arm for each in gather.gather([], told)[0].readings] == ["plain", "encrypted"]
     with pytest.raises(UsageError, match="none of your words"):
-        importing.gather([tmp_path], Wanted(words=[("plain", "earlier"), ("encrypted", "after")]))
+        gather.gather([tmp_path], Wanted(words=[("plain", "earlier"), ("encrypted", "after")]))
     with pytest.raises(UsageError, match="has the words of both arms"):
-        importing.gather([tmp_path], Wanted(words=[("plain", "before"), ("encrypted", "e")]))
+        gather.gather([tmp_path], Wanted(words=[("plain", "before"), ("encrypted", "e")]))
 
 
 def test_passwords_of_a_command_and_tokens_of_an_address_stay_out_of_everything(
@@ -532,7 +525,7 @@ def test_passwords_of_a_command_and_tokens_of_an_address_stay_out_of_everything(
     assert [cell.workload for cell in result.cells] == ["a command", "GET /1000?…"]
     assert result.cells[0].imported is not None
     assert result.cells[0].imported.files[0].how == "its own words 'ssl disabled', its own words 'ssl required'"
-    pages = [reports.get(name)(result) for name in ("terminal", "md", "json")]
+    pages = [report.get(name)(result) for name in ("terminal", "md", "json")]
     pages += [path.read_text() for path in (tmp_path / "made").iterdir() if path.is_file()]
     assert any("1 of 3 runs of command 2 ended with an error" in page for page in pages)
     unsaid = tmp_path / "unsaid.json"
@@ -651,7 +644,7 @@ def test_names_that_are_no_text_are_written_down_without_what_is_none(tmp_path: 
     assert not any(mark in page for page in pages for mark in ("\x1b", "\x07", "\x01", "\u202e", "\udcff"))
     (folder / os.fsdecode(b"x\xfe\x1b.txt")).write_text("what\n")
     with pytest.raises(UsageError) as refused:
-        importing.gather([folder / os.fsdecode(b"x\xfe\x1b.txt")], Wanted())
+        gather.gather([folder / os.fsdecode(b"x\xfe\x1b.txt")], Wanted())
     assert str(refused.value).isprintable()
 
 
@@ -662,7 +655,7 @@ def test_a_record_without_readings_is_refused(tmp_path: Path) -> None:
     kept.readings = []
     path.write_bytes(msgspec.json.encode(kept))
     with pytest.raises(UsageError, match="holds no readings"):
-        concluding.result_of(tmp_path / "made")
+        conclude.result_of(tmp_path / "made")
 
 
 def test_paths_that_are_no_files_are_refused(tmp_path: Path) -> None:
@@ -673,9 +666,9 @@ def test_paths_that_are_no_files_are_refused(tmp_path: Path) -> None:
         (Path("/dev/null"), "is no file"),
     ):
         with pytest.raises(UsageError, match=said):
-            importing.gather([path], Wanted(only="plain"))
+            gather.gather([path], Wanted(only="plain"))
     with pytest.raises(UsageError, match="nothing to import"):
-        importing.gather([], Wanted())
+        gather.gather([], Wanted())
 
 
 def test_another_tools_result_is_seen_far_below_the_beginning_too(tmp_path: Path) -> None:
@@ -687,7 +680,7 @@ def test_another_tools_result_is_seen_far_below_the_beginning_too(tmp_path: Path
 def test_many_files_are_told_in_few_lines(tmp_path: Path) -> None:
     for name, text in runs({"plain": [1400.0 + n for n in range(10)], "tls": [1300.0 + n for n in range(10)]}).items():
         (tmp_path / name).write_text(text)
-    _, said = importing.gather([tmp_path], Wanted())
+    _, said = gather.gather([tmp_path], Wanted())
     assert said == [
         f"10 files, 10 runs, plain by its name (pgbench): {tmp_path}/plain-0.txt …",
         f"10 files, 10 runs, encrypted by its name (pgbench): {tmp_path}/tls-0.txt …",
@@ -702,12 +695,12 @@ def test_in_a_folder_what_is_something_else_is_left_out_aloud(tmp_path: Path) ->
         (".hidden", b"x"),
     ):
         (tmp_path / name).write_bytes(content)
-    found, said = importing.gather([tmp_path], Wanted(only="plain"))
+    found, said = gather.gather([tmp_path], Wanted(only="plain"))
     assert len(found.readings) == 1
     assert [line.partition(":")[0] for line in said] == ["left out", "left out", str(tmp_path / "plain.txt")]
     (tmp_path / "plain.txt").unlink()
     with pytest.raises(UsageError, match="nothing in what was given"):
-        importing.gather([tmp_path], Wanted(only="plain"))
+        gather.gather([tmp_path], Wanted(only="plain"))
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "cp1252"])
@@ -805,9 +798,7 @@ def test_twelve_hours_are_twenty_four(tmp_path: Path) -> None:
 def test_the_columns_of_a_table_are_what_was_said(tmp_path: Path) -> None:
     text = "mode,elapsed_ms,n,who\nplain,2000,1000,a\ntls,2500,1000,b\nplain,2100,1000,a\ntls,2600,1000,b\n"
     (tmp_path / "t.csv").write_text(text)
-    found, _ = importing.gather(
-        [tmp_path / "t.csv"], Wanted(columns=csv.columns("time=elapsed_ms,arm=mode,operations=n"))
-    )
+    found, _ = gather.gather([tmp_path / "t.csv"], Wanted(columns=csv.columns("time=elapsed_ms,arm=mode,operations=n")))
     assert [(each.arm, each.figures["throughput"]) for each in found.readings] == [
         ("plain", 500.0), ("plain", pytest.approx(1000 / 2.1)), ("encrypted", 400.0), ("encrypted", pytest.approx(1000 / 2.6)),
     ]  # fmt: skip
@@ -819,14 +810,14 @@ def test_rows_of_one_run_are_one_run(tmp_path: Path) -> None:
     )
     (tmp_path / "t.csv").write_text("tls,run,tps\n" + rows)
     columns = csv.columns("throughput=tps,arm=tls,run=run")
-    found, _ = importing.gather([tmp_path / "t.csv"], Wanted(columns=columns))
+    found, _ = gather.gather([tmp_path / "t.csv"], Wanted(columns=columns))
     assert len(found.readings) == 6
     assert found.readings[0].series["throughput"] == [float(each) for each in range(110, 130)]
-    without, _ = importing.gather([tmp_path / "t.csv"], Wanted(columns=columns[:2]))
+    without, _ = gather.gather([tmp_path / "t.csv"], Wanted(columns=columns[:2]))
     assert len(without.readings) == 2
     assert "rows-of-one-run" in {note.code for each in without.readings for note in each.notes}
     each_row = csv.columns("throughput=tps,arm=tls,run=row")
-    assert len(importing.gather([tmp_path / "t.csv"], Wanted(columns=each_row))[0].readings) == 120
+    assert len(gather.gather([tmp_path / "t.csv"], Wanted(columns=each_row))[0].readings) == 120
 
 
 @pytest.mark.parametrize(
@@ -917,7 +908,7 @@ def test_threads_logs_are_one_run(tmp_path: Path) -> None:
     lines = LOG.splitlines(keepends=True)
     for name, own in (("plain_log.77", lines[::2]), ("plain_log.77.1", lines[1::2])):
         (tmp_path / name).write_text("".join(own))
-    (both,) = importing.gather([tmp_path], Wanted())[0].readings
+    (both,) = gather.gather([tmp_path], Wanted())[0].readings
     (tmp_path / "one").mkdir()
     (alone,) = read(LOG, tmp_path / "one", "plain_log.78")
     assert both.figures == pytest.approx(alone.figures)
@@ -1033,7 +1024,7 @@ def test_a_log_of_any_length_is_read_in_little_memory(tmp_path: Path) -> None:
             for n in range(100_000)
         )
     tracemalloc.start()
-    (found,) = importing.gather([path], Wanted())[0].readings
+    (found,) = gather.gather([path], Wanted())[0].readings
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert found.operations == 100_000

@@ -11,12 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ciphercost import engines, import_run, imported, importing, mechanisms, statistics, words
-from ciphercost.errors import UsageError
-from ciphercost.importers import csv, hyperfine
-from ciphercost.importing import Wanted
-from ciphercost.model import Cell, Reading
-from ciphercost.reports import _imported, md, terminal
+from ciphercost import engines, mechanisms
+from ciphercost.estimate import imported, statistics
+from ciphercost.importers import csv, gather, hyperfine
+from ciphercost.importers.gather import Wanted
+from ciphercost.model.errors import UsageError
+from ciphercost.model.imported import Reading
+from ciphercost.model.result import Cell
+from ciphercost.report import _imported, md, terminal, words
+from ciphercost.runs import import_run
 from test_import import HYPERFINE, LOG, PGBENCH, PLAIN, QUICK, SYSBENCH, TLS, WRK, anything, codes, made, read, runs
 
 # wrk2 -t2 -c4 -d20s -R2000 --latency -U, as its printing code writes it; the detailed spectra are cut to two rows.
@@ -152,7 +155,7 @@ def test_pgbenchs_rate_stays_set_with_a_log_or_progress_alone(tmp_path: Path) ->
     text = limited.replace("4301", "400")
     for name, content in (("plain.txt", text), ("plain_log.7", lags)):
         (tmp_path / "both" / name).write_text(content)
-    (both,) = importing.gather([tmp_path / "both"], Wanted())[0].readings
+    (both,) = gather.gather([tmp_path / "both"], Wanted())[0].readings
     assert "throughput" not in both.figures
     assert "throughput" not in both.series
     assert "latency_p50" in both.figures
@@ -242,7 +245,7 @@ def test_a_sampled_log_joins_the_summary_of_its_run(tmp_path: Path) -> None:
     )
     for name, content in (("plain.txt", text), ("plain_log.7", part)):
         (tmp_path / name).write_text(content)
-    (found,) = importing.gather([tmp_path], Wanted())[0].readings
+    (found,) = gather.gather([tmp_path], Wanted())[0].readings
     assert (found.operations, found.figures["throughput"]) == (12000, 2000.437456)
     assert "latency_p99" in found.figures
 
@@ -290,36 +293,36 @@ def log_of(*parts: str | float) -> str:
 def test_a_file_of_both_arms_has_each_runs_arm_from_the_line_above_it(tmp_path: Path) -> None:
     text = log_of("$ PGSSLMODE=disable pgbench -c2 -T3", 1441.5, 1450.5, "== sslmode=require ==", 1300.5, 1280.5)
     (tmp_path / "ssl-bench.log").write_text(text)
-    found, said = importing.gather([tmp_path / "ssl-bench.log"], Wanted())
+    found, said = gather.gather([tmp_path / "ssl-bench.log"], Wanted())
     assert [each.arm for each in found.readings] == ["plain", "plain", "encrypted", "encrypted"]
     assert any("its own words" in each for each in said)
     (tmp_path / "ssl-bench.log").write_text(log_of(1441.5, "PGSSLMODE=require", 1300.5, "PGSSLMODE=disable", 1441.6))
     with pytest.raises(
         UsageError, match=r"ssl-bench\.log, line 1: its file has runs of both arms \(line 19 tells of encrypted\)"
     ):
-        importing.gather([tmp_path / "ssl-bench.log"], Wanted())
+        gather.gather([tmp_path / "ssl-bench.log"], Wanted())
 
 
 def test_a_name_that_may_stand_for_both_arms_is_asked_about(tmp_path: Path) -> None:
     (tmp_path / "ssl-bench.log").write_text(log_of(1441.5, 1450.5, 1300.5, 1280.5))
     with pytest.raises(UsageError, match=r"holds 4 runs, and 'ssl' in its name may be what all of them are about"):
-        importing.gather([tmp_path / "ssl-bench.log"], Wanted())
-    assert len(importing.gather([tmp_path / "ssl-bench.log"], Wanted(only="encrypted"))[0].readings) == 4
+        gather.gather([tmp_path / "ssl-bench.log"], Wanted())
+    assert len(gather.gather([tmp_path / "ssl-bench.log"], Wanted(only="encrypted"))[0].readings) == 4
     (tmp_path / "plain.log").write_text(log_of(1441.6))
-    assert len(importing.gather([tmp_path], Wanted())[0].readings) == 5
+    assert len(gather.gather([tmp_path], Wanted())[0].readings) == 5
 
 
 def test_a_name_that_stands_in_both_arms_folders_tells_nothing(tmp_path: Path) -> None:
     for folder, rate in (("plain", 1441.5), ("tls", 1300.5)):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "ssl-bench.log").write_text(log_of(rate))
-    found, _ = importing.gather([tmp_path], Wanted())
+    found, _ = gather.gather([tmp_path], Wanted())
     assert {Path(each.file).parent.name: each.arm for each in found.readings} == {"plain": "plain", "tls": "encrypted"}
     (tmp_path / "tls/ssl-bench.log").rename(tmp_path / "tls/other.log")
     with pytest.raises(
         UsageError, match=r"its name tells of the encrypted arm \('ssl'\), and its folder 'plain' of the plain one"
     ):
-        importing.gather([tmp_path], Wanted())
+        gather.gather([tmp_path], Wanted())
 
 
 def test_lines_of_the_tools_own_tell_of_no_arm(tmp_path: Path) -> None:
@@ -335,7 +338,7 @@ def test_many_files_that_were_left_out_are_told_in_few_lines(tmp_path: Path) -> 
         (tmp_path / f"t{n:02}.csv").write_text("a,b\n1,2\n")
         (tmp_path / f"e{n:02}").write_text("")
     (tmp_path / "sa21").write_bytes(b"\x96\xd5\x75")
-    _, said = importing.gather([tmp_path], Wanted())
+    _, said = gather.gather([tmp_path], Wanted())
     out = [each for each in said if each.startswith("left out")]
     assert len(out) == 4
     assert f"left out: 40 files, empty: {tmp_path}/e00, {tmp_path}/e01, {tmp_path}/e02 …" in out
@@ -478,7 +481,7 @@ def test_cells_without_any_cost_seldom_differ() -> None:
 
 def table(tmp_path: Path, text: str, columns: str) -> list[Reading]:
     (tmp_path / "t.csv").write_text(text)
-    return importing.gather([tmp_path / "t.csv"], Wanted(columns=csv.columns(columns)))[0].readings
+    return gather.gather([tmp_path / "t.csv"], Wanted(columns=csv.columns(columns)))[0].readings
 
 
 STAMPS = {
@@ -778,8 +781,8 @@ def test_one_failed_run_of_many_without_their_times_is_a_note(tmp_path: Path) ->
 
 
 def test_a_tools_own_first_line_is_no_command() -> None:
-    assert importing.heading("sysbench 1.0.20 (using bundled LuaJIT 2.1.0-beta2)", 3) is None
-    assert importing.heading("pgbench (16.2)", 3) is None
-    found = importing.heading("$ sysbench oltp_read_only --rate=200 run", 1)
+    assert gather.heading("sysbench 1.0.20 (using bundled LuaJIT 2.1.0-beta2)", 3) is None
+    assert gather.heading("pgbench (16.2)", 3) is None
+    found = gather.heading("$ sysbench oltp_read_only --rate=200 run", 1)
     assert found is not None
     assert found.rate == "200"

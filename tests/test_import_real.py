@@ -19,14 +19,18 @@ import pytest
 import mysql_servers
 import other_tools
 import web_servers
-from ciphercost import concluding, engines, guard, import_run, importing, mechanisms, record, schema
-from ciphercost.engines import Installation
-from ciphercost.errors import UsageError
-from ciphercost.guard import Guard
-from ciphercost.importers import csv
-from ciphercost.importing import Wanted
-from ciphercost.model import ImportedRecord, Reading, Result
-from ciphercost.reports import terminal
+from ciphercost import engines, mechanisms
+from ciphercost.host import supervisor
+from ciphercost.host.installation import Installation
+from ciphercost.host.supervisor import Guard
+from ciphercost.importers import csv, gather
+from ciphercost.importers.gather import Wanted
+from ciphercost.model import run_directory, schema
+from ciphercost.model.errors import UsageError
+from ciphercost.model.imported import ImportedRecord, Reading
+from ciphercost.model.result import Result
+from ciphercost.report import terminal
+from ciphercost.runs import conclude, import_run
 from conftest import Require, RequireServer
 from other_tools import run
 
@@ -51,7 +55,7 @@ def only(text: str, directory: Path, name: str = "plain.txt") -> Reading:
 def all_of(text: str, directory: Path, name: str = "plain.txt") -> list[Reading]:
     path = directory / name
     path.write_text(text)
-    return importing.gather([path], Wanted(only="plain"))[0].readings
+    return gather.gather([path], Wanted(only="plain"))[0].readings
 
 
 def one(pattern: str, text: str) -> float:
@@ -63,8 +67,8 @@ def one(pattern: str, text: str) -> float:
 def imported(files: list[Path], directory: Path, **given: object) -> Result:
     """`ciphercost import` of these: the result is that of the record, and what the schema says; and its page is 80 columns wide."""
     result, where, _ = import_run.run(files, {"output": directory, **given})
-    jsonschema.validate(msgspec.json.decode(record.encode(result)), schema.result_schema())
-    assert concluding.result_of(where) == result
+    jsonschema.validate(msgspec.json.decode(run_directory.encode(result)), schema.result_schema())
+    assert conclude.result_of(where) == result
     assert max(map(len, terminal.render(result).splitlines())) <= 80
     return result
 
@@ -93,8 +97,8 @@ class Postgres:
 
 @contextmanager
 def postgres(installation: Installation, logs: Path) -> Iterator[Postgres]:
-    with Guard(record.new_id()) as run_guard:
-        scratch = guard.scratch(run_guard.run_id, run_guard)
+    with Guard(run_directory.new_id()) as run_guard:
+        scratch = supervisor.scratch(run_guard.run_id, run_guard)
         engine = engines.get("postgresql")
         engine.initialise(installation, scratch / "data", run_guard)
         settings = TLS.server_settings(engine, TLS.check({}), scratch / "secrets")
@@ -221,24 +225,24 @@ def test_a_log_of_a_run_at_a_given_rate_has_no_throughput_either(pgbench: Postgr
         folder.mkdir()
         text = pgbench("-n", "-S", "-c2", "-T4", "-R200", *words, mode="disable", cwd=folder)
         (log,) = folder.glob("pgbench_log.*")
-        alone = importing.gather([log], Wanted(only="plain"))[0].readings[0]
+        alone = gather.gather([log], Wanted(only="plain"))[0].readings[0]
         assert "throughput" not in alone.figures
         assert "rate-limited" in {note.code for note in alone.notes}
         (folder / "out.txt").write_text(text)
-        both = importing.gather([folder], Wanted(only="plain"))[0].readings
+        both = gather.gather([folder], Wanted(only="plain"))[0].readings
         assert not any("throughput" in each.figures for each in both)
 
 
 def test_a_sampled_log_is_of_its_whole_run(pgbench: Postgres, tmp_path: Path) -> None:
     text = pgbench("-n", "-S", "-c2", "-j2", "-T3", "-l", "--sampling-rate=0.2", mode="disable", cwd=tmp_path)
     done = one(r"actually processed: (\d+)", text)
-    (alone,) = importing.gather(list(tmp_path.glob("pgbench_log.*")), Wanted(only="plain"))[0].readings
+    (alone,) = gather.gather(list(tmp_path.glob("pgbench_log.*")), Wanted(only="plain"))[0].readings
     assert "sampled-log" in {note.code for note in alone.notes}
     if "throughput" in alone.figures:  # a slow disk: too few
         assert alone.operations == pytest.approx(done, rel=0.03)
         assert alone.figures["throughput"] == pytest.approx(one(r"tps = ([\d.]+) \(without", text), rel=0.1)
     (tmp_path / "out.txt").write_text(text)
-    (both,) = importing.gather([tmp_path], Wanted(only="plain"))[0].readings
+    (both,) = gather.gather([tmp_path], Wanted(only="plain"))[0].readings
     assert both.operations == done
 
 
@@ -264,7 +268,7 @@ def test_cpu_samples_join_the_run_in_whose_time_they_lie(newest: Postgres, tools
 
 
 def readings(directory: Path) -> list[Reading]:
-    found = record.read_imported(directory)
+    found = run_directory.read_imported(directory)
     assert isinstance(found, ImportedRecord)
     return found.readings
 
@@ -332,7 +336,7 @@ def test_sysbench_with_intervals_and_histogram(tools: Path, require_server: Requ
     assert "latency_p99" not in only(short, tmp_path).figures  # it prints the 95th percentile alone
     (tmp_path / "prepare.txt").write_text(prepared)
     with pytest.raises(UsageError, match=r"prepare\.txt, line \d+: there is no result in it"):
-        importing.gather([tmp_path / "prepare.txt"], Wanted(only="plain"))
+        gather.gather([tmp_path / "prepare.txt"], Wanted(only="plain"))
 
 
 def test_sysbench_at_a_given_rate_has_no_throughput(tools: Path, tmp_path: Path) -> None:
@@ -389,7 +393,7 @@ def test_a_name_that_its_address_contradicts_is_refused(wrk_says: dict[str, str]
     with pytest.raises(
         UsageError, match=r"plain\.txt, line 1: given as the plain arm, but it tells of https: the files are swapped"
     ):
-        importing.gather([tmp_path], Wanted())
+        gather.gather([tmp_path], Wanted())
 
 
 def test_h2load_names_its_tls_and_still_proves_nothing(h2load_says: dict[str, str], tmp_path: Path) -> None:
@@ -404,7 +408,7 @@ def test_h2load_names_its_tls_and_still_proves_nothing(h2load_says: dict[str, st
 
 
 def result_of(directory: Path) -> Result:
-    return concluding.result_of(directory)
+    return conclude.result_of(directory)
 
 
 def test_h2load_that_failed_altogether_is_refused(tools: Path, require_server: RequireServer, tmp_path: Path) -> None:
@@ -474,7 +478,7 @@ def test_hyperfine_has_a_run_for_each_time(tools: Path, tmp_path: Path) -> None:
     for text, name in ((screen, "screen.txt"), ((tmp_path / "out.csv").read_text(), "out.csv")):
         (tmp_path / name).write_text(text)
         with pytest.raises(UsageError, match="--export-json"):
-            importing.gather([tmp_path / name], Wanted(only="plain"))
+            gather.gather([tmp_path / name], Wanted(only="plain"))
 
 
 # ── sar, sadf, atop ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -580,10 +584,10 @@ def test_binary_files_of_sysstat_and_atop_are_told_how_to_print_them(
     collected: Path, tools: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(UsageError, match=r"sa21 is sysstat's own binary file: print it with `sadf -d FILE"):
-        importing.gather([collected], Wanted(only="plain"))
+        gather.gather([collected], Wanted(only="plain"))
     run(tools / "atop", "-w", tmp_path / "raw", "1", "1")
     with pytest.raises(UsageError, match=r"raw is atop's own binary file: print it with `atop -r FILE"):
-        importing.gather([tmp_path / "raw"], Wanted(only="plain"))
+        gather.gather([tmp_path / "raw"], Wanted(only="plain"))
     text = run(tools / "sadf", "-j", collected, "--", "-u")
     with pytest.raises(UsageError, match=r"line 1|sysstat's JSON"):
         only(text, tmp_path)
@@ -607,5 +611,5 @@ def test_atop_leaves_the_sample_since_the_machines_start_out(tools: Path, tmp_pa
 def test_a_table_of_real_runs_gives_what_the_tools_own_files_give(wrk_says: dict[str, str], tmp_path: Path) -> None:
     rates = {arm: one(r"Requests/sec:\s+([\d.]+)", text) for arm, text in wrk_says.items()}
     (tmp_path / "t.csv").write_text("arm,rate\n" + "".join(f"{arm},{rate}\n" for arm, rate in rates.items()))
-    found = importing.gather([tmp_path / "t.csv"], Wanted(columns=csv.columns("throughput=rate,arm=arm")))[0].readings
+    found = gather.gather([tmp_path / "t.csv"], Wanted(columns=csv.columns("throughput=rate,arm=arm")))[0].readings
     assert {str(each.arm): each.figures["throughput"] for each in found} == rates

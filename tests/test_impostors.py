@@ -11,10 +11,13 @@ from typing import Any
 
 import pytest
 
-from ciphercost import drivers, engines, guard, java, jdbc, record
-from ciphercost.agent import Agent
-from ciphercost.errors import AgentError, CiphercostError
-from ciphercost.relay import Relay, moved
+from ciphercost import engines
+from ciphercost.host import supervisor
+from ciphercost.host.relay import Relay, moved
+from ciphercost.load.agent import Agent
+from ciphercost.load.jdbc import drivers, java, jdbc_agent
+from ciphercost.model import run_directory
+from ciphercost.model.errors import AgentError, CiphercostError
 from conftest import Require, RequireServer
 from impostors import FIREBIRD, MYSQL, OF_MARIADB, PASSWORD, POSTGRES, Rogue, another_machines, asking_for_a_file
 from userservers import user_server
@@ -38,22 +41,24 @@ def rust() -> Iterator[Agent]:
 
 
 @pytest.fixture(scope="module")
-def guarded() -> Iterator[guard.Guard]:
+def guarded() -> Iterator[supervisor.Guard]:
     """Java agents keep files of their own in the scratch of a run."""
-    with guard.Guard(record.new_id()) as made:
+    with supervisor.Guard(run_directory.new_id()) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def jdbc_agents(require: Require, guarded: guard.Guard) -> Iterator[dict[str, jdbc.JdbcAgent]]:
+def jdbc_agents(require: Require, guarded: supervisor.Guard) -> Iterator[dict[str, jdbc_agent.JdbcAgent]]:
     """By title: one of each driver that is known."""
-    made: dict[str, jdbc.JdbcAgent] = {}
+    made: dict[str, jdbc_agent.JdbcAgent] = {}
     try:
         java.command()
         for driver in drivers.DRIVERS:
             driver.jars()
             like = {"host": "127.0.0.1", "port": 1}
-            made[driver.title] = jdbc.JdbcAgent(driver, engines.get(ENGINES[driver.family]), {}, like, guard=guarded)
+            made[driver.title] = jdbc_agent.JdbcAgent(
+                driver, engines.get(ENGINES[driver.family]), {}, like, guard=guarded
+            )
     except CiphercostError as error:
         require(None, str(error))
     yield made
@@ -91,7 +96,9 @@ def test_rust_keeps_the_password(rust: Agent, address: str, driver: str, way: st
 @pytest.mark.parametrize(
     ("driver", "way"), [(each.title, way) for each in drivers.DRIVERS for way in JDBC[each.family]]
 )
-def test_jdbc_keeps_the_password(jdbc_agents: dict[str, jdbc.JdbcAgent], address: str, driver: str, way: str) -> None:
+def test_jdbc_keeps_the_password(
+    jdbc_agents: dict[str, jdbc_agent.JdbcAgent], address: str, driver: str, way: str
+) -> None:
     agent = jdbc_agents[driver]
     with Rogue(JDBC[agent.driver.family][way], address) as rogue, pytest.raises(AgentError):
         log_in_and_ask(agent, fields(agent.engine.driver, address, rogue.port))
@@ -122,7 +129,7 @@ def test_a_relay_of_ours_does_not_make_rust_trust_the_server(rust: Agent, addres
     ],
 )
 def test_a_relay_of_ours_does_not_make_jdbc_trust_the_server(
-    jdbc_agents: dict[str, jdbc.JdbcAgent], address: str, title: str, way: str
+    jdbc_agents: dict[str, jdbc_agent.JdbcAgent], address: str, title: str, way: str
 ) -> None:
     agent = jdbc_agents[title]
     through_a_relay(agent, agent.engine.driver, way, JDBC[agent.driver.family], address)
@@ -142,14 +149,14 @@ def test_a_relay_of_ours_does_not_make_jdbc_trust_the_server(
     ],
 )  # fmt: skip
 def test_no_property_makes_a_driver_give_it_away(
-    java_here: None, guarded: guard.Guard, address: str, title: str, way: str, options: str
+    java_here: None, guarded: supervisor.Guard, address: str, title: str, way: str, options: str
 ) -> None:
     del java_here
     driver = next(each for each in drivers.DRIVERS if each.title == title)
     like = {"host": "127.0.0.1", "port": 1}
     engine = engines.get(ENGINES[driver.family])
     with (
-        jdbc.JdbcAgent(driver, engine, {"properties": options}, like, guard=guarded) as agent,
+        jdbc_agent.JdbcAgent(driver, engine, {"properties": options}, like, guard=guarded) as agent,
         Rogue(JDBC[driver.family][way], address) as rogue,
         pytest.raises(AgentError, match=r"refused|authenti|login|SQL|connect"),
     ):
@@ -159,7 +166,7 @@ def test_no_property_makes_a_driver_give_it_away(
 
 
 @pytest.fixture(scope="module")
-def java_here(jdbc_agents: dict[str, jdbc.JdbcAgent]) -> None:
+def java_here(jdbc_agents: dict[str, jdbc_agent.JdbcAgent]) -> None:
     del jdbc_agents
 
 
@@ -171,7 +178,7 @@ def test_the_rogues_can_learn_a_password(rust: Agent) -> None:
         assert rogue.has_learned_it(), driver
 
 
-def test_java_says_why_it_refused(jdbc_agents: dict[str, jdbc.JdbcAgent], address: str) -> None:
+def test_java_says_why_it_refused(jdbc_agents: dict[str, jdbc_agent.JdbcAgent], address: str) -> None:
     agent = jdbc_agents["PostgreSQL JDBC Driver 42.7.14"]
     with (
         Rogue(POSTGRES["cleartext"], address) as rogue,
@@ -219,7 +226,7 @@ def test_rust_sends_no_file(rust: Agent, address: str, secret_file: str, version
 @pytest.mark.parametrize("allowed", [{}, ALLOWED], ids=["as it is", "allowed by its properties"])
 @pytest.mark.parametrize("driver", SPEAKS_MYSQL, ids=lambda driver: str(driver.title))
 def test_no_driver_sends_a_file(
-    jdbc_agents: dict[str, jdbc.JdbcAgent],
+    jdbc_agents: dict[str, jdbc_agent.JdbcAgent],
     address: str,
     secret_file: str,
     driver: drivers.Driver,
@@ -237,7 +244,7 @@ def test_no_driver_sends_a_file(
 @pytest.mark.parametrize(
     "words", ["?allowLoadLocalInfile=true", "?a=b&AllowLocalInfile=1", "?allowLoadLocalInfileInPath=/tmp", "?allow%4coadLocalInfile=yes"]
 )  # fmt: skip
-def test_no_url_allows_files(jdbc_agents: dict[str, jdbc.JdbcAgent], secret_file: str, words: str) -> None:
+def test_no_url_allows_files(jdbc_agents: dict[str, jdbc_agent.JdbcAgent], secret_file: str, words: str) -> None:
     driver = drivers.find("8.0.16", "mysql")
     agent = jdbc_agents[driver.title]
     with Rogue(asking_for_a_file(secret_file, "8.0.36"), "127.0.0.1") as rogue:
@@ -253,7 +260,7 @@ def test_no_url_allows_files(jdbc_agents: dict[str, jdbc.JdbcAgent], secret_file
 @pytest.mark.parametrize("name", ["postgresql", "mysql", "mariadb", "firebird"])
 def test_a_real_server_on_another_machine_lets_every_client_in(
     require_server: RequireServer,
-    jdbc_agents: dict[str, jdbc.JdbcAgent],
+    jdbc_agents: dict[str, jdbc_agent.JdbcAgent],
     rust: Agent,
     address: str,
     tmp_path: Path,
@@ -277,7 +284,7 @@ def test_a_real_server_on_another_machine_lets_every_client_in(
 
 
 def test_old_drivers_and_empty_passwords_pass_the_guard(
-    require_server: RequireServer, java_here: None, guarded: guard.Guard, address: str, tmp_path: Path
+    require_server: RequireServer, java_here: None, guarded: supervisor.Guard, address: str, tmp_path: Path
 ) -> None:
     """In clear to a server on another machine. A login that it refuses is refused in its own words, not in the guard's."""
     del java_here
@@ -289,7 +296,7 @@ def test_old_drivers_and_empty_passwords_pass_the_guard(
         away = {**server.fields, "host": address, "port": relay.port, "tls": "off", "connections": 1, "threads": 1}
         for driver in (each for each in SPEAKS_MYSQL if not newer(each)):
             engine, like = engines.get("mariadb"), {"host": "127.0.0.1", "port": 1}
-            with jdbc.JdbcAgent(driver, engine, {}, like, guard=guarded) as agent:
+            with jdbc_agent.JdbcAgent(driver, engine, {}, like, guard=guarded) as agent:
                 agent.connect("away", **away)
                 assert agent.query("away", "SELECT 1") == [["1"]]
                 for password in ("", "nonsense"):

@@ -16,14 +16,21 @@ from cryptography.hazmat.decrepit.ciphers import modes as old
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 import steady
-from ciphercost import cli, columns, engines, guard, mechanisms, pipeline, record, reports, scan, spec
-from ciphercost.agent import Agent
-from ciphercost.columns import LENGTH, TABLE, Secrets, Sight
+from ciphercost import commands, engines, mechanisms, report
 from ciphercost.engines import Engine, Server
-from ciphercost.errors import AgentError, UsageError
-from ciphercost.mechanisms._column import BLOCK, PLAIN, Codec, Columns, secret
+from ciphercost.host import canary_scan, marks, supervisor
+from ciphercost.load.agent import Agent
+from ciphercost.load.codec import PLAIN, Codec
+from ciphercost.mechanisms._column import BLOCK, Columns, secret
 from ciphercost.mechanisms.pgcrypto import LOG_NO_STATEMENT
-from ciphercost.model import ARMS, Arm, CellSpec, Spec
+from ciphercost.model import run_directory
+from ciphercost.model.errors import AgentError, UsageError
+from ciphercost.model.spec import ARMS, Arm, CellSpec, Spec
+from ciphercost.plan import specs
+from ciphercost.prove import column_checks
+from ciphercost.provision import columns
+from ciphercost.provision.columns import LENGTH, TABLE, Secrets, Sight
+from ciphercost.runs import pipeline
 from conftest import RequireServer
 
 SERVERS = ("postgresql@15", "postgresql@18", "mysql@9.7", "mariadb@11.8", "mariadb@10.11", "firebird@4.0")
@@ -124,10 +131,10 @@ def house(request: pytest.FixtureRequest, require_server: RequireServer) -> Iter
     installation = require_server(name, version)
     engine = engines.get(name)
     settings = LOG_NO_STATEMENT if name == "postgresql" else {}
-    with guard.Guard(record.new_id()) as made:
-        scratch = guard.scratch(made.run_id, made)
+    with supervisor.Guard(run_directory.new_id()) as made:
+        scratch = supervisor.scratch(made.run_id, made)
         (scratch / "data").mkdir()
-        guard.hand_over(scratch / "data")
+        marks.hand_over(scratch / "data")
         engine.initialise(installation, scratch / "data", made)
         server = engine.start(installation, scratch / "data", made, settings=settings, logs=scratch)
         with Agent() as agent:
@@ -218,10 +225,10 @@ def by_mode(mode: str, key: bytes, iv: bytes) -> Any:
 def test_each_finding_fires_on_the_mechanism_that_has_the_fault_and_on_no_other(house: House) -> None:
     for name, mechanism, factors in house.cases:
         sealing = house.sealing(mechanism, factors)
-        canary = scan.canary()
+        canary = canary_scan.canary()
         columns.fill(house.agent, "encrypted", sealing, canary, "encrypted")
         sight = msgspec.structs.replace(house.sight(sealing, canary, "encrypted"), places=())
-        assert {each.code for each in columns.findings(sight)} == expected(name), name
+        assert {each.code for each in column_checks.findings(sight)} == expected(name), name
 
 
 def expected(name: str) -> set[str]:
@@ -245,7 +252,7 @@ def test_pgp_without_its_mdc_does_not_notice_a_change(house: House) -> None:
     sealing = house.sealing(mechanism, mechanism.check({"mdc": "off"}))
     columns.fill(house.agent, "encrypted", sealing, "canary0123456789", "encrypted")
     sight = house.sight(sealing, "canary0123456789", "encrypted")
-    assert [each.code for each in columns.findings(sight)] == ["unauthenticated"]
+    assert [each.code for each in column_checks.findings(sight)] == ["unauthenticated"]
 
 
 # ── witnesses ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -254,7 +261,7 @@ def test_pgp_without_its_mdc_does_not_notice_a_change(house: House) -> None:
 def heard(house: House, sealing: Secrets, canary: str, arm: Arm) -> dict[str, bool]:
     """What each witness says of an arm; an error is a no."""
     said = {}
-    for name, witness in (("server", columns.server), ("disk", columns.disk)):
+    for name, witness in (("server", column_checks.server), ("disk", column_checks.disk)):
         try:
             said[name] = witness(house.sight(sealing, canary, arm))[0]
         except AgentError:
@@ -263,14 +270,14 @@ def heard(house: House, sealing: Secrets, canary: str, arm: Arm) -> dict[str, bo
 
 
 def test_both_witnesses_believe_arms_that_are_what_they_say(house: House) -> None:
-    sealing, canary = house.sealing(*house.some()), scan.canary()
+    sealing, canary = house.sealing(*house.some()), canary_scan.canary()
     for arm in ARMS:
         columns.fill(house.agent, arm, sealing, canary, arm)
         assert heard(house, sealing, canary, arm) == {"server": True, "disk": True}
 
 
 def test_an_encrypted_arm_that_was_loaded_in_clear_fails_both(house: House) -> None:
-    sealing, canary = house.sealing(*house.some()), scan.canary()
+    sealing, canary = house.sealing(*house.some()), canary_scan.canary()
     house.ask(f"CREATE TABLE {TABLE} (id integer NOT NULL, word {PLAIN.column(LENGTH)})")
     for number, text in columns.rows(canary, "encrypted").items():
         house.ask(f"INSERT INTO {TABLE} (id, word) VALUES ({number}, '{text}')")
@@ -278,7 +285,7 @@ def test_an_encrypted_arm_that_was_loaded_in_clear_fails_both(house: House) -> N
 
 
 def test_a_plain_arm_that_is_encrypted_fails_both(house: House) -> None:
-    sealing, canary = house.sealing(*house.some()), scan.canary()
+    sealing, canary = house.sealing(*house.some()), canary_scan.canary()
     mechanism, factors = house.some()
     own = mechanism.connection(house.engine, "encrypted", factors, house.secrets)
     schema = house.engine.in_own_schema(columns.schema_name("plain"))
@@ -291,14 +298,14 @@ def test_a_plain_arm_that_is_encrypted_fails_both(house: House) -> None:
 
 
 def test_a_wrong_key_fails_the_servers_witness(house: House) -> None:
-    sealing, canary = house.sealing(*house.some()), scan.canary()
+    sealing, canary = house.sealing(*house.some()), canary_scan.canary()
     columns.fill(house.agent, "encrypted", sealing, canary, "encrypted")
     other = msgspec.structs.replace(sealing, key=bytes(len(sealing.key)))
     assert heard(house, other, canary, "encrypted") == {"server": False, "disk": True}
 
 
 def test_where_not_even_its_own_key_opens_it_a_wrong_key_proves_nothing(house: House) -> None:
-    sealing, canary = house.sealing(*house.some()), scan.canary()
+    sealing, canary = house.sealing(*house.some()), canary_scan.canary()
     columns.fill(house.agent, "encrypted", sealing, canary, "encrypted")
     sight = house.sight(sealing, canary, "encrypted")
     codec = sealing.codec
@@ -309,10 +316,10 @@ def test_where_not_even_its_own_key_opens_it_a_wrong_key_proves_nothing(house: H
             return None
 
     blind = Blind(**{name: getattr(sight, name) for name in sight.__struct_fields__})
-    assert columns.server(sight)[0]
-    assert not columns.server(blind)[0]
+    assert column_checks.server(sight)[0]
+    assert not column_checks.server(blind)[0]
     with pytest.raises(AgentError, match="nobody changed"):
-        columns.notices(blind, stored)
+        column_checks.notices(blind, stored)
 
 
 @pytest.mark.parametrize("version", ["abc", "lts", "19beta1", ""])
@@ -322,7 +329,7 @@ def test_a_version_in_words_is_left_to_the_server_to_refuse(version: str) -> Non
 
 
 def test_a_canary_in_clear_in_any_table_of_the_encrypted_schema_fails_the_disks_witness(house: House) -> None:
-    sealing, canary = house.sealing(*house.some()), scan.canary()
+    sealing, canary = house.sealing(*house.some()), canary_scan.canary()
     columns.fill(house.agent, "encrypted", sealing, canary, "encrypted")
     house.drop("encrypted", "notes")
     house.ask("CREATE TABLE notes (note varchar(100))")
@@ -333,7 +340,7 @@ def test_a_canary_in_clear_in_any_table_of_the_encrypted_schema_fails_the_disks_
 def test_a_disk_witness_that_looked_at_nothing_proves_nothing(house: House, tmp_path: Path) -> None:
     sealing = house.sealing(*house.some())
     sight = msgspec.structs.replace(house.sight(sealing, "x", "encrypted"), places=(tmp_path,))
-    assert columns.disk(sight) == (False, "no bytes seen: the witness looked at nothing")
+    assert column_checks.disk(sight) == (False, "no bytes seen: the witness looked at nothing")
 
 
 # ── keys ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -353,20 +360,20 @@ def test_what_a_server_says_of_a_statement_shows_no_key(house: House) -> None:
 
 def test_a_server_that_writes_statements_down_is_found_out(house: House) -> None:
     mechanism, factors = house.some()
-    sealing, canary = house.sealing(mechanism, factors), scan.canary()
+    sealing, canary = house.sealing(mechanism, factors), canary_scan.canary()
     columns.fill(house.agent, "encrypted", sealing, canary, "encrypted")
     sight = house.sight(sealing, canary, "encrypted")
-    assert not columns.written_keys(sight)
+    assert not column_checks.written_keys(sight)
     if house.engine.name == "postgresql":
         house.ask("SET log_min_error_statement = error")
-        assert [(each.code, each.closes) for each in columns.written_keys(sight)] == [
+        assert [(each.code, each.closes) for each in column_checks.written_keys(sight)] == [
             ("key-in-log", "log_min_error_statement = panic")
         ]
     elif house.engine.dialect == "mysql":
         house.ask("SET GLOBAL general_log = ON")
         try:
             sight.ask(sealing.codec.open("word", LENGTH))
-            found = columns.written_keys(sight)
+            found = column_checks.written_keys(sight)
         finally:
             house.ask("SET GLOBAL general_log = OFF")
         assert [each.code for each in found] == ["key-in-log", "key-in-files"]
@@ -380,10 +387,10 @@ def test_a_binary_log_of_statements_fails_the_disks_witness_and_is_found_with_wh
     house.sealing(mechanism, factors)
     house.ask("SET GLOBAL binlog_format = 'STATEMENT'")
     try:
-        sealing, canary = house.sealing(mechanism, factors), scan.canary()
+        sealing, canary = house.sealing(mechanism, factors), canary_scan.canary()
         columns.fill(house.agent, "encrypted", sealing, canary, "encrypted")
-        passed, detail = columns.disk(house.sight(sealing, canary, "encrypted"))
-        found = columns.written_keys(house.sight(sealing, canary, "encrypted"))
+        passed, detail = column_checks.disk(house.sight(sealing, canary, "encrypted"))
+        found = column_checks.written_keys(house.sight(sealing, canary, "encrypted"))
     finally:
         house.ask("SET GLOBAL binlog_format = 'ROW'")
     assert not passed
@@ -400,7 +407,7 @@ def test_the_key_is_in_no_file_of_the_servers(house: House) -> None:
             own = secret(house.secrets, name.replace(" ", "-"), mechanism.key_bytes)
             fresh = msgspec.structs.replace(house.sealing(mechanism, factors), key=own)
             columns.fill(house.agent, "encrypted", fresh, "canary0123456789", "encrypted")
-            found = columns.written_keys(house.sight(fresh, "canary0123456789", "encrypted"))
+            found = column_checks.written_keys(house.sight(fresh, "canary0123456789", "encrypted"))
             assert "key-in-files" not in [each.code for each in found], name
 
 
@@ -464,7 +471,7 @@ def test_stored_bytes_grow_by_what_was_encrypted(house: House) -> None:
         house.agent.query(arm, "CREATE INDEX person_name ON person (name)")
         if house.engine.dialect == "mysql":
             house.agent.query(arm, "ANALYZE TABLE person")
-    found = columns.sizes(house.sight(sealing, "", arm) for arm in ARMS)
+    found = column_checks.sizes(house.sight(sealing, "", arm) for arm in ARMS)
     for kind in ("table_bytes", "index_bytes"):
         assert found["encrypted"][kind] > found["plain"][kind] > 0
     # 2,000 rows of 17 letters, or of 32 to 48 bytes.
@@ -486,7 +493,7 @@ def test_a_run_shows_what_is_protected_beside_its_cost(require_server: RequireSe
         assert cell.stored["encrypted"]["index_bytes"] > cell.stored["plain"]["index_bytes"] > 0
     assert [cell.encryption["cipher"] for cell in result.cells] == ["AES-256-CBC", "AES-128-ECB"]
     assert [len(cell.findings) for cell in result.cells] == [1, 3]
-    text = reports.get("terminal")(result)
+    text = report.get("terminal")(result)
     for words in ("stored bytes, tables", "what it protects", "open, high: pattern-shows"):
         assert words in text
     for path in directory.rglob("*"):
@@ -522,18 +529,18 @@ def test_what_can_not_be_is_refused(arguments: str, words: str, tmp_path: Path) 
     file = tmp_path / "own.sql"
     file.write_text("SELECT sealed(1)")
     with pytest.raises(UsageError) as error:
-        cli.cli.main(arguments.replace("FILE", str(file)).split(), standalone_mode=False)
+        commands.cli.main(arguments.replace("FILE", str(file)).split(), standalone_mode=False)
     assert words in str(error.value)
 
 
 def test_a_workload_with_secrets_is_named_where_one_is_wanted() -> None:
     with pytest.raises(UsageError, match="search, sort"):
-        spec.check(Spec(cells=[CellSpec("postgresql", "pgcrypto-cbc-256")]))
+        specs.check(Spec(cells=[CellSpec("postgresql", "pgcrypto-cbc-256")]))
 
 
 def test_iv_is_short_for_the_factor() -> None:
     said = CliRunner().invoke(
-        cli.cli, ["run", "mariadb:aes-cbc-128", "--iv", "fixed", "--workload", "search", "--print-spec"]
+        commands.cli, ["run", "mariadb:aes-cbc-128", "--iv", "fixed", "--workload", "search", "--print-spec"]
     )
     assert 'factors = { "iv" = "fixed" }' in said.output
 

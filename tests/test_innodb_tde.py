@@ -10,13 +10,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ciphercost import examine, guard
-from ciphercost.engines import Installation
 from ciphercost.engines._mysql.family import SMALLEST_POOL
-from ciphercost.errors import MissingServer, RunError
+from ciphercost.host import marks
+from ciphercost.host.installation import Installation
 from ciphercost.mechanisms._rest import KeyState, Look
 from ciphercost.mechanisms.innodb_tde import COMPONENT, CONFIGURATION, MANIFEST
-from ciphercost.model import ARMS, Arm, CellSpec
+from ciphercost.model.errors import MissingServer, RunError
+from ciphercost.model.spec import ARMS, Arm, CellSpec
+from ciphercost.runs import prove
 from conftest import RequireServer
 from tde_servers import CANARY, Pair, in_force, pair, spilt, told
 
@@ -168,7 +169,7 @@ def test_keys_are_for_the_servers_user_alone(both: Pair) -> None:
     keyrings = list(both.rest.secrets.glob("keyring-*"))
     assert keyrings
     for each in keyrings:
-        assert each.stat().st_uid == (guard.server_user() or (os.geteuid(), 0))[0]
+        assert each.stat().st_uid == (marks.server_user() or (os.geteuid(), 0))[0]
         assert each.parent.stat().st_mode & 0o777 == 0o700
         assert not each.stat().st_mode & 0o007
 
@@ -249,7 +250,7 @@ def test_logs_that_were_left_in_clear_stand_in_the_disk_witness_words_and_in_the
     installation: Installation,
 ) -> None:
     cell = CellSpec("mysql", "innodb-tde", version=installation.version, factors={"logs": "off"})
-    passed, text = examine.examine(cell)
+    passed, text = prove.examine(cell)
     said = " ".join(text.split())
     assert passed, text
     assert "the canary is in none but data/binlog.0" in said

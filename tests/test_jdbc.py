@@ -12,28 +12,25 @@ from typing import Any
 import pytest
 
 import steady
-from ciphercost import (
-    application,
-    chatter,
-    drive,
-    drivers,
-    engines,
-    examine,
-    guard,
-    java,
-    jdbc,
-    pipeline,
-    provision,
-    record,
-    reports,
-    spec,
-)
-from ciphercost.agent import Agent
-from ciphercost.drivers import SERVICE, find
+from ciphercost import engines, report
 from ciphercost.engines import Server
-from ciphercost.errors import AgentError, CiphercostError, MissingServer, RunError, Unproven, UsageError
-from ciphercost.impostor import Impostor
-from ciphercost.model import AgentSlice, CellSpec, Counters, Result, Spec
+from ciphercost.host import supervisor
+from ciphercost.host.impostor import Impostor
+from ciphercost.load.agent import Agent
+from ciphercost.load.jdbc import drivers, java, jdbc_agent
+from ciphercost.load.jdbc.drivers import SERVICE, find
+from ciphercost.load.jdbc.options import driver_of, settled
+from ciphercost.measure import round_trips
+from ciphercost.measure import session as drive
+from ciphercost.model import run_directory
+from ciphercost.model.errors import AgentError, CiphercostError, MissingServer, RunError, Unproven, UsageError
+from ciphercost.model.result import Result
+from ciphercost.model.slices import AgentSlice, Counters
+from ciphercost.model.spec import CellSpec, Spec
+from ciphercost.plan import matrix, resolve, specs
+from ciphercost.provision import server_pairs
+from ciphercost.provision.shared import Shared
+from ciphercost.runs import pipeline, prove, prove_jdbc_url
 from conftest import Require, RequireServer
 from firebird import started as firebird_started
 from mysql_servers import House, house
@@ -48,7 +45,7 @@ def cell(engine: str = "mariadb", **more: Any) -> CellSpec:
 
 
 def checked(made: CellSpec) -> Spec:
-    return spec.check(Spec(cells=[made], mode="quick", sessions=1))
+    return specs.check(Spec(cells=[made], mode="quick", sessions=1))
 
 
 @pytest.fixture(scope="module")
@@ -77,21 +74,21 @@ def secured(mariadb: House) -> Iterator[Server]:
         yield server
 
 
-GUARDS: list[guard.Guard] = []
+GUARDS: list[supervisor.Guard] = []
 
 
 @pytest.fixture(scope="module", autouse=True)
 def run_guard() -> Iterator[None]:
     """Agents keep files of their own in the scratch of a run."""
-    with guard.Guard(record.new_id()) as made:
+    with supervisor.Guard(run_directory.new_id()) as made:
         GUARDS.append(made)
         yield
     GUARDS.clear()
 
 
-def agent_of(version: str, **options: str) -> jdbc.JdbcAgent:
+def agent_of(version: str, **options: str) -> jdbc_agent.JdbcAgent:
     like = {"host": "127.0.0.1", "port": 1}
-    return jdbc.JdbcAgent(find(version, "mariadb"), engines.get("mariadb"), options, like, guard=GUARDS[-1])
+    return jdbc_agent.JdbcAgent(find(version, "mariadb"), engines.get("mariadb"), options, like, guard=GUARDS[-1])
 
 
 # ── what is asked for ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -111,7 +108,7 @@ def agent_of(version: str, **options: str) -> jdbc.JdbcAgent:
     ],
 )
 def test_a_client_names_a_driver(engine: str, client: str, title: str) -> None:
-    assert jdbc.driver_of(cell(engine, client=client)).title == title
+    assert driver_of(cell(engine, client=client)).title == title
 
 
 @pytest.mark.parametrize(
@@ -187,28 +184,28 @@ def test_a_missing_java_is_bad_usage(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 
 def test_the_driver_is_a_factor_like_any_other() -> None:
-    made = jdbc.settled(spec.matrix(cell(client=""), ["driver=5.1.49,8.0.16,9.7.0", "how=execute,batch"]))
+    made = settled(matrix.matrix(cell(client=""), ["driver=5.1.49,8.0.16,9.7.0", "how=execute,batch"]))
     assert [each.client for each in made] == ["jdbc:5.1.49", "jdbc:8.0.16", "jdbc:9.7.0", "jdbc:5.1.49"]
     assert [each.variant for each in made][1] == "driver=8.0.16"
     assert len({each.group for each in made}) == 1
     # Some of these know no TLS 1.3, so none of them has it.
     assert {each.factors["version"] for each in made} == {"1.2"}
-    newer = jdbc.settled(spec.matrix(cell(client=""), ["driver=8.0.33,9.7.0"]))
+    newer = settled(matrix.matrix(cell(client=""), ["driver=8.0.33,9.7.0"]))
     assert all("version" not in each.factors for each in newer)
 
 
 def test_clients_are_compared_and_only_a_driver_is_told_what_is_its() -> None:
-    rust, java_ = spec.matrix(cell(client="", factors={"how": "execute", "rows": "5"}), ["client=rust,jdbc:9.7.0"])
+    rust, java_ = matrix.matrix(cell(client="", factors={"how": "execute", "rows": "5"}), ["client=rust,jdbc:9.7.0"])
     assert (rust.client, rust.factors) == ("", {"rows": "5"})
     assert (java_.client, java_.factors) == ("jdbc:9.7.0", {"how": "execute", "rows": "5"})
     with pytest.raises(UsageError, match="leave the version"):
-        spec.matrix(cell(client="jdbc:9.7.0"), ["driver=8.0.33,9.7.0"])
+        matrix.matrix(cell(client="jdbc:9.7.0"), ["driver=8.0.33,9.7.0"])
 
 
 def test_a_connection_for_each_insert_is_anybodys_choice() -> None:
     made = cell(client="", factors={"connection": "per-insert"})
-    assert spec.program_of(made, {}).per_request
-    assert not spec.program_of(cell(client=""), {}).per_request
+    assert resolve.program_of(made, {}).per_request
+    assert not resolve.program_of(cell(client=""), {}).per_request
 
 
 # ── who is the server ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -255,8 +252,8 @@ def test_a_drivers_connection_is_proven(
     del java_here
     name, _, version = engine.partition("@")
     require_server(name, version)
-    (made,) = jdbc.settled([cell(name, version=version, client=client)])
-    proven, text = examine.examine(made)
+    (made,) = settled([cell(name, version=version, client=client)])
+    proven, text = prove.examine(made)
     assert proven, text
     assert words in " ".join(text.split())
 
@@ -274,7 +271,7 @@ def test_a_driver_that_ignores_what_it_is_told_is_not_believed(
             if each.filename == "META-INF/MANIFEST.MF":
                 content = b"Manifest-Version: 1.0\nBundle-Version: 3.5.11\n"
             new.writestr(each, content)
-    proven, text = examine.examine(cell(version="10.11", driver=str(disguised)))
+    proven, text = prove.examine(cell(version="10.11", driver=str(disguised)))
     assert not proven
     assert "FAILED client: in clear: nothing was negotiated" in text
     assert "the server says: 1 of 1 sessions are not encrypted" in " ".join(text.split()) or "FAILED" in text
@@ -296,7 +293,7 @@ def test_who_checks_nothing_is_not_called_verified(mariadb: House, secured: Serv
 def test_a_slice_of_another_driver_is_an_error(mariadb: House, secured: Server) -> None:
     fields = mariadb.fields(secured, "plain")
     with agent_of("8.0.33") as agent, agent_of("9.7.0") as other:
-        made = spec.program_of(cell(client="", workload="connect"), {})
+        made = resolve.program_of(cell(client="", workload="connect"), {})
         agent.program(made)
         agent.connect("plain", **fields)
         assert agent.slice("plain", 60, discard=0.0, operations=5).operations == 5
@@ -333,8 +330,8 @@ def test_an_application_that_checks_is_told_so(
     mariadb: House, base: str, monkeypatch: pytest.MonkeyPatch, loopback: bool
 ) -> None:
     if not loopback:  # what stands between is then called by the server's name in a machine of its own
-        monkeypatch.setattr(application, "_is_loopback", lambda _: False)
-    proven, text = application.examine(f"jdbc:mariadb:{base}&sslMode=verify-full&serverSslCert={ca_of(mariadb)}")
+        monkeypatch.setattr(prove_jdbc_url, "_is_loopback", lambda _: False)
+    proven, text = prove_jdbc_url.examine(f"jdbc:mariadb:{base}&sslMode=verify-full&serverSslCert={ca_of(mariadb)}")
     assert proven, text
     said = " ".join(text.split())
     assert "MariaDB Connector/J 4.0.0 · MariaDB 10.11" in said
@@ -343,7 +340,7 @@ def test_an_application_that_checks_is_told_so(
 
 
 def test_an_application_that_checks_the_authority_alone(mariadb: House, base: str) -> None:
-    proven, text = application.examine(f"jdbc:mariadb:{base}&sslMode=verify-ca&serverSslCert={ca_of(mariadb)}")
+    proven, text = prove_jdbc_url.examine(f"jdbc:mariadb:{base}&sslMode=verify-ca&serverSslCert={ca_of(mariadb)}")
     assert proven
     assert "authority alone" in " ".join(text.split())
 
@@ -358,23 +355,23 @@ def test_an_application_that_checks_the_authority_alone(mariadb: House, base: st
 )
 def test_an_application_that_checks_nothing_is_told_so(mariadb: House, base: str, url: str, words: str) -> None:
     del mariadb
-    proven, text = application.examine(url.format(base=base))
+    proven, text = prove_jdbc_url.examine(url.format(base=base))
     assert not proven
     assert words in " ".join(text.split())
 
 
 def test_what_an_application_gets_by_default_depends_on_its_drivers_version(mariadb: House, base: str) -> None:
     del mariadb
-    proven, text = application.examine(f"jdbc:mariadb:{base}", client="jdbc:3.5")
+    proven, text = prove_jdbc_url.examine(f"jdbc:mariadb:{base}", client="jdbc:3.5")
     assert not proven
     assert "IN CLEAR" in text
     with pytest.raises(RunError, match="Self signed certificates"):
-        application.examine(f"jdbc:mariadb:{base}", client="jdbc:4.0")
+        prove_jdbc_url.examine(f"jdbc:mariadb:{base}", client="jdbc:4.0")
 
 
 def test_an_application_whose_driver_ignores_its_url(mariadb: House, base: str) -> None:
     url = f"jdbc:mariadb:{base}&sslMode=verify-full&serverSslCert={ca_of(mariadb)}"
-    proven, text = application.examine(url, str(find("2.7", "mariadb").jars()[0]))
+    proven, text = prove_jdbc_url.examine(url, str(find("2.7", "mariadb").jars()[0]))
     assert not proven
     assert "IN CLEAR" in text
 
@@ -387,10 +384,10 @@ def test_an_application_of_firebird(
         fields = server.connection()
         monkeypatch.setenv("ISC_PASSWORD", str(fields["password"]))
         url = f"jdbc:firebirdsql://127.0.0.1:{fields['port']}/{fields['database']}?user={fields['user']}&encoding=UTF8"
-        proven, text = application.examine(url)
+        proven, text = prove_jdbc_url.examine(url)
         assert proven, text
         assert "no certificates" in " ".join(text.split())
-        assert application.examine(f"{url}&wireCrypt=DISABLED")[0] is False
+        assert prove_jdbc_url.examine(f"{url}&wireCrypt=DISABLED")[0] is False
 
 
 @pytest.mark.parametrize(
@@ -406,15 +403,15 @@ def test_an_application_of_firebird(
 def test_a_url_that_will_not_do_is_bad_usage(java_here: None, url: str, jar_of: str, words: str) -> None:
     del java_here
     with pytest.raises(UsageError, match=words) as caught:
-        application.examine(url, str(find("newest", jar_of).jars()[0]) if jar_of else "")
+        prove_jdbc_url.examine(url, str(find("newest", jar_of).jars()[0]) if jar_of else "")
     assert "secret" not in str(caught.value)
 
 
 def test_a_trust_stores_password_is_no_secret() -> None:
     url = "jdbc:mysql://db.example.com/x?trustCertificateKeyStorePassword=changeit"
-    assert application.read(url).host == "db.example.com"
-    assert application.read(url).moved(7, "here") == url.replace("db.example.com", "here:7")
-    assert application.read("jdbc:mysql:loadbalance://a,b/x").host == ""
+    assert prove_jdbc_url.read(url).host == "db.example.com"
+    assert prove_jdbc_url.read(url).moved(7, "here") == url.replace("db.example.com", "here:7")
+    assert prove_jdbc_url.read("jdbc:mysql:loadbalance://a,b/x").host == ""
 
 
 def test_prove_of_a_jdbc_url_ends_with_its_status(mariadb: House, base: str, tmp_path: Path) -> None:
@@ -430,9 +427,7 @@ def test_prove_of_a_jdbc_url_ends_with_its_status(mariadb: House, base: str, tmp
 
 
 def measured(cells: list[CellSpec], directory: Path) -> Result:
-    made = Spec(
-        cells=jdbc.settled(cells), mode="quick", sessions=1, time=1.0, latency=False, seed=5, slice_seconds=0.05
-    )
+    made = Spec(cells=settled(cells), mode="quick", sessions=1, time=1.0, latency=False, seed=5, slice_seconds=0.05)
     return pipeline.run(made, directory)
 
 
@@ -442,7 +437,7 @@ def test_a_matrix_of_drivers_goes_on_where_one_can_not_connect(
     del java_here
     require_server("mariadb", "10.11")
     start = cell(version="10.11", client="", rows=100)
-    cells = spec.matrix(start, ["driver=8.0.16,5.1.6,9.7.0"])
+    cells = matrix.matrix(start, ["driver=8.0.16,5.1.6,9.7.0"])
     result, directory = steady.measured(partial(measured, cells), tmp_path)
     old, oldest, newest = result.cells
     assert (old.status, oldest.status, newest.status) == ("ok", "failed", "ok"), [each.reason for each in result.cells]
@@ -462,7 +457,7 @@ def test_a_matrix_of_drivers_goes_on_where_one_can_not_connect(
         f"{name}_{arm}" for name in ("throughput", "server_cpu", "client_cpu") for arm in ("plain", "encrypted")
     }
     assert all(each.low < each.ratio < each.high for each in newest.client_against_reference.values())
-    text = reports.get("terminal")(result)
+    text = report.get("terminal")(result)
     assert "driver=9.7.0 against the reference, plain: server CPU" in " ".join(text.split())
     assert not any("password" in path.read_text() for path in directory.glob("*.json*"))
 
@@ -471,18 +466,18 @@ def counted(directory: Path, made: CellSpec, *others: CellSpec) -> list[tuple[Co
     """What chatter says of cells that differ in the client alone, by arm: statements, traffic."""
     for each in (made, *others):
         checked(each)
-    run_id = record.new_id()
-    with guard.Guard(run_id) as run_guard:
-        scratch = guard.scratch(run_id, run_guard)
-        shared = provision.Shared(scratch / "secrets" / "group-0")
-        with provision.bench(made, run_guard, scratch, directory, 0, shared) as bench, shared.session():
-            assert chatter.wanted(bench)
+    run_id = run_directory.new_id()
+    with supervisor.Guard(run_id) as run_guard:
+        scratch = supervisor.scratch(run_id, run_guard)
+        shared = Shared(scratch / "secrets" / "group-0")
+        with server_pairs.bench(made, run_guard, scratch, directory, 0, shared) as bench, shared.session():
+            assert round_trips.wanted(bench)
             twins = bench.twins(1, set(), set())
             found = []
             for bench.cell in (made, *others):
                 with bench.agent(twins) as agent:
                     agent.program(bench.program)
-                    found.append(chatter.measure(bench, twins, agent))
+                    found.append(round_trips.measure(bench, twins, agent))
             return found
 
 
@@ -497,8 +492,8 @@ def test_which_statements_differ_is_told(java_here: None, require_server: Requir
     read_only = "SELECT @@session.transaction_read_only"
     assert java_["encrypted"] == {insert: 1.0, read_only: 1.0}
     assert traffic["plain"]["round_trips"] == 2
-    assert chatter.unlike(rust["plain"], java_["plain"]) == [read_only]
-    assert chatter.differences(rust["plain"], java_["plain"]) == f"1 × {read_only} (there 0)"
+    assert round_trips.unlike(rust["plain"], java_["plain"]) == [read_only]
+    assert round_trips.differences(rust["plain"], java_["plain"]) == f"1 × {read_only} (there 0)"
 
 
 def test_a_batch_is_one_statement_for_many_rows(java_here: None, require_server: RequireServer, tmp_path: Path) -> None:
@@ -552,12 +547,12 @@ def test_what_other_servers_count(
     ],
 )
 def test_a_statement_is_known_without_its_values(command: str, text: str, kind: str) -> None:
-    assert chatter.kind(command, text, double=True) == kind
+    assert round_trips.kind(command, text, double=True) == kind
 
 
 def test_of_many_kinds_the_most_frequent_are_kept() -> None:
-    found = chatter.frequent({f"SELECT {chr(97 + n % 26)}{n}": 0.005 for n in range(200)} | {"INSERT": 1.0})
-    assert len(found) == chatter.MOST_KINDS + 1
+    found = round_trips.frequent({f"SELECT {chr(97 + n % 26)}{n}": 0.005 for n in range(200)} | {"INSERT": 1.0})
+    assert len(found) == round_trips.MOST_KINDS + 1
     assert next(iter(found)) == "INSERT"
     assert sum(found.values()) == pytest.approx(2.0)
 
@@ -588,7 +583,7 @@ def test_every_sessions_machine_is_warm_before_it_is_measured(
     made = Spec(cells=[cell(version="10.11", rows=100)], sessions=2, time=6.0, latency=False, seed=5)
     result, directory = steady.measured(partial(pipeline.run, made), tmp_path)
     assert result.cells[0].status == "ok", result.cells[0].reason
-    recorded = list(record.read_slices(directory))
+    recorded = list(run_directory.read_slices(directory))
     for session in (1, 2):
         own = [each for each in recorded if each.session == session and each.agent is not None]
         assert (own[0].phase, own[0].length) == ("warmup", drive.COMPILE_SLICE)

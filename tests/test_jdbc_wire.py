@@ -9,10 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ciphercost import drivers, engines, guard, java, jdbc, record, studies, workloads
+from ciphercost import engines, studies
 from ciphercost.engines import Server
-from ciphercost.errors import CiphercostError
-from ciphercost.relay import Relay, moved, tls_record_sizes
+from ciphercost.host import supervisor
+from ciphercost.host.relay import Relay, moved, tls_record_sizes
+from ciphercost.load import workloads
+from ciphercost.load.jdbc import drivers, java, jdbc_agent
+from ciphercost.model import run_directory
+from ciphercost.model.errors import CiphercostError
 from ciphercost.studies.jdbc_tls import loops, published, setups, wire
 from ciphercost.studies.jdbc_tls.loops import CAPTURED, ROWS, Loop
 from ciphercost.studies.jdbc_tls.setups import EXECUTE, SERVER_VERSION, UPDATE, Setup
@@ -35,8 +39,8 @@ def java_here(require: Require) -> None:
 
 
 @pytest.fixture(scope="module")
-def run_guard() -> Iterator[guard.Guard]:
-    with guard.Guard(record.new_id()) as made:
+def run_guard() -> Iterator[supervisor.Guard]:
+    with supervisor.Guard(run_directory.new_id()) as made:
         yield made
 
 
@@ -57,7 +61,7 @@ def on_the_wire(
     home: House,
     server: Server,
     setup: Setup,
-    run_guard: guard.Guard,
+    run_guard: supervisor.Guard,
     loop: Loop = CAPTURED,
     tls: Mapping[str, str] | None = None,
 ) -> tuple[Sizes, str]:
@@ -72,7 +76,7 @@ def on_the_wire(
     driver, options = drivers.find(setup.driver, engine.name), {**loop.options, **setup.options}
     with (
         Relay("127.0.0.1", int(str(fields["port"]))) as relay,
-        jdbc.JdbcAgent(driver, engines.get(engine.name), options, like, guard=run_guard) as agent,
+        jdbc_agent.JdbcAgent(driver, engines.get(engine.name), options, like, guard=run_guard) as agent,
     ):
         agent.program(program)
         answer = agent.connect(setup.arm, **moved(fields, "127.0.0.1", relay.port))
@@ -117,21 +121,23 @@ def test_sizes_of_packets_and_records_are_read_back(packets: list[int], records:
 # ── for real ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_records_have_the_published_sizes(mariadb: tuple[House, Server], run_guard: guard.Guard) -> None:
+def test_records_have_the_published_sizes(mariadb: tuple[House, Server], run_guard: supervisor.Guard) -> None:
     sizes, suite = on_the_wire(*mariadb, setups.after(UPDATE), run_guard)
     assert suite == "ECDHE-RSA-AES128-SHA256"
     assert sizes == Sizes([INSERT.record], [OK.record])
 
 
 @pytest.mark.parametrize("setup", [setups.before(UPDATE), setups.after_in_clear(UPDATE)], ids=lambda each: each.driver)
-def test_packets_have_the_published_sizes(mariadb: tuple[House, Server], run_guard: guard.Guard, setup: Setup) -> None:
+def test_packets_have_the_published_sizes(
+    mariadb: tuple[House, Server], run_guard: supervisor.Guard, setup: Setup
+) -> None:
     """By both drivers: one text query, one OK, and nothing between two inserts."""
     sizes, _ = on_the_wire(*mariadb, setup, run_guard)
     assert sizes == Sizes([INSERT.mysql], [OK.mysql])
 
 
 def test_a_transaction_is_open_and_autocommit_is_off(
-    mariadb: tuple[House, Server], run_guard: guard.Guard, monkeypatch: pytest.MonkeyPatch
+    mariadb: tuple[House, Server], run_guard: supervisor.Guard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The OK of an insert is byte by byte the captured one, but for its id."""
     seen: list[bytes] = []
@@ -147,7 +153,7 @@ def test_a_transaction_is_open_and_autocommit_is_off(
     assert captured in b"".join(seen)  # the first insert's id is the captured one
 
 
-def test_by_execute_an_insert_is_two_messages(mariadb: tuple[House, Server], run_guard: guard.Guard) -> None:
+def test_by_execute_an_insert_is_two_messages(mariadb: tuple[House, Server], run_guard: supervisor.Guard) -> None:
     """So the captured loop, in which an insert follows an OK, was not `execute()` as it is by default."""
     sizes, _ = on_the_wire(*mariadb, setups.after(EXECUTE), run_guard)
     assert len(sizes.sent) == 2
@@ -156,14 +162,14 @@ def test_by_execute_an_insert_is_two_messages(mariadb: tuple[House, Server], run
     assert quiet == Sizes([INSERT.mysql], [OK.mysql])
 
 
-def test_the_other_loop_has_other_sizes(mariadb: tuple[House, Server], run_guard: guard.Guard) -> None:
+def test_the_other_loop_has_other_sizes(mariadb: tuple[House, Server], run_guard: supervisor.Guard) -> None:
     sizes, suite = on_the_wire(*mariadb, setups.after(UPDATE), run_guard, ROWS)
     assert "GCM" in suite or "CHACHA20" in suite  # Java's own choice
     assert sizes.sent[0] > INSERT.record
 
 
 def test_mysql_has_the_same_packets_and_no_such_suite(
-    require_server: RequireServer, tmp_path: Path, run_guard: guard.Guard, java_here: None
+    require_server: RequireServer, tmp_path: Path, run_guard: supervisor.Guard, java_here: None
 ) -> None:
     """MySQL takes no suite of CBC any more: by AES-GCM a record has a nonce of 8 bytes and a tag of 16."""
     del java_here

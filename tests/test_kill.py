@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 import processes
-from ciphercost import clean, guard, record
-from ciphercost.sample import tree
+from ciphercost.host import leftovers, marks
+from ciphercost.host.procfs import tree
+from ciphercost.model import run_directory
 from conftest import RequireServer
 from processes import marked
 
@@ -48,7 +49,7 @@ def test_a_controller_that_is_killed_leaves_nothing(tmp_path: Path, target: str,
     argv: list[str | Path] = [CLI, "run", target, "--quick", "--time", "60s", "--no-progress", "-o", str(directory)]
     with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         wait_for(moment, lambda: (directory / "plan.json").exists() and MOMENTS[moment](directory))
-        run_id = record.read_facts(directory).id
+        run_id = run_directory.read_facts(directory).id
         family = tree(process.pid)[1:]
         assert process.poll() is None, "the run ended before it could be killed"
         os.kill(process.pid, signal.SIGKILL)
@@ -56,12 +57,12 @@ def test_a_controller_that_is_killed_leaves_nothing(tmp_path: Path, target: str,
         "every process of the run to end",
         lambda: not marked(run_id) and not [pid for pid in family if Path(f"/proc/{pid}/exe").exists()],
     )
-    wait_for("scratch to be removed", lambda: not (guard.scratch_base() / run_id).exists())
-    assert not [path for parent in guard.cgroup_parents() for path in parent.glob(f"{guard.CGROUP_PREFIX}{run_id}*")]
+    wait_for("scratch to be removed", lambda: not (marks.scratch_base() / run_id).exists())
+    assert not [path for parent in marks.cgroup_parents() for path in parent.glob(f"{marks.CGROUP_PREFIX}{run_id}*")]
     assert not [line for line in Path("/proc/mounts").read_text().splitlines() if run_id in line]
-    slices = list(record.read_slices(directory))
+    slices = list(run_directory.read_slices(directory))
     assert all(each.cell == 0 for each in slices)
-    assert not [left for left in clean.leftovers() if run_id in str(left)]
+    assert not [left for left in leftovers.leftovers() if run_id in str(left)]
 
 
 def guardian_of(pid: int) -> int:
@@ -89,12 +90,12 @@ def test_a_run_whose_guardian_is_killed_says_so_and_leaves_nothing(
             wait_for(moment, lambda: (directory / "plan.json").exists() and MOMENTS[moment](directory))
         os.kill(guardian, signal.SIGKILL)
         _, said = process.communicate(timeout=4 * PATIENCE)
-    run_id = record.read_facts(directory).id
+    run_id = run_directory.read_facts(directory).id
     assert "guard process of this run was killed" in said
     assert "Traceback" not in said
-    assert not (guard.scratch_base() / run_id).exists()
+    assert not (marks.scratch_base() / run_id).exists()
     assert not marked(run_id)
-    assert not [left for left in clean.leftovers() if run_id in str(left)]
+    assert not [left for left in leftovers.leftovers() if run_id in str(left)]
     # SQLite has no server that would end with its guardian, so that a run may well go on to its end.
     assert process.returncode == 1 or (process.returncode == 0 and target.startswith("sqlite")), said
 

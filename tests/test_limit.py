@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from ciphercost import limit, sample
-from ciphercost.model import Cell
+from ciphercost.estimate import limit
+from ciphercost.host import procfs
+from ciphercost.model.result import Cell
 from conftest import RequireServer
 from test_real import ciphercost, result_of
 
@@ -94,18 +95,18 @@ def test_the_limit_is_named(made: Cell, words: str) -> None:
 
 
 def test_the_busiest_disk_counts_and_what_is_not_known_is_none() -> None:
-    assert sample.busiest((0, 100), (10, 700), 10**9) == pytest.approx(0.6)
-    assert sample.busiest((5,), (4,), 10**9) == 0.0
-    assert sample.busiest((0,), (2000,), 10**9) == 1.0
-    assert sample.busiest((), (), 10**9) is None
-    assert sample.busiest((1,), (1, 2), 10**9) is None
+    assert procfs.busiest((0, 100), (10, 700), 10**9) == pytest.approx(0.6)
+    assert procfs.busiest((5,), (4,), 10**9) == 0.0
+    assert procfs.busiest((0,), (2000,), 10**9) == 1.0
+    assert procfs.busiest((), (), 10**9) is None
+    assert procfs.busiest((1,), (1, 2), 10**9) is None
 
 
 def test_the_sampler_records_how_busy_the_disks_were(tmp_path: Path) -> None:
-    if not sample.whole_disks():
-        assert sample.Sampler().end().disk_busy is None
+    if not procfs.whole_disks():
+        assert procfs.Sampler().end().disk_busy is None
         return
-    sampler = sample.Sampler()
+    sampler = procfs.Sampler()
     sampler.begin()
     with (tmp_path / "file").open("wb", buffering=0) as file:
         for _ in range(20):

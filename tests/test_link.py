@@ -15,10 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from ciphercost import agent, clean, guard, record
-from ciphercost.conditions import link
-from ciphercost.errors import RunError, UsageError
-from ciphercost.guard import Guard
+from ciphercost.host import leftovers, link, marks, namespaces
+from ciphercost.host.supervisor import Guard
+from ciphercost.load import agent
+from ciphercost.model import run_directory
+from ciphercost.model.errors import RunError, UsageError
 from conftest import Require
 from processes import wait_for
 
@@ -34,7 +35,7 @@ def rights(require: Require) -> None:
 
 @pytest.fixture
 def run_guard() -> Iterator[Guard]:
-    with Guard(record.new_id()) as made:
+    with Guard(run_directory.new_id()) as made:
         yield made
     assert made.problems == []
 
@@ -80,7 +81,7 @@ def talk(path: Path, size: int) -> bytes:
 @pytest.mark.usefixtures("rights")
 def test_the_link_is_shaped_as_asked_and_all_traffic_crosses_it(run_guard: Guard) -> None:
     with link.linked(run_guard, 100e6, 1400) as way:
-        for device, where in ((way.device, ()), (link.NEAR_END, ("-n", way.namespace))):
+        for device, where in ((way.device, ()), (namespaces.NEAR_END, ("-n", way.namespace))):
             found = discipline(device, *where)
             assert found["kind"] == "tbf"
             assert found["options"]["rate"] == 100e6 / 8  # type: ignore[index]
@@ -123,7 +124,7 @@ def test_two_links_at_once_do_not_meet(run_guard: Guard) -> None:
 def test_a_link_that_cannot_be_made_leaves_nothing(run_guard: Guard) -> None:
     with pytest.raises(RunError), link.linked(run_guard, 1.0, 100_000_000):
         pass
-    assert not [name for name in link.left_behind() if run_guard.run_id in name]
+    assert not [name for name in namespaces.left_behind() if run_guard.run_id in name]
 
 
 SCRIPT = """
@@ -146,24 +147,26 @@ def killed(run_id: str, *, guardian_too: bool) -> tuple[str, str]:
             os.kill(int(guardian), signal.SIGKILL)
         process.kill()
     if guardian_too:
-        wait_for("the guardian to be gone", lambda: not guard.start_time(int(guardian)))
+        wait_for("the guardian to be gone", lambda: not marks.start_time(int(guardian)))
     return namespace, device
 
 
 @pytest.mark.usefixtures("rights")
 def test_a_run_that_is_killed_leaves_no_namespace_and_no_card() -> None:
-    namespace, device = killed(record.new_id(), guardian_too=False)
-    wait_for("the namespace and its card to go", lambda: namespace not in link.left_behind() and not device_of(device))
+    namespace, device = killed(run_directory.new_id(), guardian_too=False)
+    wait_for(
+        "the namespace and its card to go", lambda: namespace not in namespaces.left_behind() and not device_of(device)
+    )
 
 
 @pytest.mark.usefixtures("rights")
 def test_clean_finds_the_namespace_of_a_run_whose_guardian_was_killed_too() -> None:
-    run_id = record.new_id()
+    run_id = run_directory.new_id()
     namespace, device = killed(run_id, guardian_too=True)
-    found = [each for each in clean.leftovers() if each.kind == "network namespace" and each.run == run_id]
+    found = [each for each in leftovers.leftovers() if each.kind == "network namespace" and each.run == run_id]
     assert [each.what for each in found] == [namespace]
-    assert clean.remove(found) == []
-    assert namespace not in link.left_behind()
+    assert leftovers.remove(found) == []
+    assert namespace not in namespaces.left_behind()
     assert not device_of(device)
 
 

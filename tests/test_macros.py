@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ciphercost import macros, workloads
-from ciphercost.errors import UsageError
-from ciphercost.mechanisms._column import Codec
-from ciphercost.model import ARMS
-from ciphercost.workloads import from_sql, has_secrets, prepare, read
+from ciphercost.load import secret_sql, workloads
+from ciphercost.load.codec import Codec
+from ciphercost.load.workloads import from_sql, has_secrets, prepare, read
+from ciphercost.model.errors import UsageError
+from ciphercost.model.spec import ARMS
 
 
 class Loud(Codec):
@@ -47,9 +47,9 @@ class Loud(Codec):
     ],
 )
 def test_each_word_becomes_what_the_arm_has(text: str, clear: str, sealed: str) -> None:
-    assert macros.used(text)
-    assert macros.expand(text) == clear
-    assert macros.expand(text, Loud()) == sealed
+    assert secret_sql.used(text)
+    assert secret_sql.expand(text) == clear
+    assert secret_sql.expand(text, Loud()) == sealed
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,8 @@ def test_each_word_becomes_what_the_arm_has(text: str, clear: str, sealed: str) 
     ],
 )
 def test_what_is_no_macro_is_left_alone(text: str) -> None:
-    assert not macros.used(text)
-    assert macros.expand(text, Loud()) == text
+    assert not secret_sql.used(text)
+    assert secret_sql.expand(text, Loud()) == text
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_what_is_no_macro_is_left_alone(text: str) -> None:
 )
 def test_what_is_wrongly_written_is_said_with_its_form(text: str, words: str) -> None:
     with pytest.raises(UsageError, match=words) as error:
-        macros.expand(text, where="workload x, load")
+        secret_sql.expand(text, where="workload x, load")
     assert str(error.value).startswith("workload x, load")
 
 
@@ -93,12 +93,12 @@ SQL = st.text(alphabet="abc '\"(),-*/\n0123:;|", max_size=60)
 
 @given(SQL)
 def test_text_without_macros_never_changes(text: str) -> None:
-    assert macros.expand(text, Loud()) == text
+    assert secret_sql.expand(text, Loud()) == text
 
 
 @given(st.text(alphabet="ab 1+|.", min_size=1, max_size=20).filter(str.strip), st.integers(1, 500))
 def test_a_value_comes_out_as_it_went_in(value: str, length: int) -> None:
-    assert macros.expand(f"x sealed({value}, {length}) y", Loud()) == f"x SEAL[{value.strip()}|{length}] y"
+    assert secret_sql.expand(f"x sealed({value}, {length}) y", Loud()) == f"x SEAL[{value.strip()}|{length}] y"
 
 
 def test_a_workload_with_secrets_has_one_script_an_arm_and_others_have_one_for_both() -> None:

@@ -18,7 +18,7 @@ from typing import Self
 
 import pytest
 
-from ciphercost.pki import Pki
+from ciphercost.host.pki import Pki
 from conftest import RequireServer
 from test_real import ciphercost
 from userservers import UserServer, user_server

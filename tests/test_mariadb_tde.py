@@ -9,15 +9,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ciphercost import guard
-from ciphercost.engines import Installation
 from ciphercost.engines._mysql import spills
 from ciphercost.engines._mysql.family import SMALLEST_POOL
-from ciphercost.errors import MissingServer, RunError, UsageError
+from ciphercost.host import marks
+from ciphercost.host.installation import Installation
 from ciphercost.mechanisms import mariadb_tde
 from ciphercost.mechanisms._rest import KeyState, Look
 from ciphercost.mechanisms.mariadb_tde import KEY_FILE, PLUGIN, unsettled
-from ciphercost.model import ARMS, Arm
+from ciphercost.model.errors import MissingServer, RunError, UsageError
+from ciphercost.model.spec import ARMS, Arm
 from conftest import RequireServer
 from processes import opened
 from tde_servers import CANARY, Pair, in_force, pair, spilt, told
@@ -181,7 +181,7 @@ def test_without_its_key_it_does_not_start_and_with_it_all_is_there(both: Pair, 
 def test_the_key_is_for_the_servers_user_alone(both: Pair) -> None:
     path = both.rest.secrets / KEY_FILE
     assert path.stat().st_mode & 0o777 == 0o600
-    assert path.stat().st_uid == (guard.server_user() or (os.geteuid(), 0))[0]
+    assert path.stat().st_uid == (marks.server_user() or (os.geteuid(), 0))[0]
     assert len(path.read_text().strip()) == len("1;") + 64
 
 

@@ -8,12 +8,20 @@ from typing import Literal
 
 import pytest
 
-from ciphercost import conclude, conditions, guard, pipeline, provision, record
-from ciphercost.agent import Agent
-from ciphercost.conditions.masked import HIDDEN, floor_ratio, judge_agent, judge_server
-from ciphercost.errors import UsageError
-from ciphercost.model import Cell, CellFacts, CellSpec, Spec
-from ciphercost.sample import Sampler
+from ciphercost.host import supervisor
+from ciphercost.host.procfs import Sampler
+from ciphercost.load.agent import Agent
+from ciphercost.measure.facts import describe_agent
+from ciphercost.model import run_directory
+from ciphercost.model.errors import UsageError
+from ciphercost.model.facts import CellFacts
+from ciphercost.model.result import Cell
+from ciphercost.model.spec import CellSpec, Spec
+from ciphercost.plan import conditions
+from ciphercost.prove.aes_mask import HIDDEN, floor_ratio, judge_agent, judge_server
+from ciphercost.provision import server_pairs
+from ciphercost.provision.shared import Shared
+from ciphercost.runs import pipeline
 from conftest import Require, RequireServer
 
 
@@ -71,14 +79,14 @@ def test_with_the_mask_a_cell_is_proven(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("require_postgresql", "mask")
 def test_a_server_that_the_mask_does_not_reach_is_unproven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = provision.Bench.settings
+    whole = server_pairs.Bench.settings
 
-    def without(bench: provision.Bench, place: str) -> dict[str, str]:
+    def without(bench: server_pairs.Bench, place: str) -> dict[str, str]:
         return {
             name: value for name, value in whole(bench, place).items() if not name.startswith("env:OPENSSL_ia32cap")
         }
 
-    monkeypatch.setattr(provision.Bench, "settings", without)
+    monkeypatch.setattr(server_pairs.Bench, "settings", without)
     cell = measured(tmp_path)
     assert said_of_the_mask(cell) == {"client": True, "server": False}
     assert cell.status == "unproven"
@@ -126,12 +134,12 @@ def bulk_cpu(name: str, used: Literal["on", "off"], logs: Path) -> int:
     """The server's CPU time (ns) for encrypting `MEGABYTES`, the least of three times."""
     logs.mkdir()
     mechanism, sql = BULK[name]
-    run_id = record.new_id()
+    run_id = run_directory.new_id()
     cell = CellSpec(name, mechanism, workload="search", rows=10, cpu_crypto=used)
-    with guard.Guard(run_id) as run_guard:
-        scratch = guard.scratch(run_id, run_guard)
-        shared = provision.Shared(scratch / "secrets" / "group-0")
-        with provision.bench(cell, run_guard, scratch, logs, 0, shared) as bench, shared.session():
+    with supervisor.Guard(run_id) as run_guard:
+        scratch = supervisor.scratch(run_id, run_guard)
+        shared = Shared(scratch / "secrets" / "group-0")
+        with server_pairs.bench(cell, run_guard, scratch, logs, 0, shared) as bench, shared.session():
             twins = bench.twins(1, set(), set())
             assert twins.server is not None
             sampler = Sampler(twins.server.pid, twins.server.cgroups)
@@ -150,8 +158,8 @@ def bulk_cpu(name: str, used: Literal["on", "off"], logs: Path) -> int:
 def test_a_mask_of_the_users_own_environment_does_not_go_unsaid(monkeypatch: pytest.MonkeyPatch) -> None:
     facts = CellFacts(spec=CellSpec(engine="postgresql", mechanism="tls"))
     monkeypatch.setattr(conditions, "cpu_flags", lambda: {"aes"})
-    conclude.describe_agent(facts, {"tls_library": "OpenSSL", "aes": True})
+    describe_agent(facts, {"tls_library": "OpenSSL", "aes": True})
     assert not facts.warnings
-    conclude.describe_agent(facts, {"tls_library": "OpenSSL", "aes": False})
-    conclude.describe_agent(facts, {"tls_library": "OpenSSL", "aes": False})
+    describe_agent(facts, {"tls_library": "OpenSSL", "aes": False})
+    describe_agent(facts, {"tls_library": "OpenSSL", "aes": False})
     assert [each.code for each in facts.warnings] == ["aes-hidden"]

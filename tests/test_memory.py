@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from ciphercost import clean, guard, memory, record
-from ciphercost.agent import Agent
-from ciphercost.errors import RunError, UsageError
-from ciphercost.guard import Guard
+from ciphercost.host import leftovers, marks, memory
+from ciphercost.host.supervisor import Guard
+from ciphercost.load.agent import Agent
+from ciphercost.model import run_directory
+from ciphercost.model.errors import RunError, UsageError
 from conftest import Require
 from processes import wait_for
 
@@ -34,13 +35,13 @@ with memory.limited(made, 200_000_000):
 
 @pytest.fixture(autouse=True)
 def _possible(require: Require) -> None:
-    require(guard.memory_parent(), "no control group with a memory limit can be made here: run as root")
+    require(marks.memory_parent(), "no control group with a memory limit can be made here: run as root")
 
 
 def groups_of(run_id: str) -> list[Path]:
-    found = guard.memory_parent()
+    found = marks.memory_parent()
     assert found is not None
-    return list(found[0].glob(f"{guard.CGROUP_PREFIX}{run_id}*"))
+    return list(found[0].glob(f"{marks.CGROUP_PREFIX}{run_id}*"))
 
 
 def members(group: Path) -> list[str]:
@@ -48,11 +49,11 @@ def members(group: Path) -> list[str]:
 
 
 def test_server_and_client_share_a_limit_that_ends_with_it() -> None:
-    run_id = record.new_id()
+    run_id = run_directory.new_id()
     with Guard(run_id) as made:
         with memory.limited(made, LIMIT) as groups:
             (group,) = groups
-            found = guard.memory_parent()
+            found = marks.memory_parent()
             assert found is not None
             assert LIMIT - 4096 <= int((group / found[1]).read_text()) <= LIMIT
             server = made.spawn(["sleep", "1000"])
@@ -68,7 +69,7 @@ def test_server_and_client_share_a_limit_that_ends_with_it() -> None:
 
 
 def test_a_group_ends_with_the_last_process_in_it() -> None:
-    run_id = record.new_id()
+    run_id = run_directory.new_id()
     with Guard(run_id) as made:
         with memory.limited(made, LIMIT):
             server = made.spawn(["sleep", "1000"])
@@ -80,14 +81,14 @@ def test_a_group_ends_with_the_last_process_in_it() -> None:
 
 
 def test_what_takes_more_is_ended() -> None:
-    with Guard(record.new_id()) as made, memory.limited(made, LIMIT):
+    with Guard(run_directory.new_id()) as made, memory.limited(made, LIMIT):
         assert made.run([sys.executable, "-c", "print(len(bytearray(20_000_000)))"]) == "20000000\n"
         with pytest.raises(RunError):
             made.run([sys.executable, "-c", f"print(len(bytearray(b'x') * {8 * LIMIT}))"])
 
 
 def test_without_a_limit_there_is_no_group() -> None:
-    run_id = record.new_id()
+    run_id = run_directory.new_id()
     with Guard(run_id) as made, memory.limited(made, 0) as groups:
         assert groups == ()
         assert groups_of(run_id) == []
@@ -103,26 +104,26 @@ def controlled(run_id: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
 
 
 def test_a_controller_that_is_killed_leaves_no_group() -> None:
-    run_id = record.new_id()
+    run_id = run_directory.new_id()
     with controlled(run_id) as (controller, guardian):
         assert groups_of(run_id)
         controller.kill()
-    wait_for("the guardian to end", lambda: guard.start_time(guardian) == "")
+    wait_for("the guardian to end", lambda: marks.start_time(guardian) == "")
     assert groups_of(run_id) == []
 
 
 def test_clean_finds_a_group_whose_guard_was_killed_too() -> None:
-    run_id = record.new_id()
+    run_id = run_directory.new_id()
     with controlled(run_id) as (controller, guardian):
         os.kill(guardian, signal.SIGSTOP)
         controller.kill()
         controller.wait()
         os.kill(guardian, signal.SIGKILL)
-    wait_for("the guardian to end", lambda: guard.start_time(guardian) == "")
-    left = [each for each in clean.leftovers() if run_id in str(each)]
+    wait_for("the guardian to end", lambda: marks.start_time(guardian) == "")
+    left = [each for each in leftovers.leftovers() if run_id in str(each)]
     assert [each.what for each in left if each.kind == "control group"] == [str(group) for group in groups_of(run_id)]
     assert len(groups_of(run_id)) == 1
-    assert clean.remove(left) == []
+    assert leftovers.remove(left) == []
     assert groups_of(run_id) == []
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ciphercost import simulate, statistics
-from ciphercost.plan import LEAST_BLOCKS_QUICK, LEAST_SESSIONS
-from ciphercost.statistics import Floats
+from ciphercost.estimate import simulate, statistics
+from ciphercost.estimate.statistics import Floats
+from ciphercost.plan.schedule import LEAST_BLOCKS_QUICK, LEAST_SESSIONS
 
 Record = Callable[[str, object], None]
 RUNS = 2000

@@ -9,8 +9,8 @@ from functools import partial
 import numpy as np
 import pytest
 
-from ciphercost import simulate, statistics
-from ciphercost.statistics import Floats
+from ciphercost.estimate import simulate, statistics
+from ciphercost.estimate.statistics import Floats
 
 Record = Callable[[str, object], None]
 RUNS = 10_000

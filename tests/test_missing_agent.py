@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from ciphercost import agent, cli, doctor
-from ciphercost.errors import MissingServer
+from ciphercost import commands
+from ciphercost.load import agent
+from ciphercost.model.errors import MissingServer
+from ciphercost.runs import doctor
 
 ROOT = Path(__file__).parent.parent
 
@@ -62,7 +64,7 @@ def test_what_makes_load_ends_with_status_2_and_leaves_nothing(
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["ciphercost", *command, "--no-progress"])
     with pytest.raises(SystemExit) as ended:
-        cli.main()
+        commands.main()
     assert ended.value.code == 2
     assert "pip install" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

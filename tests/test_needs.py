@@ -14,7 +14,7 @@ import pytest
 import needs
 import userservers
 import web_servers
-from ciphercost.errors import CiphercostError
+from ciphercost.model.errors import CiphercostError
 
 TESTS = Path(__file__).parent
 SOURCES = sorted({*TESTS.glob("*.py")} - {TESTS / "needs.py"})

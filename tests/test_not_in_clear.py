@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ciphercost import provision, trust
-from ciphercost.errors import AgentError
-from ciphercost.model import CellSpec
+from ciphercost.load import trust
+from ciphercost.model.errors import AgentError
+from ciphercost.model.spec import CellSpec
+from ciphercost.provision import server_pairs
 from hostile import CERTIFICATES, SPOILT, Hostile
 from impostors import PASSWORD
 from terminals import on_a_terminal
@@ -96,4 +97,4 @@ def test_what_demands_less_of_a_server_than_what_failed_is_kept_from_it() -> Non
 def test_every_cell_of_a_run_is_known_before_the_first_connects() -> None:
     """Also those that an earlier part of a run that is resumed has done already."""
     cells = [CellSpec(engine="postgresql", mechanism=name, url="postgresql://h/d") for name in ("none", "tls")]
-    assert provision.Servers(cells).refused.cells == cells
+    assert server_pairs.Servers(cells).refused.cells == cells

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ciphercost import notation
-from ciphercost.model import Estimate
+from ciphercost.estimate import notation
+from ciphercost.model.result import Estimate
 
 RATIOS = st.one_of(
     st.floats(1e-6, 1e6),

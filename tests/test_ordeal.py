@@ -9,9 +9,11 @@ import pytest
 
 import ciphercost
 from ciphercost import mechanisms
+from ciphercost.host.volumes.volume import Volume
 from ciphercost.mechanisms import Mechanism
-from ciphercost.mechanisms._rest import AtRest, KeyState, Look, Rest, Volume
-from ciphercost.model import Cell, CellSpec, Spec
+from ciphercost.mechanisms._rest import AtRest, KeyState, Look, Rest
+from ciphercost.model.result import Cell
+from ciphercost.model.spec import CellSpec, Spec
 
 
 class Sham(AtRest):

@@ -13,12 +13,15 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from ciphercost import engines, guard, owndata, record
-from ciphercost.agent import Agent
-from ciphercost.errors import RunError, UsageError
-from ciphercost.owndata import TABLE, Load, dialects
-from ciphercost.owndata.dialects import DIALECTS, KEY
-from ciphercost.workloads import Program
+from ciphercost import engines
+from ciphercost.host import supervisor
+from ciphercost.load import tables as owndata
+from ciphercost.load.agent import Agent
+from ciphercost.load.program import Program
+from ciphercost.load.tables import TABLE, Load, dialects
+from ciphercost.load.tables.dialects import DIALECTS, KEY
+from ciphercost.model import run_directory
+from ciphercost.model.errors import RunError, UsageError
 from conftest import Require
 from tables import Table, differing, tables
 
@@ -61,8 +64,8 @@ def test_any_table_comes_back_from_sqlite_with_the_same_values(table: Table) -> 
 def loader(engine_name: str, directory: Path) -> Iterator[tuple[Agent, dict[str, object]]]:
     """The agent, connected as `loader` to a new and empty server of ours, and how it is connected to."""
     engine = engines.get(engine_name)
-    with guard.Guard(record.new_id()) as run_guard, Agent() as agent:
-        scratch = guard.scratch(run_guard.run_id, run_guard)
+    with supervisor.Guard(run_directory.new_id()) as run_guard, Agent() as agent:
+        scratch = supervisor.scratch(run_guard.run_id, run_guard)
         installation = engine.find()
         engine.initialise(installation, scratch / "data", run_guard)
         server = engine.start(installation, scratch / "data", run_guard, logs=directory)

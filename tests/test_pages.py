@@ -12,10 +12,10 @@ import pytest
 
 import browser
 import results
-from ciphercost import curves, plots
-from ciphercost.model import Cell, Curve, Part, Parts, Point, Result
-from ciphercost.plots import Subject, _draw, curve, forest, where
-from ciphercost.reports import html, md, terminal
+from ciphercost.estimate import curves
+from ciphercost.model.result import Cell, Curve, Part, Parts, Point, Result
+from ciphercost.report import html, md, plots, terminal
+from ciphercost.report.plots import Subject, _draw, curve, forest, where
 from conftest import Require
 from test_agreement import made as study_of
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ciphercost import parts
-from ciphercost.model import Added, Cell, Estimate
+from ciphercost.estimate import parts
+from ciphercost.model.result import Added, Cell, Estimate
 
 SIZES = (0, 10_000, 100_000, 1_000_000)
 """Bytes of an answer; the first with a connection of its own as well as without."""

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from ciphercost import engines, guard, record
+from ciphercost import engines
 from ciphercost.engines import Server
+from ciphercost.host import supervisor
+from ciphercost.model import run_directory
 from conftest import RequireServer
 from mysql_servers import OFF
 from terminals import on_a_terminal
@@ -28,8 +30,8 @@ def server(
     name = request.param
     installation, engine = require_server(name), engines.get(name)
     without = {**OFF, "firebird": {"WireCrypt": "Disabled"}}
-    with guard.Guard(record.new_id()) as run_guard:
-        scratch = guard.scratch(run_guard.run_id, run_guard)
+    with supervisor.Guard(run_directory.new_id()) as run_guard:
+        scratch = supervisor.scratch(run_guard.run_id, run_guard)
         engine.initialise(installation, scratch / "data", run_guard)
         started = engine.start(installation, scratch / "data", run_guard, settings=without.get(name), logs=tmp_path)
         fields = started.connection()

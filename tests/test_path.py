@@ -10,14 +10,16 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from ciphercost import engines, guard, mechanisms, record
-from ciphercost.agent import Agent
-from ciphercost.errors import CiphercostError, RunError, Unproven, UsageError
-from ciphercost.guard import Guard
+from ciphercost import engines, mechanisms
+from ciphercost.host import marks, supervisor
+from ciphercost.host.supervisor import Guard
+from ciphercost.host.volumes import image, policy
+from ciphercost.load.agent import Agent
 from ciphercost.mechanisms import path as of_path
 from ciphercost.mechanisms._rest import AtRest
-from ciphercost.model import ARMS, Arm
-from ciphercost.volumes import image, policy
+from ciphercost.model import run_directory
+from ciphercost.model.errors import CiphercostError, RunError, Unproven, UsageError
+from ciphercost.model.spec import ARMS, Arm
 from conftest import Require
 from resting import SIZE, both, done, found, left_of, look, resting, write
 
@@ -48,9 +50,9 @@ def disk(require: Require) -> Iterator[Disk]:
     except CiphercostError as error:
         reason = str(error)
     require(not reason, reason)
-    run_id = record.new_id()
+    run_id = run_directory.new_id()
     with Guard(run_id) as made:
-        users = Disk(made, guard.scratch(run_id, made))
+        users = Disk(made, supervisor.scratch(run_id, made))
         with users.stack:
             yield users
             assert list(users.plain.iterdir()) == list(users.encrypted.iterdir()) == [], (
@@ -107,7 +109,7 @@ def test_each_arm_says_what_it_lies_on(disk: Disk) -> None:
 def test_where_nothing_below_can_be_searched_nothing_is_proven(disk: Disk, tmp_path: Path, require: Require) -> None:
     place = Path("/dev/shm")
     require(place.is_dir() and os.access(place, os.W_OK), "no tmpfs here")
-    directory = place / f"ciphercost-test-{record.new_id()}"
+    directory = place / f"ciphercost-test-{run_directory.new_id()}"
     directory.mkdir()
     directory.chmod(0o777)
     try:
@@ -159,5 +161,5 @@ def test_a_killed_run_leaves_a_note_of_what_is_outside(disk: Disk) -> None:
         resting("path", plain=str(disk.plain), encrypted=str(disk.encrypted)) as (mechanism, rest, scratch),
         mechanism.volume("plain", scratch / "plain", rest, SIZE) as volume,
     ):
-        assert (scratch / guard.OUTSIDE_FILE).read_text().splitlines() == [str(volume.path.parent)]
+        assert (scratch / marks.OUTSIDE_FILE).read_text().splitlines() == [str(volume.path.parent)]
         assert volume.path.parent.name.startswith(f"ciphercost-{rest.guard.run_id}-")

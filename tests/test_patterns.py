@@ -12,8 +12,8 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ciphercost import patterns
-from ciphercost.patterns import BLOCK
+from ciphercost.prove import leakage
+from ciphercost.prove.leakage import BLOCK
 
 KEY = bytes(range(32))
 Mode = Callable[[bytes], modes.Mode]
@@ -48,7 +48,7 @@ def seal(mode: str, text: bytes, iv: bytes) -> bytes:
 
 def unlike(a: bytes, b: bytes) -> bool:
     """Whether the texts differ enough, and from the beginning, to tell what a mode does with them."""
-    return a[0] != b[0] and sum(p != q for p, q in zip(a[:BLOCK], b[:BLOCK], strict=True)) >= patterns.TOLD
+    return a[0] != b[0] and sum(p != q for p, q in zip(a[:BLOCK], b[:BLOCK], strict=True)) >= leakage.TOLD
 
 
 def whole_texts(a: bytes, b: bytes) -> dict[int, bytes]:
@@ -56,7 +56,7 @@ def whole_texts(a: bytes, b: bytes) -> dict[int, bytes]:
 
 
 def codes(texts: dict[int, bytes], stored: dict[int, bytes]) -> set[str]:
-    return {each.code for each in patterns.findings(texts, stored, "an IV")}
+    return {each.code for each in leakage.findings(texts, stored, "an IV")}
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -65,7 +65,7 @@ def test_a_fixed_iv_shows_what_its_mode_shows(mode: str, a: bytes, b: bytes) -> 
     texts = whole_texts(a, b)
     if not unlike(a, b) or not unlike(a, texts[3]) or not unlike(b, texts[3]):
         return
-    if patterns.repeated_blocks(a) or patterns.repeated_blocks(b):
+    if leakage.repeated_blocks(a) or leakage.repeated_blocks(b):
         return
     iv = bytes(range(100, 116))
     assert codes(texts, {n: seal(mode, text, iv) for n, text in texts.items()}) == FIXED_SHOW[mode]
@@ -97,24 +97,24 @@ def test_equal_beginnings_that_are_stored_alike_are_no_key_stream(beginning: byt
         return
     texts = {1: whole + a, 2: whole + b}
     for mode in ("ecb", "cbc"):
-        assert patterns.key_stream(texts, {n: seal(mode, text, bytes(BLOCK)) for n, text in texts.items()}) == 0
+        assert leakage.key_stream(texts, {n: seal(mode, text, bytes(BLOCK)) for n, text in texts.items()}) == 0
 
 
 @given(st.binary(max_size=200))
 def test_random_bytes_repeat_no_block(text: bytes) -> None:
-    assert patterns.repeated_blocks(os.urandom(len(text))) == 0
+    assert leakage.repeated_blocks(os.urandom(len(text))) == 0
 
 
 @given(st.integers(2, 6), st.integers(0, BLOCK - 1))
 def test_equal_blocks_are_counted_at_any_alignment(times: int, start: int) -> None:
-    assert patterns.repeated_blocks(bytes(range(200, 200 + start)) + bytes(range(BLOCK)) * times) == times - 1
+    assert leakage.repeated_blocks(bytes(range(200, 200 + start)) + bytes(range(BLOCK)) * times) == times - 1
 
 
 def test_a_stream_that_ends_early_is_less_severe_than_one_that_covers_a_text() -> None:
     texts = {1: b"a" * 40, 2: b"b" * 40}
     for mode, severity, size in (("ctr", "high", 40), ("cfb", "medium", BLOCK)):
         stored = {n: seal(mode, text, bytes(BLOCK)) for n, text in texts.items()}
-        (found,) = [each for each in patterns.findings(texts, stored, "an IV") if each.code == "key-stream-reused"]
+        (found,) = [each for each in leakage.findings(texts, stored, "an IV") if each.code == "key-stream-reused"]
         assert (found.severity, found.closes) == (severity, "an IV")
         assert f"({size} bytes seen)" in found.text
 

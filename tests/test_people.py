@@ -8,7 +8,7 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ciphercost import people
+from ciphercost.load.tables import people
 
 SEEDS = st.integers(0, 2**32 - 1)
 

@@ -9,15 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from ciphercost import prove, scan
-from ciphercost.engines import Installation
 from ciphercost.engines.postgresql import ENGINE, PAGE
-from ciphercost.errors import AgentError, MissingServer, RunError, Unproven, UsageError
+from ciphercost.host import canary_scan
+from ciphercost.host.installation import Installation
 from ciphercost.mechanisms import pg_tde
 from ciphercost.mechanisms._postgresql import environment, judge_pages, module, pages
 from ciphercost.mechanisms._rest import KeyState, Look, Rest
 from ciphercost.mechanisms.pg_tde import MECHANISM, NAME_BYTES, altered, statements
-from ciphercost.model import Arm
+from ciphercost.model.errors import AgentError, MissingServer, RunError, Unproven, UsageError
+from ciphercost.model.spec import Arm
+from ciphercost.prove import witnesses
 from vendor_servers import House, Rows, house, mode, need, proven, recorded, told, vendor
 
 V2_2 = {
@@ -425,7 +426,9 @@ def test_a_temporary_table_of_a_real_server_lies_where_the_advice_is_for_one(sto
         stock.agent.connect(name, **stock.connect)
         for statement in spill.statements:
             stock.agent.query(name, statement)
-        places = [place for place, path in scan.below([stock.volume.path]) if prove.is_temporary(place, stock)]
+        places = [
+            place for place, path in canary_scan.below([stock.volume.path]) if witnesses.is_temporary(place, stock)
+        ]
         stock.agent.disconnect(name)
         assert places
         wanted = "tde_heap" if spill.name == "temporary table" else "work_mem"

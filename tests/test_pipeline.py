@@ -9,8 +9,12 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from ciphercost import concluding, pipeline, plan, record, schema, workloads
-from ciphercost.model import ARMS, CellSpec, Result, Spec
+from ciphercost.load import workloads
+from ciphercost.model import run_directory, schema
+from ciphercost.model.result import Result
+from ciphercost.model.spec import ARMS, CellSpec, Spec
+from ciphercost.plan import schedule
+from ciphercost.runs import conclude, pipeline
 from fake import Fake
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -44,9 +48,9 @@ def test_drift_does_not_become_an_effect(tmp_path: Path, fake: Fake) -> None:
 def test_latency_is_measured_in_an_open_loop_at_a_share_of_the_plain_capacity(tmp_path: Path, fake: Fake) -> None:
     fake("--effect 0.1 --sd 0.005")
     result = measure(tmp_path)
-    facts = record.read_facts(tmp_path / "run")
+    facts = run_directory.read_facts(tmp_path / "run")
     assert facts.cells[0].rate == pytest.approx(0.6 * 20_000, rel=0.02)
-    rates = {each.rate for each in record.read_slices(tmp_path / "run") if each.phase == "latency"}
+    rates = {each.rate for each in run_directory.read_slices(tmp_path / "run") if each.phase == "latency"}
     assert rates == {facts.cells[0].rate}
     assert abs(result.cells[0].overhead["latency_p50"].ratio - 1.1) < 0.01
 
@@ -64,7 +68,7 @@ def test_the_open_loop_comes_as_the_workload_says_and_leaves_thinkers_their_conn
     monkeypatch.setattr(workloads, "get", lambda _: workload)
     cells = [CellSpec("null", "busy", workload="thoughtful", clients=5)]
     pipeline.run(Spec(cells=cells, seed=7, mode="quick", sessions=1, time=60.0), tmp_path / "run")
-    facts = record.read_facts(tmp_path / "run").cells[0]
+    facts = run_directory.read_facts(tmp_path / "run").cells[0]
     assert (facts.arrivals, facts.think_s, facts.rate) == ("random", 2.0, 0.8 * 5 / 2)
     slices = [each for line in said.read_text().splitlines() if (each := json.loads(line))["type"] == "slice"]
     assert {each["rate"] for each in slices if each.get("arrivals") == "random"} == {2.0}
@@ -87,7 +91,7 @@ def test_the_published_schema_is_the_records_own() -> None:
 def test_a_run_estimated_again_from_its_record_gives_the_same_result(tmp_path: Path, fake: Fake) -> None:
     fake("--effect 0.02 --sd 0.01")
     measure(tmp_path)
-    assert record.encode(concluding.result_of(tmp_path / "run")) == (tmp_path / "run" / "result.json").read_bytes()
+    assert run_directory.encode(conclude.result_of(tmp_path / "run")) == (tmp_path / "run" / "result.json").read_bytes()
 
 
 def test_the_same_seed_gives_the_same_order_and_another_seed_another(tmp_path: Path, fake: Fake) -> None:
@@ -104,7 +108,7 @@ def test_the_same_seed_gives_the_same_order_and_another_seed_another(tmp_path: P
         )
         pipeline.run(spec, tmp_path / name)
         orders.append(
-            [each.order for each in record.read_slices(tmp_path / name) if each.phase == "capacity"][: 5 * 20]
+            [each.order for each in run_directory.read_slices(tmp_path / name) if each.phase == "capacity"][: 5 * 20]
         )
     assert orders[0] == orders[1] != orders[2]
 
@@ -118,17 +122,17 @@ def test_all_that_is_done_to_both_arms_is_done_first_to_the_one_that_the_seed_sa
     wrapper.write_text(wrapper.read_text().replace("exec ", f"tee -a {shlex.quote(str(said))} | exec ", 1))
     cells = [CellSpec("null", "busy", regime="one-core")]
     pipeline.run(Spec(cells=cells, seed=seed, mode="quick", sessions=1, time=30.0, latency=False), tmp_path / "run")
-    first, second = plan.arms(seed, 0, 1)
+    first, second = schedule.arms(seed, 0, 1)
     lines = [json.loads(line) for line in said.read_text().splitlines()]
     assert [each["arm"] for each in lines if each["type"] == "connect" and each["arm"] in ARMS] == [first, second]
-    slices = list(record.read_slices(tmp_path / "run"))
+    slices = list(run_directory.read_slices(tmp_path / "run"))
     for phase in ("pilot", "warmup"):
         assert [each.arm for each in slices if each.phase == phase][:2] == [first, second]
 
 
 def test_seeds_that_differ_begin_with_either_arm() -> None:
     """Those of the test above."""
-    assert {plan.arms(seed, 0, 1) for seed in (1, 2, 3, 4)} == {ARMS, ARMS[::-1]}
+    assert {schedule.arms(seed, 0, 1) for seed in (1, 2, 3, 4)} == {ARMS, ARMS[::-1]}
 
 
 def test_rows_that_differ_give_no_number(tmp_path: Path, fake: Fake) -> None:
@@ -144,14 +148,14 @@ def test_an_agent_that_dies_is_a_failed_cell_with_its_slices_kept(tmp_path: Path
     cell = measure(tmp_path).cells[0]
     assert cell.status == "failed"
     assert "the agent ended in the middle of the run (status 3)" in cell.reason
-    assert len(list(record.read_slices(tmp_path / "run"))) == 37, "40 slices less the three that compare rows"
+    assert len(list(run_directory.read_slices(tmp_path / "run"))) == 37, "40 slices less the three that compare rows"
 
 
 def test_every_slice_is_in_the_record_in_mirrored_order_behind_a_lead_in(tmp_path: Path, fake: Fake) -> None:
     fake("--sd 0.01")
     measure(tmp_path)
     blocks: dict[tuple[int, str, int], list[tuple[int, str, str]]] = {}
-    for each in record.read_slices(tmp_path / "run"):
+    for each in run_directory.read_slices(tmp_path / "run"):
         if each.phase in ("capacity", "latency"):
             blocks.setdefault((each.session, each.phase, each.block), []).append((each.position, each.order, each.arm))
     for slices in blocks.values():
@@ -190,7 +194,7 @@ def test_a_record_without_its_proofs_gives_no_number(tmp_path: Path, fake: Fake)
     # The same slices, said to be of a mechanism that needs witnesses: nobody was heard.
     path = directory / "plan.json"
     path.write_text(path.read_text().replace('"mechanism": "busy"', '"mechanism": "tls"'))
-    cell = concluding.result_of(directory).cells[0]
+    cell = conclude.result_of(directory).cells[0]
     assert cell.status == "unproven"
     assert "session 1: not heard: " in cell.reason
     assert not cell.overhead

@@ -11,9 +11,9 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from ciphercost.errors import UsageError
-from ciphercost.guard import server_user
-from ciphercost.pki import CLIENT, Pki
+from ciphercost.host.marks import server_user
+from ciphercost.host.pki import CLIENT, Pki
+from ciphercost.model.errors import UsageError
 
 
 def load(path: Path) -> x509.Certificate:

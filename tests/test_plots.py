@@ -14,14 +14,18 @@ import numpy as np
 import pytest
 
 import results
-from ciphercost import compare, plan, plots, trace, words
-from ciphercost.errors import UsageError
-from ciphercost.model import ARMS, AgentSlice, Arm, Cell, Curve, Part, Parts, Point, Result, SliceRecord, Verdict
-from ciphercost.plots import Plot, Subject, curve, forest, latency, slices, where
-from ciphercost.reports import _compare, html, terminal
-from ciphercost.reports.html import _method
-from ciphercost.simulate import records
-from ciphercost.trace import Quantiles, Tick, Trace
+from ciphercost.estimate import trace
+from ciphercost.estimate.simulate import records
+from ciphercost.estimate.trace import Quantiles, Tick, Trace
+from ciphercost.model.errors import UsageError
+from ciphercost.model.result import Cell, Curve, Part, Parts, Point, Result
+from ciphercost.model.slices import AgentSlice, SliceRecord
+from ciphercost.model.spec import ARMS, Arm
+from ciphercost.model.terms import Verdict
+from ciphercost.plan import schedule
+from ciphercost.report import _compare, comparison, html, plots, terminal, words
+from ciphercost.report.html import _method
+from ciphercost.report.plots import Plot, Subject, curve, forest, latency, slices, where
 
 
 def result_of(*cells: Cell, **more: Any) -> Result:
@@ -386,8 +390,8 @@ def test_no_letter_of_a_name_ends_the_process_that_draws_it() -> None:
 
 def test_no_letter_of_a_name_reaches_a_terminal_or_a_page_raw() -> None:
     made = results.result(results.cell(variant=ILL, version=ILL), results.failed(ILL, workload=ILL))
-    compared = compare.compare(
-        [compare.Run(name, msgspec.structs.replace(made, id=name), [{}, {}]) for name in (ILL, "b")], limit=0.1
+    compared = comparison.compare(
+        [comparison.Run(name, msgspec.structs.replace(made, id=name), [{}, {}]) for name in (ILL, "b")], limit=0.1
     )
     for text in (html.render(made), terminal.render(made), _compare.get("terminal")(compared)):
         assert "c\ufffd[31m" in text
@@ -449,7 +453,7 @@ def test_a_pipe_and_a_link_are_written_through_and_stay_what_they_are(tmp_path: 
 
 
 def test_a_page_says_how_much_of_a_slice_is_not_counted() -> None:
-    share = f"{plan.DISCARD:.0%}".replace("%", " %")
+    share = f"{schedule.DISCARD:.0%}".replace("%", " %")
     said = " ".join(_method.sentences(Subject(results.result(results.cell()))))
     assert f"of each slice the first {share} is not counted" in said
 

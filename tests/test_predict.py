@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ciphercost.conditions import predict
-from ciphercost.model import CellSpec
+from ciphercost.estimate import link_model
+from ciphercost.model.spec import CellSpec
 
 
 @pytest.mark.parametrize(
@@ -29,8 +29,8 @@ from ciphercost.model import CellSpec
 def test_a_handshake_takes_the_round_trips_that_its_protocol_says(
     encryption: dict[str, str], asked: str, resumed: float, trips: float
 ) -> None:
-    assert predict.round_trips(encryption, asked, 0, resumed) == trips
-    assert predict.round_trips(encryption, asked, 1, resumed) == (trips + 1 if encryption else 0)
+    assert link_model.round_trips(encryption, asked, 0, resumed) == trips
+    assert link_model.round_trips(encryption, asked, 1, resumed) == (trips + 1 if encryption else 0)
 
 
 def cell(**fields: object) -> CellSpec:
@@ -50,7 +50,7 @@ def arm(throughput: float, size: float, *, segments: float = 0.0, connects: int 
 
 def test_each_connection_costs_its_round_trips() -> None:
     arms = {"plain": arm(40, 1000, connects=400), "encrypted": arm(25, 1000, connects=249)}
-    found = predict.predict(cell(delay="10ms"), 2, 2, arms)
+    found = link_model.predict(cell(delay="10ms"), 2, 2, arms)
     assert found["round_trips"] == 2
     assert found["added_ms"] == pytest.approx(20)
     assert found["throughput"] == pytest.approx(50 / 70)  # 50 ms alone, 70 ms with it
@@ -58,35 +58,35 @@ def test_each_connection_costs_its_round_trips() -> None:
 
 def test_connections_that_stay_open_cost_no_round_trip() -> None:
     arms = {"plain": arm(100, 1000), "encrypted": arm(100, 1000)}
-    assert predict.predict(cell(delay="10ms"), 2, 2, arms) == {"round_trips": 0, "added_ms": 0, "throughput": 1}
+    assert link_model.predict(cell(delay="10ms"), 2, 2, arms) == {"round_trips": 0, "added_ms": 0, "throughput": 1}
 
 
 def test_where_the_link_is_full_bytes_decide() -> None:
     arms = {"plain": arm(12, 1e6), "encrypted": arm(11.9, 1.01e6)}
-    found = predict.predict(cell(bandwidth="100mbit"), 2, 4, arms)
+    found = link_model.predict(cell(bandwidth="100mbit"), 2, 4, arms)
     assert found["throughput"] == pytest.approx(1 / 1.01, rel=0.01)
     assert found["added_ms"] == pytest.approx(0.01e6 * 8 / 1e8 * 1e3, rel=0.1)
 
 
 def test_where_the_link_is_idle_more_bytes_only_take_their_own_time() -> None:
     arms = {"plain": arm(10, 1000), "encrypted": arm(10, 2000)}
-    found = predict.predict(cell(bandwidth="1mbit"), 0, 1, arms)
+    found = link_model.predict(cell(bandwidth="1mbit"), 0, 1, arms)
     assert found["added_ms"] == pytest.approx(8)
     assert found["throughput"] == pytest.approx(100 / 108)
 
 
 def test_headers_count_on_the_link() -> None:
-    assert predict.bytes_on_link(arm(10, 1000, segments=2)) == 1000 + 2 * predict.HEADERS
+    assert link_model.bytes_on_link(arm(10, 1000, segments=2)) == 1000 + 2 * link_model.HEADERS
 
 
 def test_an_open_loop_has_no_throughput_to_predict() -> None:
     arms = {"plain": arm(10, 1000), "encrypted": arm(10, 1000)}
-    assert "throughput" not in predict.predict(cell(delay="10ms", regime="latency"), 1, 1, arms)
+    assert "throughput" not in link_model.predict(cell(delay="10ms", regime="latency"), 1, 1, arms)
 
 
 def test_without_a_link_nothing_is_predicted() -> None:
-    assert predict.predict(cell(), 2, 2, {"plain": arm(10, 1), "encrypted": arm(10, 1)}) == {}
-    assert predict.predict(cell(delay="10ms"), 2, 2, {}) == {}
+    assert link_model.predict(cell(), 2, 2, {"plain": arm(10, 1), "encrypted": arm(10, 1)}) == {}
+    assert link_model.predict(cell(delay="10ms"), 2, 2, {}) == {}
 
 
 @given(st.floats(1, 1e5), st.floats(0.3, 1), st.floats(10, 1e6), st.floats(1, 3), st.integers(1, 64))
@@ -96,6 +96,6 @@ def test_more_bytes_are_never_predicted_to_help(
     arms = {"plain": arm(throughput, size), "encrypted": arm(max(1.0, throughput * slower), size * grows)}
     for each in arms.values():
         each["seconds"] = each["operations"] / each["throughput"]
-    found = predict.predict(cell(bandwidth="100mbit", delay="1ms"), 2, clients, arms)
+    found = link_model.predict(cell(bandwidth="100mbit", delay="1ms"), 2, clients, arms)
     assert found["throughput"] <= 1 + 1e-9
     assert found["added_ms"] >= -1e-9

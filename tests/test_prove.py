@@ -8,17 +8,21 @@ from typing import Any
 
 import pytest
 
-from ciphercost import engines, mechanisms, prove
-from ciphercost.agent import Agent
+from ciphercost import engines, mechanisms
 from ciphercost.engines import Server
 from ciphercost.engines.null import Nowhere
 from ciphercost.engines.sqlite import SqliteDirectory
-from ciphercost.errors import Unproven
-from ciphercost.guard import Guard
-from ciphercost.mechanisms._rest import Rest, Volume
-from ciphercost.model import ARMS, Arm, Proof
-from ciphercost.provision import CANARY_TABLE, Twins
-from ciphercost.scan import Seen
+from ciphercost.host.canary_scan import Seen
+from ciphercost.host.supervisor import Guard
+from ciphercost.host.volumes.volume import Volume
+from ciphercost.load.agent import Agent
+from ciphercost.mechanisms._rest import Rest
+from ciphercost.model.errors import Unproven
+from ciphercost.model.slices import Proof
+from ciphercost.model.spec import ARMS, Arm
+from ciphercost.model.terms import CANARY_TABLE
+from ciphercost.prove import witnesses
+from ciphercost.provision.twins import Twins
 
 CANARY = "canary0123456789"
 KEY = "ab" * 32
@@ -55,7 +59,7 @@ def place(twins: Twins, arm: Arm) -> Path:
 
 def hear(twins: Twins) -> list[Proof]:
     with Agent() as agent:
-        return prove.prove(engines.get("sqlite"), mechanisms.get("sqlcipher"), twins, agent, 1)[0]
+        return witnesses.prove(engines.get("sqlite"), mechanisms.get("sqlcipher"), twins, agent, 1)[0]
 
 
 def failed(proofs: list[Proof]) -> set[tuple[str, str]]:
@@ -80,17 +84,23 @@ def test_a_canary_in_clear_beside_the_encrypted_file_fails_the_disk_witness(twin
 
 
 def test_a_disk_witness_that_can_not_see_the_plain_canary_proves_nothing() -> None:
-    assert prove.judge_disk(Seen(files=3, size=100), "plain")[0] is False
-    assert prove.judge_disk(Seen(files=3, size=100), "encrypted")[0] is True
+    assert witnesses.judge_disk(Seen(files=3, size=100), "plain")[0] is False
+    assert witnesses.judge_disk(Seen(files=3, size=100), "encrypted")[0] is True
 
 
 def test_a_disk_witness_that_looked_at_nothing_proves_nothing() -> None:
     for arm in ARMS:
-        assert prove.judge_disk(Seen(), arm) == (False, prove.NULL_SEEN)
+        assert witnesses.judge_disk(Seen(), arm) == (False, witnesses.NULL_SEEN)
 
 
 def excuse(name: str) -> str:
-    return prove.TEMPORARY if name.startswith("tmp/") else "left in clear by wal=off" if name.startswith("log/") else ""
+    return (
+        witnesses.TEMPORARY
+        if name.startswith("tmp/")
+        else "left in clear by wal=off"
+        if name.startswith("log/")
+        else ""
+    )
 
 
 @pytest.mark.parametrize(
@@ -113,15 +123,15 @@ def excuse(name: str) -> str:
 def test_what_the_disk_witness_does_not_judge_it_names(hits: dict[str, int], words: str) -> None:
     """Nor is a canary that lies there a control in the plain arm."""
     seen = Seen(files=9, size=100, hits=hits)
-    assert prove.judge_disk(seen, "encrypted", excuse) == (True, words)
-    assert prove.judge_disk(seen, "plain", excuse) == (False, words)
+    assert witnesses.judge_disk(seen, "encrypted", excuse) == (True, words)
+    assert witnesses.judge_disk(seen, "plain", excuse) == (False, words)
 
 
 def test_what_it_judges_it_names_first() -> None:
     seen = Seen(files=9, size=100, hits={"log/1": 1, "a": 1, "b": 1, "c": 1, "d": 1})
     said = "the canary is in a, b, c, … (9 files, 100 bytes); and in log/1 (left in clear by wal=off; once)"
-    assert prove.judge_disk(seen, "encrypted", excuse) == (False, said)
-    assert prove.judge_disk(seen, "plain", excuse) == (True, said)
+    assert witnesses.judge_disk(seen, "encrypted", excuse) == (False, said)
+    assert witnesses.judge_disk(seen, "plain", excuse) == (True, said)
 
 
 def test_an_encrypted_arm_that_is_a_plain_file_fails_every_witness_that_looks(twins: Twins) -> None:
@@ -130,14 +140,14 @@ def test_an_encrypted_arm_that_is_a_plain_file_fails_every_witness_that_looks(tw
     proofs = hear(twins)
     assert ("encrypted", "client") in failed(proofs)
     with pytest.raises(Unproven, match="client witness, encrypted arm"):
-        prove.require(proofs, mechanisms.get("sqlcipher"))
+        witnesses.require(proofs, mechanisms.get("sqlcipher"))
 
 
 def test_a_file_that_opens_without_its_key_fails_the_server_witness(twins: Twins) -> None:
     with Agent() as agent:
-        probe = prove.Probe(engines.get("sqlite"), mechanisms.get("sqlcipher"), twins, agent, 1)
+        probe = witnesses.Probe(engines.get("sqlite"), mechanisms.get("sqlcipher"), twins, agent, 1)
         twins.connect["encrypted"] = twins.connect["plain"]
-        assert prove.server_at_rest(probe, "encrypted") == (False, "without a key: it opens")
+        assert witnesses.server_at_rest(probe, "encrypted") == (False, "without a key: it opens")
 
 
 ANSWER: dict[str, Any] = {
@@ -166,7 +176,7 @@ ANSWER: dict[str, Any] = {
 )
 def test_the_loads_own_connections_must_be_what_was_proven(arm: Arm, change: dict[str, Any], passes: bool) -> None:
     def check(agent: Agent) -> None:
-        prove.load_connections(
+        witnesses.load_connections(
             engines.get("postgresql"), mechanisms.get("tls"), Nowhere(), agent, arm, {**ANSWER, **change}, ANSWER
         )
 
@@ -180,4 +190,4 @@ def test_the_loads_own_connections_must_be_what_was_proven(arm: Arm, change: dic
 
 def test_a_witness_that_was_not_heard_is_missed() -> None:
     proofs = [Proof("plain", "client", passed=True, detail="")]
-    assert prove.unproven(proofs, mechanisms.get("sqlcipher")).startswith("not heard: ")
+    assert witnesses.unproven(proofs, mechanisms.get("sqlcipher")).startswith("not heard: ")

@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
-from ciphercost import cli, conclude, engines, pipeline, quick
-from ciphercost.engines import Installation
-from ciphercost.errors import MissingServer
-from ciphercost.model import CellSpec, Spec
+from ciphercost import commands, engines
+from ciphercost.host.installation import Installation
+from ciphercost.measure import facts
+from ciphercost.model.errors import MissingServer
+from ciphercost.model.spec import CellSpec, Spec
+from ciphercost.plan import quick
+from ciphercost.runs import pipeline
 from fake import Fake
 
 POSTGRESQL = engines.get("postgresql")
@@ -39,10 +42,10 @@ def test_without_postgresql_the_embedded_cells_run_and_one_line_says_what_to_ins
         measured.append(run_in.args[0])
         return False
 
-    monkeypatch.setattr(cli, "_measure", measure)
+    monkeypatch.setattr(commands, "_measure", measure)
     monkeypatch.setattr(sys, "argv", ["ciphercost", "quick", "--time", "15s", "--no-progress"])
     with pytest.raises(SystemExit) as ended:
-        cli.main()
+        commands.main()
     assert ended.value.code == 0
     (spec,) = measured
     assert [cell.engine for cell in spec.cells] == ["sqlite", "sqlite"]
@@ -63,7 +66,7 @@ def test_a_time_that_is_none_is_refused_before_anything_is_fetched(
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["ciphercost", "quick", "--time", "soon"])
     with pytest.raises(SystemExit) as ended:
-        cli.main()
+        commands.main()
     assert ended.value.code == 2
     assert asked == []
 
@@ -92,6 +95,6 @@ def test_cells_that_are_asked_for_fail_without_their_server_which_is_looked_for_
     ],
 )
 def test_a_server_with_an_openssl_that_has_no_support_warns(library: str, warns: bool) -> None:
-    found = conclude.old_openssl(library)
+    found = facts.old_openssl(library)
     assert [each.code for each in found] == (["old-openssl"] if warns else [])
     assert all(library.split()[1] in each.text for each in found)

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from ciphercost.engines import Server
-from ciphercost.model import Arm
-from ciphercost.quiet import Quiet
-from ciphercost.sample import tree
+from ciphercost.host.procfs import tree
+from ciphercost.measure.pause import Quiet
+from ciphercost.model.spec import Arm
 from processes import wait_for
 
 SCRIPT = "sleep 100 & sleep 100 & wait"

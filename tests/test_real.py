@@ -16,8 +16,10 @@ from typing import Any
 import jsonschema
 import pytest
 
-from ciphercost import engines, guard, mechanisms, pki, record, schema
+from ciphercost import engines, mechanisms
 from ciphercost.engines import Server
+from ciphercost.host import pki, supervisor
+from ciphercost.model import run_directory, schema
 
 CLI = Path(sys.executable).parent / "ciphercost"
 SHORT = ("--quick", "--time", "4s", "--no-latency", "--no-progress", "--regime", "one-core")
@@ -143,8 +145,8 @@ Start = Callable[..., Own]
 def own_server(tmp_path: Path, require_postgresql: object) -> Iterator[Start]:
     """Starts a server with these settings: own_server(pki=…) with TLS, own_server() without."""
     engine = engines.get("postgresql")
-    with guard.Guard(record.new_id()) as run_guard:
-        scratch = guard.scratch(run_guard.run_id, run_guard)
+    with supervisor.Guard(run_directory.new_id()) as run_guard:
+        scratch = supervisor.scratch(run_guard.run_id, run_guard)
         servers: list[Server] = []
 
         def start(**certificate: object) -> Own:
@@ -206,7 +208,7 @@ def test_a_running_server_is_measured_and_left_as_it_was(tmp_path: Path, own_ser
     assert "does not control it" in done.stderr
     cell = result_of(tmp_path)["cells"][0]
     assert "not-controlled" in {warning["code"] for warning in cell["warnings"]}
-    from ciphercost.agent import Agent
+    from ciphercost.load.agent import Agent
 
     with Agent() as agent:
         agent.connect("look", **own.server.connection())

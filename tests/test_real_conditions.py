@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ciphercost import clean, record
-from ciphercost.conditions import link
-from ciphercost.errors import UsageError
+from ciphercost.host import leftovers, link, namespaces
+from ciphercost.model import run_directory
+from ciphercost.model.errors import UsageError
 from conftest import Require, RequireServer
 from processes import marked, wait_for
 from test_real import CLI, SHORT, Start, ciphercost, own_server, result_of
@@ -116,11 +116,11 @@ def test_a_run_that_is_killed_leaves_no_link_and_no_relay(tmp_path: Path) -> Non
     with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         slices = directory / "slices.jsonl"
         wait_for("slices", lambda: slices.exists() and slices.stat().st_size > 10_000, 60)
-        run_id = record.read_facts(directory).id
-        mine = [name for name in link.left_behind() if run_id in name]
+        run_id = run_directory.read_facts(directory).id
+        mine = [name for name in namespaces.left_behind() if run_id in name]
         assert len(mine) == 1
         os.kill(process.pid, signal.SIGKILL)
     wait_for("every process of the run to end", lambda: not marked(run_id), 60)
-    wait_for("the link to go", lambda: not [name for name in link.left_behind() if run_id in name], 60)
+    wait_for("the link to go", lambda: not [name for name in namespaces.left_behind() if run_id in name], 60)
     assert not (Path("/sys/class/net") / f"cc{mine[0].rpartition('-')[2]}").exists()
-    assert not [left for left in clean.leftovers() if run_id in str(left)]
+    assert not [left for left in leftovers.leftovers() if run_id in str(left)]

@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 
 import firebird
-from ciphercost import mechanisms, prove
-from ciphercost.agent import Agent
-from ciphercost.engines import Installation
+from ciphercost import mechanisms
 from ciphercost.engines.firebird import ENGINE, FirebirdServer
+from ciphercost.host.installation import Installation
+from ciphercost.load.agent import Agent
 from ciphercost.mechanisms.wire_crypt import MECHANISM, OP_CRYPT
-from ciphercost.model import Arm
-from ciphercost.provision import Twins
+from ciphercost.model.spec import Arm
+from ciphercost.prove import witnesses
+from ciphercost.provision.twins import Twins
 from test_real import SHORT, ciphercost
 
 CANARY = "canary0123456789"
@@ -145,7 +146,7 @@ def failed(
     }
     twins = Twins(connect=connect, servers=[server], by_arm={"plain": server, "encrypted": server}, canary=CANARY)
     with Agent() as agent:
-        proofs, _ = prove.prove(ENGINE, MECHANISM, twins, agent, 1)
+        proofs, _ = witnesses.prove(ENGINE, MECHANISM, twins, agent, 1)
     return {(proof.arm, proof.witness): proof.detail for proof in proofs if not proof.passed}
 
 
@@ -175,7 +176,7 @@ def test_bytes_without_the_request_to_encrypt_prove_nothing() -> None:
     assert not MECHANISM.sign(packet, sealed)[0]
     assert not MECHANISM.sign(packet + sealed, b"")[0]
     assert not MECHANISM.sign(packet + b"\0\0\0\x13in clear", sealed)[0]
-    judge = prove.judge_wire
+    judge = witnesses.judge_wire
     assert judge(packet + sealed, sealed, CANARY, "encrypted", MECHANISM.sign)[0]
     assert not judge(packet + sealed + CANARY.encode(), sealed, CANARY, "encrypted", MECHANISM.sign)[0]
     assert not judge(packet + sealed, sealed, CANARY, "encrypted", mechanisms.get("tls").sign)[0]

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ciphercost import mechanisms, pki
-from ciphercost.agent import Agent
+from ciphercost import mechanisms
 from ciphercost.engines import Server
+from ciphercost.host import pki
+from ciphercost.load.agent import Agent
 from conftest import RequireServer
 from mysql_servers import OFF, House, house
 from test_real import SHORT, ciphercost, result_of

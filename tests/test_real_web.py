@@ -9,9 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from ciphercost import load, pki
+from ciphercost import load
 from ciphercost.engines import Server
-from ciphercost.reports import terminal
+from ciphercost.host import pki
+from ciphercost.report import terminal
 from conftest import RequireServer
 from test_real import ciphercost, result_of
 from web_servers import Site, site

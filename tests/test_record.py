@@ -10,9 +10,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from ciphercost import concluding, record
-from ciphercost.errors import UsageError
-from ciphercost.model import FORMAT, CellFacts, CellSpec, Proof, RunFacts, SliceRecord, Spec
+from ciphercost.model import run_directory
+from ciphercost.model.errors import UsageError
+from ciphercost.model.facts import CellFacts, RunFacts
+from ciphercost.model.slices import Proof, SliceRecord
+from ciphercost.model.spec import CellSpec, Spec
+from ciphercost.model.terms import FORMAT
+from ciphercost.runs import conclude
 
 
 def facts() -> RunFacts:
@@ -25,82 +29,82 @@ def slice_record(number: int) -> SliceRecord:
 
 
 def test_a_slice_is_on_disk_the_moment_it_is_appended(tmp_path: Path) -> None:
-    directory = record.directory_for("r", tmp_path / "r")
-    with record.Record(directory, facts()) as open_record:
+    directory = run_directory.directory_for("r", tmp_path / "r")
+    with run_directory.Record(directory, facts()) as open_record:
         open_record.append(slice_record(1))
-        assert len(list(record.read_slices(directory))) == 1
+        assert len(list(run_directory.read_slices(directory))) == 1
     assert directory.stat().st_mode & 0o777 == 0o700
 
 
 def test_a_last_line_that_a_kill_cut_off_is_left_out(tmp_path: Path) -> None:
-    directory = record.directory_for("r", tmp_path / "r")
-    with record.Record(directory, facts()) as open_record:
+    directory = run_directory.directory_for("r", tmp_path / "r")
+    with run_directory.Record(directory, facts()) as open_record:
         open_record.append(slice_record(1))
         open_record.append(slice_record(2))
     path = directory / "slices.jsonl"
     path.write_bytes(path.read_bytes()[:-20])
-    assert [each.block for each in record.read_slices(directory)] == [1]
+    assert [each.block for each in run_directory.read_slices(directory)] == [1]
 
 
 def test_a_damaged_line_in_the_middle_is_named(tmp_path: Path) -> None:
-    directory = record.directory_for("r", tmp_path / "r")
-    with record.Record(directory, facts()) as open_record:
+    directory = run_directory.directory_for("r", tmp_path / "r")
+    with run_directory.Record(directory, facts()) as open_record:
         open_record.append(slice_record(1))
     path = directory / "slices.jsonl"
     path.write_bytes(b"{broken\n" + path.read_bytes())
     with pytest.raises(UsageError, match="line 1"):
-        list(record.read_slices(directory))
+        list(run_directory.read_slices(directory))
 
 
 def test_a_directory_with_something_in_it_is_never_written_over(tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("keep")
     with pytest.raises(UsageError, match="not an empty directory"):
-        record.directory_for("r", tmp_path)
+        run_directory.directory_for("r", tmp_path)
 
 
 def test_facts_and_proofs_read_back_as_they_were_written(tmp_path: Path) -> None:
-    directory = record.directory_for("r", tmp_path / "r")
+    directory = run_directory.directory_for("r", tmp_path / "r")
     proof = Proof("encrypted", "wire", passed=True, detail="x", session=1)
-    with record.Record(directory, facts()) as open_record:
+    with run_directory.Record(directory, facts()) as open_record:
         open_record.prove(0, [proof])
-    assert record.read_facts(directory) == facts()
-    assert record.read_proofs(directory) == [(0, proof)]
+    assert run_directory.read_facts(directory) == facts()
+    assert run_directory.read_proofs(directory) == [(0, proof)]
 
 
 def test_a_run_that_is_not_there_is_refused_with_what_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match=r"there is none in \./runs"):
-        record.find("nothing")
+        run_directory.find("nothing")
 
 
 @pytest.mark.parametrize("content", ["[1]", '{"a": 1}', "5", '[{"cell": "x"}]', "[{}]"])
 def test_damaged_proofs_are_told(tmp_path: Path, content: str) -> None:
     (tmp_path / "proofs.json").write_text(content)
     with pytest.raises(UsageError, match=r"proofs\.json: .*the record is damaged"):
-        record.read_proofs(tmp_path)
+        run_directory.read_proofs(tmp_path)
 
 
 @pytest.mark.parametrize("content", ['{"format": "x"}', "[]", "5", "{}"])
 def test_a_damaged_plan_is_told(tmp_path: Path, content: str) -> None:
     (tmp_path / "plan.json").write_text(content)
     with pytest.raises(UsageError, match=r"plan\.json: .*the record is damaged"):
-        record.read_facts(tmp_path)
+        run_directory.read_facts(tmp_path)
 
 
 @pytest.mark.parametrize("cell", [-1, 1, 99])
 def test_a_slice_of_a_cell_that_is_not_there_is_told(tmp_path: Path, cell: int) -> None:
-    with record.Record(record.directory_for("r", tmp_path / "run"), facts()) as made:
+    with run_directory.Record(run_directory.directory_for("r", tmp_path / "run"), facts()) as made:
         made.append(msgspec.structs.replace(slice_record(1), cell=cell))
     with pytest.raises(UsageError, match=f"a slice of cell {cell}" if cell > 0 else ">= 0 in `cell`"):
-        concluding.result_of(tmp_path / "run")
+        conclude.result_of(tmp_path / "run")
 
 
 def test_a_cell_whose_slices_are_gone_is_not_ok(tmp_path: Path) -> None:
     known = facts()
     known.cells[0].status, known.ended = "ok", "2026-01-01T00:00:00Z"
-    with record.Record(record.directory_for("r", tmp_path / "run"), known):
+    with run_directory.Record(run_directory.directory_for("r", tmp_path / "run"), known):
         pass
-    (cell,) = concluding.result_of(tmp_path / "run").cells
+    (cell,) = conclude.result_of(tmp_path / "run").cells
     assert (cell.status, cell.overhead) == ("failed", {})
     assert "no slices that count" in cell.reason
 
@@ -122,6 +126,6 @@ def test_who_was_overtaken_while_it_waited_for_the_lock_looks_again(
 
     real = fcntl.flock
     monkeypatch.setattr(fcntl, "flock", overtaken)
-    with record.open_alone(tmp_path) as file:
+    with run_directory.open_alone(tmp_path) as file:
         assert os.path.samestat(os.fstat(file.fileno()), path.stat())
     assert len(locks) == 2

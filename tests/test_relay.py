@@ -8,8 +8,8 @@ import threading
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ciphercost.prove import judge_sessions, judge_wire
-from ciphercost.relay import Relay, tls_records
+from ciphercost.host.relay import Relay, tls_records
+from ciphercost.prove.witnesses import judge_sessions, judge_wire
 
 
 def test_what_passes_is_passed_on_and_kept_in_both_directions() -> None:

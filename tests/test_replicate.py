@@ -11,11 +11,14 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from ciphercost import concluding, engines, record, replicate, schema, studies, workloads
-from ciphercost.agent import Agent
-from ciphercost.errors import AgentError, UsageError
-from ciphercost.model import ARMS, Spec
-from ciphercost.reports import terminal
+from ciphercost import engines, studies
+from ciphercost.load import workloads
+from ciphercost.load.agent import Agent
+from ciphercost.model import run_directory, schema
+from ciphercost.model.errors import AgentError, UsageError
+from ciphercost.model.spec import ARMS, Spec
+from ciphercost.report import terminal
+from ciphercost.runs import conclude, replicate
 from ciphercost.studies.mysql_tls import MysqlTls
 from conftest import Require, RequireServer
 
@@ -38,7 +41,7 @@ def test_a_small_replication_is_proven_run_recorded_and_reported_again(
             engines.get(engine).driver in str(agent.hello["drivers"]).split(), f"the agent has no driver for {engine}"
         )
     result, directory = replicate.run_in(SMALL, small_spec(engine), tmp_path / "run")
-    kept = record.read_study(directory)
+    kept = run_directory.read_study(directory)
     assert kept is not None
     assert not kept.reason
     assert kept.complete
@@ -67,7 +70,7 @@ def test_a_small_replication_is_proven_run_recorded_and_reported_again(
 
     # Reports read only the record.
     encoded = (directory / "result.json").read_bytes()
-    assert record.encode(concluding.result_of(directory)) == encoded
+    assert run_directory.encode(conclude.result_of(directory)) == encoded
     jsonschema.validate(json.loads(encoded), schema.result_schema())
     text = terminal.render(result)
     assert "the same here" in text
@@ -75,8 +78,8 @@ def test_a_small_replication_is_proven_run_recorded_and_reported_again(
     assert "31.49 → 31.92" in text
     # A killed run: only what was kept is shown, and nothing is made up.
     kept.runs, kept.complete = kept.runs[:3], False
-    (directory / "study.json").write_bytes(record.encode(kept))  # type: ignore[arg-type]
-    again = concluding.result_of(directory).study
+    (directory / "study.json").write_bytes(run_directory.encode(kept))  # type: ignore[arg-type]
+    again = conclude.result_of(directory).study
     assert again is not None
     assert not again.complete
     assert sum(each.here is not None for each in again.figures if each.arm in ARMS and each.figure == "time") == 3

@@ -11,15 +11,19 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ciphercost import draw, record, replicate_all, studies
-from ciphercost.errors import CiphercostError, Interrupted, UsageError
-from ciphercost.layout import WIDTH
-from ciphercost.model import Spec, StudyResult
-from ciphercost.record import open_alone
-from ciphercost.studies import Study, together
+from ciphercost import studies
+from ciphercost.measure.progress import Watcher
+from ciphercost.model import run_directory
+from ciphercost.model.errors import CiphercostError, Interrupted, UsageError
+from ciphercost.model.run_directory import open_alone
+from ciphercost.model.spec import Spec
+from ciphercost.model.study import StudyResult
+from ciphercost.report import together
+from ciphercost.report.layout import WIDTH
+from ciphercost.runs import html_page, replicate_all
+from ciphercost.studies import Study
 from ciphercost.studies.mysql_tls import MysqlTls
 from ciphercost.studies.postgres_tde import PostgresTde
-from ciphercost.watch import Watcher
 from conftest import Require, RequireServer
 
 CLI = Path(sys.executable).parent / "ciphercost"
@@ -58,7 +62,7 @@ def test_a_study_that_fails_stops_no_other_and_an_interrupted_one_goes_on(
     with pytest.raises(Interrupted) as caught:
         replicate_all.go_on(directory, Impatient, told.append, small)
     assert f"`ciphercost resume {directory}`" in str(caught.value)
-    begun = record.read_study(directory / "mysql-tls")
+    begun = run_directory.read_study(directory / "mysql-tls")
     assert begun is not None
     assert begun.complete
     cut = replicate_all.outcomes(directory)[1].reason
@@ -69,7 +73,7 @@ def test_a_study_that_fails_stops_no_other_and_an_interrupted_one_goes_on(
     assert [each.study for each in found] == ["postgres-tde", "mysql-tls"]
     assert "cut off" not in found[1].reason
     assert found[0].reason == "no server of this kind is anywhere"
-    assert record.read_study(directory / "mysql-tls") == begun, "a procedure that is done is not run again"
+    assert run_directory.read_study(directory / "mysql-tls") == begun, "a procedure that is done is not run again"
     assert replicate_all.failed(found)
     rows = together.rows(found)
     assert [row.what for row in rows] == ["insert", "select", "update", "delete"]
@@ -87,7 +91,7 @@ def test_a_study_that_fails_stops_no_other_and_an_interrupted_one_goes_on(
 
 
 def ciphercost(*argv: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "CIPHERCOST_SCRATCH": "/proc/nowhere", draw.SWITCH: "on"}
+    env = {**os.environ, "CIPHERCOST_SCRATCH": "/proc/nowhere", html_page.SWITCH: "on"}
     return subprocess.run([CLI, *argv], cwd=cwd, capture_output=True, text=True, check=False, timeout=120, env=env)
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ciphercost import requests, workloads
-from ciphercost.errors import UsageError
+from ciphercost.load import requests, workloads
+from ciphercost.model.errors import UsageError
 
 SCRIPT = r"""
 -- a comment, and a request that looks like one:

@@ -13,9 +13,11 @@ import msgspec
 import pytest
 
 import steady
-from ciphercost import concluding, pipeline, record, resume, sample
-from ciphercost.errors import UsageError
-from ciphercost.model import CellSpec, Spec
+from ciphercost.host import procfs
+from ciphercost.model import run_directory
+from ciphercost.model.errors import UsageError
+from ciphercost.model.spec import CellSpec, Spec
+from ciphercost.runs import conclude, pipeline, resume
 from fake import Fake
 from processes import wait_for
 
@@ -75,12 +77,12 @@ def order(directory: Path) -> list[tuple[object, ...]]:
     return [
         (each.cell, each.session, each.phase, each.block, each.order, each.position, each.arm, each.length, each.rate)
         + ((each.agent.operations, each.agent.histogram) if each.agent else ())
-        for each in record.read_slices(directory)
+        for each in run_directory.read_slices(directory)
     ]
 
 
 def sessions_of(directory: Path) -> list[tuple[int, int]]:
-    return sorted({(each.cell, each.session) for each in record.read_slices(directory)})
+    return sorted({(each.cell, each.session) for each in run_directory.read_slices(directory)})
 
 
 @pytest.mark.parametrize(
@@ -101,10 +103,10 @@ def test_a_run_killed_anywhere_and_resumed_is_the_run_that_was_not_killed(
     assert [cell.overhead["throughput"] for cell in result.cells] == [c.overhead["throughput"] for c in whole.cells]
     assert [cell.status for cell in result.cells] == ["ok"] * len(cells)
     plain = {"warnings": [], "resumed": 0, "thrown_away": 0}
-    facts = [msgspec.structs.replace(each, **plain) for each in record.read_facts(directory).cells]
-    assert facts == record.read_facts(tmp_path / "whole").cells
+    facts = [msgspec.structs.replace(each, **plain) for each in run_directory.read_facts(directory).cells]
+    assert facts == run_directory.read_facts(tmp_path / "whole").cells
     assert any(warning.code == "resumed" for cell in result.cells for warning in cell.warnings)
-    assert record.encode(concluding.result_of(directory)) == (directory / "result.json").read_bytes()
+    assert run_directory.encode(conclude.result_of(directory)) == (directory / "result.json").read_bytes()
 
 
 def test_one_session_is_run_again_whole_and_the_result_says_how_much_was_thrown_away(
@@ -134,7 +136,7 @@ def test_it_can_be_killed_again_and_again(tmp_path: Path, fake: Fake) -> None:
         assert subprocess.run(argv, check=False, timeout=120).returncode == -signal.SIGKILL
     result, _ = resume.run_in(tmp_path / "run")
     assert order(tmp_path / "run") == expected
-    assert len(record.read_facts(tmp_path / "run").resumed) == 3
+    assert len(run_directory.read_facts(tmp_path / "run").resumed) == 3
     (said,) = (each.text for each in result.cells[0].warnings if each.code == "resumed")
     assert "resumed 3 times" in said
 
@@ -176,13 +178,13 @@ def test_proofs_of_whole_sessions_stay_and_those_of_the_unfinished_one_go(tmp_pa
     # Slices of a given length: no pilot, and no session that is repeated for what a shaken machine does.
     spec = Spec(cells=cells, seed=3, sessions=3, time=6.0, latency=False, slice_seconds=0.1)
     killed(spec, tmp_path / "run", 0)
-    had = {proof.session for _, proof in record.read_proofs(tmp_path / "run")}
-    whole = record.read_checkpoint(tmp_path / "run")
+    had = {proof.session for _, proof in run_directory.read_proofs(tmp_path / "run")}
+    whole = run_directory.read_checkpoint(tmp_path / "run")
     assert whole is not None
     assert had > set(whole.cells[0].whole_sessions) > set()
     result, _ = resume.run_in(tmp_path / "run")
     assert result.cells[0].status in ("ok", "no-steady-state"), result.cells[0].reason
-    proofs = [(proof.session, proof.arm, proof.witness) for _, proof in record.read_proofs(tmp_path / "run")]
+    proofs = [(proof.session, proof.arm, proof.witness) for _, proof in run_directory.read_proofs(tmp_path / "run")]
     assert {session for session, _, _ in proofs} == {1, 2, 3}
     later = sorted(each[1:] for each in proofs if each[0] == 2)
     assert sorted(each[1:] for each in proofs if each[0] == 3) == later, "each session has its proofs once"
@@ -192,7 +194,7 @@ def test_proofs_of_whole_sessions_stay_and_those_of_the_unfinished_one_go(tmp_pa
     ("file", "old", "new", "words"),
     [
         ("checkpoint.json", '"version":"0.1.0"', '"version":"0.0.9"', "was begun by ciphercost 0.0.9"),
-        ("checkpoint.json", f'"cores":{sample.machine()["cores"]}', '"cores":96', "cores is 96"),
+        ("checkpoint.json", f'"cores":{procfs.machine()["cores"]}', '"cores":96', "cores is 96"),
         ("checkpoint.json", '"format":1', '"format":9', "newer ciphercost"),
     ],
     ids=["tool", "machine", "format"],

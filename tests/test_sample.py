@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from ciphercost import sample
+from ciphercost.host import procfs
 
 BUSY = """
 import sys
@@ -31,7 +31,7 @@ def test_the_cpu_of_a_process_tree_is_counted_and_an_idle_one_counts_nothing() -
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stdout.readline() == "1\n"
-        with closing(sample.Sampler(process.pid)) as sampler:
+        with closing(procfs.Sampler(process.pid)) as sampler:
             sampler.begin()
             idle = sampler.end()
             sampler.refresh()
@@ -48,7 +48,7 @@ def test_the_cpu_of_a_process_tree_is_counted_and_an_idle_one_counts_nothing() -
 
 
 def test_host_shares_add_up_to_one() -> None:
-    with closing(sample.Sampler()) as sampler:
+    with closing(procfs.Sampler()) as sampler:
         sampler.begin()
         deadline = time.process_time() + 0.2
         while time.process_time() < deadline:
@@ -63,15 +63,15 @@ def test_host_shares_add_up_to_one() -> None:
 
 def test_a_tree_holds_its_root_and_what_is_below_and_nothing_once_it_is_gone() -> None:
     with subprocess.Popen(["sleep", "60"]) as process:
-        assert process.pid in sample.tree(os.getpid())
-        assert sample.tree(process.pid) == [process.pid]
+        assert process.pid in procfs.tree(os.getpid())
+        assert procfs.tree(process.pid) == [process.pid]
         process.kill()
-    assert sample.tree(process.pid) == []
-    assert sample.tree(0) == []
+    assert procfs.tree(process.pid) == []
+    assert procfs.tree(0) == []
 
 
 def test_what_this_process_used_is_not_taken_for_foreign() -> None:
-    with closing(sample.Sampler()) as sampler:
+    with closing(procfs.Sampler()) as sampler:
         sampler.begin()
         deadline = time.process_time() + 0.3
         while time.process_time() < deadline:
@@ -83,7 +83,7 @@ def test_what_this_process_used_is_not_taken_for_foreign() -> None:
 
 
 def test_the_machine_is_named() -> None:
-    machine = sample.machine()
+    machine = procfs.machine()
     assert machine["cpu"]
     assert machine["cores"] == len(os.sched_getaffinity(0))
     assert isinstance(machine["aes"], bool)
@@ -129,7 +129,7 @@ def burn(process: subprocess.Popen[str]) -> int:
 
 
 def test_every_thread_of_a_server_without_a_control_group_is_counted_also_those_that_ended(tmp_path: Path) -> None:
-    with burner(tmp_path / "f") as process, closing(sample.Sampler(process.pid)) as sampler:
+    with burner(tmp_path / "f") as process, closing(procfs.Sampler(process.pid)) as sampler:
         sampler.refresh()
         sampler.begin()
         burn(process)
@@ -145,9 +145,9 @@ def test_a_child_that_came_and_went_is_counted_by_whichever_process_waited_for_i
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        while len(sample.tree(process.pid)) < 2:
+        while len(procfs.tree(process.pid)) < 2:
             time.sleep(0.01)
-        with closing(sample.Sampler(process.pid)) as sampler:
+        with closing(procfs.Sampler(process.pid)) as sampler:
             sampler.begin()
             process.stdin.write("go\n")
             process.stdin.flush()
@@ -163,8 +163,8 @@ def test_what_helpers_do_is_the_servers_and_not_foreign(tmp_path: Path) -> None:
     try:
         with (
             burner(path) as process,
-            closing(sample.Sampler(helpers=[process.pid])) as sampler,
-            closing(sample.Sampler()) as stranger,
+            closing(procfs.Sampler(helpers=[process.pid])) as sampler,
+            closing(procfs.Sampler()) as stranger,
         ):
             stranger.begin()
             sampler.begin()
@@ -185,23 +185,23 @@ def test_what_helpers_do_is_the_servers_and_not_foreign(tmp_path: Path) -> None:
 
 def test_an_embedded_databases_helpers_are_counted_though_the_agent_is_not(tmp_path: Path) -> None:
     with burner(tmp_path / "f") as process:
-        with closing(sample.Sampler(process.pid, embedded=True)) as sampler:
+        with closing(procfs.Sampler(process.pid, embedded=True)) as sampler:
             sampler.begin()
             assert sampler.end().server_cpu_ns == 0
-        with closing(sample.Sampler(os.getpid(), embedded=True, helpers=[process.pid])) as sampler:
+        with closing(procfs.Sampler(os.getpid(), embedded=True, helpers=[process.pid])) as sampler:
             sampler.begin()
             burn(process)
             assert sampler.end().server_cpu_ns >= 500_000_000
 
 
 def test_foreign_work_in_user_mode_is_told_from_work_of_the_kernel(tmp_path: Path) -> None:
-    with burner(tmp_path / "f") as process, closing(sample.Sampler()) as sampler:
+    with burner(tmp_path / "f") as process, closing(procfs.Sampler()) as sampler:
         sampler.begin()
         burn(process)
         user = sampler.end()
     assert user.foreign_user_cpu * user.window_ns > 250_000_000
     assert user.foreign_user_cpu <= user.foreign_cpu
-    with closing(sample.Sampler()) as sampler:
+    with closing(procfs.Sampler()) as sampler:
         before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_stime
         sampler.begin()
         command = ["dd", "if=/dev/zero", "of=/dev/null", "bs=4M", "count=2000"]
@@ -213,7 +213,7 @@ def test_foreign_work_in_user_mode_is_told_from_work_of_the_kernel(tmp_path: Pat
 
 
 def test_what_the_agent_used_in_user_mode_is_not_foreign(tmp_path: Path) -> None:
-    with burner(tmp_path / "f") as process, closing(sample.Sampler()) as told, closing(sample.Sampler()) as untold:
+    with burner(tmp_path / "f") as process, closing(procfs.Sampler()) as told, closing(procfs.Sampler()) as untold:
         told.begin()
         untold.begin()
         spent = burn(process)

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from ciphercost import sar
+from ciphercost.measure import sar
 
 #         user nice system idle iowait irq softirq steal guest guest_nice
 BEFORE = "cpu  1000 10 500 8000 100 5 15 20 300 0\ncpu0 1 2 3 4 5 6 7 8 9 10\n"

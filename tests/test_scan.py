@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ciphercost import scan
+from ciphercost.host import canary_scan
 
 WORD = "canary0123456789"
 
@@ -22,10 +22,10 @@ WORD = "canary0123456789"
 def test_every_occurrence_is_counted_however_the_pieces_fall(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gaps: list[int], piece: int
 ) -> None:
-    monkeypatch.setattr(scan, "CHUNK", piece)
+    monkeypatch.setattr(canary_scan, "CHUNK", piece)
     content = b"".join(b"x" * gap + WORD.encode() for gap in gaps) + b"tail"
     (tmp_path / "file").write_bytes(content)
-    seen = scan.search(scan.below([tmp_path]), WORD)
+    seen = canary_scan.search(canary_scan.below([tmp_path]), WORD)
     assert seen.hits == ({"file": len(gaps)} if gaps else {})
     assert (seen.files, seen.size) == (1, len(content))
 
@@ -36,7 +36,7 @@ def test_holes_are_passed_over_and_what_lies_behind_them_is_found(tmp_path: Path
         file.truncate(1 << 40)
         file.seek(1 << 39)
         file.write(WORD.encode())
-    seen = scan.search([("image", path)], WORD)
+    seen = canary_scan.search([("image", path)], WORD)
     assert seen.hits == {"image": 1}
     assert seen.size < 1 << 24
 
@@ -47,12 +47,12 @@ def test_places_may_be_files_or_directories_and_links_are_not_followed(tmp_path:
     (tmp_path / "data" / "base").mkdir(parents=True)
     (tmp_path / "data" / "base" / "1").write_text(WORD)
     (tmp_path / "data" / "link").symlink_to(outside)
-    names = [name for name, _ in scan.below([tmp_path / "data", outside])]
+    names = [name for name, _ in canary_scan.below([tmp_path / "data", outside])]
     assert names == ["base/1", "outside"]
 
 
 def test_a_file_that_is_gone_counts_for_nothing(tmp_path: Path) -> None:
-    assert scan.search([("gone", tmp_path / "gone")], WORD) == scan.Seen()
+    assert canary_scan.search([("gone", tmp_path / "gone")], WORD) == canary_scan.Seen()
 
 
 def test_what_can_not_be_looked_at_is_no_proof(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,8 +60,8 @@ def test_what_can_not_be_looked_at_is_no_proof(tmp_path: Path, monkeypatch: pyte
     inner = tmp_path / "base"
     inner.mkdir()
     (tmp_path / "clear").write_text(WORD)
-    assert [name for name, _ in scan.below([tmp_path, tmp_path / "gone"])] == ["clear"]
-    assert list(scan.held_open([2**22 + 1])) == []
+    assert [name for name, _ in canary_scan.below([tmp_path, tmp_path / "gone"])] == ["clear"]
+    assert list(canary_scan.held_open([2**22 + 1])) == []
     scandir, listdir = os.scandir, os.listdir
 
     def closed(error: int) -> None:
@@ -72,13 +72,13 @@ def test_what_can_not_be_looked_at_is_no_proof(tmp_path: Path, monkeypatch: pyte
         monkeypatch.setattr(os, "listdir", lambda path: refused(path) if path == "/proc/1/fd" else listdir(path))
 
     closed(errno.ENOENT)
-    assert [name for name, _ in scan.below([tmp_path])] == ["clear"]
-    assert list(scan.held_open([1])) == []
+    assert [name for name, _ in canary_scan.below([tmp_path])] == ["clear"]
+    assert list(canary_scan.held_open([1])) == []
     closed(errno.EACCES)
     with pytest.raises(PermissionError):
-        list(scan.below([tmp_path]))
+        list(canary_scan.below([tmp_path]))
     with pytest.raises(PermissionError):
-        list(scan.held_open([1]))
+        list(canary_scan.held_open([1]))
 
 
 def test_an_unlinked_file_and_one_elsewhere_are_seen_through_the_process(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_an_unlinked_file_and_one_elsewhere_are_seen_through_the_process(tmp_pat
             file.flush()
         unlinked.unlink()
         stack.enter_context((tmp_path / "library").open())  # only read: not what a server has written
-        found = dict(scan.held_open([os.getpid()], [inside]))
+        found = dict(canary_scan.held_open([os.getpid()], [inside]))
         mine = {name for name in found if name.startswith(str(tmp_path))}
         assert mine == {str(elsewhere), f"{unlinked} (deleted)"}
-        assert scan.search(((name, found[name]) for name in mine), WORD).hits == dict.fromkeys(mine, 1)
+        assert canary_scan.search(((name, found[name]) for name in mine), WORD).hits == dict.fromkeys(mine, 1)

@@ -10,10 +10,10 @@ from typing import Any, cast
 
 import pytest
 
-from ciphercost import schemas
 from ciphercost.engines import Engine
-from ciphercost.errors import RunError
-from ciphercost.schemas import Mark, mark_of, read_mark
+from ciphercost.model.errors import RunError
+from ciphercost.provision import scratch_schema
+from ciphercost.provision.scratch_schema import Mark, mark_of, read_mark
 
 
 def test_a_mark_comes_back_from_its_text_which_is_short_enough_for_any_server(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,6 +71,6 @@ class Slow:
 
 def test_a_schema_that_appears_after_its_making_was_broken_off_is_dropped(tmp_path: Path) -> None:
     engine = Slow(looks=4)
-    with pytest.raises(RunError), schemas.own(cast("Engine", engine), {}, "ciphercost_x", "x", tmp_path / "log"):
+    with pytest.raises(RunError), scratch_schema.own(cast("Engine", engine), {}, "ciphercost_x", "x", tmp_path / "log"):
         pass
     assert engine.dropped == ["ciphercost_x"]

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ciphercost import script
-from ciphercost.errors import UsageError
+from ciphercost.load import script
+from ciphercost.model.errors import UsageError
 
 
 def test_variables_become_numbered_parameters_in_order_of_use() -> None:

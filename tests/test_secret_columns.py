@@ -7,9 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from ciphercost import cli, guard, hospital, hospital_app, plan, prove, provision, record
-from ciphercost.errors import UsageError
-from ciphercost.model import ARMS, CellSpec
+from ciphercost import commands
+from ciphercost.host import supervisor
+from ciphercost.load.tables import hospital
+from ciphercost.model import run_directory
+from ciphercost.model.errors import UsageError
+from ciphercost.model.spec import ARMS, CellSpec
+from ciphercost.plan import schedule
+from ciphercost.prove import witnesses
+from ciphercost.provision import server_pairs
+from ciphercost.provision.shared import Shared
+from ciphercost.studies.column_functions import application
 from conftest import RequireServer
 
 MECHANISM = {"mariadb": "aes-ecb-128", "postgresql": "pgcrypto-cbc-256"}
@@ -24,31 +32,31 @@ def test_cells_that_share_a_run_store_encrypted_what_each_of_them_has_secret(
     name: str, require_server: RequireServer, tmp_path: Path
 ) -> None:
     require_server(name, "")
-    known = hospital_app.SECRETS
+    known = application.SECRETS
     wanted = [(), known[:1], known, ("state", "cnes"), (), known]
-    run_id = record.new_id()
+    run_id = run_directory.new_id()
     found = []
-    with guard.Guard(run_id) as run_guard, contextlib.ExitStack() as benches:
-        scratch = guard.scratch(run_id, run_guard)
-        shared = provision.Shared(scratch / "secrets" / "group-0")
+    with supervisor.Guard(run_id) as run_guard, contextlib.ExitStack() as benches:
+        scratch = supervisor.scratch(run_id, run_guard)
+        shared = Shared(scratch / "secrets" / "group-0")
         for number, value in enumerate(VALUES):
             cell = CellSpec(name, MECHANISM[name], workload="hospital-2024", rows=ROWS, factors={"secret": value})
             # As in a run, every cell's data live to its end.
-            bench = benches.enter_context(provision.bench(cell, run_guard, scratch, tmp_path, number, shared))
+            bench = benches.enter_context(server_pairs.bench(cell, run_guard, scratch, tmp_path, number, shared))
             with shared.session():
                 found.append(encrypted_columns(bench))
     assert [set(each) for each in found] == [set(each) for each in wanted]
 
 
-def encrypted_columns(bench: provision.Bench) -> list[str]:
+def encrypted_columns(bench: server_pairs.Bench) -> list[str]:
     """The columns in which the encrypted arm's tables hold something else than the plain arm's."""
-    twins = bench.twins(1, set(), set(), plan.arms(1, 0, 1))
+    twins = bench.twins(1, set(), set(), schedule.arms(1, 0, 1))
     different = []
     with bench.agent(twins) as agent:
         for arm in ARMS:
             agent.connect(arm, **twins.connect[arm])
         agent.program(bench.program)
-        assert not prove.same_rows(twins, agent, bench.rows_to_compare, 1)
+        assert not witnesses.same_rows(twins, agent, bench.rows_to_compare, 1)
         for table, fields in hospital.APPLICATION.items():
             for column, field in fields.items():
                 sql = f"SELECT {STORED[bench.engine.name].format(column)} FROM {table} ORDER BY id"
@@ -79,5 +87,5 @@ def encrypted_columns(bench: provision.Bench) -> list[str]:
 )  # fmt: skip
 def test_what_can_not_be_is_refused(arguments: str, words: str) -> None:
     with pytest.raises(UsageError) as error:
-        cli.cli.main(["run", *arguments.split(), "--print-spec"], standalone_mode=False)
+        commands.cli.main(["run", *arguments.split(), "--print-spec"], standalone_mode=False)
     assert words in str(error.value)

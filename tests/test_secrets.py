@@ -21,12 +21,15 @@ from urllib.parse import quote, quote_plus
 import pytest
 
 import ciphercost
-from ciphercost import guard, java, record, reports
-from ciphercost.agent import Agent
-from ciphercost.childenv import child_environment, secret
-from ciphercost.errors import MissingServer
-from ciphercost.guard import Guard
-from ciphercost.sample import tree
+from ciphercost import report
+from ciphercost.host import marks, supervisor
+from ciphercost.host.environment import child_environment, secret
+from ciphercost.host.procfs import tree
+from ciphercost.host.supervisor import Guard
+from ciphercost.load.agent import Agent
+from ciphercost.load.jdbc import java
+from ciphercost.model import run_directory
+from ciphercost.model.errors import MissingServer
 from conftest import Require, RequireServer
 from userservers import user_server
 
@@ -143,7 +146,7 @@ def test_no_temporary_directory_lies_outside_of_scratch() -> None:
 
 
 def test_a_temporary_directory_goes_also_when_we_are_killed() -> None:
-    run_id = record.new_id()
+    run_id = run_directory.new_id()
     script = (
         "import sys, time; from ciphercost import guard\n"
         "with guard.Guard(sys.argv[1]) as made, guard.temporary(made, 'jdbc') as place:\n"
@@ -152,7 +155,7 @@ def test_a_temporary_directory_goes_also_when_we_are_killed() -> None:
     with subprocess.Popen([sys.executable, "-c", script, run_id], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         place = Path(process.stdout.readline().strip())
-        assert place.parent == guard.scratch_base() / run_id
+        assert place.parent == marks.scratch_base() / run_id
         assert place.stat().st_mode & 0o777 == 0o700
         process.terminate()
     deadline = time.monotonic() + 30
@@ -162,8 +165,8 @@ def test_a_temporary_directory_goes_also_when_we_are_killed() -> None:
 
 
 def test_a_temporary_directory_is_gone_afterwards() -> None:
-    with Guard(record.new_id()) as made:
-        with guard.temporary(made, "one") as first, guard.temporary(made, "one") as second:
+    with Guard(run_directory.new_id()) as made:
+        with supervisor.temporary(made, "one") as first, supervisor.temporary(made, "one") as second:
             assert first != second
         assert not first.exists()
 
@@ -251,7 +254,7 @@ class Search:
                     self.processes(process.pid)
                     self.looks += 1
                     if time.monotonic() - last > 1.5 and (run := self.run_of(process.pid)):
-                        self.scratch(guard.scratch_base() / run)
+                        self.scratch(marks.scratch_base() / run)
                         last = time.monotonic()
 
             watching = threading.Thread(target=watch)
@@ -270,7 +273,7 @@ class Search:
         for pid in tree(root)[1:]:
             with contextlib.suppress(OSError):
                 for each in environment_of(pid).split(b"\0"):
-                    if each.startswith(f"{guard.RUN_MARK}=".encode()):
+                    if each.startswith(f"{marks.RUN_MARK}=".encode()):
                         return each.partition(b"=")[2].decode()
         return ""
 
@@ -283,7 +286,7 @@ def reported(directory: Path, run: Path) -> None:
     """Write every report there is."""
     made = directory / "reports"
     made.mkdir()
-    for name in reports.names():
+    for name in report.names():
         argv = [str(CLI), "report", str(run), "--format", name, "-o", str(made / f"report.{name}")]
         subprocess.run(argv, check=True, capture_output=True)
 
@@ -291,8 +294,8 @@ def reported(directory: Path, run: Path) -> None:
 def searched(search: Search, directory: Path, run: Path) -> None:
     reported(directory, run)
     search.all_of(directory)
-    run_id = record.read_facts(run).id
-    assert not (guard.scratch_base() / run_id).exists()
+    run_id = run_directory.read_facts(run).id
+    assert not (marks.scratch_base() / run_id).exists()
     assert [*(directory / "tmp").iterdir()] == []
     assert search.looks > 10
     assert search.found == []

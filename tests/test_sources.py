@@ -16,11 +16,13 @@ from pathlib import Path
 
 import pytest
 
-from ciphercost import apt, engines, guard, record, sources
-from ciphercost.engines import Installation
+from ciphercost import engines
 from ciphercost.engines.postgresql import ARTIFACTS, NEWEST, SUITES, version_of
-from ciphercost.errors import MissingServer, RunError, UsageError
-from ciphercost.sources import Artifact, Receipt, Work
+from ciphercost.host import apt, marks, packages, supervisor
+from ciphercost.host.installation import Installation
+from ciphercost.host.packages import Artifact, Receipt, Work
+from ciphercost.model import run_directory
+from ciphercost.model.errors import MissingServer, RunError, UsageError
 from conftest import Require
 
 
@@ -41,16 +43,16 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFact
 @pytest.fixture
 def work(tmp_path: Path) -> Iterator[Work]:
     (tmp_path / "work").mkdir()
-    with guard.Guard(record.new_id()) as made:
+    with supervisor.Guard(run_directory.new_id()) as made:
         yield Work(tmp_path / "work", tmp_path / "final", made)
 
 
 def makes_a_cluster(installation: Installation) -> set[Path]:
     """initdb and the server run in place, as the user that servers run as. Returns the libraries that the server has loaded."""
     engine = engines.get("postgresql")
-    run_id = record.new_id()
-    with guard.Guard(run_id) as made:
-        directory = guard.scratch(run_id, made) / "data"
+    run_id = run_directory.new_id()
+    with supervisor.Guard(run_id) as made:
+        directory = supervisor.scratch(run_id, made) / "data"
         engine.initialise(installation, directory, made)
         server = engine.start(installation, directory, made, logs=directory.parent)
         assert "OpenSSL" in server.library
@@ -72,11 +74,11 @@ def test_what_is_kept_is_made_once_and_found_again(cache: Path) -> None:
         (work.path / "bin").mkdir(mode=0o700)
         return Receipt("thing", "1.2", "maven", "bin")
 
-    first = sources.keep("thing", "1-maven", make)
-    assert sources.keep("thing", "1-maven", make) == first
+    first = packages.keep("thing", "1-maven", make)
+    assert packages.keep("thing", "1-maven", make) == first
     assert first == Installation("thing", "1.2", "maven", str(cache / "thing" / "1-maven" / "bin"))
     assert len(made) == 1
-    assert sources.installed("thing") == [first]
+    assert packages.installed("thing") == [first]
     assert (cache / "thing" / "1-maven" / "bin").stat().st_mode & 0o777 == 0o755
 
 
@@ -87,7 +89,7 @@ def test_two_that_ask_at_once_fetch_once(cache: Path) -> None:
         made.append(work.path)
         return Receipt("thing", "1", "maven", ".")
 
-    threads = [threading.Thread(target=sources.keep, args=("thing", "1", make)) for _ in range(4)]
+    threads = [threading.Thread(target=packages.keep, args=("thing", "1", make)) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -101,10 +103,10 @@ def test_what_fails_half_way_leaves_nothing_and_can_be_tried_again(cache: Path) 
         raise MissingServer("the network is gone")
 
     with pytest.raises(MissingServer):
-        sources.keep("thing", "1", breaks)
-    assert sources.installed("thing") == []
+        packages.keep("thing", "1", breaks)
+    assert packages.installed("thing") == []
     assert [path.name for path in (cache / "thing").iterdir()] == [".lock-1"]
-    assert sources.keep("thing", "1", lambda work: Receipt("thing", "1", "maven", ".")).version == "1"
+    assert packages.keep("thing", "1", lambda work: Receipt("thing", "1", "maven", ".")).version == "1"
 
 
 def test_an_install_that_is_killed_ends_its_package_client_and_leaves_nothing(cache: Path, tmp_path: Path) -> None:
@@ -121,25 +123,25 @@ def test_an_install_that_is_killed_ends_its_package_client_and_leaves_nothing(ca
         wait_for("the client", lambda: (path / "pid").exists() and (path / "pid").read_text().endswith("\n"))
         client = int((path / "pid").read_text())
         installer.kill()
-    wait_for("the client to end", lambda: not guard.start_time(client))
+    wait_for("the client to end", lambda: not marks.start_time(client))
     wait_for("its directory to go", lambda: not path.exists())
-    assert sources.keep("thing", "1", lambda work: Receipt("thing", "1", "maven", ".")).version == "1"
+    assert packages.keep("thing", "1", lambda work: Receipt("thing", "1", "maven", ".")).version == "1"
 
 
 def test_a_cache_that_can_not_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("CIPHERCOST_CACHE", str(tmp_path / "file"))
     with pytest.raises(UsageError, match="Set CIPHERCOST_CACHE"):
-        sources.keep("thing", "1", lambda work: Receipt("thing", "1", "maven", "."))
+        packages.keep("thing", "1", lambda work: Receipt("thing", "1", "maven", "."))
 
 
 def test_versions_sort_by_number() -> None:
-    assert sorted(["9.6", "17.10", "17.9"], key=sources.version_key) == ["9.6", "17.9", "17.10"]
+    assert sorted(["9.6", "17.10", "17.9"], key=packages.version_key) == ["9.6", "17.9", "17.10"]
 
 
 def test_no_registry_is_named_in_the_code() -> None:
     named = re.compile(r"https?://[a-z0-9]|\b[\w.-]+\.(?:org|com|io)/")
-    for path in (Path(sources.__file__), *Path(engines.__file__).parent.glob("*.py")):
+    for path in (Path(packages.__file__), *Path(engines.__file__).parent.glob("*.py")):
         assert not named.search(path.read_text()), path
 
 
@@ -151,7 +153,7 @@ def test_without_mvn_the_message_says_how_to_get_it(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MissingServer, match="apt-get install maven"):
-        sources.maven(next(iter(ARTIFACTS.values())), work)
+        packages.maven(next(iter(ARTIFACTS.values())), work)
 
 
 def test_another_content_than_the_pinned_one_is_not_unpacked(
@@ -164,7 +166,7 @@ def test_another_content_than_the_pinned_one_is_not_unpacked(
     client.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     with pytest.raises(RunError, match="is not what it should be"):
-        sources.maven(Artifact("group:artifact:1", "0" * 64), work)
+        packages.maven(Artifact("group:artifact:1", "0" * 64), work)
 
 
 def test_what_mvn_says_when_it_fails_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, work: Work) -> None:
@@ -173,7 +175,7 @@ def test_what_mvn_says_when_it_fails_is_passed_on(tmp_path: Path, monkeypatch: p
     client.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     with pytest.raises(MissingServer, match=r"could not fetch group:artifact:1: \[ERROR\] no such artifact"):
-        sources.maven(Artifact("group:artifact:1", "0" * 64), work)
+        packages.maven(Artifact("group:artifact:1", "0" * 64), work)
 
 
 MVN_TRUST = """\
@@ -204,7 +206,7 @@ E: mmdebstrap failed to run
 @pytest.mark.parametrize(
     ("output", "cause"),
     [
-        (MVN_TRUST, f"the trustAnchors parameter must be non-empty\n{sources.UNTRUSTED}"),
+        (MVN_TRUST, f"the trustAnchors parameter must be non-empty\n{packages.UNTRUSTED}"),
         (
             MMDEBSTRAP,
             "E: Failed to fetch proto://host.example/debian/dists/trixie/InRelease  Could not connect to host.example:9",
@@ -216,9 +218,9 @@ E: mmdebstrap failed to run
     ids=["mvn", "mmdebstrap", "neither", "long", "nothing"],
 )
 def test_of_what_a_client_printed_the_cause_is_shown(output: str, cause: str | None) -> None:
-    found = sources.decisive(output)
+    found = packages.decisive(output)
     if cause is None:
-        assert len(found) < sources.LONGEST + 10
+        assert len(found) < packages.LONGEST + 10
         assert found.endswith(": the cause")
     else:
         assert found == cause
@@ -227,16 +229,16 @@ def test_of_what_a_client_printed_the_cause_is_shown(output: str, cause: str | N
 def test_a_real_mvn_that_reaches_no_repository_says_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, work: Work, require: Require
 ) -> None:
-    client = sources.maven_client()
+    client = packages.maven_client()
     require(client, "mvn (Debian: apt-get install maven)")
     settings = "<settings><mirrors><mirror><id>m</id><mirrorOf>*</mirrorOf><url>{}</url></mirror></mirrors></settings>"
     (tmp_path / "settings.xml").write_text(settings.format("http://127.0.0.1:9/none"))
     wrapper = tmp_path / "mvn"
     wrapper.write_text(f'#!/bin/sh\nexec {client} -s {tmp_path}/settings.xml -Dmaven.repo.local={tmp_path}/m2 "$@"\n')
     wrapper.chmod(0o755)
-    monkeypatch.setattr(sources, "maven_client", lambda: str(wrapper))
+    monkeypatch.setattr(packages, "maven_client", lambda: str(wrapper))
     with pytest.raises(MissingServer, match="Connection refused"):
-        sources.maven(next(iter(ARTIFACTS.values())), work)
+        packages.maven(next(iter(ARTIFACTS.values())), work)
 
 
 def test_an_archive_in_a_jar_is_unpacked_with_its_links_and_modes(tmp_path: Path) -> None:
@@ -251,14 +253,14 @@ def test_an_archive_in_a_jar_is_unpacked_with_its_links_and_modes(tmp_path: Path
     (tmp_path / "download").mkdir()
     with zipfile.ZipFile(tmp_path / "download" / "x.jar", "w") as jar:
         jar.writestr("postgres-linux.txz", packed.getvalue())
-    sources.unpack_txz_in_jar(tmp_path / "download" / "x.jar", tmp_path)
+    packages.unpack_txz_in_jar(tmp_path / "download" / "x.jar", tmp_path)
     assert os.access(tmp_path / "bin" / "postgres", os.X_OK)
     assert (tmp_path / "lib" / "libpq.so").readlink() == Path("libpq.so.5")
     assert not (tmp_path / "download").exists()
 
 
 def test_postgresql_comes_from_maven_and_runs(cache: Path, require: Require, capfd: pytest.CaptureFixture[str]) -> None:
-    require(sources.maven_client(), "mvn (Debian: apt-get install maven)")
+    require(packages.maven_client(), "mvn (Debian: apt-get install maven)")
     engine = engines.get("postgresql")
     _opened(cache)
     installation = engine.install(NEWEST, "maven")
@@ -276,17 +278,17 @@ def test_postgresql_comes_from_maven_and_runs(cache: Path, require: Require, cap
 
 
 def test_the_mirror_is_the_hosts_or_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv(sources.MIRROR, "file:/somewhere/debian")
-    assert sources.mirror() == "file:/somewhere/debian"
-    monkeypatch.delenv(sources.MIRROR)
+    monkeypatch.setenv(packages.MIRROR, "file:/somewhere/debian")
+    assert packages.mirror() == "file:/somewhere/debian"
+    monkeypatch.delenv(packages.MIRROR)
     apt = tmp_path / "apt-get"
     apt.write_text("#!/bin/sh\necho proto://security.example/debian-security/\necho proto://host.example/debian/\n")
     apt.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert sources.mirror() == "proto://host.example/debian/"
+    assert packages.mirror() == "proto://host.example/debian/"
     apt.write_text("#!/bin/sh\n")
-    with pytest.raises(MissingServer, match=f"Set {sources.MIRROR}"):
-        sources.mirror()
+    with pytest.raises(MissingServer, match=f"Set {packages.MIRROR}"):
+        packages.mirror()
 
 
 def test_with_neither_mmdebstrap_nor_apt_the_message_says_how_to_get_it(
@@ -296,16 +298,16 @@ def test_with_neither_mmdebstrap_nor_apt_the_message_says_how_to_get_it(
     with pytest.raises(
         MissingServer, match=r"apt-get install mmdebstrap.*apt-get, apt-cache, apt-config, dpkg-deb were not found"
     ):
-        sources.debian("trixie", ["postgresql-17"], work)
+        packages.debian("trixie", ["postgresql-17"], work)
     with pytest.raises(MissingServer, match="only Debian and its relatives"):
-        sources.of_release(work)
+        packages.of_release(work)
 
 
 def test_a_suite_of_debians_comes_without_mmdebstrap_and_runs_in_place(
     cache: Path, monkeypatch: pytest.MonkeyPatch, require: Require
 ) -> None:
-    monkeypatch.setattr(sources, "mmdebstrap_possible", lambda: False)
-    require(not sources.debian_possible(), sources.debian_possible())
+    monkeypatch.setattr(packages, "mmdebstrap_possible", lambda: False)
+    require(not packages.debian_possible(), packages.debian_possible())
     _opened(cache)
     installation = engines.get("nginx").install("1.22", "debian")
     assert installation.version.startswith("1.22.")
@@ -316,7 +318,7 @@ def test_a_suite_of_debians_comes_without_mmdebstrap_and_runs_in_place(
 def test_postgresql_comes_from_the_systems_own_release_and_runs_in_place_with_its_own_libraries(
     cache: Path, require: Require
 ) -> None:
-    require(not sources.apt_possible(), sources.apt_possible())
+    require(not packages.apt_possible(), packages.apt_possible())
     before = sorted(Path("/var/lib/apt/lists").iterdir()), sorted(Path("/var/cache/apt").rglob("*"))
     _opened(cache)
     engine = engines.get("postgresql")
@@ -332,7 +334,7 @@ def test_postgresql_comes_from_the_systems_own_release_and_runs_in_place_with_it
 
 
 def test_what_apt_can_not_reach_is_named(tmp_path: Path, work: Work, require: Require) -> None:
-    require(not sources.apt_possible(), sources.apt_possible())
+    require(not packages.apt_possible(), packages.apt_possible())
     with (
         apt.Apt(work.path / "home", work.run, "deb [trusted=yes] http://127.0.0.1:9/debian sid main\n") as lists,
         pytest.raises(MissingServer, match=r"has no package nginx: Failed to fetch .*127\.0\.0\.1"),
@@ -342,13 +344,13 @@ def test_what_apt_can_not_reach_is_named(tmp_path: Path, work: Work, require: Re
 
 def test_the_build_with_the_old_openssl_is_the_last_to_be_used(cache: Path) -> None:
     for source, version in (("maven", "18.4"), ("apt", "15.9"), ("debian", "17.5")):
-        sources.keep("thing", source, lambda work, s=source, v=version: Receipt("thing", v, s, "."))  # type: ignore[misc]
-    assert [each.source for each in sources.installed("thing")] == ["debian", "apt", "maven"]
+        packages.keep("thing", source, lambda work, s=source, v=version: Receipt("thing", v, s, "."))  # type: ignore[misc]
+    assert [each.source for each in packages.installed("thing")] == ["debian", "apt", "maven"]
     assert list(engines.get("postgresql").ways()) == ["debian", "apt", "maven"]  # type: ignore[attr-defined]
 
 
 def test_postgresql_comes_from_debian_and_runs_in_place_with_its_own_libraries(cache: Path, require: Require) -> None:
-    require(not sources.debian_possible(), sources.debian_possible())
+    require(not packages.debian_possible(), packages.debian_possible())
     _opened(cache)
     installation = engines.get("postgresql").install("17", "debian")
     assert installation.version.startswith("17.")

@@ -9,31 +9,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ciphercost import spec
-from ciphercost.errors import UsageError
-from ciphercost.model import CellSpec, Spec
+from ciphercost.load import units
+from ciphercost.model.errors import UsageError
+from ciphercost.model.spec import CellSpec, Spec
+from ciphercost.plan import specs, targets, toml
 
 
 @pytest.mark.parametrize(
     ("text", "seconds"), [("90s", 90), ("3m", 180), ("1h", 3600), ("500ms", 0.5), ("12", 12), ("1.5m", 90)]
 )
 def test_durations_are_read_with_their_units(text: str, seconds: float) -> None:
-    assert spec.duration(text) == pytest.approx(seconds)
+    assert units.duration(text) == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize("text", ["", "abc", "-5s", "0", "5 days", "1e9s"])
 def test_what_is_no_duration_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="90s, 3m or 1h"):
-        spec.duration(text)
+        units.duration(text)
 
 
 def test_shares_are_read_with_and_without_percent_sign() -> None:
-    assert spec.share("1%") == spec.share("0.01") == 0.01
+    assert units.share("1%") == units.share("0.01") == 0.01
 
 
 def test_a_target_names_engine_version_and_mechanism() -> None:
-    assert spec.target("postgresql@17:tls") == ("postgresql", "17", "tls")
-    assert spec.target("sqlite:sqlcipher") == ("sqlite", "", "sqlcipher")
+    assert targets.target("postgresql@17:tls") == ("postgresql", "17", "tls")
+    assert targets.target("sqlite:sqlcipher") == ("sqlite", "", "sqlcipher")
 
 
 @pytest.mark.parametrize(
@@ -55,7 +56,7 @@ def test_a_target_names_engine_version_and_mechanism() -> None:
 )
 def test_nonsense_in_a_cell_is_refused_with_the_nearest_name(cell: CellSpec, words: str) -> None:
     with pytest.raises(UsageError, match=re.escape(words)) as caught:
-        spec.check(Spec(cells=[cell]))
+        specs.check(Spec(cells=[cell]))
     assert caught.value.exit_status == 2
 
 
@@ -63,17 +64,17 @@ def test_a_typo_in_a_key_of_a_spec_file_is_named(tmp_path: Path) -> None:
     path = tmp_path / "grid.toml"
     path.write_text('tiem = "90s"\n[[cells]]\nengine = "postgresql"\nmechanism = "tls"\n')
     with pytest.raises(UsageError, match="unknown key 'tiem': did you mean 'time'"):
-        spec.load(path)
+        toml.load(path)
     path.write_text('[[cells]]\nengine = "postgresql"\nmechanism = "tls"\nclinets = 4\n')
     with pytest.raises(UsageError, match="cell 1: unknown key 'clinets': did you mean 'clients'"):
-        spec.load(path)
+        toml.load(path)
 
 
 def test_a_value_of_the_wrong_type_is_named(tmp_path: Path) -> None:
     path = tmp_path / "grid.toml"
     path.write_text('[[cells]]\nengine = "postgresql"\nmechanism = "tls"\nclients = "four"\n')
     with pytest.raises(UsageError, match="clients"):
-        spec.load(path)
+        toml.load(path)
 
 
 cells = st.builds(
@@ -92,8 +93,8 @@ cells = st.builds(
 def test_what_a_cell_works_on_survives_being_printed(tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("name\nanna\n")
     cell = CellSpec("postgresql", "tls", workload="point-select", csv=str(tmp_path / "rows.csv"))
-    (tmp_path / "grid.toml").write_text(spec.dump(Spec(cells=[cell])))
-    assert spec.load(tmp_path / "grid.toml").cells == [cell]
+    (tmp_path / "grid.toml").write_text(toml.dump(Spec(cells=[cell])))
+    assert toml.load(tmp_path / "grid.toml").cells == [cell]
 
 
 @pytest.mark.parametrize(
@@ -108,7 +109,7 @@ def test_what_a_cell_works_on_survives_being_printed(tmp_path: Path) -> None:
 )
 def test_what_can_not_be_had_is_refused_before_anything_starts(cell: CellSpec, words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        spec.check(Spec(cells=[cell]))
+        specs.check(Spec(cells=[cell]))
 
 
 @given(
@@ -123,4 +124,4 @@ def test_a_printed_spec_reads_back_as_itself(made: list[CellSpec], seed: int, ti
     import msgspec
 
     one = Spec(cells=made, seed=seed, time=time, mode=mode)  # type: ignore[arg-type]
-    assert msgspec.convert(tomllib.loads(spec.dump(one)), Spec) == one
+    assert msgspec.convert(tomllib.loads(toml.dump(one)), Spec) == one

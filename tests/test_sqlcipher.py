@@ -13,14 +13,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ciphercost import guard, record
-from ciphercost.agent import Agent
 from ciphercost.engines.sqlite import ENGINE
-from ciphercost.errors import AgentError, UsageError
-from ciphercost.mechanisms._rest import Look, Rest, Volume
+from ciphercost.host import supervisor
+from ciphercost.host.volumes.volume import Volume
+from ciphercost.load.agent import Agent
+from ciphercost.mechanisms._rest import Look, Rest
 from ciphercost.mechanisms.sqlcipher import HMAC, ITERATIONS, KEY_FILE, MECHANISM, Tails, judge, tails, tails_in_wal
-from ciphercost.model import ARMS, Arm
-from ciphercost.provision import CANARY_TABLE
+from ciphercost.model import run_directory
+from ciphercost.model.errors import AgentError, UsageError
+from ciphercost.model.spec import ARMS, Arm
+from ciphercost.model.terms import CANARY_TABLE
 
 CANARY = b"canary0123456789abcdef0123456789abcdef"
 QUICK = {"kdf": "passphrase", "kdf_iter": "1000"}
@@ -29,8 +31,8 @@ QUICK = {"kdf": "passphrase", "kdf_iter": "1000"}
 @contextmanager
 def arms(**factors: str) -> Iterator[dict[Arm, Look]]:
     """Both files, filled alike, each by a process of its own; some rows are in the WAL alone."""
-    with guard.Guard(record.new_id()) as run_guard, ExitStack() as agents:
-        scratch = guard.scratch(run_guard.run_id, run_guard)
+    with supervisor.Guard(run_directory.new_id()) as run_guard, ExitStack() as agents:
+        scratch = supervisor.scratch(run_guard.run_id, run_guard)
         rest = Rest(ENGINE, ENGINE.find(), MECHANISM.check(factors), scratch / "secrets", run_guard)
         looks: dict[Arm, Look] = {}
         for arm in ARMS:

@@ -12,8 +12,8 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.weightstats import DescrStatsW
 
-from ciphercost import statistics
-from ciphercost.statistics import Floats
+from ciphercost.estimate import statistics
+from ciphercost.estimate.statistics import Floats
 
 numbers = st.floats(-1.0, 1.0).map(lambda x: round(x, 6))
 series = st.lists(numbers, min_size=2, max_size=40).map(np.array)
@@ -238,7 +238,7 @@ def test_blocks_that_alternate_or_do_not_vary_show_no_correlation() -> None:
 
 
 def test_correlation_seldom_shows_in_white_noise_and_nearly_always_in_a_memory_of_three_slices() -> None:
-    from ciphercost import simulate
+    from ciphercost.estimate import simulate
 
     random = np.random.default_rng(4)
     white = simulate.experiment(random, simulate.white, 1000, 25).values

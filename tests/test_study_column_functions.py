@@ -16,11 +16,19 @@ import jsonschema
 import msgspec
 import pytest
 
-from ciphercost import concluding, conditions, engines, hospital, record, replicate, schema, studies
-from ciphercost.engines import Installation
-from ciphercost.errors import MissingServer, UsageError
-from ciphercost.model import ARMS, Cell, Estimate, HostSample, Proof, StudyFigure, StudyRecord, StudyResult, StudyRun
-from ciphercost.reports import _study, terminal
+from ciphercost import engines, studies
+from ciphercost.host import aes
+from ciphercost.host.installation import Installation
+from ciphercost.load.tables import hospital
+from ciphercost.model import run_directory, schema
+from ciphercost.model.errors import MissingServer, UsageError
+from ciphercost.model.result import Cell, Estimate
+from ciphercost.model.slices import Proof
+from ciphercost.model.spec import ARMS
+from ciphercost.model.study import HostSample, StudyFigure, StudyRecord, StudyResult, StudyRun
+from ciphercost.plan import conditions
+from ciphercost.report import _study, terminal
+from ciphercost.runs import conclude, replicate
 from ciphercost.studies.column_functions import (
     ColumnFunctions,
     measured,
@@ -779,7 +787,7 @@ def test_a_very_small_replication_is_proven_run_recorded_and_reported_again(
         (20, 40), 2, source, least_sessions=2, most_sessions=2, cell_sessions=2, cell_rows=40, interval=0.05
     )
     result, directory = replicate.run_in(small, small.spec(engine, 4.0, 5), tmp_path / "run")
-    found = record.read_study(directory)
+    found = run_directory.read_study(directory)
     assert found is not None
     assert not found.reason
     assert found.complete
@@ -826,7 +834,7 @@ def test_a_very_small_replication_is_proven_run_recorded_and_reported_again(
     assert head.low
     assert (head.n, head.of) == (2, "sessions")
     encoded = (directory / "result.json").read_bytes()
-    assert record.encode(concluding.result_of(directory)) == encoded
+    assert run_directory.encode(conclude.result_of(directory)) == encoded
     jsonschema.validate(json.loads(encoded), schema.result_schema())
     text = terminal.render(result)
     assert "our method here" in text
@@ -836,13 +844,13 @@ def test_a_very_small_replication_is_proven_run_recorded_and_reported_again(
 def test_without_aes_instructions_the_agent_is_proven_to_have_none_and_the_result_states_it(
     tmp_path: Path, require: Require, require_server: RequireServer
 ) -> None:
-    require("aes" in conditions.cpu_flags(), "this CPU has no AES instructions to hide")
+    require("aes" in aes.cpu_flags(), "this CPU has no AES instructions to hide")
     require_server("mariadb")
     small = ColumnFunctions(
         (20,), 1, least_sessions=1, most_sessions=1, cell_sessions=2, cell_rows=20, interval=0.05, cpu_crypto="off"
     )
     result, directory = replicate.run_in(small, small.spec("mariadb", 4.0, 5), tmp_path / "run")
-    found = record.read_study(directory)
+    found = run_directory.read_study(directory)
     assert found is not None
     assert found.complete, found.reason
     assert found.conditions == {"cpu_crypto": "off"}
@@ -859,14 +867,14 @@ def test_without_aes_instructions_the_agent_is_proven_to_have_none_and_the_resul
 def test_a_mask_that_hides_nothing_is_found_out_before_anything_is_timed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, require: Require, require_server: RequireServer
 ) -> None:
-    require("aes" in conditions.cpu_flags(), "this CPU has no AES instructions to hide")
+    require("aes" in aes.cpu_flags(), "this CPU has no AES instructions to hide")
     require_server("mariadb")
     monkeypatch.setattr(conditions, "mask", lambda: {"OPENSSL_ia32cap": "~0x0:~0x0", "OPENSSL_armcap": "0x7d"})
     small = ColumnFunctions(
         (20,), 1, least_sessions=1, most_sessions=1, cell_sessions=2, cell_rows=20, cpu_crypto="off"
     )
     result, directory = replicate.run_in(small, small.spec("mariadb", 4.0, 5), tmp_path / "run")
-    found = record.read_study(directory)
+    found = run_directory.read_study(directory)
     assert found is not None
     assert not found.complete
     assert "not proven" in found.reason
@@ -886,7 +894,7 @@ def test_a_server_that_is_missing_is_named_and_the_others_go_on(
     monkeypatch.setattr(type(engines.get("firebird")), "find", missing)
     small = ColumnFunctions((20,), 1, least_sessions=1, most_sessions=1, cell_sessions=2, cell_rows=40)
     result, directory = replicate.run_in(small, small.spec("firebird,postgresql", 2.0, 5), tmp_path / "run")
-    found = record.read_study(directory)
+    found = run_directory.read_study(directory)
     assert found is not None
     assert found.reason == "firebird:aes-ofb-128: no firebird here"
     assert {run.engine for run in found.runs} == {"postgresql"}

@@ -12,21 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ciphercost import replicate, schema, studies
-from ciphercost.errors import UsageError
-from ciphercost.model import (
-    ARMS,
-    FORMAT,
-    Cell,
-    Estimate,
-    Proof,
-    Result,
-    StudyFigure,
-    StudyRecord,
-    StudyResult,
-    StudyRun,
-)
-from ciphercost.reports import _study, terminal
+from ciphercost import studies
+from ciphercost.model import schema
+from ciphercost.model.errors import UsageError
+from ciphercost.model.result import Cell, Estimate, Result
+from ciphercost.model.slices import Proof
+from ciphercost.model.spec import ARMS
+from ciphercost.model.study import StudyFigure, StudyRecord, StudyResult, StudyRun
+from ciphercost.model.terms import FORMAT
+from ciphercost.report import _study, terminal
+from ciphercost.runs import replicate
 from ciphercost.studies.jdbc_tls import JdbcTls, measured, published, setups
 from ciphercost.studies.jdbc_tls.loops import FLAG, ROWS
 from ciphercost.studies.jdbc_tls.procedure import INTERLEAVED, JAVA, WIRE

@@ -7,10 +7,14 @@ import re
 import msgspec
 import pytest
 
-from ciphercost import memory, studies
-from ciphercost.errors import UsageError
-from ciphercost.model import ARMS, Cell, Estimate, HostSample, Proof, StudyRecord, StudyResult, StudyRun
-from ciphercost.reports import _study
+from ciphercost import studies
+from ciphercost.host import memory
+from ciphercost.model.errors import UsageError
+from ciphercost.model.result import Cell, Estimate
+from ciphercost.model.slices import Proof
+from ciphercost.model.spec import ARMS
+from ciphercost.model.study import HostSample, StudyRecord, StudyResult, StudyRun
+from ciphercost.report import _study
 from ciphercost.studies.mysql_tls import MysqlTls, compare, findings, procedure, published
 
 STUDY = studies.get("mysql-tls")

@@ -13,12 +13,12 @@ import pytest
 import browser
 import results
 from ciphercost import studies
-from ciphercost.model import StudyFigure, StudyResult
-from ciphercost.plots import published
-from ciphercost.reports import html, md, terminal
-from ciphercost.studies import agreement, sheet, together
+from ciphercost.model.study import StudyFigure, StudyResult
+from ciphercost.report import html, md, terminal, together
+from ciphercost.report.plots import published
+from ciphercost.report.together import Outcome
+from ciphercost.studies import agreement, sheet
 from ciphercost.studies.sheet import Cited, Sheet
-from ciphercost.studies.together import Outcome
 from conftest import Require
 from test_agreement import made
 

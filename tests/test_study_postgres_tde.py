@@ -11,13 +11,20 @@ from typing import Any
 import msgspec
 import pytest
 
-from ciphercost import mechanisms, record, replicate, sources, studies, workloads
-from ciphercost.engines import Installation
-from ciphercost.errors import MissingServer, RunError, UsageError
-from ciphercost.model import ARMS, Cell, Estimate, Proof, StudyRecord, StudyResult, StudyRun
-from ciphercost.reports import _study, terminal
+from ciphercost import mechanisms, studies
+from ciphercost.host import packages
+from ciphercost.host.installation import Installation
+from ciphercost.host.volumes import image
+from ciphercost.load import workloads
+from ciphercost.model import run_directory
+from ciphercost.model.errors import MissingServer, RunError, UsageError
+from ciphercost.model.result import Cell, Estimate
+from ciphercost.model.slices import Proof
+from ciphercost.model.spec import ARMS
+from ciphercost.model.study import StudyRecord, StudyResult, StudyRun
+from ciphercost.report import _study, terminal
+from ciphercost.runs import replicate
 from ciphercost.studies.postgres_tde import PostgresTde, findings, pgbench, procedure, published, servers
-from ciphercost.volumes import image
 from conftest import Require
 
 STUDY = studies.get("postgres-tde")
@@ -491,7 +498,7 @@ def test_a_vendors_server_is_asked_for_256_bits_where_it_has_them(
     mechanism: str,
     factors: dict[str, str],
 ) -> None:
-    monkeypatch.setattr(sources, "reachable", lambda _: True)
+    monkeypatch.setattr(packages, "reachable", lambda _: True)
     own = STUDY.configured({"bindir": [vendor(tmp_path, "server", version, *options)]})
     cells = [*own.spec("postgresql", 60.0, 1).cells, *own.procedure_cells("postgresql")]
     assert {each.mechanism for each in cells} == {mechanism}
@@ -640,7 +647,7 @@ def test_a_small_run_is_made_recorded_and_reported_again(
     small = PostgresTde((100_000,), (3,), 2.0, mechanisms=(mechanism,))
     spec = msgspec.structs.replace(small.spec("postgresql", 2.0, 5), mode="quick", sessions=1)
     result, directory = replicate.run_in(small, spec, tmp_path / "run")
-    kept = record.read_study(directory)
+    kept = run_directory.read_study(directory)
     assert kept is not None
     assert not kept.reason
     assert kept.complete
@@ -669,8 +676,8 @@ def test_a_small_run_is_made_recorded_and_reported_again(
     assert "a factor of 6.0" in text
     # A run that was cut off after its first arm: nothing is made up.
     kept.runs, kept.complete = kept.runs[:1], False
-    (directory / "study.json").write_bytes(record.encode(kept))  # type: ignore[arg-type]
-    again = record.read_study(directory)
+    (directory / "study.json").write_bytes(run_directory.encode(kept))  # type: ignore[arg-type]
+    again = run_directory.read_study(directory)
     assert again is not None
     cut = STUDY.compare(again, result.cells)
     assert not cut.complete
@@ -687,7 +694,7 @@ def test_a_sweep_over_two_servers_is_one_table(tmp_path: Path, require_postgresq
     )
     spec = msgspec.structs.replace(own.spec("postgresql", 2.0, 5), mode="quick", sessions=1)
     result, directory = replicate.run_in(own, spec, tmp_path / "run")
-    kept = record.read_study(directory)
+    kept = run_directory.read_study(directory)
     assert kept is not None
     assert kept.complete, kept.reason
     assert kept.servers == ["first", "second"]
@@ -722,7 +729,7 @@ def test_a_run_that_pgbench_gives_up_leaves_the_reason(
     small = PostgresTde((100_000,), (2,), 1.0, mechanisms=("none",))
     spec = msgspec.structs.replace(small.spec("postgresql", 2.0, 5), mode="quick", sessions=1)
     result, directory = replicate.run_in(small, spec, tmp_path / "run")
-    kept = record.read_study(directory)
+    kept = run_directory.read_study(directory)
     assert kept is not None
     assert "ended with status 1" in kept.reason
     assert not kept.complete

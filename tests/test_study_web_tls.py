@@ -19,11 +19,18 @@ import msgspec
 import numpy as np
 import pytest
 
-from ciphercost import concluding, record, replicate, sample, schema, studies, threads, workloads
-from ciphercost.agent import Agent
-from ciphercost.errors import UsageError
-from ciphercost.model import ARMS, Cell, Estimate, Proof, StudyRecord, StudyResult, StudyRun
-from ciphercost.reports import _study, terminal
+from ciphercost import studies
+from ciphercost.host import procfs, threads
+from ciphercost.load import workloads
+from ciphercost.load.agent import Agent
+from ciphercost.model import run_directory, schema
+from ciphercost.model.errors import UsageError
+from ciphercost.model.result import Cell, Estimate
+from ciphercost.model.slices import Proof
+from ciphercost.model.spec import ARMS
+from ciphercost.model.study import StudyRecord, StudyResult, StudyRun
+from ciphercost.report import _study, terminal
+from ciphercost.runs import conclude, replicate
 from ciphercost.studies.web_tls import WebTls, changes, compare, counters, measured, procedure, published, report
 from ciphercost.studies.web_tls.published import CV, DISK, MEAN, MEMORY, NETWORK, PROCESSOR, VARIANCE
 from conftest import Require, RequireServer
@@ -264,7 +271,7 @@ def test_a_counter_that_went_backwards_is_none() -> None:
 
 
 def test_a_whole_disk_is_no_partition_and_no_loop_device() -> None:
-    for name in sample.whole_disks():
+    for name in procfs.whole_disks():
         assert not (Path("/sys/class/block") / name.decode() / "partition").exists()
         assert not name.startswith(b"loop")
 
@@ -478,7 +485,7 @@ def test_a_small_replication_is_proven_run_recorded_and_reported_again(
     small = WebTls(2.0, megabyte=40_000, sizes=(3, 250), clients=(2,))
     spec = msgspec.structs.replace(small.spec("nginx", 1.5, 5), mode="quick", sessions=1, slice_seconds=0.05)
     result, directory = replicate.run_in(small, spec, tmp_path / "run")
-    found = record.read_study(directory)
+    found = run_directory.read_study(directory)
     assert found is not None
     assert not found.reason
     assert found.complete
@@ -512,7 +519,7 @@ def test_a_small_replication_is_proven_run_recorded_and_reported_again(
 
     # Reports read only the record.
     encoded = (directory / "result.json").read_bytes()
-    assert record.encode(concluding.result_of(directory)) == encoded
+    assert run_directory.encode(conclude.result_of(directory)) == encoded
     jsonschema.validate(json.loads(encoded), schema.result_schema())
     text = terminal.render(result)
     assert [each for each in text.splitlines() if len(each) > 80] == []

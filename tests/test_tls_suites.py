@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from click.testing import CliRunner
 
-from ciphercost import cli, engines
-from ciphercost.errors import UsageError
-from ciphercost.mechanisms.tls import MECHANISM, SUITES_13, SUITES_CBC, offered, suite
+from ciphercost import commands, engines
+from ciphercost.host.tls_names import SUITES_13, SUITES_CBC, offered, suite
+from ciphercost.mechanisms.tls import MECHANISM
+from ciphercost.model.errors import UsageError
 from conftest import RequireServer
 
 
@@ -36,6 +37,6 @@ def test_cbc_is_refused_where_there_is_none(cipher: str) -> None:
 def test_servers_agree_on_cbc_where_it_is_all_that_is_offered(engine: str, require_server: RequireServer) -> None:
     require_server(engine)
     given = ["--set", "version=1.2", "--set", "cipher=aes128-cbc"]
-    done = CliRunner().invoke(cli.cli, ["prove", f"{engine}:tls", *given])
+    done = CliRunner().invoke(commands.cli, ["prove", f"{engine}:tls", *given])
     assert done.exit_code == 0, done.output
     assert "ECDHE-RSA-AES128-SHA256" in done.output

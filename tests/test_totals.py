@@ -18,15 +18,22 @@ from hdrh.histogram import HdrHistogram
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ciphercost import advice, compare, fio, reports, simulate, statistics, totals, words
-from ciphercost.compare import Run
-from ciphercost.estimate import CellEstimator, Pooled, ratio_of_totals, throughput_differs
-from ciphercost.model import ARMS, Cell, CellEstimate, Estimate, Mode, SliceRecord, StorageSlice, StudyRun
-from ciphercost.simulate import Blocks, Noise
+from ciphercost import report
+from ciphercost.estimate import levels as levels_
+from ciphercost.estimate import simulate, statistics, storage, totals
+from ciphercost.estimate.estimator import CellEstimator, Pooled, ratio_of_totals, throughput_differs
+from ciphercost.estimate.levels import LEVELS
+from ciphercost.estimate.simulate import Blocks, Noise
+from ciphercost.estimate.tally import COLUMN
+from ciphercost.model.result import Cell, CellEstimate, Estimate
+from ciphercost.model.slices import SliceRecord, StorageSlice
+from ciphercost.model.spec import ARMS, Mode
+from ciphercost.model.study import StudyRun
+from ciphercost.report import advice, comparison, words
+from ciphercost.report.comparison import Run
 from ciphercost.studies.column_functions import measured
 from ciphercost.studies.jdbc_tls import measured as jdbc
 from ciphercost.studies.jdbc_tls.setups import Setup
-from ciphercost.tally import COLUMN
 from results import cell, result
 
 # ── runs in which the encrypted arm stalls ────────────────────────────────────────────────────────────────────────────
@@ -57,7 +64,7 @@ def shares(found: list[CellEstimate]) -> tuple[float, float, float]:
     """Shares of runs that are equivalent, that pass a gate of 1 %, that warn of stalls in one arm."""
     return (
         float(np.mean([each.verdict == "equivalent" for each in found])),
-        float(np.mean([compare.passed("throughput", stated(each), 0.01) == "pass" for each in found])),
+        float(np.mean([comparison.passed("throughput", stated(each), 0.01) == "pass" for each in found])),
         float(np.mean([bool({"stalls", "totals-disagree"} & {w.code for w in each.warnings}) for each in found])),
     )
 
@@ -65,7 +72,7 @@ def shares(found: list[CellEstimate]) -> tuple[float, float, float]:
 def test_a_full_run_with_stalls_in_one_arm_is_neither_equivalent_nor_within_the_budget() -> None:
     found = stalling_runs(8, 12, 0.02, 60)
     # By the robust ratio alone nearly every one of them was both.
-    assert np.mean([compare.robustly("throughput", stated(each), 0.01) == "pass" for each in found]) > 0.9
+    assert np.mean([comparison.robustly("throughput", stated(each), 0.01) == "pass" for each in found]) > 0.9
     equivalent, passes, warns = shares(found)
     # In 2 % of runs none of 192 slices stalls: nothing is there to see.
     assert equivalent <= 0.07
@@ -113,7 +120,7 @@ def hiding(low: float, high: float) -> Cell:
 )
 def test_gate_and_advice_take_the_worse_of_both_ratios(low: float, high: float, outcome: str, status: int) -> None:
     found = result(hiding(low, high))
-    gated = compare.compare([Run("a", found, [{}])], limit=0.01, strict=True)
+    gated = comparison.compare([Run("a", found, [{}])], limit=0.01, strict=True)
     (gate,) = gated.gates
     assert (gate.outcome, gated.exit_status) == (outcome, status)
     assert ("all slices together" in gate.reason) == (outcome != "pass")
@@ -135,7 +142,7 @@ def test_two_runs_are_not_equivalent_where_only_one_of_them_stalls() -> None:
         found = estimator.finish()
         known = result(cell(overhead=found.overhead, arms=found.arms, verdict=found.verdict))
         runs.append(Run(name, msgspec.structs.replace(known, id=name), [estimator.intervals()]))
-    assert [pair.verdict for pair in compare.compare(runs).pairs] == ["unresolved", "equivalent"]
+    assert [pair.verdict for pair in comparison.compare(runs).pairs] == ["unresolved", "equivalent"]
 
 
 # ── the warning is calibrated ─────────────────────────────────────────────────────────────────────────────────────────
@@ -266,8 +273,8 @@ def test_levels_ratio_and_difference_agree(mode: Mode, seed: int, effect: float,
     found = uneven(mode, seed, effect, stall, spread).finish(mode)
     made = cell("postgresql", overhead=found.overhead, arms=found.arms, added=found.added, layer="rest")
     for key, each in found.overhead.items():
-        if key in words.LEVELS:
-            plain, encrypted = (words.level(made, arm, key) for arm in ARMS)
+        if key in LEVELS:
+            plain, encrypted = (levels_.level(made, arm, key) for arm in ARMS)
             assert plain
             assert encrypted
             assert encrypted / plain == pytest.approx(each.ratio, rel=1e-9), key
@@ -339,13 +346,13 @@ def test_every_printed_row_agrees_in_every_format(
     assert len(known) >= 5
     assert all(agree(*each) for each in known), known
     for name in ("terminal", "md", "latex", "html"):
-        rows = rows_of(name, reports.get(name)(made))
+        rows = rows_of(name, report.get(name)(made))
         assert len(rows) >= 3, (name, rows)
         assert all(agree(*each) for each in rows), (name, rows)
-    for row in csv.DictReader(io.StringIO(reports.get("csv")(made))):
+    for row in csv.DictReader(io.StringIO(report.get("csv")(made))):
         if row["plain"]:
             assert float(row["encrypted"]) / float(row["plain"]) == pytest.approx(float(row["ratio"]), rel=1e-9)
-    (raw,) = json.loads(reports.get("json")(made))["cells"]
+    (raw,) = json.loads(report.get("json")(made))["cells"]
     plain, encrypted = (raw["arms"][arm]["typical"]["throughput"] for arm in ARMS)
     assert encrypted / plain == pytest.approx(raw["overhead"]["throughput"]["ratio"])
     plain, encrypted = (raw["arms"][arm]["throughput"] for arm in ARMS)
@@ -367,8 +374,8 @@ def test_levels_of_storage_agree_with_their_ratio(seed: int, mode: Mode) -> None
                     seconds=0.3, operations=operations, bytes=4096 * operations,
                 )
             )  # fmt: skip
-    levels = fio.levels(slices, mode)
-    for job, each in fio.estimate(slices, mode).items():
+    levels = storage.levels(slices, mode)
+    for job, each in storage.estimate(slices, mode).items():
         assert levels["encrypted"][job] / levels["plain"][job] == pytest.approx(each.ratio)
 
 

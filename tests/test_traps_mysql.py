@@ -10,13 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from ciphercost import prove, workloads
-from ciphercost.agent import Agent
 from ciphercost.engines import Server
 from ciphercost.engines._mysql.family import USER
-from ciphercost.errors import AgentError, Unproven
-from ciphercost.model import ARMS, Arm, Proof
-from ciphercost.relay import Relay
+from ciphercost.host.relay import Relay
+from ciphercost.load import workloads
+from ciphercost.load.agent import Agent
+from ciphercost.model.errors import AgentError, Unproven
+from ciphercost.model.slices import Proof
+from ciphercost.model.spec import ARMS, Arm
+from ciphercost.prove import witnesses
 from conftest import RequireServer
 from mysql_servers import CANARY, OFF, SERVERS, TLS, House, house
 
@@ -49,7 +51,7 @@ def only(home: House, name: str) -> None:
 
 def hear(home: House, server: Server, **factors: str) -> list[Proof]:
     with Agent() as agent:
-        return prove.prove(home.engine, TLS, home.twins(server, **factors), agent, 1)[0]
+        return witnesses.prove(home.engine, TLS, home.twins(server, **factors), agent, 1)[0]
 
 
 # ── falling back to clear ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -65,16 +67,16 @@ def test_a_client_that_prefers_tls_falls_back_silently_and_ours_does_not(home: H
     for verify in ("full", "ca", "require"):
         proofs = hear(home, without_tls, verify=verify)
         assert [proof.witness for proof in proofs if proof.arm == "encrypted"] == ["client"]
-        reason = prove.unproven(proofs, TLS)
+        reason = witnesses.unproven(proofs, TLS)
         assert "client witness, encrypted arm: the server does not offer TLS [tls]" in reason
     with pytest.raises(Unproven):
-        prove.require(proofs, TLS)
+        witnesses.require(proofs, TLS)
 
 
 def test_with_tls_at_the_server_all_witnesses_speak_for_both_arms(home: House, with_tls: Server) -> None:
     """The other direction: the same proof passes where nothing is wrong."""
     proofs = hear(home, with_tls, certificate="ecdsa-p256")
-    assert prove.unproven(proofs, TLS) == ""
+    assert witnesses.unproven(proofs, TLS) == ""
 
 
 # ── a wire that says nothing ──────────────────────────────────────────────────────────────────────────────────────────
@@ -94,7 +96,7 @@ def test_a_unix_socket_leaves_nothing_on_the_wire_and_that_proves_nothing(home: 
     assert CANARY in done.stdout, done.stderr  # a port was named, and the socket was taken
     assert (sent, received) == (b"", b"")
     for arm in ARMS:
-        assert prove.judge_wire(sent, received, CANARY, arm) == (False, prove.NULL_SEEN)
+        assert witnesses.judge_wire(sent, received, CANARY, arm) == (False, witnesses.NULL_SEEN)
 
 
 def test_compression_hides_the_canary_but_is_not_taken_for_encryption(home: House, with_tls: Server) -> None:
@@ -107,12 +109,12 @@ def test_compression_hides_the_canary_but_is_not_taken_for_encryption(home: Hous
             done = home.client(with_tls, statement, *home.clear(), f"-P{relay.port}", *options)
             wire[name] = bytes(relay.to_server), bytes(relay.to_client)
         assert done.stdout.split() == [CANARY, CANARY * 50], done.stderr
-    assert prove.judge_wire(*wire["plain"], CANARY, "plain")[0]
+    assert witnesses.judge_wire(*wire["plain"], CANARY, "plain")[0]
     assert wire["compressed"][1].count(CANARY.encode()) < wire["plain"][1].count(CANARY.encode()) - 40
     # Even where not one canary is left (a longer word, another algorithm): absence alone is not encryption.
     sent, received = (part.replace(CANARY.encode(), b"\x78\x9c") for part in wire["compressed"])
-    assert not prove.judge_wire(sent, received, CANARY, "encrypted")[0]
-    passed, detail = prove.judge_wire(sent, received, CANARY, "plain")
+    assert not witnesses.judge_wire(sent, received, CANARY, "encrypted")[0]
+    passed, detail = witnesses.judge_wire(sent, received, CANARY, "plain")
     assert (passed, "compressed, or encrypted?" in detail) == (False, True)
 
 
@@ -142,25 +144,25 @@ def test_the_first_login_in_clear_is_an_rsa_exchange_and_the_next_is_not(home: H
 def test_once_proven_both_arms_log_in_alike_whichever_is_first(home: House, session: int) -> None:
     with home.started(certificate="ecdsa-p256") as server, Agent() as agent:
         twins = home.twins(server, certificate="ecdsa-p256")
-        proofs, connected = prove.prove(home.engine, TLS, twins, agent, session)
-        prove.require(proofs, TLS)
+        proofs, connected = witnesses.prove(home.engine, TLS, twins, agent, session)
+        witnesses.require(proofs, TLS)
         for arm in twins.connect:
             answer = agent.connect(arm, **twins.connect[arm], per_request=True) | {"per_request": True}
             assert answer["auth"] in ("caching_sha2_password fast", "mysql_native_password")
-            prove.load_connections(home.engine, TLS, server, agent, arm, answer, connected)
+            witnesses.load_connections(home.engine, TLS, server, agent, arm, answer, connected)
 
 
 def test_a_cache_that_was_flushed_in_between_is_noticed(home: House) -> None:
     only(home, "mysql")
     with home.started(certificate="ecdsa-p256") as server, Agent() as agent:
         twins = home.twins(server, certificate="ecdsa-p256")
-        _, connected = prove.prove(home.engine, TLS, twins, agent, 1)
+        _, connected = witnesses.prove(home.engine, TLS, twins, agent, 1)
         agent.connect("admin", **twins.connect["plain"])
         agent.query("admin", "FLUSH PRIVILEGES")
         arm: Arm = "plain"
         answer = agent.connect(arm, **twins.connect[arm], per_request=True) | {"per_request": True}
         with pytest.raises(Unproven, match=r"plain arm: the load logs in by .*full \(RSA\), proven was .*fast"):
-            prove.load_connections(home.engine, TLS, server, agent, arm, answer, connected)
+            witnesses.load_connections(home.engine, TLS, server, agent, arm, answer, connected)
 
 
 # ── not what was asked for ────────────────────────────────────────────────────────────────────────────────────────────
@@ -180,7 +182,7 @@ def test_a_server_that_offers_something_else_is_refused_in_clear_words(
 ) -> None:
     with home.started(narrowed, certificate="ecdsa-p256") as server:
         proofs = hear(home, server, certificate="ecdsa-p256", **factors)
-        reason = prove.unproven(proofs, TLS)
+        reason = witnesses.unproven(proofs, TLS)
     assert reason.startswith("client witness, encrypted arm: ")
     assert "[tls]" in reason
 
@@ -189,21 +191,21 @@ def test_a_tls_13_suite_that_the_server_lacks_is_refused(home: House) -> None:
     only(home, "mysql")
     with home.started({"tls-ciphersuites": "TLS_AES_128_GCM_SHA256"}, certificate="ecdsa-p256") as server:
         factors = {"certificate": "ecdsa-p256", "version": "1.3"}
-        assert "[tls]" in prove.unproven(hear(home, server, **factors, cipher="aes256-gcm"), TLS)
-        assert prove.unproven(hear(home, server, **factors, cipher="aes128-gcm"), TLS) == ""
+        assert "[tls]" in witnesses.unproven(hear(home, server, **factors, cipher="aes256-gcm"), TLS)
+        assert witnesses.unproven(hear(home, server, **factors, cipher="aes128-gcm"), TLS) == ""
 
 
 def test_a_negotiation_other_than_the_one_asked_for_is_named() -> None:
     asked = {"tls_max": "1.3", "tls_ciphers": "A", "tls_groups": "X25519"}
     answer = {"protocol": "TLSv1.3", "cipher": "A", "group": "X25519", "resumed": 0}
-    assert prove.other_than_asked(answer, asked) == ""
+    assert witnesses.other_than_asked(answer, asked) == ""
     for change in ({"protocol": "TLSv1.2"}, {"cipher": "B"}, {"group": "P-256"}, {"resumed": 1}):
-        assert prove.other_than_asked({**answer, **change}, asked) != ""
-    assert prove.other_than_asked({**answer, "resumed": 1}, {**asked, "resumption": True}) == ""
+        assert witnesses.other_than_asked({**answer, **change}, asked) != ""
+    assert witnesses.other_than_asked({**answer, "resumed": 1}, {**asked, "resumption": True}) == ""
     promised = TLS.promises({"certificate": "rsa2048"})
-    assert prove.other_than_asked({**answer, "peer_key": "RSA 2048"}, asked, promised) == ""
-    assert prove.other_than_asked({**answer, "peer_key": ""}, asked, promised) == ""
-    other = prove.other_than_asked({**answer, "peer_key": "EC P-256"}, asked, promised)
+    assert witnesses.other_than_asked({**answer, "peer_key": "RSA 2048"}, asked, promised) == ""
+    assert witnesses.other_than_asked({**answer, "peer_key": ""}, asked, promised) == ""
+    other = witnesses.other_than_asked({**answer, "peer_key": "EC P-256"}, asked, promised)
     assert other == "peer_key is EC P-256, and RSA 2048 was asked for"
     assert TLS.promises({"version": "1.3"}) == {}
 
@@ -213,8 +215,8 @@ def test_a_certificate_of_another_key_than_was_asked_for_fails_the_client_witnes
     only(home, "mysql")
     with home.started(certificate="ecdsa-p256") as server:
         asked = {"verify": "require", "version": "1.3"}
-        assert prove.unproven(hear(home, server, certificate="ecdsa-p256", **asked), TLS) == ""
-        reason = prove.unproven(hear(home, server, certificate="rsa2048", **asked), TLS)
+        assert witnesses.unproven(hear(home, server, certificate="ecdsa-p256", **asked), TLS) == ""
+        reason = witnesses.unproven(hear(home, server, certificate="rsa2048", **asked), TLS)
     assert reason.startswith("client witness, encrypted arm: ")
     assert "peer_key is EC P-256, and RSA 2048 was asked for" in reason
 

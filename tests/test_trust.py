@@ -8,9 +8,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ciphercost import record, resume, sources
-from ciphercost.errors import UsageError
-from ciphercost.sources import RECEIPT, Receipt, Work
+from ciphercost.host import packages
+from ciphercost.host.packages import RECEIPT, Receipt, Work
+from ciphercost.model import run_directory
+from ciphercost.model.errors import UsageError
+from ciphercost.runs import resume
 from conftest import Require
 
 STRANGER = 54321
@@ -31,7 +33,7 @@ def fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         each.chmod(0o755)
     (place / RECEIPT).write_bytes(msgspec.json.encode(Receipt("postgresql", "17.5", "maven", "bin")))
     monkeypatch.setenv("CIPHERCOST_CACHE", str(cache))
-    assert [each.version for each in sources.installed("postgresql")] == ["17.5"]
+    assert [each.version for each in packages.installed("postgresql")] == ["17.5"]
     return place
 
 
@@ -49,16 +51,16 @@ def test_a_server_that_somebody_else_could_have_put_there_is_not_run(fetched: Pa
     else:
         place.chmod(0o777)
     with pytest.raises(UsageError, match="CIPHERCOST_CACHE") as caught:
-        sources.installed("postgresql")
+        packages.installed("postgresql")
     assert str(place) in str(caught.value)
     with pytest.raises(UsageError, match="CIPHERCOST_CACHE"):
-        sources.keep("postgresql", "17", unused)
+        packages.keep("postgresql", "17", unused)
 
 
 def test_a_cache_behind_a_link_of_ours_is_used(fetched: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "link").symlink_to(fetched.parents[1])
     monkeypatch.setenv("CIPHERCOST_CACHE", str(tmp_path / "link"))
-    assert [each.version for each in sources.installed("postgresql")] == ["17.5"]
+    assert [each.version for each in packages.installed("postgresql")] == ["17.5"]
 
 
 @pytest.mark.usefixtures("root")
@@ -68,7 +70,7 @@ def test_a_user_may_use_the_cache_of_root(fetched: Path, monkeypatch: pytest.Mon
             each.chmod(each.stat().st_mode | 0o055)
     os.seteuid(STRANGER)
     try:
-        assert [each.version for each in sources.installed("postgresql")] == ["17.5"]
+        assert [each.version for each in packages.installed("postgresql")] == ["17.5"]
     finally:
         os.seteuid(0)
 
@@ -79,7 +81,7 @@ def test_a_run_is_not_written_into_a_directory_of_somebody_else(tmp_path: Path) 
     given.mkdir()
     os.chown(given, STRANGER, STRANGER)
     with pytest.raises(UsageError, match=f"{given} belongs to uid {STRANGER}"):
-        record.directory_for(record.new_id(), given)
+        run_directory.directory_for(run_directory.new_id(), given)
     assert [*given.iterdir()] == []
     with pytest.raises(UsageError, match=f"uid {STRANGER}"):
         resume.run_in(given)  # its plan names programs
@@ -89,7 +91,7 @@ def test_a_directory_that_is_open_to_others_is_closed_before_it_is_looked_into(t
     given = tmp_path / "given"
     given.mkdir()
     given.chmod(0o777)
-    assert record.directory_for(record.new_id(), given).stat().st_mode & 0o777 == 0o700
+    assert run_directory.directory_for(run_directory.new_id(), given).stat().st_mode & 0o777 == 0o700
 
 
 @pytest.mark.usefixtures("root")
@@ -100,4 +102,4 @@ def test_a_cache_of_somebody_else_with_nothing_in_it_is_no_hindrance(
     (tmp_path / "cache").mkdir()
     os.chown(tmp_path / "cache", STRANGER, STRANGER)
     monkeypatch.setenv("CIPHERCOST_CACHE", str(tmp_path / "cache"))
-    assert sources.installed("postgresql") == []
+    assert packages.installed("postgresql") == []

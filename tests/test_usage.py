@@ -11,9 +11,15 @@ import pytest
 
 import ciphercost as api
 import results
-from ciphercost import engines, errors, mechanisms, plan, plots, record, reports, spec, studies, trace, workloads
-from ciphercost.errors import CiphercostError, UsageError, nearest
-from ciphercost.model import CellSpec, Result, Spec
+from ciphercost import engines, mechanisms, report, studies
+from ciphercost.estimate import trace
+from ciphercost.load import workloads
+from ciphercost.model import errors, run_directory
+from ciphercost.model.errors import CiphercostError, UsageError, nearest
+from ciphercost.model.result import Result
+from ciphercost.model.spec import CellSpec, Spec
+from ciphercost.plan import schedule, toml
+from ciphercost.report import plots
 from test_real import ciphercost
 
 # ── names ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -46,7 +52,7 @@ def test_another_word_for_it_is_answered_with_ours_and_no_long_list(
 
 
 def test_every_alias_leads_to_a_name_that_there_is() -> None:
-    known = {*engines.names(), *mechanisms.names(), *workloads.names(), *studies.names(), *reports.names()}
+    known = {*engines.names(), *mechanisms.names(), *workloads.names(), *studies.names(), *report.names()}
     for word, meant in errors.ALIASES.items():
         assert set(meant) <= known, word
         assert word not in known
@@ -84,16 +90,16 @@ def test_the_least_time_has_room_for_the_blocks_of_every_session() -> None:
     cell = CellSpec("postgresql", "tls")
     for sessions in (2, 8, 20):
         whole = Spec([cell], sessions=sessions)
-        least = plan.least_seconds(whole, cell)
-        split = plan.budget(msgspec.structs.replace(whole, time=least), cell)
-        assert split.capacity_s >= plan.MIN_BLOCKS * plan.SLICES_A_BLOCK * plan.CANDIDATES[0]
+        least = schedule.least_seconds(whole, cell)
+        split = schedule.budget(msgspec.structs.replace(whole, time=least), cell)
+        assert split.capacity_s >= schedule.MIN_BLOCKS * schedule.SLICES_A_BLOCK * schedule.CANDIDATES[0]
 
 
 def test_a_spec_file_has_the_same_least_time(tmp_path: Path) -> None:
     path = tmp_path / "grid.toml"
     path.write_text("time = 1\n[[cells]]\nengine = 'null'\nmechanism = 'none'\n")
     with pytest.raises(UsageError, match="needs at least 28s"):
-        spec.load(path)
+        toml.load(path)
 
 
 def test_quick_has_its_own_least_time(tmp_path: Path) -> None:
@@ -108,7 +114,7 @@ def test_quick_has_its_own_least_time(tmp_path: Path) -> None:
 def test_latest_is_the_newest_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match=r"no run 'latest': .*`ciphercost quick`"):
-        record.find("latest")
+        run_directory.find("latest")
     mine = results.real(tmp_path / "runs").rename(tmp_path / "runs" / "mine")
     assert mine.is_dir()
     for name in ("20990103-000000-aaaaaa", "20260101-000000-bbbbbb"):
@@ -116,7 +122,7 @@ def test_latest_is_the_newest_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         plan_ = tmp_path / "runs" / name / "plan.json"
         plan_.write_text("{}")
         os.utime(plan_, (1e9, 1e9))
-    assert record.find("latest") == Path("runs/mine")
+    assert run_directory.find("latest") == Path("runs/mine")
     for argv in (("report", "latest"), ("compare", "latest", "--fail-over", "1000%"), ("resume", "latest")):
         done = ciphercost(*argv, cwd=tmp_path)
         assert done.returncode == 0, done.stderr

@@ -14,10 +14,16 @@ import pytest
 
 import ciphercost as api
 import processes
-from ciphercost import agent, clean, engines, guard, model, pipeline, record, schemas
-from ciphercost.errors import AgentError
-from ciphercost.relay import Relay
-from ciphercost.sample import tree
+from ciphercost import engines
+from ciphercost.host import leftovers, marks
+from ciphercost.host.procfs import tree
+from ciphercost.host.relay import Relay
+from ciphercost.load import agent
+from ciphercost.model import run_directory
+from ciphercost.model.errors import AgentError
+from ciphercost.model.spec import CellSpec, Spec
+from ciphercost.provision import scratch_schema
+from ciphercost.runs import pipeline
 from conftest import Require
 from terminals import on_a_terminal
 from test_passwords import environment
@@ -89,7 +95,7 @@ class Going:
         try:
             wait_for("the schema", lambda: self.process.poll() is not None or bool(server.schemas().keys() - there))
             assert self.process.poll() is None, self.process.communicate()
-            self.run_id = record.read_facts(directory / "run").id
+            self.run_id = run_directory.read_facts(directory / "run").id
         except BaseException:
             self.kill()
             raise
@@ -219,7 +225,7 @@ def test_a_run_that_is_killed_with_its_guardian_leaves_its_marked_schema_alone_a
     with going(server, tmp_path) as one:
         living = ciphercost("clean", "--url", server.url, cwd=tmp_path, **server.environment)
         assert f"run {one.run_id} is still going on here" in living.stdout
-        named = schemas.name_for(one.run_id)
+        named = scratch_schema.name_for(one.run_id)
         refused = ciphercost("clean", "--url", server.url, "--schema", named, cwd=tmp_path, **server.environment)
         assert refused.returncode == 2
         assert "is still going on here" in refused.stderr
@@ -230,22 +236,22 @@ def test_a_run_that_is_killed_with_its_guardian_leaves_its_marked_schema_alone_a
         one.kill()
         for pid in guardians:
             os.kill(pid, signal.SIGKILL)
-    wait_for("the guardian to end", lambda: not any(guard.start_time(pid) for pid in guardians))
+    wait_for("the guardian to end", lambda: not any(marks.start_time(pid) for pid in guardians))
     try:
-        assert schemas.read_mark(server.mark(named) or "").run == one.run_id
+        assert scratch_schema.read_mark(server.mark(named) or "").run == one.run_id
         done = ciphercost("clean", "--url", server.url, cwd=tmp_path, **server.environment)
         assert (done.returncode, done.stdout.splitlines()[0]) == (0, f"removed schema {named} of run {one.run_id}")
         assert server.state() == before
         again = ciphercost("clean", "--url", server.url, cwd=tmp_path, **server.environment)
         assert again.stdout.startswith("Nothing of ours is on that")
     finally:
-        clean.remove([left for left in clean.leftovers() if one.run_id in str(left)])
+        leftovers.remove([left for left in leftovers.leftovers() if one.run_id in str(left)])
 
 
 @pytest.mark.usefixtures("unchanged")
 def test_a_run_of_another_machine_is_shown_and_taken_only_by_name(tmp_path: Path, server: UserServer) -> None:
-    mark = schemas.Mark("20200101-000000-abcd", "elsewhere", "1:1:another-boot")
-    name = schemas.name_for(mark.run)
+    mark = scratch_schema.Mark("20200101-000000-abcd", "elsewhere", "1:1:another-boot")
+    name = scratch_schema.name_for(mark.run)
     server.make(name, str(mark))
     try:
         shown = ciphercost("clean", "--url", server.url, cwd=tmp_path, **server.environment)
@@ -272,8 +278,8 @@ def test_clean_asks_on_a_terminal_for_the_password_that_the_run_was_given_there(
 ) -> None:
     if not server.engine.refuses_anonymous:
         pytest.skip("what it says where there is no password is not known")
-    mark = schemas.Mark("20200101-000000-abcd", "elsewhere", "1:1:another-boot")
-    name, password = schemas.name_for(mark.run), server.environment[server.engine.password_from]
+    mark = scratch_schema.Mark("20200101-000000-abcd", "elsewhere", "1:1:another-boot")
+    name, password = scratch_schema.name_for(mark.run), server.environment[server.engine.password_from]
     argv = [str(CLI), "clean", "--url", server.url, "--schema", name, *(server.by_ca if by == "with TLS" else ())]
     server.make(name, str(mark))
     try:
@@ -297,11 +303,13 @@ def test_a_schema_that_can_not_be_dropped_is_told_to_whom_it_concerns(
     def fail(*_: object, **__: object) -> None:
         raise AgentError("not today", "42")
 
-    name, told = schemas.name_for("20200101-000000-dead"), list[str]()
+    name, told = scratch_schema.name_for("20200101-000000-dead"), list[str]()
     for left in ({"left": told.append}, {}):
         with monkeypatch.context() as patch:
             patch.setattr(type(server.engine), "drop_schema", fail)
-            with schemas.own(server.engine, server.fields, name, "20200101-000000-dead", tmp_path / "log", **left):
+            with scratch_schema.own(
+                server.engine, server.fields, name, "20200101-000000-dead", tmp_path / "log", **left
+            ):
                 pass
         server.drop(name)
     sentence = f"the schema {name} could not be dropped (not today); `ciphercost clean --url` removes it"
@@ -333,7 +341,7 @@ def test_a_schema_that_is_there_already_is_neither_used_nor_dropped(
     monkeypatch.setattr(pipeline, "new_id", lambda: run_id)
     for name, value in server.environment.items():
         monkeypatch.setenv(name, value)
-    cell = model.CellSpec(
+    cell = CellSpec(
         server.engine.name,
         server.mechanism,
         regime="one-core",
@@ -341,16 +349,16 @@ def test_a_schema_that_is_there_already_is_neither_used_nor_dropped(
         ca=str(server.ca) if server.by_ca else "",
     )
     # Even one that bears this very run's mark: this process has not made it.
-    for mark in ("another-run on elsewhere by 1:1:x", str(schemas.mark_of(run_id))):
-        server.make(schemas.name_for(run_id), mark)
+    for mark in ("another-run on elsewhere by 1:1:x", str(scratch_schema.mark_of(run_id))):
+        server.make(scratch_schema.name_for(run_id), mark)
         try:
-            spec = model.Spec([cell], mode="quick", sessions=1, time=4.0, latency=False)
+            spec = Spec([cell], mode="quick", sessions=1, time=4.0, latency=False)
             result = api.run(spec, tmp_path / mark[:7])
             assert result.cells[0].status == "failed"
             assert "already, and this run did not make it: it is left as it is" in result.cells[0].reason
-            assert server.mark(schemas.name_for(run_id)) == mark
+            assert server.mark(scratch_schema.name_for(run_id)) == mark
         finally:
-            server.drop(schemas.name_for(run_id))
+            server.drop(scratch_schema.name_for(run_id))
 
 
 # ── refusals ──────────────────────────────────────────────────────────────────────────────────────────────────────────

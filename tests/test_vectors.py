@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import fake
-from ciphercost import agent
+from ciphercost.load import agent
 
 VECTORS = Path(__file__).parent.parent / "agents" / "vectors"
 

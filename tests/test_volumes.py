@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from ciphercost import clean, guard, record, sources, volumes
-from ciphercost.errors import CiphercostError, RunError
-from ciphercost.guard import Guard
-from ciphercost.volumes import fuse, image, policy, raw, stack
-from ciphercost.volumes.raw import Segment
+from ciphercost.host import leftovers, marks, mounts, packages, supervisor, volumes
+from ciphercost.host.supervisor import Guard
+from ciphercost.host.volumes import fuse, image, policy, raw, stack
+from ciphercost.host.volumes.raw import Segment
+from ciphercost.model import run_directory
+from ciphercost.model.errors import CiphercostError, RunError
 from conftest import Require
 from processes import wait_for
 from resting import CANARY, left_of
@@ -42,7 +43,7 @@ def able(require: Require, name: str) -> None:
     try:
         if name == "gocryptfs":
             fuse.check_rights()
-            sources.tool("gocryptfs", fetch=False)
+            packages.tool("gocryptfs", fetch=False)
             fuse.passing(fetch=False)
         else:
             image.check_rights()
@@ -56,29 +57,29 @@ def able(require: Require, name: str) -> None:
 def test_whoever_is_killed_nothing_stays_mounted(name: str, guarded: bool, require: Require) -> None:
     """The controller alone: its guardian undoes it. Both at once: `ciphercost clean` does."""
     able(require, name)
-    run_id = record.new_id()
+    run_id = run_directory.new_id()
     given = ["scrypt=10"] if name == "gocryptfs" else []
     argv = [sys.executable, "-c", CONTROLLER, name, run_id, *given]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as controller:
         assert controller.stdout is not None
         guardian = int(controller.stdout.readline())
         assert len(left_of(run_id)) == (4 if name == "fscrypt" else 2)
-        assert [each for each in clean.leftovers() if run_id in str(each)] == []
+        assert [each for each in leftovers.leftovers() if run_id in str(each)] == []
         if not guarded:
             os.kill(guardian, signal.SIGSTOP)  # so that it can't begin to undo
         controller.send_signal(signal.SIGKILL)
         controller.wait()
         if not guarded:
             os.kill(guardian, signal.SIGKILL)
-    wait_for("the guardian to end", lambda: guard.start_time(guardian) == "")
+    wait_for("the guardian to end", lambda: marks.start_time(guardian) == "")
     if not guarded:
         assert left_of(run_id) != []
-        found = [each for each in clean.leftovers() if run_id in str(each)]
+        found = [each for each in leftovers.leftovers() if run_id in str(each)]
         assert {"mount", "directory"} <= {each.kind for each in found}
-        assert clean.remove(found) == []
+        assert leftovers.remove(found) == []
     assert left_of(run_id) == []
-    assert not (guard.scratch_base() / run_id).exists()
-    assert [each for each in clean.leftovers() if run_id in str(each)] == []
+    assert not (marks.scratch_base() / run_id).exists()
+    assert [each for each in leftovers.leftovers() if run_id in str(each)] == []
 
 
 def test_what_a_killed_run_made_in_the_users_directories_is_found_by_its_notes(
@@ -87,23 +88,23 @@ def test_what_a_killed_run_made_in_the_users_directories_is_found_by_its_notes(
     monkeypatch.setenv("CIPHERCOST_SCRATCH", str(tmp_path / "scratch"))
     dead = tmp_path / "scratch" / "dead-run"
     dead.mkdir(parents=True)
-    (dead / guard.OWNER_FILE).write_text("1:1:another-boot:1\n")
+    (dead / marks.OWNER_FILE).write_text("1:1:another-boot:1\n")
     ours, innocent = tmp_path / "ciphercost-dead-run-ab12", tmp_path / "innocent"
     (ours / "cluster").mkdir(parents=True)
     innocent.mkdir()
-    (dead / guard.OUTSIDE_FILE).write_text(f"{ours}\n{innocent}\n{tmp_path}/ciphercost-other-run-1\n")
-    found = clean.leftovers()
+    (dead / marks.OUTSIDE_FILE).write_text(f"{ours}\n{innocent}\n{tmp_path}/ciphercost-other-run-1\n")
+    found = leftovers.leftovers()
     assert {each.what for each in found if each.run == "dead-run"} == {str(dead), str(ours)}
-    assert clean.remove([each for each in found if each.run == "dead-run"]) == []
+    assert leftovers.remove([each for each in found if each.run == "dead-run"]) == []
     assert not ours.exists()
     assert innocent.exists()
 
 
 @pytest.fixture
 def run_guard() -> Iterator[tuple[Guard, Path]]:
-    run_id = record.new_id()
+    run_id = run_directory.new_id()
     with Guard(run_id) as made:
-        yield made, guard.scratch(run_id, made)
+        yield made, supervisor.scratch(run_id, made)
     assert made.problems == []
     assert left_of(run_id) == []
 
@@ -158,7 +159,7 @@ def test_tables_of_the_device_mapper_say_where_bytes_lie_below() -> None:
 def test_a_file_system_that_does_not_say_where_files_lie_is_no_proof(tmp_path: Path, require: Require) -> None:
     place = Path("/dev/shm")
     require(place.is_dir() and os.access(place, os.W_OK), "no tmpfs here")
-    path = place / f"ciphercost-test-{record.new_id()}"
+    path = place / f"ciphercost-test-{run_directory.new_id()}"
     path.write_bytes(b"something")
     try:
         with pytest.raises(RunError, match="does not say where"):
@@ -172,11 +173,11 @@ def test_mounts_with_odd_names_are_read_as_they_are(run_guard: tuple[Guard, Path
     made, scratch = run_guard
     place = scratch / "a b\\c ü"
     with image.mounted(made, place, 1 << 20) as file:
-        assert volumes.is_mounted(place)
-        assert volumes.mount_of(place / "lost+found").point == str(place)
+        assert mounts.is_mounted(place)
+        assert mounts.mount_of(place / "lost+found").point == str(place)
         assert image.backing(place.stat().st_dev) == str(file)
         assert str(stack.of(place)).startswith("ext4 on loop device of ")
-    assert not volumes.is_mounted(place)
+    assert not mounts.is_mounted(place)
 
 
 @pytest.mark.parametrize(
@@ -190,9 +191,9 @@ def test_a_full_disk_ends_in_words_with_nothing_left(
     """Scratch on a small image: it is full while data is loaded, when the arms' images are made, or when it is copied."""
     able(require, "fscrypt")
     able(require, mechanism)
-    run_id = record.new_id()
+    run_id = run_directory.new_id()
     with Guard(run_id) as made:
-        scratch = guard.scratch(run_id, made)
+        scratch = supervisor.scratch(run_id, made)
         file, disk = scratch / "disk.ext4", scratch / "disk"
         disk.mkdir(mode=0o755)
         with file.open("xb") as opened:

@@ -20,10 +20,12 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 import steady
-from ciphercost import passwords, watch
-from ciphercost.agent import Agent
-from ciphercost.errors import AgentError
-from ciphercost.model import Estimate
+from ciphercost.load import passwords
+from ciphercost.load.agent import Agent
+from ciphercost.measure.progress import Watcher
+from ciphercost.model.errors import AgentError
+from ciphercost.model.result import Estimate
+from ciphercost.report import progress
 from terminals import on_a_terminal
 
 CLI = str(Path(sys.executable).parent / "ciphercost")
@@ -54,8 +56,8 @@ def screen() -> io.StringIO:
 
 
 @pytest.fixture
-def live(screen: io.StringIO, hours: Hours) -> watch.Screen:
-    return watch.Screen(Console(file=screen, force_terminal=True, width=80, height=20), hours)
+def live(screen: io.StringIO, hours: Hours) -> progress.Screen:
+    return progress.Screen(Console(file=screen, force_terminal=True, width=80, height=20), hours)
 
 
 def cursor(shown: str) -> str:
@@ -69,7 +71,9 @@ def plain(shown: str) -> str:
 # ── while a person is asked ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_screen_that_is_paused_draws_nothing_and_then_goes_on_below(live: watch.Screen, screen: io.StringIO) -> None:
+def test_a_screen_that_is_paused_draws_nothing_and_then_goes_on_below(
+    live: progress.Screen, screen: io.StringIO
+) -> None:
     with live:
         live.start(["one"], [10.0], 12.0)
         live.phase(0, 1, "before")
@@ -86,7 +90,7 @@ def test_a_screen_that_is_paused_draws_nothing_and_then_goes_on_below(live: watc
     assert cursor(screen.getvalue()) == SHOWN
 
 
-def test_it_goes_on_after_a_question_that_was_broken_off(live: watch.Screen, screen: io.StringIO) -> None:
+def test_it_goes_on_after_a_question_that_was_broken_off(live: progress.Screen, screen: io.StringIO) -> None:
     with live:
         with pytest.raises(KeyboardInterrupt), live.paused():
             raise KeyboardInterrupt
@@ -95,9 +99,9 @@ def test_it_goes_on_after_a_question_that_was_broken_off(live: watch.Screen, scr
 
 
 def test_what_does_not_draw_has_nothing_to_pause(
-    live: watch.Screen, screen: io.StringIO, capsys: pytest.CaptureFixture[str]
+    live: progress.Screen, screen: io.StringIO, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for watcher in (live, watch.Lines(), watch.Watcher()):
+    for watcher in (live, progress.Lines(), Watcher()):
         with watcher.paused():
             pass
     assert not screen.getvalue()
@@ -115,7 +119,7 @@ def test_a_password_is_asked_for_while_the_bar_is_paused(monkeypatch: pytest.Mon
             seen.append("refused")
             raise AgentError("no password was given")
 
-    class Noting(watch.Watcher):
+    class Noting(Watcher):
         @contextmanager
         def paused(self) -> Iterator[None]:
             seen.append("paused")
@@ -137,22 +141,22 @@ def test_a_password_is_asked_for_while_the_bar_is_paused(monkeypatch: pytest.Mon
 # ── what is shown ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def cells() -> list[watch.Shown]:
-    running = watch.Shown("postgresql:tls bulk-read", 60.0, 8, spent_s=30.0, begun=4, session=4, phase="capacity")
+def cells() -> list[progress.Shown]:
+    running = progress.Shown("postgresql:tls bulk-read", 60.0, 8, spent_s=30.0, begun=4, session=4, phase="capacity")
     running.rates = {"plain": 46_019.0, "encrypted": 34_490.0}
     running.first, running.estimate = Estimate(0.75, 0.6, 0.9), FOUND
     running.slices, running.marked = 120, 2
     running.marks.update(["steal", "steal"])
     return [
-        watch.Shown("postgresql:tls point-select", 60.0, 8, state="ok", estimate=FOUND),
-        watch.Shown("mysql:tls connect", 60.0, 8, state="no-steady-state"),
+        progress.Shown("postgresql:tls point-select", 60.0, 8, state="ok", estimate=FOUND),
+        progress.Shown("mysql:tls connect", 60.0, 8, state="no-steady-state"),
         running,
-        watch.Shown("sqlite:sqlcipher insert", 60.0, 8),
+        progress.Shown("sqlite:sqlcipher insert", 60.0, 8),
     ]
 
 
 def test_the_screen_has_every_cell_the_time_left_both_arms_and_the_interval() -> None:
-    lines = [line for line, _ in watch.page(cells(), 2, 130.0, "", 79, 22)]
+    lines = [line for line, _ in progress.page(cells(), 2, 130.0, "", 79, 22)]
     assert lines[0].endswith("62 % · about 2 min left · 2 of 4 cells done")
     assert re.fullmatch(r"  ✓ postgresql:tls point-select +25.0 % fewer \(24.0–26.0 %\)", lines[1])
     assert re.fullmatch(r"  ✗ mysql:tls connect +NO STEADY STATE", lines[2])
@@ -169,7 +173,7 @@ def test_the_screen_has_every_cell_the_time_left_both_arms_and_the_interval() ->
 
 def test_the_interval_narrows_before_ones_eyes() -> None:
     first = Estimate(0.75, 0.6, 0.9)
-    drawn = [watch.scale(first, Estimate(0.75, 0.75 - half, 0.75 + half), 42) for half in (0.15, 0.08, 0.02)]
+    drawn = [progress.scale(first, Estimate(0.75, 0.75 - half, 0.75 + half), 42) for half in (0.15, 0.08, 0.02)]
     widths = [line.index("┤") - line.index("├") for line in drawn]
     assert widths == sorted(widths, reverse=True)
     assert drawn[0].startswith("40 % fewer [├")
@@ -178,14 +182,14 @@ def test_the_interval_narrows_before_ones_eyes() -> None:
 
 
 def test_what_is_left_is_first_as_planned_and_then_as_sessions_turn_out() -> None:
-    planned = [watch.Shown("a", 80.0, 8), watch.Shown("b", 80.0, 8)]
-    clock = watch.Clock(0.0)
-    assert clock.left(planned, 0.0) == 160 + 16 * watch.SETUP_SECONDS
+    planned = [progress.Shown("a", 80.0, 8), progress.Shown("b", 80.0, 8)]
+    clock = progress.Clock(0.0)
+    assert clock.left(planned, 0.0) == 160 + 16 * progress.SETUP_SECONDS
     planned[0].spent_s, planned[0].begun = 20.0, 2
     slow = clock.left(planned, 20.0 + 2 * 30.0)
-    assert slow == pytest.approx(140 + 14 * (60 + watch.SETUP_SECONDS) / 3)
+    assert slow == pytest.approx(140 + 14 * (60 + progress.SETUP_SECONDS) / 3)
     planned[0].state = "failed"
-    assert clock.left(planned, 80.0) == pytest.approx(80 + 8 * (60 + watch.SETUP_SECONDS) / 3)
+    assert clock.left(planned, 80.0) == pytest.approx(80 + 8 * (60 + progress.SETUP_SECONDS) / 3)
 
 
 @given(
@@ -200,20 +204,20 @@ def test_what_is_left_is_first_as_planned_and_then_as_sessions_turn_out() -> Non
 def test_no_line_is_wider_than_the_terminal_and_no_page_is_longer(
     width: int, height: int, count: int, current: int, title: str, rate: float, ratio: float
 ) -> None:
-    many = [watch.Shown(f"{title} {number}", 90.0, 8) for number in range(count)]
+    many = [progress.Shown(f"{title} {number}", 90.0, 8) for number in range(count)]
     own = many[current % count]
     own.phase, own.session, own.rates = "capacity", 3, {"plain": rate, "encrypted": rate}
     own.first = own.estimate = Estimate(ratio, ratio * 0.9, ratio * 1.1)
     many[0].state = "failed"
-    lines = [line for line, _ in watch.page(many, current % count, 1e5, "", width, height)]
+    lines = [line for line, _ in progress.page(many, current % count, 1e5, "", width, height)]
     assert len(lines) <= height
     assert all(len(line) <= width for line in lines)
 
 
 def test_of_many_cells_the_one_that_runs_is_shown_and_the_others_are_counted() -> None:
-    many = [watch.Shown(f"cell {number}", 90.0, 8, state="ok" * (number < 30)) for number in range(60)]
+    many = [progress.Shown(f"cell {number}", 90.0, 8, state="ok" * (number < 30)) for number in range(60)]
     many[3].state, many[30].phase = "failed", "warm-up"
-    lines = [line for line, _ in watch.page(many, 30, 60.0, "", 79, 22)]
+    lines = [line for line, _ in progress.page(many, 30, 60.0, "", 79, 22)]
     assert any("▸ cell 30" in line for line in lines)
     hidden = [int(found[1]) for line in lines if (found := re.search(r"… (\d+) more", line))]
     shown = [line for line in lines if re.match(r"  [✓✗▸·] cell", line)]
@@ -226,7 +230,7 @@ def test_of_many_cells_the_one_that_runs_is_shown_and_the_others_are_counted() -
 
 
 def test_it_draws_and_works_out_nothing_but_between_slices_and_at_most_once_a_second(
-    live: watch.Screen, screen: io.StringIO, hours: Hours
+    live: progress.Screen, screen: io.StringIO, hours: Hours
 ) -> None:
     asked = []
 
@@ -251,10 +255,10 @@ def test_it_draws_and_works_out_nothing_but_between_slices_and_at_most_once_a_se
 
 
 def test_names_can_not_steer_the_terminal(
-    live: watch.Screen, screen: io.StringIO, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    live: progress.Screen, screen: io.StringIO, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     steering = "\x1b[41;1Hred\x07"
-    for watcher in (watch.Lines(), live):
+    for watcher in (progress.Lines(), live):
         with watcher:
             watcher.start([steering], [8.0], 10.0, [2])
             watcher.phase(0, 1, "capacity")
@@ -268,7 +272,7 @@ def test_names_can_not_steer_the_terminal(
 
 
 def test_lines_say_how_it_stands_when_a_session_begins(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = watch.Lines()
+    lines = progress.Lines()
     lines.start(["a b"], [8.0], 10.0, [2])
     lines.phase(0, 1, "preparing")
     lines.phase(0, 1, "starting and proving")
@@ -353,7 +357,7 @@ def test_a_terminal_that_is_closed_ends_the_run_without_a_word_too_many(tmp_path
     assert status in (-signal.SIGHUP, 1)
 
 
-def test_of_a_resumed_run_only_what_is_left_is_waited_for(live: watch.Screen, screen: io.StringIO) -> None:
+def test_of_a_resumed_run_only_what_is_left_is_waited_for(live: progress.Screen, screen: io.StringIO) -> None:
     with live:
         live.start(["a", "b"], [0.0, 30.0], 40.0, [0, 3])
         live.kept(0, 8, done=True)

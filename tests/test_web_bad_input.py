@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from bad_servers import BODY, GOOD, Answer, BadServer, mostly, response, says
-from ciphercost import cli, engines, pki
-from ciphercost.agent import Agent
+from ciphercost import commands, engines
 from ciphercost.engines.url import Url, pair
-from ciphercost.errors import AgentError, UsageError
+from ciphercost.host import pki
+from ciphercost.load.agent import Agent
+from ciphercost.model.errors import AgentError, UsageError
 from conftest import RequireServer
 from test_real import ciphercost, result_of
 from web_servers import program, site
@@ -330,7 +331,7 @@ def test_nonsense_is_one_clear_message(
     (tmp_path / "own.csv").write_text("a,b\n1,2\n")
     monkeypatch.setattr(sys, "argv", ["ciphercost", "run", *argv, *LOAD[:-2]])
     with pytest.raises(SystemExit) as status:
-        cli.main()
+        commands.main()
     said = capsys.readouterr().err
     assert words in said
     assert status.value.code == 2

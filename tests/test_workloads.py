@@ -13,10 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ciphercost import engines, guard, record, workloads
-from ciphercost.agent import Agent
+from ciphercost import engines
 from ciphercost.engines import Engine, Server
-from ciphercost.errors import UsageError
+from ciphercost.host import marks, supervisor
+from ciphercost.load import workloads
+from ciphercost.load.agent import Agent
+from ciphercost.load.program import BATCH, Load, Program
+from ciphercost.model import run_directory
+from ciphercost.model.errors import UsageError
 from conftest import RequireServer
 
 DIALECTS = ("postgresql", "mysql", "sqlite", "firebird")
@@ -31,7 +35,7 @@ BOUNDS = re.compile(
 )
 
 
-def program(name: str, dialect: str = "postgresql", rows: int = 0, **given: str) -> workloads.Program:
+def program(name: str, dialect: str = "postgresql", rows: int = 0, **given: str) -> Program:
     return workloads.prepare(workloads.get(name), dialect, given, rows)
 
 
@@ -51,7 +55,7 @@ def test_accounts_are_made_once_each_whatever_their_number(dialect: str, rows: i
     assert bounds[0][0] == 1
     assert bounds[-1][1] == rows
     assert all(before[1] + 1 == after[0] for before, after in itertools.pairwise(bounds))
-    assert all(last - first < workloads.BATCH for first, last in bounds)
+    assert all(last - first < BATCH for first, last in bounds)
     assert made.parameters["scale"] == -(-rows // 100_000), "a branch for every 100,000 accounts, as pgbench has it"
     (drawn,) = (each for _, _, each in made.transactions)
     assert {each.name: (each.low, each.high) for each in drawn.variables}["aid"] == (1, rows)
@@ -86,9 +90,7 @@ def test_people_are_not_held_either() -> None:
 
 def test_a_name_that_is_no_parameter_is_refused_before_anything_is_loaded() -> None:
     with pytest.raises(UsageError, match="':nothing' is not a parameter"):
-        workloads.Load(
-            "CREATE TABLE t (a integer);\nINSERT INTO t SELECT :nothing FROM s(:first, :last)", {"rows": 5}, "here"
-        )
+        Load("CREATE TABLE t (a integer);\nINSERT INTO t SELECT :nothing FROM s(:first, :last)", {"rows": 5}, "here")
 
 
 @given(st.integers(1, 10**7))
@@ -118,11 +120,11 @@ TABLES = {"tpcb": "pgbench_accounts", "bulk-load": "bulk", "scan": "ledger", "ch
 def server(request: pytest.FixtureRequest, require_server: RequireServer) -> Iterator[tuple[Engine, Server]]:
     name, version = request.param
     installation = require_server(name, version)
-    engine, run_id = engines.get(name), record.new_id()
-    with guard.Guard(run_id) as run_guard:
-        directory = guard.scratch(run_id, run_guard) / "data"
+    engine, run_id = engines.get(name), run_directory.new_id()
+    with supervisor.Guard(run_id) as run_guard:
+        directory = supervisor.scratch(run_id, run_guard) / "data"
         directory.mkdir(mode=0o700)
-        guard.hand_over(directory)
+        marks.hand_over(directory)
         engine.initialise(installation, directory, run_guard)
         started = engine.start(installation, directory, run_guard)
         try:

@@ -8,9 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ciphercost import engines, guard, mechanisms, pki, record
-from ciphercost.agent import Agent
-from ciphercost.engines import Installation, Server
+from ciphercost import engines, mechanisms
+from ciphercost.engines import Server
+from ciphercost.host import marks, pki, supervisor
+from ciphercost.host.installation import Installation
+from ciphercost.load.agent import Agent
+from ciphercost.model import run_directory
 
 ENGINES = ["postgresql", "mysql", "mariadb", "firebird"]
 """Servers that the tests of a user's own server run on. Adding one is adding its name here, and what follows of it below."""
@@ -156,13 +159,13 @@ class UserServer:
 def user_server(name: str, directory: Path) -> Iterator[UserServer]:
     """A server that encrypts, with some things of the user's on it. Its CA's certificate lies in the directory."""
     engine = engines.get(name)
-    with guard.Guard(record.new_id()) as run_guard:
-        scratch = guard.scratch(run_guard.run_id, run_guard)
+    with supervisor.Guard(run_directory.new_id()) as run_guard:
+        scratch = supervisor.scratch(run_guard.run_id, run_guard)
         ca = directory / "ca.pem"
         settings = {}
         if "tls" in mechanisms.of(engine):
             made = pki.Pki(scratch / "secrets", certificate="ecdsa-p256")
-            guard.hand_over(scratch / "secrets")
+            marks.hand_over(scratch / "secrets")
             ca.write_bytes(made.ca.read_bytes())
             settings = engine.tls_settings(made, mechanisms.get("tls").check({}))
         installation = engine.find()

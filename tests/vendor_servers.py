@@ -10,16 +10,21 @@ from typing import cast
 
 import pytest
 
-from ciphercost import examine, guard, mechanisms, provision, record
-from ciphercost.agent import Agent
-from ciphercost.engines import Installation
+from ciphercost import mechanisms
 from ciphercost.engines.null import Nowhere
 from ciphercost.engines.postgresql import ENGINE
-from ciphercost.errors import AgentError
-from ciphercost.guard import Guard
+from ciphercost.host import supervisor
+from ciphercost.host.installation import Installation
+from ciphercost.host.supervisor import Guard
+from ciphercost.host.volumes.volume import Volume
+from ciphercost.load.agent import Agent
 from ciphercost.mechanisms._postgresql import VendorTde
-from ciphercost.mechanisms._rest import Look, Rest, Volume
-from ciphercost.model import Arm, CellSpec
+from ciphercost.mechanisms._rest import Look, Rest
+from ciphercost.model import run_directory
+from ciphercost.model.errors import AgentError
+from ciphercost.model.spec import Arm, CellSpec
+from ciphercost.provision.shared import Shared
+from ciphercost.runs import prove
 
 Rows = list[list[str | None]]
 
@@ -39,7 +44,7 @@ def need(name: str) -> None:
 
 def proven(name: str, **factors: str) -> tuple[bool, str]:
     """Whether a pair of the vendor's servers is proven, and the witnesses' words on one line."""
-    passed, text = examine.examine(CellSpec(engine="postgresql", mechanism=name, factors=factors))
+    passed, text = prove.examine(CellSpec(engine="postgresql", mechanism=name, factors=factors))
     return passed, " ".join(text.split())
 
 
@@ -48,13 +53,13 @@ class House:
 
     def __init__(self, run_guard: Guard) -> None:
         self.guard = run_guard
-        self.scratch = guard.scratch(run_guard.run_id, run_guard)
+        self.scratch = supervisor.scratch(run_guard.run_id, run_guard)
         self.count = 0
 
     def rest(self, name: str, installation: Installation, **factors: str) -> Rest:
         """Each has keys of its own."""
         self.count += 1
-        secrets = provision.Shared(self.scratch / "secrets" / f"group-{self.count}").secrets
+        secrets = Shared(self.scratch / "secrets" / f"group-{self.count}").secrets
         return Rest(ENGINE, installation, vendor(name).check(factors), secrets, self.guard)
 
     @contextmanager
@@ -94,7 +99,7 @@ def recorded(rest: Rest, arm: Arm, answers: Mapping[str, Rows | AgentError], dat
 
 @contextmanager
 def house() -> Iterator[House]:
-    with Guard(record.new_id()) as made:
+    with Guard(run_directory.new_id()) as made:
         yield House(made)
     assert made.problems == []
 

@@ -7,11 +7,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from ciphercost import engines, guard, mechanisms, provision, record
-from ciphercost.agent import Agent
-from ciphercost.engines import Installation, Server
+from ciphercost import engines, mechanisms
+from ciphercost.engines import Server
 from ciphercost.engines._web.family import Web
-from ciphercost.guard import Guard
+from ciphercost.host import supervisor
+from ciphercost.host.installation import Installation
+from ciphercost.host.supervisor import Guard
+from ciphercost.load.agent import Agent
+from ciphercost.model import run_directory
+from ciphercost.provision import server_pairs
 
 SERVERS = ("nginx@1.22", "nginx@1.26", "apache@2.4")
 TLS = mechanisms.get("tls")
@@ -50,7 +54,7 @@ class Site:
         wanted = TLS.server_settings(self.engine, TLS.check(factors), self.secrets) if factors else {}
         self.copies += 1
         directory = self.directory.with_name(f"copy-{self.copies}")
-        provision.copy(self.directory, directory)
+        server_pairs.copy(self.directory, directory)
         server = self.engine.start(
             self.installation, directory, self.guard, cpus=cpus, settings=wanted | dict(settings or {}), logs=self.logs
         )
@@ -70,8 +74,8 @@ class Site:
 
 @contextmanager
 def site(installation: Installation, logs: Path, documents: Mapping[str, int] = DOCUMENTS) -> Iterator[Site]:
-    with Guard(record.new_id()) as run_guard:
-        scratch = guard.scratch(run_guard.run_id, run_guard)
+    with Guard(run_directory.new_id()) as run_guard:
+        scratch = supervisor.scratch(run_guard.run_id, run_guard)
         yield Site(installation, run_guard, scratch, logs, documents)
     assert run_guard.problems == []
 

@@ -13,13 +13,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ciphercost import version
+from ciphercost.model import version
 
 if TYPE_CHECKING:
     import polars
 
     from ciphercost.api import Result
-    from ciphercost.model import CellSpec, Spec
+    from ciphercost.model.spec import CellSpec, Spec
 
 __version__ = version.VERSION
 __all__ = ["CellSpec", "Result", "Spec", "load", "run", "slices"]
@@ -57,9 +57,9 @@ def slices(directory: str | Path) -> polars.DataFrame:
 def __getattr__(name: str) -> Any:
     # The records are looked up when asked for, so that `ciphercost --help` need not load them.
     if name in ("CellSpec", "Spec"):
-        from ciphercost import model
+        from ciphercost.model import terms
 
-        return getattr(model, name)
+        return getattr(terms, name)
     if name == "Result":
         from ciphercost import api
 

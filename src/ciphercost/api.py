@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ciphercost import concluding, engines, frames, model, notebook, pipeline, plan, record
-from ciphercost import spec as specs
-from ciphercost.errors import UsageError, nearest
-from ciphercost.model import CellSpec, Spec
-from ciphercost.reports import md
+from ciphercost import engines
+from ciphercost.model import result as results
+from ciphercost.model import run_directory
+from ciphercost.model.errors import UsageError, nearest
+from ciphercost.model.spec import CellSpec, Spec
+from ciphercost.plan import schedule, specs, targets, toml
+from ciphercost.report import frames, md, notebook
+from ciphercost.runs import conclude, pipeline
 
 if TYPE_CHECKING:
     import polars
@@ -20,12 +23,12 @@ if TYPE_CHECKING:
 TAKES = 'a Spec, a target such as "postgresql:tls", a CellSpec, a list of these two, or a FILE.toml'
 
 
-class Result(model.Result, frozen=True):
+class Result(results.Result, frozen=True):
     """A run's result, as `run` and `load` return it: the fields of result.json, a data frame, and a notebook's view."""
 
     @classmethod
-    def of(cls, result: model.Result) -> Result:
-        return cls(**{name: getattr(result, name) for name in model.Result.__struct_fields__})
+    def of(cls, result: results.Result) -> Result:
+        return cls(**{name: getattr(result, name) for name in results.Result.__struct_fields__})
 
     def __repr__(self) -> str:
         return notebook.line(self)
@@ -48,7 +51,7 @@ def run(given: object, directory: str | Path | None, options: Mapping[str, Any])
 
 def load(directory: str | Path) -> Result:
     """As `ciphercost.load`."""
-    return Result.of(concluding.result_of(record.find(str(path(directory)))))
+    return Result.of(conclude.result_of(run_directory.find(str(path(directory)))))
 
 
 def slices(directory: str | Path) -> polars.DataFrame:
@@ -61,7 +64,7 @@ def spec(given: object, options: Mapping[str, Any]) -> Spec:
     if isinstance(given, Spec) or (isinstance(given, str | Path) and str(given).endswith(".toml")):
         if options:
             raise UsageError(f"run(…, {next(iter(options))}=…) has no effect beside a whole spec: set it there")
-        return ranged(given) if isinstance(given, Spec) else specs.load(Path(str(given)))
+        return ranged(given) if isinstance(given, Spec) else toml.load(Path(str(given)))
     several = [given] if isinstance(given, str | CellSpec) else given
     if not isinstance(several, Iterable) or isinstance(several, bytes | Mapping):
         raise UsageError(f"run takes {TAKES}; not {type(given).__name__}")
@@ -71,7 +74,7 @@ def spec(given: object, options: Mapping[str, Any]) -> Spec:
             known = [each for each in Spec.__struct_fields__ if each != "cells"]
             raise UsageError(f"run has no option '{name}': {nearest(name, known)}")
     quick = {"sessions": 1} if options.get("mode") == "quick" else {}
-    return ranged(Spec(cells, **{"time": plan.seconds(cells), **quick, **options}))
+    return ranged(Spec(cells, **{"time": schedule.seconds(cells), **quick, **options}))
 
 
 def cell(given: object) -> CellSpec:
@@ -79,7 +82,7 @@ def cell(given: object) -> CellSpec:
         return given
     if not isinstance(given, str):
         raise UsageError(f"run takes {TAKES}; a list holds {type(given).__name__}")
-    engine, version, mechanism = specs.target(given)
+    engine, version, mechanism = targets.target(given)
     return CellSpec(engine, mechanism, version, workload=engines.get(engine).usual_workload)
 
 

@@ -15,26 +15,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ciphercost.errors import UsageError, nearest
-from ciphercost.model import Language, Witness
+from ciphercost.host.installation import Installation
+from ciphercost.model.errors import UsageError, nearest
+from ciphercost.model.slices import Witness
+from ciphercost.model.spec import Language
 
 if TYPE_CHECKING:
-    from ciphercost.agent import Agent
-    from ciphercost.guard import Guard
-    from ciphercost.mechanisms._rest import Volume
-    from ciphercost.pki import Pki
-
-
-class Installation(msgspec.Struct, frozen=True):
-    """Where a server's binaries come from."""
-
-    engine: str
-    version: str
-    """Full version as the server itself says it ("17.5")."""
-    source: str
-    """`running`, `path`, `debian`, `apt`, `maven` or `library` (inside the agent)."""
-    location: str
-    """Directory of the binaries, or the URL without its password."""
+    from ciphercost.host.pki import Pki
+    from ciphercost.host.supervisor import Guard
+    from ciphercost.host.volumes.volume import Volume
+    from ciphercost.load.agent import Agent
 
 
 class Spill(msgspec.Struct, frozen=True):

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, parse_qs, urlsplit
 
 from ciphercost.engines import Server
-from ciphercost.errors import UsageError, nearest
-from ciphercost.guard import hand_over
-from ciphercost.listening import address_of, crypto_library, listener
-from ciphercost.passwords import with_password
+from ciphercost.host.marks import hand_over
+from ciphercost.host.ports import address_of, crypto_library, listener
+from ciphercost.load.passwords import with_password
+from ciphercost.model.errors import UsageError, nearest
 
 if TYPE_CHECKING:
-    from ciphercost.launch import Launch
+    from ciphercost.host.launch import Launch
 
 PASSWORD_FILE = "ciphercost.password"  # noqa: S105 - a file name
 """In a server's directory: the random password of our own user, 0600."""

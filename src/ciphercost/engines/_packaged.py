@@ -7,11 +7,11 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from ciphercost import sources
-from ciphercost.engines import Installation
 from ciphercost.engines._found import Found
-from ciphercost.errors import MissingServer
-from ciphercost.sources import Receipt, Work
+from ciphercost.host import packages as sources
+from ciphercost.host.installation import Installation
+from ciphercost.host.packages import Receipt, Work
+from ciphercost.model.errors import MissingServer
 
 PLACE = "usr/sbin"
 """Where Debian's packages have a server's program."""

@@ -7,8 +7,8 @@ from types import MappingProxyType
 
 from ciphercost.engines._web.family import Config, Web, versions_and_suites
 from ciphercost.engines._web.log import NOTE
-from ciphercost.errors import MissingServer
-from ciphercost.mechanisms import tls
+from ciphercost.host import tls_names
+from ciphercost.model.errors import MissingServer
 
 MODULES = ("mpm_event", "authz_core", "dir", "mime", "log_config", "setenvif", "http2", "ssl", "socache_shmcb")
 PLACES = ("lib/apache2/modules", "lib/httpd/modules", "lib64/httpd/modules", "libexec/apache2", "modules")
@@ -103,7 +103,7 @@ class Apache(Web):
                     key=given["key"],
                     protocols=" ".join(f"+{each}" for each in protocols),
                     suites12=suites,
-                    suites13=":".join(tls.offered("1.3")),
+                    suites13=":".join(tls_names.offered("1.3")),
                     cache=f"shmcb:{config.directory / 'tmp' / 'sessions'}(33554432)" if cached else "none",
                     tickets="on" if given["resumption"] == "tickets" else "off",
                     group=f"\n    SSLOpenSSLConfCmd Groups {given['group']}" if given["group"] else "",

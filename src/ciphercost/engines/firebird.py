@@ -22,21 +22,22 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, unquote
 
-from ciphercost import grants, sources
-from ciphercost.childenv import child_environment
-from ciphercost.engines import Installation, Server, Spill, _firebird_pages, _network
+from ciphercost.engines import Server, Spill, _firebird_pages, _network, grants
 from ciphercost.engines._found import Found
 from ciphercost.engines._network import PASSWORD_FILE, StartedServer, own_file, parse_url
-from ciphercost.errors import AgentError, MissingServer, RunError, UsageError
-from ciphercost.guard import hand_over, scratch_base, server_user
-from ciphercost.launch import LAST_LINES, apart, launch
-from ciphercost.model import ARMS
-from ciphercost.schemas import PREFIX
-from ciphercost.sources import Receipt, Work
+from ciphercost.host import packages
+from ciphercost.host.environment import child_environment
+from ciphercost.host.installation import Installation
+from ciphercost.host.launch import LAST_LINES, apart, launch
+from ciphercost.host.marks import hand_over, scratch_base, server_user
+from ciphercost.host.packages import Receipt, Work
+from ciphercost.model.errors import AgentError, MissingServer, RunError, UsageError
+from ciphercost.model.spec import ARMS
+from ciphercost.model.terms import PREFIX
 
 if TYPE_CHECKING:
-    from ciphercost.agent import Agent
-    from ciphercost.guard import Guard
+    from ciphercost.host.supervisor import Guard
+    from ciphercost.load.agent import Agent
 
 PLUGIN_SETTING = "plugin:"
 """Before a plugin's name, of a setting that makes it known to the server: its own settings, one a line."""
@@ -116,7 +117,7 @@ def _usual_places() -> Iterator[Path]:
     if found := shutil.which("firebird"):
         yield Path(found).resolve().parent
     for pattern in ("usr/lib/firebird/*/bin", "opt/firebird*/bin", "usr/local/firebird/bin"):
-        yield from sorted(Path("/").glob(pattern), key=lambda path: sources.version_key(str(path)), reverse=True)
+        yield from sorted(Path("/").glob(pattern), key=lambda path: packages.version_key(str(path)), reverse=True)
 
 
 def version_of(bindir: Path, before: Iterable[str] = ()) -> str:
@@ -175,7 +176,7 @@ def _version_in(library: Path) -> str:
 
 def _library_of(bindir: Path) -> str:
     """The library that an installation of ours encrypts with: the server loads it only with the first encrypted connection."""
-    root = next((parent for parent in bindir.parents if (parent / sources.RECEIPT).exists()), None)
+    root = next((parent for parent in bindir.parents if (parent / packages.RECEIPT).exists()), None)
     for path in root.glob("usr/lib/*/libtomcrypt.so.*") if root else ():
         if not path.is_symlink():
             return _version_in(path)
@@ -309,7 +310,9 @@ class Firebird(Found):
 
     def _series(self, version: str) -> str:
         """The series that a version is of. Raises MissingServer where it is none that can be fetched."""
-        series = next((each for each in SUITES if sources.matches(each, version) or sources.matches(version, each)), "")
+        series = next(
+            (each for each in SUITES if packages.matches(each, version) or packages.matches(version, each)), ""
+        )
         if not series:
             raise MissingServer(f"Debian has no Firebird {version} (known: {', '.join(SUITES)})")
         return series
@@ -318,28 +321,28 @@ class Firebird(Found):
         series = self._series(version)
 
         def make(work: Work) -> Receipt:
-            sources.debian(SUITES[series], _packages(series), work)
+            packages.debian(SUITES[series], _packages(series), work)
             return self._receipt(work, series, "debian")
 
-        return self._that_runs(sources.keep(self.name, f"{series}-debian", make))
+        return self._that_runs(packages.keep(self.name, f"{series}-debian", make))
 
     def _from_apt(self, version: str) -> Installation:
         """Of the release that this machine runs."""
         series = self._series(version)
 
         def make(work: Work) -> Receipt:
-            with sources.of_release(work) as lists:
+            with packages.of_release(work) as lists:
                 lists.need(_packages(series)[0])
                 lists.unpack(_packages(series), work.path)
             return self._receipt(work, series, "apt")
 
-        return self._that_runs(sources.keep(self.name, f"{series}-apt", make))
+        return self._that_runs(packages.keep(self.name, f"{series}-apt", make))
 
     def _receipt(self, work: Work, series: str, source: str) -> Receipt:
         """Make the unpacked server run in place."""
         programs = f"usr/lib/firebird/{series}/bin"
-        found = version_of(work.path / programs, sources.with_loader(work.path))
-        sources.run_in_place(work, [f"{programs}/*"])
+        found = version_of(work.path / programs, packages.with_loader(work.path))
+        packages.run_in_place(work, [f"{programs}/*"])
         return Receipt(self.name, found, source, programs)
 
     def initialise(

@@ -7,18 +7,19 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ciphercost import sources
-from ciphercost.engines import Installation, Server
+from ciphercost.engines import Server
 from ciphercost.engines._mysql import spills
 from ciphercost.engines._mysql.family import Family, accounts, share
 from ciphercost.engines._network import own_file
-from ciphercost.errors import MissingServer, UsageError
-from ciphercost.guard import hand_over, server_user
-from ciphercost.mechanisms import tls
+from ciphercost.host import packages as sources
+from ciphercost.host import tls_names
+from ciphercost.host.installation import Installation
+from ciphercost.host.marks import hand_over, server_user
+from ciphercost.model.errors import MissingServer, UsageError
 
 if TYPE_CHECKING:
-    from ciphercost.guard import Guard
-    from ciphercost.pki import Pki
+    from ciphercost.host.pki import Pki
+    from ciphercost.host.supervisor import Guard
 
 SYSTEM_TABLES = ("system_tables", "performance_tables", "system_tables_data")
 """The server's own scripts that make its system tables, less the help texts; their names began with `mysql_` before 11."""
@@ -122,7 +123,7 @@ class Mariadb(Family):
         settings = super().tls_settings(pki, factors)
         if factors["group"]:
             path = pki.directory / f"openssl-{factors['group']}.cnf"
-            settings["env:OPENSSL_CONF"] = str(own_file(path, OPENSSL.format(tls.GROUPS[factors["group"]])))
+            settings["env:OPENSSL_CONF"] = str(own_file(path, OPENSSL.format(tls_names.GROUPS[factors["group"]])))
         return settings
 
     def suite_settings(self, suites_12: str, suites_13: str) -> dict[str, str]:

@@ -7,14 +7,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ciphercost.engines import Installation
 from ciphercost.engines._mysql.family import Family, accounts
 from ciphercost.engines._network import own_file
-from ciphercost.errors import UsageError
-from ciphercost.guard import server_user
+from ciphercost.host.installation import Installation
+from ciphercost.host.marks import server_user
+from ciphercost.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from ciphercost.guard import Guard
+    from ciphercost.host.supervisor import Guard
 
 GROUPS = ("p256", "p384")
 """The server names these itself, and takes no others, not even from OpenSSL's configuration."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from types import MappingProxyType
 
-from ciphercost import sources
 from ciphercost.engines._web.family import Config, Web, versions_and_suites
 from ciphercost.engines._web.log import NOTE
+from ciphercost.host import packages as sources
 
 SPARE = 1000
 """Connections beyond those that are asked for: those of an operation each are closed a little after the next is open."""

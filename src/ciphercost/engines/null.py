@@ -6,12 +6,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ciphercost.engines import Engine, Installation, Server
-from ciphercost.errors import UsageError
-from ciphercost.version import VERSION
+from ciphercost.engines import Engine, Server
+from ciphercost.host.installation import Installation
+from ciphercost.model.errors import UsageError
+from ciphercost.model.version import VERSION
 
 if TYPE_CHECKING:
-    from ciphercost.guard import Guard
+    from ciphercost.host.supervisor import Guard
 
 
 class Nowhere(Server):

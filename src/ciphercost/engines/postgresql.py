@@ -19,21 +19,21 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, unquote
 
-from ciphercost import deadlines, grants, sources
-from ciphercost.childenv import child_environment
-from ciphercost.engines import Installation, Server, Spill, _network
+from ciphercost.engines import Server, Spill, _network, grants
 from ciphercost.engines._found import Found
 from ciphercost.engines._network import PASSWORD_FILE, StartedServer, own_file, parse_url
-from ciphercost.errors import MissingServer, RunError, UsageError
-from ciphercost.guard import hand_over, server_user
-from ciphercost.launch import apart, launch
-from ciphercost.mechanisms import tls
-from ciphercost.sources import Artifact, Receipt, Work
+from ciphercost.host import deadlines, packages, tls_names
+from ciphercost.host.environment import child_environment
+from ciphercost.host.installation import Installation
+from ciphercost.host.launch import apart, launch
+from ciphercost.host.marks import hand_over, server_user
+from ciphercost.host.packages import Artifact, Receipt, Work
+from ciphercost.model.errors import MissingServer, RunError, UsageError
 
 if TYPE_CHECKING:
-    from ciphercost.agent import Agent
-    from ciphercost.guard import Guard
-    from ciphercost.pki import Pki
+    from ciphercost.host.pki import Pki
+    from ciphercost.host.supervisor import Guard
+    from ciphercost.load.agent import Agent
 
 USER, DATABASE = "ciphercost", "postgres"
 MARK = "made by ciphercost, run "
@@ -119,7 +119,7 @@ def _usual_places() -> Iterator[Path]:
         "usr/libexec/postgresql*",
     )
     found_there = [path for pattern in globs for path in Path("/").glob(pattern)]
-    yield from sorted(found_there, key=lambda path: sources.version_key(str(path)), reverse=True)
+    yield from sorted(found_there, key=lambda path: packages.version_key(str(path)), reverse=True)
 
 
 def version_of(bindir: Path, before: Iterable[str] = ()) -> str:
@@ -302,12 +302,12 @@ class Postgresql(Found):
             raise MissingServer(f"has no PostgreSQL {version} for {machine} (known: {', '.join(known) or 'none'})")
 
         def make(work: Work) -> Receipt:
-            sources.unpack_txz_in_jar(sources.maven(artifact, work), work.path)
+            packages.unpack_txz_in_jar(packages.maven(artifact, work), work.path)
             if not (found := version_of(work.path / "bin")):
                 raise MissingServer("the fetched server doesn't run on this machine (these builds need glibc)")
             return Receipt(self.name, found, "maven", "bin")
 
-        return sources.keep(self.name, f"{version}-maven", make)
+        return packages.keep(self.name, f"{version}-maven", make)
 
     def _from_debian(self, wanted: str) -> Installation:
         version = major_of(wanted) or "17"
@@ -315,30 +315,30 @@ class Postgresql(Found):
             raise MissingServer(f"has no PostgreSQL {version} (known: {', '.join(sorted(SUITES))})")
 
         def make(work: Work) -> Receipt:
-            sources.debian(SUITES[version], [f"postgresql-{version}"], work)
+            packages.debian(SUITES[version], [f"postgresql-{version}"], work)
             return self._receipt(work, version, "debian")
 
-        return self._that_runs(sources.keep(self.name, f"{version}-debian", make))
+        return self._that_runs(packages.keep(self.name, f"{version}-debian", make))
 
     def _from_apt(self, wanted: str) -> Installation:
         """Of the release that this machine runs, or of whatever else its apt knows: the version that was asked for, or its usual one."""
         version = major_of(wanted)
 
         def make(work: Work) -> Receipt:
-            with sources.of_release(work) as lists:
+            with packages.of_release(work) as lists:
                 # The package without a number follows the usual version, and bears its number.
                 chosen = version or str(major(lists.need("postgresql")))
                 lists.need(f"postgresql-{chosen}")
                 lists.unpack([f"postgresql-{chosen}"], work.path)
             return self._receipt(work, chosen, "apt")
 
-        return self._that_runs(sources.keep(self.name, f"{version or sources.release()}-apt", make))
+        return self._that_runs(packages.keep(self.name, f"{version or packages.release()}-apt", make))
 
     def _receipt(self, work: Work, version: str, source: str) -> Receipt:
         """Make the unpacked server of this major version run in place."""
         programs = f"usr/lib/postgresql/{version}/bin"
-        found = version_of(work.path / programs, sources.with_loader(work.path))
-        sources.run_in_place(work, [f"{programs}/*"])
+        found = version_of(work.path / programs, packages.with_loader(work.path))
+        packages.run_in_place(work, [f"{programs}/*"])
         return Receipt(self.name, found, source, programs)
 
     def initialise(
@@ -481,7 +481,7 @@ class Postgresql(Found):
 
     def check_factors(self, mechanism: str, factors: Mapping[str, str], version: str) -> None:
         group = factors.get("group", "") if mechanism == "tls" else ""
-        if group and major(version or NEWEST) < 18 and tls.GROUPS[group] not in CURVES:
+        if group and major(version or NEWEST) < 18 and tls_names.GROUPS[group] not in CURVES:
             raise UsageError(
                 f"postgresql {version} can't offer the group {group}: before version 18 only p256 and p384. "
                 "Leave group out, or use postgresql@18."
@@ -498,10 +498,10 @@ class Postgresql(Found):
             "ssl_key_file": str(pki.key),
             "ssl_min_protocol_version": "TLSv1.2",
             "ssl_max_protocol_version": "TLSv1.3",
-            "ssl_ciphers": ":".join(tls.offered("1.2")),
+            "ssl_ciphers": ":".join(tls_names.offered("1.2")),
         }
         if factors["group"]:
-            settings["ssl_groups"] = tls.GROUPS[factors["group"]]
+            settings["ssl_groups"] = tls_names.GROUPS[factors["group"]]
         return settings
 
 

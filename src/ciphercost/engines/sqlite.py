@@ -7,12 +7,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ciphercost import agent
-from ciphercost.engines import Engine, Installation, Server, Spill
-from ciphercost.errors import MissingServer, UsageError
+from ciphercost.engines import Engine, Server, Spill
+from ciphercost.host.installation import Installation
+from ciphercost.load import agent
+from ciphercost.model.errors import MissingServer, UsageError
 
 if TYPE_CHECKING:
-    from ciphercost.guard import Guard
+    from ciphercost.host.supervisor import Guard
 
 
 PRAGMAS = (

@@ -9,14 +9,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, urlsplit
 
-from ciphercost.engines import Engine, Installation, Server
+from ciphercost.engines import Engine, Server
 from ciphercost.engines._web.family import asked, http_version
-from ciphercost.errors import MissingServer, UsageError
-from ciphercost.listening import address_of, crypto_library, listener
+from ciphercost.host.installation import Installation
+from ciphercost.host.ports import address_of, crypto_library, listener
+from ciphercost.model.errors import MissingServer, UsageError
 
 if TYPE_CHECKING:
-    from ciphercost.agent import Agent
-    from ciphercost.guard import Guard
+    from ciphercost.host.supervisor import Guard
+    from ciphercost.load.agent import Agent
 
 PORTS = {"http": 80, "https": 443}
 AGENT = "ciphercost"

@@ -14,7 +14,8 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from ciphercost.model import Reading, Warning_
+from ciphercost.model.imported import Reading
+from ciphercost.model.result import Warning_
 
 NUMBER = r"(-?(?:nan|inf|\d+(?:[.,]\d+)?(?:[eE][-+]?\d+)?))"
 """As tools print it, with a point or, in some languages, a comma."""

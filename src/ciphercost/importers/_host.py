@@ -8,7 +8,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from ciphercost.importers import Bad
-from ciphercost.model import Reading, Warning_
+from ciphercost.model.imported import Reading
+from ciphercost.model.result import Warning_
 
 PARTS = ("user", "nice", "system", "iowait", "steal", "idle")
 NEAR_AVERAGE, APART = 0.25, 3.0

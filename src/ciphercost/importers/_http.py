@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ciphercost.importers import differ
-from ciphercost.model import Warning_
+from ciphercost.model.result import Warning_
 
 TOLERANCE = 0.02
 """Times are printed to hundredths of a second."""

@@ -6,7 +6,8 @@ import re
 
 from ciphercost.importers import Bad, Lines, line_of
 from ciphercost.importers._host import Row, reading
-from ciphercost.model import Reading, Warning_
+from ciphercost.model.imported import Reading
+from ciphercost.model.result import Warning_
 
 LINE = r"[A-Za-z]{3} \S+ \d{9,11} \d{4}/\d\d/\d\d \d\d:\d\d:\d\d \d+ "
 MARK = re.compile(rf"^(?:RESET|SEP|{LINE}.*)$", re.MULTILINE)

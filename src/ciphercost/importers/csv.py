@@ -18,10 +18,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ciphercost.errors import UsageError, nearest
+from ciphercost.estimate.statistics import depend
 from ciphercost.importers import SECONDS, Bad, Lines, digits
-from ciphercost.model import Reading, Warning_
-from ciphercost.statistics import depend
+from ciphercost.model.errors import UsageError, nearest
+from ciphercost.model.imported import Reading
+from ciphercost.model.result import Warning_
 
 ROLES = (
     "time",

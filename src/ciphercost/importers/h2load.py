@@ -6,7 +6,8 @@ import re
 
 from ciphercost.importers import NUMBER, Bad, Lines, digits, duration, line_of, number
 from ciphercost.importers._http import contradictions
-from ciphercost.model import Reading, Warning_
+from ciphercost.model.imported import Reading
+from ciphercost.model.result import Warning_
 
 TIME = rf"{NUMBER}(?:us|ms|s|m|h)"
 MARK = re.compile(r"^(?:finished in \S+, \S+ req/s|spawning thread #\d+: |time for request: )", re.MULTILINE)

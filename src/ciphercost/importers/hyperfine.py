@@ -11,7 +11,8 @@ import re
 import msgspec
 
 from ciphercost.importers import Bad, Lines, line_of
-from ciphercost.model import Reading, Warning_
+from ciphercost.model.imported import Reading
+from ciphercost.model.result import Warning_
 
 MARK = re.compile(r'\A\s*\{\s*"results"\s*:\s*\[')
 LONGEST = 50_000_000

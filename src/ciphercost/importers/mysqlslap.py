@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 
 from ciphercost.importers import NUMBER, Bad, Lines, digits, line_of, number
-from ciphercost.model import Reading, Warning_
+from ciphercost.model.imported import Reading
+from ciphercost.model.result import Warning_
 
 AVERAGE = re.compile(rf"\s*Average number of seconds to run all queries: {NUMBER} seconds\s*")
 LEAST = re.compile(rf"\s*Minimum number of seconds to run all queries: {NUMBER} seconds\s*")

@@ -7,7 +7,8 @@ import math
 import re
 
 from ciphercost.importers import NUMBER, Bad, Lines, differ, digits, line_of, number, set_rate
-from ciphercost.model import Reading, Warning_
+from ciphercost.model.imported import Reading
+from ciphercost.model.result import Warning_
 
 MARK = re.compile(
     r"^(?:pgbench \(|progress: [\d.,]+ s, [\d.,]+ tps|transaction type: |number of transactions actually processed)",

@@ -11,7 +11,8 @@ import re
 from collections.abc import Sequence
 
 from ciphercost.importers import Bad, Lines, set_rate
-from ciphercost.model import Reading, Warning_
+from ciphercost.model.imported import Reading
+from ciphercost.model.result import Warning_
 
 TRANSACTION = re.compile(r"\d+ \d+ (?:\d+|skipped|failed|serialization|deadlock) \d+ 1\d{9} \d{1,6}(?: -?\d+)*")
 INTERVAL = re.compile(r"1\d{9} \d+ \d+ \d+ \d+ \d+(?: -?\d+)*")

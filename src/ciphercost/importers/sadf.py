@@ -10,7 +10,8 @@ from typing import Literal
 from ciphercost.importers import Bad, Lines, line_of, number
 from ciphercost.importers._host import Row, reading
 from ciphercost.importers.sar import ADDED, NAMES
-from ciphercost.model import Reading, Warning_
+from ciphercost.model.imported import Reading
+from ciphercost.model.result import Warning_
 
 MARK = re.compile(r"^# hostname;interval;timestamp;", re.MULTILINE)
 STAMP = re.compile(r"(\d{4})-(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)(?: (UTC))?")

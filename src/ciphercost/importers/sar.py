@@ -11,7 +11,8 @@ import re
 
 from ciphercost.importers import NUMBER, Bad, Lines, line_of, number
 from ciphercost.importers._host import Row, reading
-from ciphercost.model import Reading, Warning_
+from ciphercost.model.imported import Reading
+from ciphercost.model.result import Warning_
 
 HEADER = re.compile(r"Linux \S+ \([^)\n]*\)\s+(\S+)\s+\S+\s+\((\d+) CPU\)\s*")
 COLUMNS = re.compile(r"(?:\d\d:\d\d:\d\d(?: [AP]M)?|\S+:)\s+CPU\s+%us(?:e)?r\s.*")

@@ -6,7 +6,8 @@ import re
 
 from ciphercost.importers import NUMBER, Bad, Lines, differ, digits, line_of, number, set_rate
 from ciphercost.importers.pgbench_log import quantile
-from ciphercost.model import Reading, Warning_
+from ciphercost.model.imported import Reading
+from ciphercost.model.result import Warning_
 
 MARK = re.compile(r"^(?:sysbench \d+\.\d+|\[ *\d+s *\] *(?:thds|threads): \d+|Threads fairness:)", re.MULTILINE)
 VERSION = re.compile(r"sysbench (\d+\.\d+[\w.]*).*")

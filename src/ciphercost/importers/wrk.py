@@ -6,7 +6,8 @@ import re
 
 from ciphercost.importers import NUMBER, Bad, Lines, digits, duration, line_of, number, set_rate
 from ciphercost.importers._http import contradictions
-from ciphercost.model import Reading, Warning_
+from ciphercost.model.imported import Reading
+from ciphercost.model.result import Warning_
 
 MARK = re.compile(r"^(?:Running \S+ test @ |Requests/sec: )", re.MULTILINE)
 RUNNING = re.compile(r"Running (\S+) test @ (\S+)\s*")

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ciphercost.errors import UsageError, nearest
-from ciphercost.model import Arm, Layer, Witness
+from ciphercost.model.errors import UsageError, nearest
+from ciphercost.model.slices import Witness
+from ciphercost.model.spec import Arm, Layer
 
 if TYPE_CHECKING:
     from ciphercost.engines import Engine

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
-from ciphercost.errors import UsageError
-from ciphercost.mechanisms._column import Encrypting
+from ciphercost.load.codec import Encrypting
+from ciphercost.model.errors import UsageError
 
 LONGEST = 4080
 """Bytes of the longest text that the function takes: one of 32,000 would cost seven times the time, however short the text is."""

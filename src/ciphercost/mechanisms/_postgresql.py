@@ -18,15 +18,15 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ciphercost import crypto
-from ciphercost.childenv import child_environment
 from ciphercost.engines.postgresql import PAGE
-from ciphercost.errors import MissingServer, UsageError
-from ciphercost.guard import hand_over
+from ciphercost.host import aes
+from ciphercost.host.environment import child_environment
+from ciphercost.host.marks import hand_over
 from ciphercost.mechanisms._rest import AtRest, KeyState, Look, Rest
+from ciphercost.model.errors import MissingServer, UsageError
 
 if TYPE_CHECKING:
-    from ciphercost.engines import Installation
+    from ciphercost.host.installation import Installation
 
 PAGES = 64
 """As many pages of the largest table are looked at."""
@@ -100,7 +100,7 @@ class VendorTde(AtRest):
         """All three do it with the OpenSSL that the server has loaded."""
         return {
             "cipher": self.cipher(look.rest),
-            **crypto.by_library(look.server.library, environment(look.server.pid)),
+            **aes.by_library(look.server.library, environment(look.server.pid)),
         }
 
     @abstractmethod

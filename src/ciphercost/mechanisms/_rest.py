@@ -24,27 +24,19 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from ciphercost import deadlines
+from ciphercost.host import deadlines
+from ciphercost.host.volumes.volume import Volume
 from ciphercost.mechanisms import Mechanism
-from ciphercost.model import Arm, Finding, Witness
+from ciphercost.model.slices import Finding, Witness
+from ciphercost.model.spec import Arm
 
 if TYPE_CHECKING:
-    from ciphercost.agent import Agent
-    from ciphercost.engines import Engine, Installation, Server
-    from ciphercost.guard import Guard
+    from ciphercost.engines import Engine, Server
+    from ciphercost.host.installation import Installation
+    from ciphercost.host.supervisor import Guard
+    from ciphercost.load.agent import Agent
 
 KeyState = Literal["missing", "wrong"]
-
-
-class Volume(msgspec.Struct, frozen=True):
-    """Where an arm's data lies."""
-
-    path: Path
-    """The data directory to be: it isn't there yet, its parent is."""
-    backing: tuple[Path, ...]
-    """Files and directories that hold what is written below `path` as it rests on the disk; they are searched for the canary."""
-    pids: tuple[int, ...] = ()
-    """Processes of ours that do the work (a FUSE daemon): their CPU time and their bytes count as the server's."""
 
 
 class Rest(msgspec.Struct, frozen=True):

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ciphercost.engines import Engine
-from ciphercost.errors import UsageError
+from ciphercost.load.codec import Encrypting
 from ciphercost.mechanisms import _firebird
-from ciphercost.mechanisms._column import BLOCK, IV, Columns, Encrypting
-from ciphercost.model import Arm
+from ciphercost.mechanisms._column import BLOCK, IV, Columns
+from ciphercost.model.errors import UsageError
+from ciphercost.model.spec import Arm
 
 MODES = {
     "mysql": ("ecb", "cbc", "cfb1", "cfb8", "cfb128", "ofb"),

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ciphercost.engines import Engine
-from ciphercost.errors import UsageError
+from ciphercost.load.units import share
 from ciphercost.mechanisms import Factor, Mechanism
-from ciphercost.model import Arm
-from ciphercost.spec import share
+from ciphercost.model.errors import UsageError
+from ciphercost.model.spec import Arm
 
 BASE_NS = 50_000
 """Both arms' operation: long enough that the agent's own floor (well below 1 µs) does not dilute the effect."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ciphercost.engines import Engine
+from ciphercost.load.codec import Encrypting
 from ciphercost.mechanisms import _firebird
-from ciphercost.mechanisms._column import IV, Columns, Encrypting
+from ciphercost.mechanisms._column import IV, Columns
 from ciphercost.mechanisms.aes import PROTECTS
 
 NONCE = 12

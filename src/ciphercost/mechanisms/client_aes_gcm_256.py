@@ -14,9 +14,10 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from ciphercost.engines import Engine
-from ciphercost.errors import AgentError
-from ciphercost.mechanisms._column import Columns, Encrypting, Impossible
-from ciphercost.script import OPEN, SEAL
+from ciphercost.load.codec import Encrypting, Impossible
+from ciphercost.load.script import OPEN, SEAL
+from ciphercost.mechanisms._column import Columns
+from ciphercost.model.errors import AgentError
 
 MARK = b"\xc1\x01"
 NONCE = 12

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import msgspec
 
-from ciphercost.errors import RunError, UsageError
-from ciphercost.guard import server_user
+from ciphercost.host.marks import server_user
 from ciphercost.mechanisms import Factor
 from ciphercost.mechanisms._postgresql import VendorTde, initdb_help, kept_secret
 from ciphercost.mechanisms._rest import Look, Rest
-from ciphercost.model import Arm
+from ciphercost.model.errors import RunError, UsageError
+from ciphercost.model.spec import Arm
 
 OPTION, BITS_OPTION = "encryption-key-command", "key-bits"
 SAID = "SELECT setting FROM pg_settings WHERE name = 'data_encryption'"

@@ -12,11 +12,11 @@ import shutil
 from pathlib import Path
 
 from ciphercost.engines.postgresql import major
-from ciphercost.errors import AgentError, UsageError
 from ciphercost.mechanisms import Factor
 from ciphercost.mechanisms._postgresql import VendorTde, initdb_help, kept_secret
 from ciphercost.mechanisms._rest import Look, Rest
-from ciphercost.model import Arm
+from ciphercost.model.errors import AgentError, UsageError
+from ciphercost.model.spec import Arm
 
 OPTION = "data-encryption"
 KEY_FILE = "pg_encryption/key.bin"

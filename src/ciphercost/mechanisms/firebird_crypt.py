@@ -17,11 +17,12 @@ from pathlib import Path
 
 import msgspec
 
-from ciphercost.engines import Installation
 from ciphercost.engines.firebird import FILE, PLUGIN_SETTING, plugin_of
-from ciphercost.errors import MissingServer, RunError
+from ciphercost.host.installation import Installation
 from ciphercost.mechanisms._rest import AtRest, KeyState, Look, Rest
-from ciphercost.model import Arm, Finding
+from ciphercost.model.errors import MissingServer, RunError
+from ciphercost.model.slices import Finding
+from ciphercost.model.spec import Arm
 
 CRYPT, HOLDER = "fbSampleDbCrypt", "fbSampleKeyHolder"
 KEY_FILE = "firebird-crypt.key"
@@ -175,7 +176,7 @@ def judge(pages: Pages, arm: Arm) -> tuple[bool, str]:
 
 def _undone(look: Look, path: Path) -> int:
     """How often the canary is found in the file once it is undone what the plugin does."""
-    from ciphercost.provision import CANARY_TABLE
+    from ciphercost.model.terms import CANARY_TABLE
 
     word = str(look.query(f"SELECT FIRST 1 word FROM {CANARY_TABLE}")[0][0]).encode()
     key = int(_key(look.rest.secrets / KEY_FILE))

@@ -20,17 +20,18 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ciphercost import crypto, guard, volumes
-from ciphercost.childenv import child_environment
 from ciphercost.engines import Engine
-from ciphercost.errors import AgentError, RunError, Unproven
+from ciphercost.host import aes, marks, volumes
+from ciphercost.host.environment import child_environment
+from ciphercost.host.volumes import image, policy
+from ciphercost.host.volumes.volume import Volume
 from ciphercost.mechanisms import Factor
-from ciphercost.mechanisms._rest import AtRest, KeyState, Look, Rest, Volume
-from ciphercost.model import Arm
-from ciphercost.volumes import image, policy
+from ciphercost.mechanisms._rest import AtRest, KeyState, Look, Rest
+from ciphercost.model.errors import AgentError, RunError, Unproven
+from ciphercost.model.spec import Arm
 
 if TYPE_CHECKING:
-    from ciphercost.engines import Installation
+    from ciphercost.host.installation import Installation
 
 DATA, CLUSTER = "data", "cluster"
 """Below the mount: the directory with or without a policy, and the data directory in it; so `lost+found` is in neither."""
@@ -75,7 +76,7 @@ class Fscrypt(AtRest):
                         f"disk witness, encrypted arm: under the fscrypt policy {mode.words} no file can be made: {reason}. "
                         "Choose another mode with --set mode=…, or a kernel that has it"
                     )
-            guard.hand_over(directory)
+            marks.hand_over(directory)
             try:
                 yield Volume(directory / CLUSTER, (file,))
             finally:
@@ -109,7 +110,7 @@ class Fscrypt(AtRest):
     def implementation(self, look: Look) -> dict[str, str]:
         """The kernel's driver; its list names a mode once a file was written under it."""
         mode = self._mode(look.rest)
-        used = crypto.kernel(mode.kernel)
+        used = aes.kernel(mode.kernel)
         found = {"cipher": mode.words, "key": f"{8 * policy.KEY_BYTES} bits", "implementation": used.words()}
         return found | ({"warning": used.warning()} if used.warning() else {})
 

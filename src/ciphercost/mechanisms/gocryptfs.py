@@ -30,19 +30,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ciphercost import crypto, guard, sources, volumes
-from ciphercost.childenv import child_environment
 from ciphercost.engines import Engine
-from ciphercost.errors import RunError
+from ciphercost.host import aes, marks, mounts, packages, volumes
+from ciphercost.host.environment import child_environment
+from ciphercost.host.volumes import fuse
+from ciphercost.host.volumes.fuse import Fuse
+from ciphercost.host.volumes.volume import Volume
 from ciphercost.mechanisms import Factor
-from ciphercost.mechanisms._rest import AtRest, KeyState, Look, Rest, Volume
+from ciphercost.mechanisms._rest import AtRest, KeyState, Look, Rest
 from ciphercost.mechanisms.fscrypt import data_of
-from ciphercost.model import Arm
-from ciphercost.volumes import fuse
-from ciphercost.volumes.fuse import Fuse
+from ciphercost.model.errors import RunError
+from ciphercost.model.spec import Arm
 
 if TYPE_CHECKING:
-    from ciphercost.engines import Installation
+    from ciphercost.host.installation import Installation
 
 ENCRYPTING, PASSING = "gocryptfs", "passing"
 CLUSTER = "cluster"
@@ -98,7 +99,7 @@ class Gocryptfs(AtRest):
             )
         for directory in (place, below):
             directory.mkdir(mode=0o700)
-            guard.hand_over(directory)
+            marks.hand_over(directory)
         try:
             made = self._encrypting(place, below, rest) if arm == "encrypted" else _passing(place, below, rest)
             with self._lock:
@@ -112,7 +113,7 @@ class Gocryptfs(AtRest):
             with self._lock:
                 self._mounts.pop(place, None)
             for directory in (below, place):
-                if not volumes.is_mounted(directory):
+                if not mounts.is_mounted(directory):
                     shutil.rmtree(directory, ignore_errors=True)
 
     def flush(self, volume: Volume) -> None:
@@ -124,7 +125,7 @@ class Gocryptfs(AtRest):
         home = data_of(look)
         if not home.is_absolute() or not home.is_relative_to(look.volume.path):
             return False, f"the server says that its data lies in '{home}', and not in {look.volume.path}"
-        found = volumes.mount_of(home)
+        found = mounts.mount_of(home)
         wanted = f"fuse.{ENCRYPTING if look.arm == 'encrypted' else PASSING}"
         if found.kind != wanted or found.point != str(look.volume.path.parent):
             return False, f"the server's data lies on {found.kind}, mounted at {found.point}, and not on {wanted}"
@@ -147,13 +148,13 @@ class Gocryptfs(AtRest):
     def implementation(self, look: Look) -> dict[str, str]:
         """`-info` names the cipher; who encrypts is what was asked for, or what `-speed` says that it takes."""
         factors = self._factors(look.rest)
-        program = sources.tool(ENCRYPTING)
+        program = packages.tool(ENCRYPTING)
         cipher = cipher_of(_said_of(look.volume.backing[0]))
         library = {"openssl": "OpenSSL", "go": "Go"}.get(factors["library"], "") or _automatic(program, cipher)
         version = subprocess.run(
             [program, "-version"], capture_output=True, text=True, check=False, env=child_environment()
         ).stdout.strip()
-        able = crypto.openssl_capabilities({})
+        able = aes.openssl_capabilities({})
         made = self._mounts.get(look.volume.path.parent)
         found = {"cipher": cipher, "implementation": f"{version}; crypto: {library}, CPU: {able.words()}"}
         if made is not None:
@@ -191,7 +192,7 @@ class Gocryptfs(AtRest):
             mount.mount()
 
     def _encrypting(self, place: Path, below: Path, rest: Rest) -> Fuse:
-        factors, program = self._factors(rest), sources.tool(ENCRYPTING)
+        factors, program = self._factors(rest), packages.tool(ENCRYPTING)
         key = _password(rest.secrets, below.name)
         cipher = [CIPHERS[factors["cipher"]]] if CIPHERS[factors["cipher"]] else []
         rest.guard.run([program, "-init", "-q", "-passfile", key, "-scryptn", factors["scrypt"], *cipher, below])
@@ -200,7 +201,7 @@ class Gocryptfs(AtRest):
     def _command(self, key: Path, below: Path, place: Path, rest: Rest) -> list[str | Path]:
         library = LIBRARIES[self._factors(rest)["library"]]
         options = ["-fg", "-q", "-nosyslog", "-allow_other", "-kernel_cache", library]
-        return [sources.tool(ENCRYPTING), *options, "-passfile", key, below, place]
+        return [packages.tool(ENCRYPTING), *options, "-passfile", key, below, place]
 
     def _other(self, place: Path, below: Path, rest: Rest) -> Fuse:
         wrong = _password(rest.secrets, f"wrong-{randomness.token_hex(4)}")
@@ -240,7 +241,7 @@ def _must_be_refusal(error: RunError) -> None:
 def _said_of(below: Path) -> str:
     """What gocryptfs says of an encrypted directory: its configuration. Raises RunError."""
     done = subprocess.run(
-        [sources.tool(ENCRYPTING), "-info", below],
+        [packages.tool(ENCRYPTING), "-info", below],
         capture_output=True,
         text=True,
         check=False,

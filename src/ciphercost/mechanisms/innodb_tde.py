@@ -16,14 +16,15 @@ from pathlib import Path
 
 import msgspec
 
-from ciphercost.engines import Installation
 from ciphercost.engines._mysql.family import plugins
 from ciphercost.engines._mysql.pages import beginning, heads
 from ciphercost.engines._network import own_file
-from ciphercost.errors import MissingServer, RunError
+from ciphercost.host.installation import Installation
 from ciphercost.mechanisms import Factor
 from ciphercost.mechanisms._rest import AtRest, KeyState, Look, Rest
-from ciphercost.model import Arm, Finding
+from ciphercost.model.errors import MissingServer, RunError
+from ciphercost.model.slices import Finding
+from ciphercost.model.spec import Arm
 
 COMPONENT = "component_keyring_file"
 MANIFEST = "mysqld.my"

@@ -9,15 +9,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ciphercost.engines import Installation
 from ciphercost.engines._mysql.family import plugins
 from ciphercost.engines._mysql.pages import heads
 from ciphercost.engines._network import own_file
-from ciphercost.errors import MissingServer, RunError
-from ciphercost.guard import hand_over
+from ciphercost.host.installation import Installation
+from ciphercost.host.marks import hand_over
 from ciphercost.mechanisms import Factor
 from ciphercost.mechanisms._rest import AtRest, KeyState, Look, Rest
-from ciphercost.model import Arm, Finding
+from ciphercost.model.errors import MissingServer, RunError
+from ciphercost.model.slices import Finding
+from ciphercost.model.spec import Arm
 
 PLUGIN = "file_key_management"
 KEY_FILE = "mariadb.keys"

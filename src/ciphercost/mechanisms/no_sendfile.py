@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ciphercost.engines import Engine
 from ciphercost.mechanisms import Mechanism, tls
-from ciphercost.model import Arm
+from ciphercost.model.spec import Arm
 
 
 class NoSendfile(Mechanism):

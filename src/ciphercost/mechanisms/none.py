@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ciphercost.engines import Engine
 from ciphercost.mechanisms import Mechanism
-from ciphercost.model import Arm
+from ciphercost.model.spec import Arm
 
 
 class Nothing(Mechanism):

@@ -21,18 +21,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ciphercost import guard, owned, sources, volumes
 from ciphercost.engines import Engine
-from ciphercost.errors import RunError, Unproven, UsageError
+from ciphercost.host import marks, packages, volumes
+from ciphercost.host.volumes import image, raw, stack
+from ciphercost.host.volumes.volume import Volume
 from ciphercost.mechanisms import Factor
-from ciphercost.mechanisms._rest import AtRest, Look, Rest, Volume
+from ciphercost.mechanisms._rest import AtRest, Look, Rest
 from ciphercost.mechanisms.fscrypt import below as files_below
 from ciphercost.mechanisms.fscrypt import data_of
-from ciphercost.model import ARMS, Arm, Finding
-from ciphercost.volumes import image, raw, stack
+from ciphercost.model import owned
+from ciphercost.model.errors import RunError, Unproven, UsageError
+from ciphercost.model.slices import Finding
+from ciphercost.model.spec import ARMS, Arm
 
 if TYPE_CHECKING:
-    from ciphercost.engines import Installation
+    from ciphercost.host.installation import Installation
 
 CLUSTER = "cluster"
 LEAST = 64 << 20
@@ -82,7 +85,7 @@ class TwoPaths(AtRest):
         rest.guard.remove(ours)
         try:
             ours.mkdir(mode=0o700)
-            guard.hand_over(ours)
+            marks.hand_over(ours)
             path = ours / CLUSTER
             below = ours if arm == "plain" else _searchable(ours) or place.with_name(f"{place.name}{BLOCKS}")
             try:
@@ -138,7 +141,7 @@ def _check(arm: str, directory: Path) -> None:
         raise UsageError(f"path: {arm}={directory} is no directory")
     if not os.access(directory, os.W_OK | os.X_OK):
         raise UsageError(f"path: {arm}={directory} can't be written to")
-    if not sources.reachable(directory.resolve()):
+    if not packages.reachable(directory.resolve()):
         raise UsageError(
             f"path: servers run as 'nobody' when you are root, and nobody can't reach {arm}={directory}: it, or a directory "
             "above it, is closed to others (chmod o+x)"
@@ -177,9 +180,9 @@ def _try_blocks(ours: Path, below: Path) -> None:
 
 def _remember(rest: Rest, ours: Path) -> None:
     """For `ciphercost clean`, should even the guard be killed: it lies outside of the run's scratch."""
-    notes = guard.scratch_base() / rest.guard.run_id
+    notes = marks.scratch_base() / rest.guard.run_id
     if notes.is_dir():
-        owned.add_line(notes / guard.OUTSIDE_FILE, str(ours))
+        owned.add_line(notes / marks.OUTSIDE_FILE, str(ours))
 
 
 MECHANISM = TwoPaths()

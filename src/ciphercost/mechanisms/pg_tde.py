@@ -15,11 +15,12 @@ from pathlib import Path
 
 import msgspec
 
-from ciphercost.errors import AgentError, RunError, Unproven
 from ciphercost.mechanisms import Factor
 from ciphercost.mechanisms._postgresql import VendorTde, is_temporary_table, module
 from ciphercost.mechanisms._rest import Look, Rest
-from ciphercost.model import Arm, Finding
+from ciphercost.model.errors import AgentError, RunError, Unproven
+from ciphercost.model.slices import Finding
+from ciphercost.model.spec import Arm
 
 LIBRARY = "pg_tde"
 PROVIDER = "ciphercost"

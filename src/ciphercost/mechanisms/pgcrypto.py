@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ciphercost.engines import Engine
-from ciphercost.errors import UsageError
-from ciphercost.mechanisms._column import BLOCK, IV, Columns, Encrypting
+from ciphercost.load.codec import Encrypting
+from ciphercost.mechanisms._column import BLOCK, IV, Columns
 from ciphercost.mechanisms.aes import BITS, PROTECTS
+from ciphercost.model.errors import UsageError
 
 MODES = ("cbc", "ecb", "cfb")
 CFB_SINCE = 18

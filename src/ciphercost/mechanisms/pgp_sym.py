@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping
 
 from ciphercost.engines import Engine
-from ciphercost.errors import UsageError
+from ciphercost.load.codec import Encrypting
 from ciphercost.mechanisms import Factor
-from ciphercost.mechanisms._column import Encrypting
 from ciphercost.mechanisms.pgcrypto import Bytea, OfExtension
+from ciphercost.model.errors import UsageError
 
 KDF = {"iterated": "3", "salted": "1", "simple": "0"}
 """OpenPGP's string-to-key specifiers (RFC 4880, 3.7.1), by pgcrypto's `s2k-mode`."""

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import msgspec
 
-from ciphercost import crypto
 from ciphercost.engines import Engine
-from ciphercost.errors import AgentError, UsageError
+from ciphercost.host import aes
 from ciphercost.mechanisms import Factor
 from ciphercost.mechanisms._rest import AtRest, Look
-from ciphercost.model import Arm
+from ciphercost.model.errors import AgentError, UsageError
+from ciphercost.model.spec import Arm
 
 RESERVE = 80
 """Bytes at the end of each page that SQLCipher keeps for IV (16) and HMAC-SHA512 (64); the plain arm leaves as many unused.
@@ -134,9 +134,9 @@ class SqlCipher(AtRest):
         settings = cipher_settings(_ask(look, "PRAGMA cipher_settings"))
         factors = self.check(look.rest.factors)
         derived = f"PBKDF2 ({settings.get('cipher_kdf_algorithm', '')}, {settings.get('kdf_iter', '')} rounds)"
-        able = crypto.openssl_capabilities()
+        able = aes.openssl_capabilities()
         if not look.agent.hello.get("aes"):
-            able = crypto.Capabilities(able.cpu, able.cpu)
+            able = aes.Capabilities(able.cpu, able.cpu)
         found = {
             "implementation": f"{said['cipher_provider_version'] or said['cipher_provider']}, {able.words()}",
             "sqlcipher": _ask(look, "PRAGMA cipher_version"),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ciphercost.engines import Engine
 from ciphercost.mechanisms import Factor, Mechanism
-from ciphercost.model import Arm
+from ciphercost.model.spec import Arm
 
 PLUGINS = {"chacha64": "ChaCha64", "chacha": "ChaCha", "arc4": "Arc4"}
 OP_CRYPT = b"\0\0\0\x60"

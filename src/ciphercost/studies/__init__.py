@@ -16,15 +16,18 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ciphercost import engines, mechanisms
-from ciphercost.errors import UsageError, nearest
-from ciphercost.model import Cell, CellSpec, Spec, StudyFigure, StudyRecord, StudyResult, StudyRun
+from ciphercost.model.errors import UsageError, nearest
+from ciphercost.model.result import Cell
+from ciphercost.model.spec import CellSpec, Spec
+from ciphercost.model.study import StudyFigure, StudyRecord, StudyResult, StudyRun
 from ciphercost.studies import table
 from ciphercost.studies.agreement import Judged
 from ciphercost.studies.sheet import Report, Sheet
 
 if TYPE_CHECKING:
-    from ciphercost.agent import Agent
-    from ciphercost.provision import Bench, Twins
+    from ciphercost.load.agent import Agent
+    from ciphercost.provision.server_pairs import Bench
+    from ciphercost.provision.twins import Twins
 
 
 class Stage(msgspec.Struct):

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from ciphercost.model import Cell, StudyFigure
+from ciphercost.model.result import Cell
+from ciphercost.model.study import StudyFigure
 
 Agreement = Literal["within", "direction", "differs", "open", ""]
 Verdict = Literal["replicated", "partly", "direction", "direction-partly", "not", "not-partly", "open", ""]

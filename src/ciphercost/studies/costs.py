@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ciphercost import notation
-from ciphercost.model import Estimate, StudyFigure
+from ciphercost.estimate import notation
+from ciphercost.model.result import Estimate
+from ciphercost.model.study import StudyFigure
 
 RATES = frozenset({"TPS", "operations/s", "network bytes a second", "no sendfile", "TLS itself"})
 """Figures of which there are fewer, not less."""

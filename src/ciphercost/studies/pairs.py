@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ciphercost import mechanisms, prove
-from ciphercost.model import StudyRecord
+from ciphercost import mechanisms
+from ciphercost.model.study import StudyRecord
+from ciphercost.prove import witnesses
 
 
 def unproven(record: StudyRecord, names: Sequence[str]) -> dict[str, str]:
@@ -13,7 +14,7 @@ def unproven(record: StudyRecord, names: Sequence[str]) -> dict[str, str]:
     reasons = {}
     for session, (name, mechanism) in enumerate(zip(names, record.mechanisms, strict=True), 1):
         own = [proof for proof in record.proofs if proof.session == session]
-        if reason := prove.unproven(own, mechanisms.get(mechanism)):
+        if reason := witnesses.unproven(own, mechanisms.get(mechanism)):
             reasons[name] = reason
     return reasons
 

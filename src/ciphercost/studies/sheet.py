@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ciphercost.model import StudyFigure
+from ciphercost.model.study import StudyFigure
 
 
 class Cited(str):

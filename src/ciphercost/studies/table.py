@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
-from ciphercost.model import ARMS, Cell, StudyFigure, StudyResult
+from ciphercost.model.result import Cell
+from ciphercost.model.spec import ARMS
+from ciphercost.model.study import StudyFigure, StudyResult
 from ciphercost.studies import agreement
 from ciphercost.studies.agreement import Judged
 from ciphercost.studies.costs import change, with_interval

@@ -12,23 +12,23 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ciphercost import deadlines, grants
-from ciphercost.childenv import child_environment
-from ciphercost.engines import Installation, Server, Spill
+from ciphercost.engines import Server, Spill, grants
 from ciphercost.engines._mysql import spills
 from ciphercost.engines._mysql.greeting import greeting
 from ciphercost.engines._mysql.running import RunningServer, parse
 from ciphercost.engines._network import PASSWORD_FILE, StartedServer, own_file
 from ciphercost.engines._packaged import Packaged
-from ciphercost.errors import AgentError, RunError
-from ciphercost.guard import hand_over
-from ciphercost.launch import apart, launch
-from ciphercost.mechanisms import tls
+from ciphercost.host import deadlines, tls_names
+from ciphercost.host.environment import child_environment
+from ciphercost.host.installation import Installation
+from ciphercost.host.launch import apart, launch
+from ciphercost.host.marks import hand_over
+from ciphercost.model.errors import AgentError, RunError
 
 if TYPE_CHECKING:
-    from ciphercost.agent import Agent
-    from ciphercost.guard import Guard
-    from ciphercost.pki import Pki
+    from ciphercost.host.pki import Pki
+    from ciphercost.host.supervisor import Guard
+    from ciphercost.load.agent import Agent
 
 USER, DATABASE = "ciphercost", "ciphercost"
 MARK_TABLE = "ciphercost_made_by"
@@ -235,7 +235,9 @@ class Family(Packaged):
 
     def tls_settings(self, pki: Pki, factors: Mapping[str, str]) -> dict[str, str]:  # noqa: ARG002
         """Both versions and every suite: the client pins them."""
-        suites = self.suite_settings(":".join(tls.offered("1.2", cbc=self.tls_cbc)), ":".join(tls.offered("1.3")))
+        suites = self.suite_settings(
+            ":".join(tls_names.offered("1.2", cbc=self.tls_cbc)), ":".join(tls_names.offered("1.3"))
+        )
         return {
             "ssl-ca": str(pki.ca),
             "ssl-cert": str(pki.certificate),

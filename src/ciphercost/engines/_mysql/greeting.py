@@ -7,7 +7,7 @@ import socket
 
 import msgspec
 
-from ciphercost.deadlines import receive
+from ciphercost.host.deadlines import receive
 
 SECONDS = 5.0
 """For all of it, however it comes."""

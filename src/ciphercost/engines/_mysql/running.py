@@ -10,7 +10,7 @@ from urllib.parse import SplitResult, unquote
 from ciphercost.engines import _network
 from ciphercost.engines._mysql.greeting import greeting
 from ciphercost.engines._network import parse_url
-from ciphercost.errors import UsageError
+from ciphercost.model.errors import UsageError
 
 PARAMETERS = ("ssl-mode", "ssl-ca")
 """`ssl-mode` is read over: each arm has its own."""

@@ -16,22 +16,22 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from ciphercost import sources
-from ciphercost.childenv import child_environment
-from ciphercost.engines import Installation, Server
+from ciphercost.engines import Server
 from ciphercost.engines._network import StartedServer
 from ciphercost.engines._packaged import Packaged
 from ciphercost.engines._web.log import NOTE, VERIFIED, Log
-from ciphercost.errors import AgentError, UsageError
-from ciphercost.guard import hand_over
-from ciphercost.launch import Launch, apart, launch
-from ciphercost.listening import free_port
-from ciphercost.mechanisms import tls
+from ciphercost.host import packages, tls_names
+from ciphercost.host.environment import child_environment
+from ciphercost.host.installation import Installation
+from ciphercost.host.launch import Launch, apart, launch
+from ciphercost.host.marks import hand_over
+from ciphercost.host.ports import free_port
+from ciphercost.model.errors import AgentError, UsageError
 
 if TYPE_CHECKING:
-    from ciphercost.agent import Agent
-    from ciphercost.guard import Guard
-    from ciphercost.pki import Pki
+    from ciphercost.host.pki import Pki
+    from ciphercost.host.supervisor import Guard
+    from ciphercost.load.agent import Agent
 
 AUTHORITY = "localhost"
 SIGN = "/ciphercost.txt"
@@ -218,11 +218,11 @@ class Web(Packaged):
 
     def tls_settings(self, pki: Pki, factors: Mapping[str, str]) -> dict[str, str]:
         """`security_level` is lowered for what needs it alone, so that all other cells meet the library's default."""
-        level = tls.security_level(factors)
+        level = tls_names.security_level(factors)
         return {
             "certificate": str(pki.certificate),
             "key": str(pki.key),
-            "group": tls.GROUPS.get(factors["group"], ""),
+            "group": tls_names.GROUPS.get(factors["group"], ""),
             "resumption": factors["resumption"],
             "security_level": "" if level is None else str(level),
             "client_ca": str(pki.ca) if factors["client-cert"] == "on" else "",
@@ -230,7 +230,7 @@ class Web(Packaged):
 
     def way(self, version: str, parameters: Mapping[str, int | str]) -> dict[str, object]:
         fields = http_version(parameters)
-        if fields and version and sources.version_key(version) < sources.version_key(self.http2_since):
+        if fields and version and packages.version_key(version) < packages.version_key(self.http2_since):
             raise UsageError(
                 f"{self.title} {version} does not speak HTTP/2 in clear beside HTTP/1.1, which {self.title} {self.http2_since} and later do"
             )
@@ -270,10 +270,12 @@ def versions_and_suites(given: Mapping[str, str]) -> tuple[list[str], str]:
     The old ones only where security level 0 lets them work.
     """
     level = given["security_level"]
-    versions, suites = ["1.2", "1.3"], tls.offered("1.2")
+    versions, suites = ["1.2", "1.3"], tls_names.offered("1.2")
     if level == "0":
-        versions, suites = [*reversed(tls.OLD), *versions], [*suites, *tls.offered("1.0")]
-    return [tls.PROTOCOLS[each] for each in versions], ":".join([*suites, *([f"@SECLEVEL={level}"] if level else [])])
+        versions, suites = [*reversed(tls_names.OLD), *versions], [*suites, *tls_names.offered("1.0")]
+    return [tls_names.PROTOCOLS[each] for each in versions], ":".join(
+        [*suites, *([f"@SECLEVEL={level}"] if level else [])]
+    )
 
 
 def others(port: int) -> tuple[int, int]:

@@ -6,11 +6,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from ciphercost import conditions, hospital
-from ciphercost.crypto import openssl_capabilities
-from ciphercost.errors import UsageError
-from ciphercost.model import ARMS, FORMAT, Cell, CellSpec, Spec, StudyFigure, StudyRecord, StudyResult
-from ciphercost.spec import check
+from ciphercost.host.aes import openssl_capabilities
+from ciphercost.load.tables import hospital
+from ciphercost.model.errors import UsageError
+from ciphercost.model.result import Cell
+from ciphercost.model.spec import ARMS, CellSpec, Spec
+from ciphercost.model.study import StudyFigure, StudyRecord, StudyResult
+from ciphercost.model.terms import FORMAT
+from ciphercost.plan import conditions
+from ciphercost.plan.specs import check
 from ciphercost.studies import Stage, Study
 from ciphercost.studies.column_functions import compare, procedure, published, report, servers
 from ciphercost.studies.column_functions.names import ALL_OPERATIONS

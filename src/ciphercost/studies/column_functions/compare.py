@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ciphercost.model import ARMS, Cell, Estimate, StudyFigure, StudyRecord, StudyResult, StudyRun
+from ciphercost.estimate.levels import level
+from ciphercost.model.result import Cell, Estimate
+from ciphercost.model.spec import ARMS
+from ciphercost.model.study import StudyFigure, StudyRecord, StudyResult, StudyRun
 from ciphercost.studies import pairs
 from ciphercost.studies.column_functions import findings, measured, procedure, published, servers
 from ciphercost.studies.column_functions.measured import Cost, Level
@@ -20,7 +23,6 @@ from ciphercost.studies.column_functions.names import (
     STORED,
     TIME,
 )
-from ciphercost.words import level
 
 if TYPE_CHECKING:
     from ciphercost.studies import Study

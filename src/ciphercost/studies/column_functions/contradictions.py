@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ciphercost.model import ARMS
+from ciphercost.model.spec import ARMS
 from ciphercost.studies.column_functions import measured, published, servers
 from ciphercost.studies.column_functions.names import CPU, MEMORY, TIME
 from ciphercost.studies.costs import change

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from ciphercost.model import ARMS, Cell, Estimate, StudyFigure, StudyRecord
-from ciphercost.notation import factor
+from ciphercost.estimate.notation import factor
+from ciphercost.model.result import Cell, Estimate
+from ciphercost.model.spec import ARMS
+from ciphercost.model.study import StudyFigure, StudyRecord
 from ciphercost.studies.column_functions import contradictions, measured, procedure, published, servers
 from ciphercost.studies.column_functions.names import CPU, GROWTH, RATE, SERVER_CPU, TIME
 from ciphercost.studies.costs import bounds, change, plus_minus, with_interval

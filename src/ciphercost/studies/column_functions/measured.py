@@ -14,9 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ciphercost import statistics
-from ciphercost.estimate import around
-from ciphercost.model import ARMS, HostSample, StudyRecord, StudyRun
+from ciphercost.estimate import statistics
+from ciphercost.estimate.estimator import around
+from ciphercost.model.spec import ARMS
+from ciphercost.model.study import HostSample, StudyRecord, StudyRun
 
 PUBLISHED, PILOT, INTERLEAVED = "", "pilot", "interleaved"
 """Values of a run's `design`."""

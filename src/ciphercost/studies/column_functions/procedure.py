@@ -20,19 +20,25 @@ from pathlib import Path
 
 import msgspec
 
-from ciphercost import hospital, hospital_app, macros, plan, sample, sar, script
-from ciphercost.errors import AgentError, RunError
-from ciphercost.mechanisms._column import Codec
-from ciphercost.model import ARMS, Arm, HostSample, StudyRun
-from ciphercost.prove import single
-from ciphercost.provision import Bench
+from ciphercost.host import procfs
+from ciphercost.load import script, secret_sql
+from ciphercost.load.codec import Codec
+from ciphercost.load.program import Program
+from ciphercost.load.tables import hospital
+from ciphercost.measure import sar
+from ciphercost.model.errors import AgentError, RunError
+from ciphercost.model.spec import ARMS, Arm
+from ciphercost.model.study import HostSample, StudyRun
+from ciphercost.plan import schedule
+from ciphercost.prove.witnesses import single
+from ciphercost.provision.server_pairs import Bench
 from ciphercost.studies import Stage
-from ciphercost.studies.column_functions import stored
+from ciphercost.studies.column_functions import application, statements, stored
 from ciphercost.studies.column_functions.measured import INTERLEAVED, PILOT, PUBLISHED, SECONDS, SERVER_CPU
-from ciphercost.workloads import Program
+from ciphercost.studies.column_functions.statements import drop, tables
 
 OPERATIONS = hospital.OPERATIONS
-STUDYS, TUNED = hospital_app.WORKLOAD, "hospital"
+STUDYS, TUNED = application.WORKLOAD, "hospital"
 """The statements of the study's application, and those that a good DBA would write."""
 VERSIONS = (STUDYS, TUNED)
 APPLICATION = "application"
@@ -117,7 +123,7 @@ def sessions_in(left: float, each: float, settings: Mapping[str, float]) -> int:
 def one_session(stage: Stage, texts: Texts, began: float, session: int, loads: Sequence[int]) -> None:
     """A block of every version of the statements and every load, in an order that the run's seed draws."""
     number = stage.record.engines.index(stage.bench.cell.engine)
-    orders = plan.blocks(stage.seed, number, session)
+    orders = schedule.blocks(stage.seed, number, session)
     for version in VERSIONS:
         for load in loads:
             block = next(orders)
@@ -156,12 +162,12 @@ class Texts:
         """All that an operation sends, but for the BEGIN and COMMIT around it."""
         codec = self.codec(arm, version)
         if version == STUDYS:
-            return list(hospital_app.operation(self._dialect, codec, operation, self._records[:records]))
+            return list(application.operation(self._dialect, codec, operation, self._records[:records]))
         if operation != "insert":
-            return hospital.operation(version, self._dialect, codec, operation)
+            return statements.operation(version, self._dialect, codec, operation)
         made = self._inserts.setdefault((arm, version), [])
         for record in self._records[len(made) : records]:
-            made.append(hospital.operation(version, self._dialect, codec, operation, record))
+            made.append(statements.operation(version, self._dialect, codec, operation, record))
         return [statement for each in made[:records] for statement in each]
 
 
@@ -200,7 +206,7 @@ class Cycles:
         statements: Sequence[str],
         records: int,
         where: dict[str, float],
-        sampler: sample.Sampler,
+        sampler: procfs.Sampler,
     ) -> None:
         started = time.monotonic()
         with self.watched() as host:
@@ -240,7 +246,7 @@ class Cycles:
             checks["delete"] = (LEFT, 0)
         if operation in checks:
             sql, wanted = checks[operation]
-            found = self.stage.agent.query(arm, macros.expand(sql, self.texts.codec(arm, version)))[0][0]
+            found = self.stage.agent.query(arm, secret_sql.expand(sql, self.texts.codec(arm, version)))[0][0]
             if found != str(wanted):
                 raise RunError(f"{arm} arm, {version}: after {operation} {found} records are there, and not {wanted:,}")
 
@@ -261,14 +267,14 @@ class Cycles:
         """The tables, empty and as if they had never been used."""
         agent = self.stage.agent
         with contextlib.suppress(AgentError):  # where a cycle was broken off, or there was none yet
-            for statement in hospital.drop():
+            for statement in drop():
                 agent.query(arm, statement)
-        for statement in hospital.tables(version, self.dialect, codec):
+        for statement in tables(version, self.dialect, codec):
             agent.query(arm, statement)
 
-    def sampler(self) -> sample.Sampler:
+    def sampler(self) -> procfs.Sampler:
         server = self.stage.twins.server
-        return sample.Sampler(server.pid, server.cgroups) if server else sample.Sampler()
+        return procfs.Sampler(server.pid, server.cgroups) if server else procfs.Sampler()
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[list[HostSample]]:

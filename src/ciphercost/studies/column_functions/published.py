@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ciphercost.model import ARMS
+from ciphercost.model.spec import ARMS
 from ciphercost.studies import Study
 from ciphercost.studies.column_functions.names import CPU, MEMORY, TIME
 

@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterator, Sequence
 
 from ciphercost import studies
-from ciphercost.model import ARMS, StudyFigure, StudyResult
-from ciphercost.notation import number
+from ciphercost.estimate.notation import number
+from ciphercost.model.spec import ARMS
+from ciphercost.model.study import StudyFigure, StudyResult
 from ciphercost.studies.column_functions import names, procedure, published, servers
 from ciphercost.studies.costs import TOO_WIDE, change, plus_minus, with_interval
 from ciphercost.studies.sheet import Sheet, cite

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ciphercost.errors import UsageError, nearest
+from ciphercost.model.errors import UsageError, nearest
 
 
 class Pair(msgspec.Struct, frozen=True):

@@ -6,8 +6,8 @@ Firebird: the client wrote the name of a state in hexadecimal digits before it w
 
 from __future__ import annotations
 
-from ciphercost.errors import UsageError
-from ciphercost.mechanisms._column import Codec, Encrypting
+from ciphercost.load.codec import Codec, Encrypting
+from ciphercost.model.errors import UsageError
 
 
 def as_the_study(engine: str, codec: Codec) -> Codec:

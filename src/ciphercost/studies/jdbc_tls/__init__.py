@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ciphercost import jdbc
-from ciphercost.errors import UsageError
-from ciphercost.model import ARMS, FORMAT, Cell, CellSpec, Mode, Spec, StudyFigure, StudyRecord, StudyResult
-from ciphercost.spec import check
+from ciphercost.load.jdbc.options import WORD
+from ciphercost.model.errors import UsageError
+from ciphercost.model.result import Cell
+from ciphercost.model.spec import ARMS, CellSpec, Mode, Spec
+from ciphercost.model.study import StudyFigure, StudyRecord, StudyResult
+from ciphercost.model.terms import FORMAT
+from ciphercost.plan.specs import check
 from ciphercost.studies import Stage, Study
 from ciphercost.studies.agreement import Judged
 from ciphercost.studies.jdbc_tls import compare, loops, procedure, published, report, setups
@@ -84,7 +87,7 @@ class JdbcTls(Study):
             regime="one-core",
             group=f"{setups.LOOP} by {setup.call}",
             variant=setup.variant,
-            client=f"{jdbc.WORD}:{setup.driver}",
+            client=f"{WORD}:{setup.driver}",
             settings=dict(SETTINGS),
         )
 

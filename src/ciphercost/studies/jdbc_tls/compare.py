@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ciphercost import mechanisms, prove
-from ciphercost.model import Cell, Estimate, StudyFigure, StudyRecord, StudyResult
+from ciphercost import mechanisms
+from ciphercost.model.result import Cell, Estimate
+from ciphercost.model.study import StudyFigure, StudyRecord, StudyResult
+from ciphercost.prove import witnesses
 from ciphercost.studies import ran_on
 from ciphercost.studies.jdbc_tls import findings, loops, measured, published, setups
 from ciphercost.studies.jdbc_tls.loops import CAPTURED
@@ -27,7 +29,7 @@ SENT, ANSWERED = "insert on the wire", "its answer on the wire"
 
 def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult:
     """Published, repeated and measured side by side; nothing of arms that were not proven."""
-    unproven = prove.unproven(record.proofs, mechanisms.get(record.mechanism))
+    unproven = witnesses.unproven(record.proofs, mechanisms.get(record.mechanism))
     once = {} if unproven else measured.once(record)
     packets = {} if unproven else measured.packets(record)
     rounds = [] if unproven else measured.rounds(record)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from ciphercost.model import Cell, Estimate, StudyFigure, StudyRecord
+from ciphercost.estimate.notation import of_what
+from ciphercost.model.result import Cell, Estimate
+from ciphercost.model.study import StudyFigure, StudyRecord
 from ciphercost.studies.costs import change, with_interval
 from ciphercost.studies.jdbc_tls import loops, measured, published, setups
 from ciphercost.studies.jdbc_tls.loops import CAPTURED
 from ciphercost.studies.jdbc_tls.measured import Once, Packets, Round, Split, Warm
 from ciphercost.studies.jdbc_tls.procedure import COLD, JAVA, WARM
 from ciphercost.studies.jdbc_tls.setups import EXECUTE, LOCAL, NEW, OLD, UPDATE, Setup
-from ciphercost.words import of_what
 
 if TYPE_CHECKING:
     from ciphercost.studies import Study

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ciphercost.errors import UsageError, nearest
-from ciphercost.jdbc import END
-from ciphercost.model import StudyRecord
+from ciphercost.load.jdbc.options import END
+from ciphercost.model.errors import UsageError, nearest
+from ciphercost.model.study import StudyRecord
 
 
 class Loop(NamedTuple):

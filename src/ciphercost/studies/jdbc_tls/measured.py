@@ -8,8 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ciphercost import statistics, words
-from ciphercost.model import ARMS, Arm, Cell, Estimate, StudyRecord, StudyRun
+from ciphercost.estimate import levels, statistics
+from ciphercost.model.result import Cell, Estimate
+from ciphercost.model.spec import ARMS, Arm
+from ciphercost.model.study import StudyRecord, StudyRun
 from ciphercost.studies.jdbc_tls import setups
 from ciphercost.studies.jdbc_tls.procedure import COLD, INTERLEAVED, RECEIVED, SENT, WARM, WIRE
 from ciphercost.studies.jdbc_tls.setups import EVERY, LOCAL, Setup
@@ -167,7 +169,7 @@ def warm(cells: Sequence[Cell], call: str) -> Warm | None:
 
 
 def us_of(cell: Cell, arm: Arm) -> float:
-    return cell.clients * 1e6 / (words.level(cell, arm, "throughput") or math.inf)
+    return cell.clients * 1e6 / (levels.level(cell, arm, "throughput") or math.inf)
 
 
 def slower(rate: Estimate, level: float) -> Known:

@@ -12,12 +12,16 @@ import random
 import time
 from collections.abc import Mapping
 
-from ciphercost import jdbc, plan, sample
-from ciphercost.errors import AgentError, Unproven
-from ciphercost.jdbc import JdbcAgent
-from ciphercost.model import AgentSlice, CellSpec, StudyRun
-from ciphercost.prove import single
-from ciphercost.relay import Relay, moved
+from ciphercost.host import procfs
+from ciphercost.host.relay import Relay, moved
+from ciphercost.load.jdbc import options
+from ciphercost.load.jdbc.jdbc_agent import JdbcAgent
+from ciphercost.model.errors import AgentError, Unproven
+from ciphercost.model.slices import AgentSlice
+from ciphercost.model.spec import CellSpec
+from ciphercost.model.study import StudyRun
+from ciphercost.plan import schedule
+from ciphercost.prove.witnesses import single
 from ciphercost.studies import Stage
 from ciphercost.studies.jdbc_tls import wire
 from ciphercost.studies.jdbc_tls.loops import Loop
@@ -54,7 +58,7 @@ def run(stage: Stage, loop: Loop) -> None:
     for number in range(1, int(settings["runs"]) + 1):
         started = time.monotonic()
         order = list(EVERY)
-        random.Random(plan.slice_seed(stage.seed, 0, number, 0, 0)).shuffle(order)  # noqa: S311 - an order, no secret
+        random.Random(schedule.slice_seed(stage.seed, 0, number, 0, 0)).shuffle(order)  # noqa: S311 - an order, no secret
         for position, setup in enumerate(order):
             where = {"session": float(number), "position": float(position)}
             one_run(stage, loop, setup, rows, began, where, warm=True)
@@ -66,7 +70,7 @@ def run(stage: Stage, loop: Loop) -> None:
 def agent_of(stage: Stage, loop: Loop, setup: Setup) -> JdbcAgent:
     """A Java that has just begun, with the setup's driver."""
     cell, twins = stage.bench.cell, stage.twins
-    driver = jdbc.driver_of(CellSpec(cell.engine, cell.mechanism, client=f"{jdbc.WORD}:{setup.driver}"))
+    driver = options.driver_of(CellSpec(cell.engine, cell.mechanism, client=f"{options.WORD}:{setup.driver}"))
     return JdbcAgent(
         driver,
         stage.bench.engine,
@@ -108,7 +112,7 @@ def one_run(
     started = time.monotonic() - began
     empty(stage, loop)
     server = stage.twins.server
-    sampler = sample.Sampler(server.pid, server.cgroups) if server else sample.Sampler()
+    sampler = procfs.Sampler(server.pid, server.cgroups) if server else procfs.Sampler()
     with contextlib.closing(sampler), agent_of(stage, loop, setup) as agent:
         connect(stage, agent, setup, single(stage.twins.connect[setup.arm]))
         series = timed(agent, sampler, setup, COLD, operations=rows)
@@ -132,7 +136,7 @@ def one_run(
 
 
 def timed(
-    agent: JdbcAgent, sampler: sample.Sampler, setup: Setup, name: str, *, operations: int = 0, seconds: float = 0.0
+    agent: JdbcAgent, sampler: procfs.Sampler, setup: Setup, name: str, *, operations: int = 0, seconds: float = 0.0
 ) -> dict[str, list[float]]:
     """So many inserts, or for so long: time, and CPU time of the server, of Java and of its load's own thread, µs an insert."""
     sampler.refresh()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ciphercost.model import StudyFigure, StudyResult
+from ciphercost.model.study import StudyFigure, StudyResult
 from ciphercost.studies.costs import change, with_interval
 from ciphercost.studies.jdbc_tls import measured
 from ciphercost.studies.jdbc_tls.compare import (

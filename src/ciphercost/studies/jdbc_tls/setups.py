@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ciphercost.model import Arm
+from ciphercost.model.spec import Arm
 
 OLD, NEW = "5.1.6", "8.0.16"
 """MySQL Connector/J before the upgrade, and after it."""

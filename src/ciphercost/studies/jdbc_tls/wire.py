@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ciphercost import deadlines
-from ciphercost.errors import AgentError
-from ciphercost.jdbc import JdbcAgent
-from ciphercost.relay import Relay, tls_record_sizes
+from ciphercost.host import deadlines
+from ciphercost.host.relay import Relay, tls_record_sizes
+from ciphercost.load.jdbc.jdbc_agent import JdbcAgent
+from ciphercost.model.errors import AgentError
 
 FEW, MORE = 4, 8
 """Inserts of the shorter slice, and how many more the longer one has."""

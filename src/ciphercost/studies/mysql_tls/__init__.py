@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ciphercost import memory
-from ciphercost.errors import UsageError, nearest
-from ciphercost.model import FORMAT, Cell, CellSpec, Spec, StudyRecord, StudyResult
-from ciphercost.spec import check
+from ciphercost.host import memory
+from ciphercost.load.workloads import size
+from ciphercost.model.errors import UsageError, nearest
+from ciphercost.model.result import Cell
+from ciphercost.model.spec import CellSpec, Spec
+from ciphercost.model.study import StudyRecord, StudyResult
+from ciphercost.model.terms import FORMAT
+from ciphercost.plan.specs import check
 from ciphercost.studies import Stage, Study, transit
 from ciphercost.studies.mysql_tls import compare, procedure, published
-from ciphercost.workloads import size
 
 ORDERS = {"operations": ["encrypted", "plain"], "arms": ["plain", "encrypted"]}
 """The paper lists operation by operation, each with TLS required and then disabled; or every operation of one arm and then of the other."""

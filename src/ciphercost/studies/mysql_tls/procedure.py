@@ -13,10 +13,11 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from ciphercost import people, sar
-from ciphercost.errors import AgentError, Unproven
-from ciphercost.model import StudyRun
-from ciphercost.prove import single
+from ciphercost.load.tables import people
+from ciphercost.measure import sar
+from ciphercost.model.errors import AgentError, Unproven
+from ciphercost.model.study import StudyRun
+from ciphercost.prove.witnesses import single
 from ciphercost.studies import Stage
 
 TABLE = "personal_records"

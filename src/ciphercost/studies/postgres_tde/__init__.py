@@ -6,9 +6,12 @@ import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ciphercost.errors import UsageError
-from ciphercost.model import ARMS, FORMAT, Cell, CellSpec, Spec, StudyFigure, StudyRecord, StudyResult
-from ciphercost.spec import check
+from ciphercost.model.errors import UsageError
+from ciphercost.model.result import Cell
+from ciphercost.model.spec import ARMS, CellSpec, Spec
+from ciphercost.model.study import StudyFigure, StudyRecord, StudyResult
+from ciphercost.model.terms import FORMAT
+from ciphercost.plan.specs import check
 from ciphercost.studies import Stage, Study
 from ciphercost.studies.agreement import Judged
 from ciphercost.studies.postgres_tde import compare, grid, procedure, published, report, servers

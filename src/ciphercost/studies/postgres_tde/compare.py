@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ciphercost.model import ARMS, Cell, StudyFigure, StudyRecord, StudyResult, StudyRun
+from ciphercost.estimate.levels import level
+from ciphercost.model.result import Cell
+from ciphercost.model.spec import ARMS
+from ciphercost.model.study import StudyFigure, StudyRecord, StudyResult, StudyRun
 from ciphercost.studies import pairs, ran_on
 from ciphercost.studies.postgres_tde import findings, grid, published, servers
 from ciphercost.studies.table import COUNT
-from ciphercost.words import level
 
 if TYPE_CHECKING:
     from ciphercost.studies import Study

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
-from ciphercost.model import ARMS, Cell, StudyRecord, StudyRun
+from ciphercost.model.result import Cell
+from ciphercost.model.spec import ARMS
+from ciphercost.model.study import StudyRecord, StudyRun
 from ciphercost.studies.costs import bounds, change
 from ciphercost.studies.postgres_tde import grid, published
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from ciphercost.errors import UsageError
-from ciphercost.model import StudyRecord, StudyRun
+from ciphercost.model.errors import UsageError
+from ciphercost.model.study import StudyRecord, StudyRun
 
 ROWS_A_SCALE = 100_000
 """Accounts for one unit of pgbench's scale."""

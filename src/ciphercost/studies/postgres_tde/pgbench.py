@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-from ciphercost.errors import RunError
+from ciphercost.model.errors import RunError
 
 _NUMBER = r"(-?nan|-?[\d.]+)"
 _PROGRESS = re.compile(

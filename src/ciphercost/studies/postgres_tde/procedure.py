@@ -13,14 +13,14 @@ import time
 from pathlib import Path
 
 from ciphercost import engines
-from ciphercost.childenv import child_environment
-from ciphercost.engines import Installation
 from ciphercost.engines.postgresql import major
-from ciphercost.errors import MissingServer, RunError
-from ciphercost.guard import hand_over, server_user
-from ciphercost.model import StudyRun
-from ciphercost.prove import single
-from ciphercost.quiet import Quiet
+from ciphercost.host.environment import child_environment
+from ciphercost.host.installation import Installation
+from ciphercost.host.marks import hand_over, server_user
+from ciphercost.measure.pause import Quiet
+from ciphercost.model.errors import MissingServer, RunError
+from ciphercost.model.study import StudyRun
+from ciphercost.prove.witnesses import single
 from ciphercost.studies import Stage
 from ciphercost.studies.postgres_tde import grid, pgbench, servers
 

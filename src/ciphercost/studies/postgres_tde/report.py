@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from ciphercost.model import StudyFigure, StudyResult
+from ciphercost.model.study import StudyFigure, StudyResult
 from ciphercost.studies import table
 from ciphercost.studies.costs import change, with_interval
 from ciphercost.studies.sheet import Sheet

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ciphercost import engines, mechanisms
-from ciphercost.engines import Installation
 from ciphercost.engines.postgresql import major
-from ciphercost.errors import UsageError, nearest
+from ciphercost.host.installation import Installation
 from ciphercost.mechanisms._postgresql import initdb_help
 from ciphercost.mechanisms.cybertec_tde import BITS_OPTION
 from ciphercost.mechanisms.edb_tde import FIRST_WITH_256
-from ciphercost.model import Proof
+from ciphercost.model.errors import UsageError, nearest
+from ciphercost.model.slices import Proof
 
 FILE_SYSTEMS = ("fscrypt", "gocryptfs")
 """Encrypt below stock PostgreSQL, where no server with TDE is named."""

@@ -7,10 +7,14 @@ from typing import Any
 
 import msgspec
 
-from ciphercost.conditions.link import check_rights
-from ciphercost.errors import UsageError
-from ciphercost.model import ARMS, FORMAT, Cell, CellSpec, Spec, StudyRecord, StudyResult
-from ciphercost.spec import check, with_controls
+from ciphercost.host.link import check_rights
+from ciphercost.model.errors import UsageError
+from ciphercost.model.result import Cell
+from ciphercost.model.spec import ARMS, CellSpec, Spec
+from ciphercost.model.study import StudyRecord, StudyResult
+from ciphercost.model.terms import FORMAT
+from ciphercost.plan.matrix import with_controls
+from ciphercost.plan.specs import check
 from ciphercost.studies import Stage, Study
 from ciphercost.studies.agreement import Judged
 from ciphercost.studies.sheet import Report, Sheet

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ciphercost.model import ARMS
+from ciphercost.model.spec import ARMS
 from ciphercost.studies import Study
 from ciphercost.studies.costs import bounds, change
 from ciphercost.studies.sheet import Sheet

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ciphercost import mechanisms, prove
-from ciphercost.model import ARMS, Cell, Estimate, StudyFigure, StudyRecord, StudyResult
+from ciphercost import mechanisms
+from ciphercost.estimate.levels import level
+from ciphercost.model.result import Cell, Estimate
+from ciphercost.model.spec import ARMS
+from ciphercost.model.study import StudyFigure, StudyRecord, StudyResult
+from ciphercost.prove import witnesses
 from ciphercost.studies import ran_on
 from ciphercost.studies.web_tls import changes, findings, measured, procedure, published
 from ciphercost.studies.web_tls.counters import SERVER
@@ -21,7 +25,6 @@ from ciphercost.studies.web_tls.measured import (
     WITHOUT_SENDFILE,
 )
 from ciphercost.studies.web_tls.published import CV, DISK, MEAN, MEMORY, NETWORK, PROCESSOR, VARIANCE
-from ciphercost.words import level
 
 if TYPE_CHECKING:
     from ciphercost.studies import Study
@@ -35,7 +38,7 @@ Cells = Mapping[int, Cell]
 
 def compare(study: Study, record: StudyRecord, cells: list[Cell]) -> StudyResult:
     """Figures of every file. Of an arm that was not proven nothing is said."""
-    unproven = prove.unproven(record.proofs, mechanisms.get(record.mechanism))
+    unproven = witnesses.unproven(record.proofs, mechanisms.get(record.mechanism))
     here: measured.Here = {} if unproven else {(size_of(run.operation), run.arm): run for run in record.runs}
     printed = published.tables(study)
     megabyte = int(record.settings.get("megabyte", published.MEGABYTE))

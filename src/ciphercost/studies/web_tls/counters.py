@@ -15,7 +15,7 @@ from typing import Self
 
 import msgspec
 
-from ciphercost import sample
+from ciphercost.host import procfs
 from ciphercost.studies.web_tls.published import DISK, MEMORY, NETWORK, PROCESSOR
 
 SERVER = "server_time_percent"
@@ -45,10 +45,10 @@ class Level(msgspec.Struct, frozen=True):
 class Counters:
     """Reads them. `agent`: the client's process; `device`: the card that its bytes come in by, empty: loopback."""
 
-    def __init__(self, sampler: sample.Sampler, agent: int, device: str = "") -> None:
+    def __init__(self, sampler: procfs.Sampler, agent: int, device: str = "") -> None:
         self._sampler, self._agent = sampler, agent
         card = Path("/sys/class/net") / device / "statistics" if device else None
-        self._card = [sample.ProcFile(card / name) for name in ("rx_bytes", "tx_bytes")] if card else []
+        self._card = [procfs.ProcFile(card / name) for name in ("rx_bytes", "tx_bytes")] if card else []
         self._lock = threading.Lock()
 
     def close(self) -> None:
@@ -58,7 +58,7 @@ class Counters:
     def read(self) -> Level:
         with self._lock:
             now = self._sampler.level()
-            client = sample.cpu_clock_ns(self._agent)
+            client = procfs.cpu_clock_ns(self._agent)
             crossed = sum(int(file.read()) for file in self._card) if self._card else now.network_bytes
         busy = sum(ticks for number, ticks in enumerate(now.host) if number not in _IDLE) * _TICK_NS
         everything = now.all_cpu_ns if now.all_cpu_ns >= 0 else busy

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ciphercost import limit
-from ciphercost.model import ARMS, Arm, StudyFigure, StudyRecord
+from ciphercost.estimate import limit
+from ciphercost.model.spec import ARMS, Arm
+from ciphercost.model.study import StudyFigure, StudyRecord
 from ciphercost.studies.costs import bounds, change, with_interval
 from ciphercost.studies.web_tls import changes, measured, procedure, published
 from ciphercost.studies.web_tls.counters import SERVER

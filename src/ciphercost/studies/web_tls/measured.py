@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from statistics import fmean, variance
 
-from ciphercost.model import StudyRun
+from ciphercost.model.study import StudyRun
 from ciphercost.studies.web_tls import procedure, published
 
 Here = Mapping[tuple[int, str], StudyRun]

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import msgspec
 
-from ciphercost import sample, threads
-from ciphercost.errors import AgentError, RunError, Unproven
-from ciphercost.model import StudyRun
-from ciphercost.prove import describe, single
+from ciphercost.host import procfs, threads
+from ciphercost.model.errors import AgentError, RunError, Unproven
+from ciphercost.model.study import StudyRun
+from ciphercost.prove.witnesses import describe, single
 from ciphercost.studies import Stage
 from ciphercost.studies.web_tls import counters
 
@@ -42,7 +42,7 @@ def run(stage: Stage, sizes: Sequence[int]) -> None:
     server = stage.twins.by_arm["plain"]
     began = time.monotonic()
     with contextlib.ExitStack() as stack:
-        sampler = stack.enter_context(contextlib.closing(sample.Sampler(server.pid, server.cgroups)))
+        sampler = stack.enter_context(contextlib.closing(procfs.Sampler(server.pid, server.cgroups)))
         made = counters.Counters(sampler, stage.agent.pid, stage.twins.device)
         stack.enter_context(contextlib.closing(made))
         for arm in stage.record.arms:
@@ -63,7 +63,7 @@ def fetch(stage: Stage, made: counters.Counters, arm: str, size: int, started: f
     server.handshakes()  # those of what went before
     forget(stage.bench.directory / f"documents-{stage.bench.places[0]}" / name)
     edges: list[counters.Level] = []
-    pids = sample.tree(server.pid)
+    pids = procfs.tree(server.pid)
     with counters.Watch(made, interval) as watch:
         before = threads.read(pids)
         # Where in its window the study's fetch lay is not known. Not at its very edge, so that the sample that it begins in is whole.
@@ -85,7 +85,7 @@ def fetch(stage: Stage, made: counters.Counters, arm: str, size: int, started: f
     series["busy_s"] = [(each.at_ns - levels[0].at_ns) / 1e9 for each in edges]
     series["server_cpu_s"] = [(edges[1].server_ns - edges[0].server_ns) / 1e9]
     first, last = edges
-    share = sample.busiest(first.disk_busy_ms, last.disk_busy_ms, last.at_ns - first.at_ns)
+    share = procfs.busiest(first.disk_busy_ms, last.disk_busy_ms, last.at_ns - first.at_ns)
     if share is not None:
         series[DISK_BUSY] = [share]
     series["client_cpu_s"] = [(answer.cpu_user_ns + answer.cpu_system_ns) / 1e9]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ciphercost.model import ARMS
+from ciphercost.model.spec import ARMS
 from ciphercost.studies import Study
 
 PROCESSOR, MEMORY, NETWORK, DISK = (

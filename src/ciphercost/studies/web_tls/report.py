@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ciphercost import limit, studies
-from ciphercost.model import ARMS, Cell, StudyFigure, StudyResult
+from ciphercost import studies
+from ciphercost.estimate import limit
+from ciphercost.model.result import Cell
+from ciphercost.model.spec import ARMS
+from ciphercost.model.study import StudyFigure, StudyResult
 from ciphercost.studies.costs import change, with_interval
 from ciphercost.studies.sheet import Sheet, cite
 from ciphercost.studies.web_tls import changes, compare, measured, published

@@ -1,5 +1,0 @@
-"""python -m ciphercost."""
-
-from ciphercost.cli import main
-
-main()

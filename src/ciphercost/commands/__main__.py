@@ -1,0 +1,5 @@
+"""python -m ciphercost."""
+
+from ciphercost.commands import main
+
+main()

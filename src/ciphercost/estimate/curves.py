@@ -1,0 +1,68 @@
+"""curves: cells that differ in one number alone -> the cost against that number: the size of an answer, or how many ask at once. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ciphercost.model.result import Cell, Curve, Point
+
+ALONG = ("size", "clients")
+LEAST = 2
+"""Values that make a curve in the result."""
+LEAST_SHOWN = 3
+"""Values that reports show a curve of: a line through two points has no shape, and the cells' own figures say as much."""
+
+
+def curves(cells: Sequence[Cell]) -> list[Curve]:
+    """A curve for every set of cells that have numbers, differ in nothing but one of ALONG, and have LEAST values of it."""
+    found = []
+    for along in ALONG:
+        alike: dict[str, list[tuple[float, int]]] = {}
+        for number, cell in enumerate(cells):
+            x = _x(cell, along)
+            if x is not None and cell.status == "ok" and "throughput" in cell.overhead and cell.layer != "control":
+                alike.setdefault(_like(cell, along), []).append((x, number))
+        several = (sorted(points) for points in alike.values() if len({x for x, _ in points}) >= LEAST)
+        found += [_curve(cells, along, points) for points in several]
+    return found
+
+
+def shown(found: Sequence[Curve]) -> list[Curve]:
+    """The curves that reports show: those of LEAST_SHOWN values or more."""
+    return [each for each in found if len({point.x for point in each.points}) >= LEAST_SHOWN]
+
+
+def _curve(cells: Sequence[Cell], along: str, points: list[tuple[float, int]]) -> Curve:
+    first = cells[points[0][1]]
+    made = []
+    for x, number in points:
+        cell = cells[number]
+        cpu = cell.added.get("server_cpu")
+        made.append(Point(x, cell.overhead["throughput"], cpu.mean if cpu else None, number))
+    return Curve(first.engine, first.version, first.mechanism, first.workload, along, made)
+
+
+def _x(cell: Cell, along: str) -> float | None:
+    if along == "clients":
+        return float(cell.clients)
+    value = cell.factors.get(along, "")
+    return float(value) if value.isdigit() else None
+
+
+def _like(cell: Cell, along: str) -> str:
+    """What cells must have in common to lie on one curve: all but where on it they lie, and what follows from that."""
+    factors = {name: value for name, value in cell.factors.items() if along != "size" or not value.isdigit()}
+    clients = None if along == "clients" else cell.clients
+    return repr(
+        (
+            cell.engine,
+            cell.version,
+            cell.mechanism,
+            cell.workload,
+            cell.group,
+            factors,
+            clients,
+            cell.conditions,
+            cell.regime,
+        )
+    )

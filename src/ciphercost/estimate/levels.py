@@ -1,0 +1,56 @@
+"""levels: TODO"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from ciphercost import engines
+from ciphercost.model.result import Cell
+from ciphercost.model.spec import Arm
+
+_engines = functools.cache(lambda: frozenset(engines.names()))
+
+
+def _typical(*names: str) -> Callable[[dict[str, Any]], float | None]:
+    """Reads a level as the robust ratio beside it sees it; of other tools' runs, which have none such, the level itself."""
+
+    def read(arm: dict[str, Any]) -> float | None:
+        for found in (arm.get("typical", {}), arm):
+            for name in names:
+                found = found.get(name, {}) if isinstance(found, dict) else {}
+            if isinstance(found, int | float):
+                return float(found)
+        return None
+
+    return read
+
+
+LEVELS: dict[str, tuple[Callable[[dict[str, Any]], float | None], str]] = {
+    "throughput": (_typical("throughput"), "/s"),
+    "server_cpu_per_op": (lambda arm: arm.get("server_cpu_us_per_op"), "µs"),
+    "client_cpu_per_op": (lambda arm: arm.get("client_cpu_us_per_op"), "µs"),
+    "latency_p50": (_typical("latency_ms", "p50"), "ms"),
+    "latency_p99": (_typical("latency_ms", "p99"), "ms"),
+    "latency_mean": (_typical("latency_ms", "mean"), "ms"),
+    "host_busy": (lambda arm: arm.get("host_busy"), "%"),
+    "host_cpu_per_op": (lambda arm: arm.get("host_cpu_us_per_op"), "µs"),
+    "wire_bytes_per_op": (lambda arm: arm.get("wire_bytes_per_op"), "B"),
+    "disk_bytes_per_op": (lambda arm: arm.get("read_bytes_per_op", 0.0) + arm.get("write_bytes_per_op", 0.0), "B"),
+    "machine_cpu_per_op": (lambda arm: arm.get("machine_cpu_us_per_op"), "µs"),
+    "disk_written_per_op": (lambda arm: arm.get("write_bytes_per_op"), "B"),
+    "disk_read_per_op": (lambda arm: arm.get("read_bytes_per_op"), "B"),
+    "memory": (lambda arm: arm.get("memory_bytes", 0.0) / 1e6 or None, "MB"),
+    "start_time": (lambda arm: arm.get("start_s"), "s"),
+}
+"""How an arm's level of a metric is read from its facts."""
+
+
+def level(cell: Cell, arm: Arm, key: str) -> float | None:
+    """One arm's level of a metric, by the same estimator as the ratio: encrypted ÷ plain is `cell.overhead[key].ratio`."""
+    return LEVELS[key][0](cell.arms.get(arm, {}))
+
+
+def embedded(cell: Cell) -> bool:
+    return engines.get(cell.engine).embedded if cell.engine in _engines() else False

@@ -1,0 +1,112 @@
+"""limit: a cell -> the resource that limited each arm: a core, the link, the disk, or none of them. Pure; from recorded figures alone.
+
+Utilisation law (Denning and Buzen, 1978, as in `capacity`): busy cores = operations a second × CPU seconds an operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ciphercost.estimate import levels
+from ciphercost.estimate.link_model import bytes_on_link
+from ciphercost.model.result import Cell
+from ciphercost.model.spec import ARMS
+from ciphercost.plan import conditions
+
+SATURATED = 0.85
+"""Share of a resource from which it is called the limit; the same as the mark `client-bound` has for the client."""
+
+OTHERS = "other processes or the hypervisor took CPU time too, so a core may have been full"
+
+
+class Use(NamedTuple):
+    """How much of one resource an arm used while it was measured."""
+
+    name: str
+    """`the server's 2 cores`."""
+    short: str
+    """`server`, `client`, `shared`, `process`, `link` or `disk`."""
+    share: float
+    """0 to 1, and a little above where two clocks disagree."""
+    verb: str = "busy"
+
+
+def uses(cell: Cell, arm: str) -> list[Use]:
+    """Of every resource of which it is known, in no particular order. Empty where the load was not free to use what there was."""
+    facts = cell.arms.get(arm, {})
+    if cell.regime == "latency" or cell.mode == "imported" or not facts.get("throughput"):
+        return []
+    return [*_cores(cell, facts), *_link(cell, facts), *_disk(facts)]
+
+
+def _cores(cell: Cell, facts: Mapping[str, Any]) -> list[Use]:
+    agent, server = (_numbers(cell.cores.get(side, "")) for side in ("agent", "server"))
+    client_busy = facts["throughput"] * facts.get("client_cpu_us_per_op", 0.0) / 1e6
+    server_busy = facts["throughput"] * facts["server_cpu_us_per_op"] / 1e6 if "server_cpu_us_per_op" in facts else None
+    if levels.embedded(cell):
+        return [_of_cores("the process's", "process", len(agent), cell.clients, client_busy)]
+    if agent and agent == server and server_busy is not None:
+        return [_of_cores("the shared", "shared", len(agent), 2 * cell.clients, client_busy + server_busy)]
+    found = [_of_cores("the client's", "client", len(agent), cell.clients, client_busy)] if agent else []
+    if server and server_busy is not None:
+        found.insert(0, _of_cores("the server's", "server", len(server), cell.clients, server_busy))
+    return found
+
+
+def _of_cores(whose: str, short: str, count: int, at_once: int, busy: float) -> Use:
+    """`at_once`: how many threads can work side by side; one connection has one core's worth, however many there are."""
+    able = min(max(1, count), max(1, at_once))
+    if busy > able:  # a server may have threads beside those of its connections
+        able = max(1, count)
+    return Use(f"{whose} core" if able == 1 else f"{whose} {able} cores", short, busy / able)
+
+
+def _numbers(text: str) -> list[str]:
+    return [each for each in text.split(",") if each]
+
+
+def _link(cell: Cell, facts: Mapping[str, Any]) -> list[Use]:
+    """Only a link of stated bandwidth has a limit; loopback has none but the CPU's."""
+    bandwidth = cell.conditions.get("bandwidth", "")
+    if not bandwidth or "wire_bytes_per_op" not in facts or "operations" not in facts:
+        return []
+    bits = conditions.bits_per_second(bandwidth)
+    name = f"the link of {bits / 1e6:,.4g} Mb/s"
+    return [Use(name, "link", facts["throughput"] * bytes_on_link(facts) * 8 / bits, "used")]
+
+
+def _disk(facts: Mapping[str, Any]) -> list[Use]:
+    """Of the machine's whole disks the busiest. Records of older versions have none."""
+    known = facts.get("host", {}).get("disk_busy")
+    return [Use("the disk", "disk", known["mean"] / 100)] if known else []
+
+
+def limits(used: Sequence[Use]) -> list[Use]:
+    """Those that were saturated, the fullest first."""
+    return sorted((each for each in used if round(each.share, 2) >= SATURATED), key=lambda each: -each.share)
+
+
+def said(used: Sequence[Use]) -> str:
+    """`limited by the server's core (98 % busy)`; `nothing was saturated (the server's core 73 % busy, …)`; empty: not known."""
+    if not used:
+        return ""
+    if full := limits(used):
+        return f"limited by {' and '.join(f'{each.name} ({percent(each)} {each.verb})' for each in full)}"
+    return f"nothing was saturated ({', '.join(f'{each.name} {percent(each)} {each.verb}' for each in used)})"
+
+
+def percent(each: Use) -> str:
+    """`98 %`; never above 100, which only two clocks that disagree would give."""
+    return f"{min(100.0, 100 * each.share):.0f} %"
+
+
+def line(cell: Cell) -> str:
+    """What limited both arms, or each; empty where it is not known."""
+    if cell.status != "ok":
+        return ""
+    plain, encrypted = (said(uses(cell, arm)) for arm in ARMS)
+    if not plain or not encrypted:
+        return ""
+    text = plain if plain == encrypted else f"in clear {plain}; encrypted {encrypted}"
+    return f"{text}; {OTHERS}" if cell.disturbed else text

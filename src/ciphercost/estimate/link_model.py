@@ -1,0 +1,72 @@
+"""predict: a link's round-trip time and bandwidth -> what TLS should cost over it, from the protocol's round trips and the bytes alone.
+Pure.
+
+What encryption costs in CPU is left out on purpose: where measured and predicted agree, the link is the whole story.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ciphercost.model.spec import CellSpec
+from ciphercost.plan import conditions
+
+HANDSHAKE = {"TLSv1.3": 1, "TLSv1.2": 2, "TLSv1.1": 2, "TLSv1": 2}
+"""Round trips of a full handshake (RFC 8446, section 2; RFC 5246, section 7.3)."""
+RESUMED = 1
+FIRST_SHARES = frozenset({"X25519", "X25519MLKEM768"})
+"""Groups that the agent sends a key for unasked. A server that wants another one says so first: a round trip more (RFC 8446, 4.1.4)."""
+HEADERS = 66
+"""Bytes of a segment that are no payload: Ethernet 14, IPv4 20, TCP with timestamps 32."""
+FULL = 0.8
+"""Share of the bandwidth above which the plain arm fills the link: then bytes alone decide."""
+
+
+def round_trips(encryption: Mapping[str, str], group_asked: str, negotiation: int, resumed: float = 0.0) -> float:
+    """Round trips that TLS adds to opening a connection. `negotiation`: of the database's protocol, before TLS begins. Pure.
+
+    `encryption`: protocol and group as in the result; `group_asked`: the only group offered, or ''; `resumed`: share of connections
+    that resume a session. 0 where the protocol is not known.
+    """
+    protocol = encryption.get("protocol", "")
+    if protocol not in HANDSHAKE:
+        return 0.0
+    # Resuming takes a key of its own too (psk_dhe_ke), so it does not spare this one.
+    retried = protocol == "TLSv1.3" and not group_asked and encryption.get("group", "") not in FIRST_SHARES
+    return negotiation + resumed * RESUMED + (1 - resumed) * HANDSHAKE[protocol] + retried
+
+
+def predict(cell: CellSpec, trips: float, clients: int, arms: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
+    """What TLS costs an operation by the link alone; {} for a cell without --delay and --bandwidth. Pure.
+
+    `trips`: added to each connection; `arms`: as in the result. Keys: `round_trips` an operation; `added_ms` an operation;
+    `throughput`: encrypted ÷ plain, in a closed loop.
+    """
+    plain, encrypted = arms.get("plain", {}), arms.get("encrypted", {})
+    if not (cell.delay or cell.bandwidth) or not plain.get("throughput") or not encrypted.get("operations"):
+        return {}
+    each_way = conditions.bits_per_second(cell.bandwidth) if cell.bandwidth else float("inf")
+    # Either each operation opens a connection or none does; at a slice's edges the counts may differ by one.
+    added_trips = trips if encrypted.get("connects", 0) > encrypted["operations"] / 2 else 0.0
+    seconds = {name: bytes_on_link(arm) * 8 / each_way for name, arm in (("plain", plain), ("encrypted", encrypted))}
+    round_trip = conditions.round_trip(cell.delay) if cell.delay else 0.0
+    added = added_trips * round_trip + seconds["encrypted"] - seconds["plain"]
+    found = {"round_trips": added_trips, "added_ms": added * 1e3}
+    if cell.regime != "latency":
+        if plain["throughput"] * seconds["plain"] >= FULL:
+            found["throughput"] = seconds["plain"] / seconds["encrypted"]
+        else:
+            alone = clients / plain["throughput"]
+            found["throughput"] = alone / (alone + added)
+    return found
+
+
+def bytes_on_link(arm: Mapping[str, Any]) -> float:
+    """Bytes an operation puts on the link, headers included; nearly all go one way, and that way is what fills. Pure.
+
+    Of slow operations a slice holds few whole ones, but the bytes of all: so they are dealt out to operations by share.
+    """
+    shown = float(arm.get("wire_bytes_per_op", 0.0)) + HEADERS * float(arm.get("segments_per_op", 0.0))
+    work = float(arm["throughput"]) * float(arm.get("seconds", 0.0))
+    return shown * float(arm["operations"]) / work if work else shown

@@ -1,0 +1,98 @@
+"""notation: a ratio and its interval -> the text that every report prints for it. Pure.
+
+One rule for terminal, page, plots, tables and comparisons:
+
+* A figure whose estimate or upper bound is a doubling or more is a factor: `×2.02 (×1.96–×2.08)`. Any other is a percentage:
+  `28.6 % fewer (27.7–29.5 %)`. The estimate and both bounds share one notation, so no percentage of 100 or more is ever printed.
+* A percentage has no sign. A word gives its direction; bounds that lie on both sides of no change each have their own:
+  `64 % fewer to 8 % more`.
+* What rounds to nothing is `no change`. An interval whose bounds round to the same text is `exact`: exact to the digits shown.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ciphercost.model.result import Estimate
+
+DOUBLING = 1.995
+"""Encrypted ÷ plain from which a figure is written as a factor: what would round to `100 % more`."""
+NO_CHANGE = "no change"
+EXACT = "exact"
+LEAST_FACTOR = 0.001
+"""Below this a factor is written as a bound."""
+MOST_DIGITS = 4
+"""Digits after a percentage's point, at most."""
+
+
+def by_factor(estimate: Estimate) -> bool:
+    """Whether a figure is written as `×2.02`, and not as a percentage."""
+    return max(estimate.ratio, estimate.high) >= DOUBLING
+
+
+def worded(estimate: Estimate, more: str = "more", less: str = "less") -> str:
+    """The estimate alone: `12.3 % fewer`, `31 % more`, `×8.40` or `no change`."""
+    if by_factor(estimate):
+        return factor(estimate.ratio)
+    return percent(estimate.ratio, decimals(estimate), more, less)
+
+
+def interval(estimate: Estimate, more: str = "more", less: str = "less") -> str:
+    """The interval alone: `11.8–12.9 %`, `×1.96–×2.08`, `64 % fewer to 8 % more`, `no change to 2 % more` or `exact`."""
+    if math.isclose(estimate.low, estimate.high, rel_tol=1e-9):
+        return EXACT
+    if by_factor(estimate):
+        low, high = factor(estimate.low), factor(estimate.high)
+        return EXACT if low == high else f"{low}–{high}"
+    digits = decimals(estimate)
+    ratios = (estimate.low, estimate.ratio, estimate.high)
+    low, value, high = (percent(each, digits, more, less) for each in ratios)
+    if low == high == value:
+        return EXACT
+    directions = {each > 1 for each in ratios}
+    if len(directions) == 1 and NO_CHANGE not in (low, value, high):
+        first, last = (_bare(each) for each in ((low, high) if estimate.low > 1 else (high, low)))
+        return first if first == last else f"{first.removesuffix(' %')}–{last}"
+    return low if low == high else f"{low} to {high}"
+
+
+def percent(ratio: float, digits: int, more: str = "more", less: str = "less") -> str:
+    """`49.3 % more` of a ratio, or `no change` where it rounds to that."""
+    text = f"{abs(ratio - 1) * 100:.{digits}f}"
+    return f"{text} % {more if ratio > 1 else less}" if float(text) else NO_CHANGE
+
+
+def _bare(text: str) -> str:
+    """`12.3 %` of `12.3 % fewer`."""
+    return text[: text.index("%") + 1]
+
+
+def factor(ratio: float) -> str:
+    """`×2.02`: three significant digits, thousands apart."""
+    if ratio < LEAST_FACTOR:
+        return f"<×{LEAST_FACTOR:g}"
+    return f"×{ratio:,.0f}" if ratio >= 999.5 else f"×{ratio:#.3g}".rstrip(".")
+
+
+def decimals(estimate: Estimate) -> int:
+    """Digits after a percentage's point: as many as the interval's width supports, and enough that 99.96 % is not 100 %."""
+    left = max(estimate.low, 10.0 ** -(MOST_DIGITS + 2))
+    nearly_all = math.ceil(-math.log10(100 * left)) if left < 0.01 else 0
+    return min(MOST_DIGITS, max(decimals_of_width((estimate.high - estimate.low) * 100), nearly_all))
+
+
+def decimals_of_width(width: float) -> int:
+    """The same of an interval's width in percentage points."""
+    return 0 if width > 20 else 1 if width > 0.5 else 2
+
+
+def number(value: float) -> str:
+    """Three significant digits, thousands apart."""
+    if abs(value) >= 999.5:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
+
+
+def of_what(change: str, what: str) -> str:
+    """`12.3 % fewer operations/s`, `×4.45 server CPU/op`, `no change in latency p50`."""
+    return f"{change} in {what}" if change == NO_CHANGE else f"{change} {what}"

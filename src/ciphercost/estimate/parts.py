@@ -1,0 +1,116 @@
+"""parts: where the cost of a mechanism comes from: handshake, request, byte. A fit across the cells of one run. Pure.
+
+The CPU that encryption adds to an operation, at one end, is taken to be
+
+    connections opened × handshake  +  1 × request  +  bytes on the wire × byte
+
+and is fitted to the cells by least squares, each weighted by its own standard error (Aitken 1935). Three unknowns need cells
+that open connections, cells that ask little on open ones, and cells that read much: `connect`, `point-select`, `bulk-read`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ciphercost import mechanisms
+from ciphercost.estimate.statistics import t_quantile
+from ciphercost.model.result import Cell, Part, Parts
+
+ENDS: tuple[tuple[Literal["server", "client"], str], ...] = (("server", "server_cpu"), ("client", "client_cpu"))
+CIPHERS = ("aes128-gcm", "aes256-gcm", "chacha20")
+LEAST_SHARE = 0.02
+"""Of a cell's own value, the least standard error that it is given: the model itself is no more exact than that, and one
+very precise cell must not decide alone."""
+
+
+def split(cells: Sequence[Cell]) -> list[Parts]:
+    """Parts at both ends for every set of cells that differ in nothing but what an operation is; none where they can't tell."""
+    alike: dict[str, list[int]] = {}
+    for number, cell in enumerate(cells):
+        if cell.status == "ok" and cell.added and "wire_bytes_per_op" in cell.overhead:
+            alike.setdefault(_like(cell), []).append(number)
+    found = []
+    for numbers in alike.values():
+        for end, key in ENDS:
+            fitted = fit(cells, [number for number in numbers if key in cells[number].added], end, key)
+            if fitted is not None:
+                found.append(fitted)
+    return found
+
+
+def _like(cell: Cell) -> str:
+    """What cells must have in common to be fitted together: all but the workload and its parameters."""
+    own = {name: value for name, value in cell.factors.items() if name in _factors(cell.mechanism)}
+    return repr(
+        (cell.engine, cell.version, cell.mechanism, own, cell.conditions, cell.regime, cell.cores, cell.encryption)
+    )
+
+
+def _factors(mechanism: str) -> set[str]:
+    return {factor.name for factor in mechanisms.get(mechanism).factors} if mechanism in mechanisms.names() else set()
+
+
+def fit(cells: Sequence[Cell], numbers: list[int], end: Literal["server", "client"], key: str) -> Parts | None:
+    """The three parts at one end, or None where the cells leave one of them open."""
+    if len(numbers) < 3:
+        return None
+    plain = [cells[number].arms["plain"] for number in numbers]
+    design = np.array(
+        [[arm["connects"] / arm["operations"], 1.0, arm["wire_bytes_per_op"] / 1e3] for arm in plain], dtype=float
+    )
+    added = [cells[number].added[key] for number in numbers]
+    values = np.array([each.mean for each in added])
+    errors = np.array([max(each.standard_error, LEAST_SHARE * abs(each.mean), 1e-9) for each in added])
+    weighted = design / errors[:, None]
+    scale = np.linalg.norm(weighted, axis=0)
+    if not scale.all() or np.linalg.matrix_rank(weighted / scale, tol=1e-3) < 3:
+        return None
+    covariance = np.linalg.inv((weighted / scale).T @ (weighted / scale)) / np.outer(scale, scale)
+    solution = covariance @ weighted.T @ (values / errors)
+    distance = np.abs(design @ solution - values) / errors
+    # Where the cells scatter around the fit by more than their own errors, the parts are that much less certain.
+    freedom = len(numbers) - 3
+    excess = max(1.0, float(distance @ distance) / freedom) if freedom else 1.0
+    quantile = t_quantile(0.975, max(1, min(each.n for each in added) - 1))
+    half = quantile * np.sqrt(np.diag(covariance) * excess)
+    handshake, request, byte = (
+        Part(float(value), float(value - width), float(value + width))
+        for value, width in zip(solution, half, strict=True)
+    )
+    return Parts(
+        engine=cells[numbers[0]].engine,
+        mechanism=cells[numbers[0]].mechanism,
+        end=end,
+        handshake_us=handshake,
+        request_us=request,
+        byte_ns=byte,  # µs a thousand bytes is ns a byte
+        cells=numbers,
+        worst=float(distance.max()),
+        break_even_bytes=break_even(handshake, byte, covariance * excess, quantile),
+        floor_ns=_floor(cells[numbers[0]], end),
+    )
+
+
+def break_even(handshake: Part, byte: Part, covariance: NDArray[np.float64], quantile: float) -> Part | None:
+    """Bytes that cost as much as a handshake, with the delta method's interval of the log ratio; None unless both are above 0."""
+    if handshake.low <= 0 or byte.low <= 0:
+        return None
+    h, b = handshake.value, byte.value
+    variance = covariance[0, 0] / h**2 + covariance[2, 2] / b**2 - 2 * covariance[0, 2] / (h * b)
+    value, half = h / b * 1e3, quantile * float(np.sqrt(max(0.0, variance)))
+    return Part(value, value * float(np.exp(-half)), value * float(np.exp(half)))
+
+
+def _floor(cell: Cell, end: str) -> float | None:
+    """What the cipher that was negotiated costs alone, ns a byte: nearly all go from server to client; one seals, one opens.
+
+    It is the agent's library that was measured; the server's may be another, and the report says so.
+    """
+    used = re.sub("[^a-z0-9]", "", cell.encryption.get("cipher", "").lower())
+    cipher = next((name for name in CIPHERS if name.replace("-", "") in used), "")
+    return cell.floor.get(f"{cipher}_{'seal' if end == 'server' else 'open'}")

@@ -1,0 +1,292 @@
+"""conclude: a run's record -> Result. Reads only the record, so any run can be estimated again, later and elsewhere."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from ciphercost import engines, mechanisms
+from ciphercost.estimate import curves, imported, link_model, parts, statistics, storage, totals
+from ciphercost.estimate import estimator as estimate
+from ciphercost.estimate.statistics import Interval
+from ciphercost.model import checked
+from ciphercost.model.facts import CellFacts, RunFacts
+from ciphercost.model.result import Cell, CellEstimate, Estimate, Result, Warning_
+from ciphercost.model.run_directory import read_facts, read_imported, read_proofs, read_slices, read_storage
+from ciphercost.model.slices import Proof, StorageSlice
+from ciphercost.model.spec import ARMS, Mode
+from ciphercost.model.terms import FORMAT
+from ciphercost.model.version import VERSION
+from ciphercost.plan import conditions, matrix, schedule
+from ciphercost.prove import witnesses
+
+
+def conclude(directory: Path) -> Result:
+    """The result of a run's directory, finished or cut off. Raises UsageError where the record is damaged."""
+    return _concluded(directory)[0]
+
+
+def with_intervals(directory: Path) -> tuple[Result, list[dict[str, Interval]]]:
+    """The result, and of each of its cells every metric's log ratio with its standard errors, which a result no longer has.
+
+    Nothing of a cell without a number, and no metric that the cell does not state. Raises UsageError where the record is damaged.
+    """
+    result, estimators = _concluded(directory)
+    found: list[dict[str, Interval]] = [{} for _ in result.cells]
+    for number, estimator in enumerate(estimators):
+        mode = result.cells[number].mode
+        # Other tools' figures have no estimator: what isn't proven is compared with nothing.
+        if mode != "imported" and (overhead := result.cells[number].overhead):
+            intervals = estimator.intervals(mode)
+            found[number] = {name: each for name, each in intervals.items() if totals.metric_of(name) in overhead}
+    return result, found
+
+
+def _concluded(directory: Path) -> tuple[Result, list[estimate.CellEstimator]]:
+    """As `conclude`, with the estimators of the cells. What can be read and not computed, or not to an end, is refused."""
+    facts = read_facts(directory)
+    with checked.computing(directory), np.errstate(all="ignore"):
+        result, estimators = _estimated(directory, facts)
+        checked.finite(result, directory)
+    return result, estimators
+
+
+def _estimated(directory: Path, facts: RunFacts) -> tuple[Result, list[estimate.CellEstimator]]:
+    if (others := read_imported(directory)) is not None:
+        # The spec names the cells; it is not how to measure them again.
+        return msgspec.structs.replace(contract(facts, imported.cells(facts, others)), spec=None), []
+    estimators = [
+        estimate.CellEstimator(cell.void_sessions, sequential=bool(facts.spec.precision), recorded=True)
+        for cell in facts.cells
+    ]
+    counted: set[tuple[int, int]] = set()
+    for slice_record in read_slices(directory):
+        estimators[slice_record.cell].add(slice_record)
+        if slice_record.phase in ("capacity", "latency"):
+            counted.add((slice_record.cell, slice_record.session))
+    proofs = read_proofs(directory)
+    storage = list(read_storage(directory))
+    refuse_unproven(facts, counted, proofs)
+    estimates: list[CellEstimate | None] = [
+        estimator.finish(facts.spec.mode, facts.spec.margin)
+        if cell.status in ("ok", None) and estimator.blocks
+        else None
+        for cell, estimator in zip(facts.cells, estimators, strict=True)
+    ]
+    corrected = iter(estimate.holm([each for each in estimates if each is not None]))
+    cells = [
+        with_storage(
+            cell(facts, number, next(corrected) if found is not None else None, proofs),
+            [each for each in storage if each.cell == number],
+            facts.spec.mode,
+        )
+        for number, found in enumerate(estimates)
+    ]
+    cells = beside(facts, compared(facts, cells, estimators), estimators)
+    return contract(facts, cells), estimators
+
+
+def contract(facts: RunFacts, cells: list[Cell]) -> Result:
+    """The contract, of a run's cells. Pure."""
+    return Result(
+        format=FORMAT,
+        id=facts.id,
+        started=facts.started,
+        ended=facts.ended,
+        tool=facts.tool,
+        machine=facts.machine,
+        seed=facts.seed,
+        cells=cells,
+        command=facts.command,
+        spec=facts.spec,
+        overhead_of_controller=facts.idle_seconds / facts.load_seconds if facts.load_seconds else None,
+        parts=parts.split(cells),
+        curves=curves.curves(cells),
+    )
+
+
+def with_storage(made: Cell, slices: list[StorageSlice], mode: Mode) -> Cell:
+    """The cell with what fio says of both arms' directories, where it ran and the cell may have numbers. Pure."""
+    if made.status != "ok" or not slices:
+        return made
+    levels = storage.levels(slices, mode)
+    arms = {arm: figures | {"storage": levels.get(arm, {})} for arm, figures in made.arms.items()}  # type: ignore[call-overload]
+    return msgspec.structs.replace(made, storage=storage.estimate(slices, mode), arms=arms)
+
+
+def compared(facts: RunFacts, cells: list[Cell], estimators: list[estimate.CellEstimator]) -> list[Cell]:
+    """The cells, those that share their sessions compared with the first of them; p-values corrected for all of these. Pure."""
+    against: dict[int, Estimate] = {}
+    for first, *others in schedule.groups(facts.spec):
+        for number in others:
+            if cells[number].layer == "control" and cells[first].layer != "control":
+                continue
+            if cells[first].overhead and cells[number].overhead:
+                found = estimators[number].against(estimators[first], facts.spec.mode)
+                if found is not None:
+                    against[number] = found
+            if cells[first].overhead and cells[number].overhead and cells[number].traffic and cells[first].traffic:
+                against_client = estimators[number].client_against(estimators[first], facts.spec.mode)
+                cells[number] = msgspec.structs.replace(cells[number], client_against_reference=against_client)
+    adjusted = iter(statistics.holm([each.p_value or 0.0 for each in against.values()]))
+    for number, found in against.items():
+        corrected = msgspec.structs.replace(found, p_value=next(adjusted))
+        cells[number] = msgspec.structs.replace(cells[number], against_reference=corrected)
+    return cells
+
+
+def beside(facts: RunFacts, cells: list[Cell], estimators: list[estimate.CellEstimator]) -> list[Cell]:
+    """The cells, those that were measured with a control with what is left of their cost beside it. Pure."""
+    made = list(cells)
+    specs = [each.spec for each in facts.cells]
+    for number, cell in enumerate(cells):
+        control = matrix.control_of(specs, number)
+        if control is None or not cell.overhead or not cells[control].overhead:
+            continue
+        if left := estimators[number].against(estimators[control], facts.spec.mode):
+            made[number] = msgspec.structs.replace(cell, beside={cells[control].mechanism: left}, control=control)
+    return made
+
+
+def refuse_unproven(facts: RunFacts, counted: set[tuple[int, int]], proofs: list[tuple[int, Proof]]) -> None:
+    """A cell has a number only if every session that was counted has its proofs in the record. Changes the facts' status."""
+    for number, known in enumerate(facts.cells):
+        mechanism, mute = mechanisms.get(known.spec.mechanism), engines.get(known.spec.engine).mute
+        for session in sorted(session for cell, session in counted if cell == number):
+            heard = [proof for cell, proof in proofs if cell == number and proof.session == session]
+            if known.status in ("ok", None) and (reason := witnesses.unproven(heard, mechanism, mute=mute)):
+                known.status, known.reason = "unproven", f"session {session}: {reason}"
+
+
+def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[tuple[int, Any]]) -> Cell:
+    """One row of the result: what is known of the cell, its proofs, and its estimate where there may be one."""
+    known = facts.cells[number]
+    if found is not None and any(each.code == "rows-differ" for each in found.warnings):
+        known.status, found = "failed", None
+        known.reason = (
+            "the arms did not return the same number of rows for each operation: they do not do the same work"
+        )
+    own = [proof for cell, proof in proofs if cell == number]
+    status, reason = known.status or "failed", known.reason
+    if known.status == "ok" and found is None:
+        status, reason = "failed", "its record has no slices that count: slices.jsonl is not whole"
+    if known.status is None:
+        reason = "the run was cut off" + (" (what it measured until then is shown)" if found else "")
+        reason += "; `ciphercost resume` goes on with it"
+    return Cell(
+        engine=known.spec.engine,
+        version=known.version,
+        layer=known.layer,
+        mechanism=known.spec.mechanism,
+        workload=known.workload or known.spec.workload,
+        clients=known.clients,
+        status=status,
+        mode=facts.spec.mode,
+        regime=known.spec.regime,
+        factors=known.factors,
+        rows=known.rows,
+        slice_seconds=known.slice_seconds,
+        config_diff=known.config_diff,
+        proofs=first_and_failed(own),
+        reason=reason,
+        encryption=known.encryption,
+        cores=known.cores,
+        conditions=conditions.named(known.spec) | ({"idle": known.idle} if known.idle else {}),
+        floor=known.floor,
+        predicted=predicted(known, found) if found else {},
+        verdict=found.verdict if found else None,
+        sessions=found.sessions if found else 0,
+        blocks=found.blocks if found else 0,
+        overhead=overhead(known, found) if found else {},
+        arms=arms(known, found) if found else {},
+        findings=known.findings,
+        key_life=known.key_life,
+        stored=known.stored,
+        handshakes=known.handshakes,
+        client=known.client,
+        chatter=known.chatter,
+        traffic=known.traffic,
+        warnings=[*known.warnings, *(found.warnings if found else []), *not_resumed(known, found)],
+        smallest_effect=found.smallest_effect if found else None,
+        sessions_needed=found.sessions_needed if found else None,
+        totals_open=found.totals_open if found else False,
+        disturbed=found.disturbed if found else False,
+        carryover=found.carryover if found else {},
+        added=found.added if found else {},
+        group=known.spec.group,
+        variant=known.spec.variant,
+    )
+
+
+def predicted(known: CellFacts, found: CellEstimate) -> dict[str, float]:
+    """What TLS should cost by the link alone. Pure."""
+    if known.spec.mechanism != "tls":
+        return {}
+    negotiation = engines.get(known.spec.engine).tls_round_trips
+    encrypted = found.arms["encrypted"]
+    resumed = encrypted["resumed"] / encrypted["connects"] if encrypted["connects"] else 0.0
+    trips = link_model.round_trips(known.encryption, known.factors.get("group", ""), negotiation, resumed)
+    return link_model.predict(known.spec, trips, known.clients, found.arms)
+
+
+def not_resumed(known: CellFacts, found: CellEstimate | None) -> list[Warning_]:
+    """Where connections may resume a session and none did. Pure."""
+    arm = found.arms.get("encrypted", {}) if found else {}
+    if known.factors.get("resumption", "off") == "off" or not arm.get("connects") or arm.get("resumed"):
+        return []
+    text = "resumption is on, and yet no connection resumed a session: the server keeps or issues none"
+    return [Warning_("not-resumed", text)]
+
+
+def overhead(known: CellFacts, found: CellEstimate) -> dict[str, Estimate]:
+    """The cell's ratios. Where one process serves both arms, its memory is no arm's own, so there is no ratio of it. Pure."""
+    left_out = {"memory"} if not known.separate_processes else set()
+    # In transit nobody works for the server but itself, and what a statement reads and writes is no question of encryption's.
+    left_out |= set() if known.layer == "rest" else {"machine_cpu_per_op", "disk_written_per_op", "disk_read_per_op"}
+    ratios = {name: each for name, each in found.overhead.items() if name not in left_out}
+    start = opening(known)
+    return ratios | ({"start_time": start} if start else {})
+
+
+def arms(known: CellFacts, found: CellEstimate) -> dict[str, dict[str, Any]]:
+    """What each arm did, and how long its server took to start: the geometric mean of sessions, as the ratio beside it has it. Pure."""
+    both = starts(known)
+    if not both:
+        return found.arms
+    means = np.exp(np.log(both).mean(axis=0))
+    return {arm: found.arms[arm] | {"start_s": float(mean)} for arm, mean in zip(ARMS, means, strict=True)}
+
+
+def starts(known: CellFacts) -> list[tuple[float, float]]:
+    """Seconds from start to first answer, plain and encrypted, of each session that has both. Pure."""
+    by_session: dict[int, dict[str, float]] = {}
+    for each in known.openings:
+        by_session.setdefault(each.session, {})[each.arm] = each.seconds
+    return [(own["plain"], own["encrypted"]) for own in by_session.values() if len(own) == 2 and min(own.values()) > 0]
+
+
+def first_and_failed(proofs: list[Any]) -> list[Any]:
+    """The proofs of the first session, and every failed one: the others say the same and are in proofs.json. Pure."""
+    first = min((proof.session for proof in proofs), default=0)
+    return [proof for proof in proofs if proof.session == first or not proof.passed]
+
+
+def opening(known: CellFacts) -> Estimate | None:
+    """What encryption does to the time from a server's start to its first answer. Pure; one value a session."""
+    values = np.array([math.log(encrypted / plain) for plain, encrypted in starts(known)])
+    if len(values) < 2:
+        return None
+    interval = statistics.session_interval(values)
+    low, high = interval.bounds()
+    return Estimate(
+        math.exp(interval.centre), math.exp(low), math.exp(high), n=len(values), method=interval.method(), unit="start"
+    )
+
+
+def tool() -> dict[str, str]:
+    """Name and version of what measured."""
+    return {"name": "ciphercost", "version": VERSION}

@@ -1,0 +1,87 @@
+"""storage: TODO"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from ciphercost.estimate import statistics
+from ciphercost.estimate.estimator import around, stated
+from ciphercost.estimate.statistics import Floats
+from ciphercost.measure.fio import JOBS
+from ciphercost.model.result import Estimate
+from ciphercost.model.slices import StorageSlice
+from ciphercost.model.spec import ARMS, Arm, Mode
+
+LATENCIES = frozenset(job.name for job in JOBS if job.latency)
+
+
+# ── estimating ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def estimate(slices: Iterable[StorageSlice], mode: Mode) -> dict[str, Estimate]:
+    """Encrypted ÷ plain of each job with its interval, by the load's own method: complete blocks, then sessions where there are two.
+
+    Of bytes a second, or of `fsync_latency`: the time of a write with its fsync. A job without two complete blocks has none.
+    """
+    found: dict[str, Estimate] = {}
+    for job, sessions in _values(slices).items():
+        unit = "latency" if job in LATENCIES else "bytes/s"
+        ratios = [own[:, 1] for own in sessions]
+        if mode == "full" and len(ratios) >= 2:
+            centres = np.array([statistics.hodges_lehmann(own) for own in ratios])
+            found[job] = stated(statistics.session_interval(centres), mode, unit)
+        elif sum(map(len, ratios)) >= 2:
+            found[job] = stated(statistics.block_interval(np.concatenate(ratios)), mode, unit)
+    return found
+
+
+def levels(slices: Sequence[StorageSlice], mode: Mode) -> dict[Arm, dict[str, float]]:
+    """What each arm did: bytes a second, and µs of a write with its fsync; encrypted ÷ plain is the ratio of `estimate`."""
+    found: dict[Arm, dict[str, float]] = {arm: {} for arm in ARMS}
+    for job, sessions in _values(slices).items():
+        groups = sessions if mode == "full" else [np.concatenate(sessions)]
+        level, ratio = (
+            float(np.mean([statistics.hodges_lehmann(own[:, column]) for own in groups])) for column in (0, 1)
+        )
+        done = [each for (_, _, name), four in _blocks(slices).items() if name == job for each in four]
+        scale = 1e6 if job in LATENCIES else sum(each.bytes for each in done) / sum(each.operations for each in done)
+        for arm, value in around(level, ratio).items():
+            found[arm][job] = value * scale
+    return found
+
+
+def _values(slices: Iterable[StorageSlice]) -> dict[str, list[Floats]]:
+    """By job, of each session its blocks: log of both arms' level together (operations a second; of a latency seconds) and log ratio."""
+    values: defaultdict[str, defaultdict[int, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
+    for (session, _, job), four in _blocks(slices).items():
+        turn = -1 if job in LATENCIES else 1
+        rates = [turn * math.log(each.operations / each.seconds) for each in four]
+        sign = 1 if four[0].arm == "plain" else -1
+        ratio = sign * (rates[1] + rates[2] - rates[0] - rates[3]) / 2
+        values[job][session].append((sum(rates) / 4, ratio))
+    return {job.name: [np.array(own) for own in values[job.name].values()] for job in JOBS if values[job.name]}
+
+
+def _blocks(slices: Iterable[StorageSlice]) -> dict[tuple[int, int, str], list[StorageSlice]]:
+    """Complete blocks, (session, block, job) -> four good slices in mirrored order; with a lead-in that went wrong there is none."""
+    grouped: defaultdict[tuple[int, int, str], dict[int, StorageSlice]] = defaultdict(dict)
+    spoilt: set[tuple[int, int, str]] = set()
+    for each in slices:
+        here = each.session, each.block, each.job
+        if each.error or each.operations <= 0 or each.seconds <= 0:
+            spoilt.add(here)
+        elif each.position:
+            grouped[here][each.position] = each
+    found = {}
+    for here, positions in grouped.items():
+        if here in spoilt or sorted(positions) != [1, 2, 3, 4]:
+            continue
+        four = [positions[number] for number in (1, 2, 3, 4)]
+        first, second = four[0].arm, four[1].arm
+        if first != second and [each.arm for each in four] == [first, second, second, first]:
+            found[here] = four
+    return found

@@ -1,0 +1,189 @@
+"""trace: a run's slices -> what is drawn of each cell: every slice's rate over time, and both arms' latencies. Reads only the record.
+
+A result has no slices; who draws them asks for these beside it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from ciphercost.estimate.histogram import Total, decode, quantiles
+from ciphercost.model.errors import UsageError
+from ciphercost.model.run_directory import read_facts, read_slices
+from ciphercost.model.slices import SliceRecord
+from ciphercost.model.spec import ARMS, Arm, Phase
+
+MOST_HISTOGRAMS = 256
+"""Of a closed loop's slices, the histograms of so many an arm are read at most, evenly spread: the shape needs no more, and each
+costs time."""
+BEYOND = 10
+"""A quantile is drawn only where so many requests are slower."""
+POINTS = 48
+
+
+class Tick(NamedTuple):
+    """One slice, as it is drawn."""
+
+    at_s: float
+    """Since the cell's first slice."""
+    session: int
+    phase: Phase
+    arm: Arm
+    rate: float
+    """Operations a second."""
+    marks: tuple[str, ...]
+    """Why it is suspect; `failed` where it has no rate."""
+
+
+class Quantiles(NamedTuple):
+    """One arm's latencies."""
+
+    shares: list[float]
+    milliseconds: list[float]
+    requests: int
+    """All that were timed, those of slices that were not read too."""
+
+
+class Trace(NamedTuple):
+    """What one cell's slices were."""
+
+    ticks: list[Tick]
+    """Lead-ins left out, sessions that were run again too."""
+    latency: dict[Arm, Quantiles]
+    open_loop: bool
+    """Whether `latency` was timed from when each request was due; else it is what busy clients saw."""
+    counted: int
+    lead_ins: int
+    failed: int
+    marked: dict[str, int]
+    void_sessions: int
+    stride: int = 1
+    """Of how many slices one's latencies were read, the same in both arms."""
+
+
+class _Cell:
+    """A cell's slices, taken one by one."""
+
+    def __init__(self, void_sessions: list[int]) -> None:
+        self.void = set(void_sessions)
+        self.ticks: list[Tick] = []
+        self.began: float | None = None
+        self.counts: Counter[str] = Counter()
+        self.marks: Counter[str] = Counter()
+        self.open: dict[Arm, Total] = {arm: Total() for arm in ARMS}
+        self.closed: dict[Arm, list[tuple[str, str]]] = {arm: [] for arm in ARMS}
+        """(place in the record, histogram)."""
+        self.stride = 1
+        self.seen: Counter[Arm] = Counter()
+        self.requests: Counter[Arm] = Counter()
+        self.block: tuple[int, int] | None = None
+        self.pending: list[SliceRecord] = []
+
+    def add(self, record: SliceRecord) -> None:
+        if record.session in self.void:
+            return
+        self.began = record.started if self.began is None else self.began
+        agent = record.agent
+        done = agent.done if agent is not None and not record.error else 0.0
+        good = agent is not None and done > 0 and agent.seconds > 0
+        counted = record.phase in ("capacity", "latency")
+        if counted and record.position == 0:
+            self.counts["lead-in"] += 1
+        elif counted:
+            self.counts["counted" if good else "failed"] += 1
+            self.marks.update(record.marks)
+        if record.phase == "latency":
+            self._latency(record, good=good)
+        if counted and record.position == 0:
+            return
+        rate = done / agent.seconds if agent is not None and good else 0.0
+        marks = tuple(record.marks) if good else ("failed",)
+        self.ticks.append(Tick(record.started - self.began, record.session, record.phase, record.arm, rate, marks))
+        if record.phase == "capacity" and agent is not None and good and agent.histogram:
+            self.requests[record.arm] += agent.operations
+            self._thin(record.arm, (_place(record), agent.histogram))
+
+    def _latency(self, record: SliceRecord, *, good: bool) -> None:
+        """As the estimate has it: of whole blocks only."""
+        here = (record.session, record.block)
+        if here != self.block:
+            self.block, self.pending = here, []
+        if record.position and good:
+            self.pending.append(record)
+        if len(self.pending) == 4:
+            for each in self.pending:
+                if each.agent is not None and each.agent.histogram:
+                    self.open[each.arm].add(decode(each.agent.histogram))
+
+    def _thin(self, arm: Arm, histogram: tuple[str, str]) -> None:
+        """Every slice until there are too many of an arm; then every second of both, and so on."""
+        if self.seen[arm] % self.stride == 0:
+            self.closed[arm].append(histogram)
+        self.seen[arm] += 1
+        if len(self.closed[arm]) > MOST_HISTOGRAMS:
+            self.closed = {each: self.closed[each][::2] for each in ARMS}
+            self.stride *= 2
+
+    def finish(self) -> Trace:
+        """Raises ValueError, with its place, where a histogram is damaged."""
+        open_loop = all(self.open[arm].layout is not None for arm in ARMS)
+        if not open_loop:
+            # Half an open loop is none: nothing of it goes among these.
+            self.open = {arm: Total() for arm in ARMS}
+            for arm in ARMS:
+                for place, text in self.closed[arm]:
+                    try:
+                        self.open[arm].add(decode(text))
+                    except ValueError as error:
+                        raise ValueError(f"{place}: {error}") from None
+        latency = {arm: found for arm in ARMS if (found := _quantiles(self.open[arm])) is not None}
+        if not open_loop and self.stride > 1:
+            latency = {arm: found._replace(requests=self.requests[arm]) for arm, found in latency.items()}
+        return Trace(
+            ticks=self.ticks,
+            latency=latency if len(latency) == len(ARMS) else {},
+            open_loop=open_loop,
+            counted=self.counts["counted"],
+            lead_ins=self.counts["lead-in"],
+            failed=self.counts["failed"],
+            marked=dict(self.marks),
+            void_sessions=len(self.void),
+            stride=1 if open_loop else self.stride,
+        )
+
+
+def _quantiles(total: Total) -> Quantiles | None:
+    """From the fastest request, share 0, to where too few lie beyond; None where there are too few for any."""
+    histogram = total.histogram()
+    requests = histogram.total
+    if requests < 4 * BEYOND:
+        return None
+    shares = 1 - 1 / np.geomspace(1, requests / BEYOND, POINTS)
+    values = quantiles(histogram, shares.tolist()) / 1e6
+    return Quantiles(shares.tolist(), values.tolist(), requests)
+
+
+def read(directory: Path) -> list[Trace]:
+    """One trace a cell of a run's directory. Raises UsageError where the record is damaged."""
+    cells = [_Cell(cell.void_sessions) for cell in read_facts(directory).cells]
+    for record in read_slices(directory):
+        try:
+            cells[record.cell].add(record)
+        except (IndexError, ValueError) as error:
+            raise _damaged(directory, f"{_place(record)}: {error}") from None
+    try:
+        return [cell.finish() for cell in cells]
+    except ValueError as error:
+        raise _damaged(directory, str(error)) from None
+
+
+def _place(record: SliceRecord) -> str:
+    return f"cell {record.cell}, session {record.session}, block {record.block}"
+
+
+def _damaged(directory: Path, said: str) -> UsageError:
+    return UsageError(f"{directory}/slices.jsonl, {said}")

@@ -1,0 +1,251 @@
+"""describe: tallied blocks -> what each arm did, and what is to be said against the numbers. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ciphercost.estimate import totals
+from ciphercost.estimate.histogram import Histogram, quantiles
+from ciphercost.estimate.statistics import Carryover, block_interval
+from ciphercost.estimate.tally import COLUMN, ENOUGH, ENOUGH_OF_A_SESSION, HOST, QUANTILES, SHARES, Arms
+from ciphercost.model.result import Estimate, Warning_
+from ciphercost.model.spec import ARMS, Arm, Mode
+from ciphercost.plan.schedule import LEAST_BLOCKS_QUICK, LEAST_SESSIONS
+
+DISAGREE = 0.001
+"""Log ratios closer than this agree, however narrow the interval."""
+LATE = 0.01
+"""Share of requests begun late above which the open loop was none."""
+ROWS_LEVEL = 0.999
+
+MARKS = {
+    "client-bound": (
+        "the load generator used more than 85 % of its cores in {n} of {all} slices: there the client, not encryption, "
+        "is the limit; try fewer --clients, or give the client more cores"
+    ),
+    "steal": (
+        "the hypervisor took more than 5 % of the CPU in {n} of {all} slices; a quieter machine or a longer --time "
+        "narrows the interval"
+    ),
+    "foreign-cpu": (
+        "other processes used more than 5 % of the CPU in {n} of {all} slices; stop them, or try a longer --time"
+    ),
+    "jit": (
+        "Java compiled for more than 10 % of the time in {n} of {all} slices: the client was not warm there; try a longer --time"
+    ),
+    "gc": (
+        "Java collected garbage for more than 10 % of the time in {n} of {all} slices: part of the client's cost is its memory's"
+    ),
+}
+
+DISTURBANCES = ("steal", "foreign-cpu")
+"""Marks of slices in which somebody else took the CPU."""
+DISTURBED = "disturbed"
+"""In the counts: slices that have one of these marks."""
+
+
+# ── arms ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def describe(
+    arm: Arm, main: Arms, latency: Arms, histogram: Histogram | None, mode: Mode, error_kinds: Mapping[str, int]
+) -> dict[str, Any]:
+    """Totals, figures per operation, latency quantiles (ms) and host counters of one arm.
+
+    `main`: the blocks of the closed loop, or of the open loop where there are no others. `histogram`: all open-loop
+    latencies in ns. Figures of the server and the host are left out where nothing was sampled.
+    """
+    operations, seconds = main.total(arm, "operations"), main.total(arm, "seconds")
+    facts: dict[str, Any] = {
+        "slices": int(main.of(arm).shape[0] * 2),
+        "operations": int(operations),
+        "errors": int(main.total(arm, "errors")),
+        "error_kinds": dict(error_kinds),
+        "seconds": seconds,
+        "throughput": main.total(arm, "work") / seconds,
+        "rows_per_op": main.per_operation(arm, "rows"),
+        "client_cpu_us_per_op": main.per_work(arm, "client_user_ns", "client_system_ns") / 1e3,
+        "client_user_us_per_op": main.per_work(arm, "client_user_ns") / 1e3,
+        "client_system_us_per_op": main.per_work(arm, "client_system_ns") / 1e3,
+        "wire_bytes_per_op": main.per_operation(arm, "wire_bytes"),
+        "segments_per_op": main.per_operation(arm, "segments"),
+        "connects": int(main.total(arm, "connects")),
+        "resumed": int(main.total(arm, "resumed")),
+    }
+    if main.total(arm, "sampled"):
+        facts |= {
+            "server_cpu_us_per_op": main.per_work(arm, "server_cpu_ns") / 1e3,
+            "server_user_us_per_op": main.per_work(arm, "server_user_ns") / 1e3,
+            "server_system_us_per_op": main.per_work(arm, "server_system_ns") / 1e3,
+            "machine_cpu_us_per_op": main.per_work(arm, *main.machine) / 1e3,
+            "read_bytes_per_op": main.per_work(arm, "read_bytes"),
+            "write_bytes_per_op": main.per_work(arm, "write_bytes"),
+            "host": host(arm, main),
+        }
+    if samples := main.total(arm, "memory_samples"):
+        facts["memory_bytes"] = main.total(arm, "memory_bytes") / samples
+    if histogram is not None and (total := histogram.total):
+        shown = [(name, share) for name, share in QUANTILES if latency.unit_of(share, mode)]
+        values = quantiles(histogram, [share for _, share in shown]) / 1e6
+        facts["latency_ms"] = {name: float(value) for (name, _), value in zip(shown, values, strict=True)}
+        facts["latency_requests"] = total
+        facts["late"] = int(latency.total(arm, "late"))
+    return facts
+
+
+def host(arm: Arm, main: Arms) -> dict[str, dict[str, float]]:
+    """Mean, variance and coefficient of variation over slices of each host counter, as the published studies print
+    them."""
+    slices = main.of(arm).reshape(-1, main.of(arm).shape[-1])
+    slices = slices[slices[:, COLUMN["sampled"]] > 0]
+    table = {}
+    for name in HOST:
+        values = slices[:, COLUMN[name]] * (100 if name in SHARES else 1)
+        if np.isnan(values).any():
+            continue  # not recorded
+        mean, variance = float(values.mean()), float(values.var(ddof=1)) if len(values) > 1 else 0.0
+        table[name] = {"mean": mean, "variance": variance, "cv": math.sqrt(variance) / mean if mean else 0.0}
+    return table
+
+
+def rows_differ(blocks: Arms) -> bool:
+    """Whether the arms returned different numbers of rows per operation.
+
+    Where every block has the same number, any difference counts; where transactions are drawn at random, one that its
+    scatter does not explain (99.9 %).
+    """
+    if not len(blocks.sessions):
+        return False
+    operations = {arm: blocks.by_block(arm, "operations") for arm in ARMS}
+    # Slow operations: a block in which none ended has no rows to compare.
+    some = (operations["plain"] > 0) & (operations["encrypted"] > 0)
+    if not some.any():
+        return False
+    plain, encrypted = (blocks.by_block(arm, "rows")[some] / operations[arm][some] for arm in ARMS)
+    difference = encrypted - plain
+    if len(difference) < 2 or float(np.ptp(difference)) < 1e-12:
+        return abs(float(difference.mean())) > 1e-9
+    low, high = block_interval(difference).bounds(ROWS_LEVEL)
+    return not low <= 0 <= high
+
+
+# ── warnings ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def warnings(
+    counts: Counter[str],
+    mode: Mode,
+    overhead: dict[str, Estimate],
+    differ: Mapping[str, float],
+    carried: Carryover,
+    capacity: Arms,
+    latency: Arms,
+    error_kinds: Counter[str],
+) -> list[Warning_]:
+    """What a reader must know before trusting the numbers; each text names what to try next."""
+    found = [
+        Warning_(mark, text.format(n=counts[mark], all=counts["slices"]))
+        for mark, text in MARKS.items()
+        if counts[mark]
+    ]
+
+    def warn(code: str, text: str) -> None:
+        found.append(Warning_(code, text))
+
+    main = capacity if len(capacity.sessions) else latency
+    blocks, sessions = len(main.sessions), len(set(main.sessions.tolist()))
+    if counts["failed"] or counts["incomplete"]:
+        warn(
+            "failed-slices",
+            f"{counts['failed']} slices failed and {counts['incomplete']} blocks are incomplete; they are in the "
+            "record and not in the estimate; logs/ says why",
+        )
+    if counts["errors"]:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in error_kinds.most_common())
+        warn(
+            "errors",
+            f"{counts['errors']} operations failed and are not counted{f' ({kinds})' if kinds else ''}; first_error in "
+            "slices.jsonl says why",
+        )
+    if rows_differ(main):
+        warn("rows-differ", "the arms returned different numbers of rows per operation: they do not do the same work")
+    if mode == "full" and sessions == 1:
+        warn("one-session", "one session only: the interval holds for this server pair; try --sessions 8")
+    elif mode == "full" and sessions < LEAST_SESSIONS:
+        warn("few-sessions", f"{sessions} sessions give a wide interval; try --sessions {LEAST_SESSIONS}")
+    if sessions == 1 and blocks < LEAST_BLOCKS_QUICK:
+        warn("few-blocks", f"{blocks} blocks: under {LEAST_BLOCKS_QUICK} an interval is rough; try a longer --time")
+    if carried.found:
+        warn(
+            "carry-over",
+            f"an encrypted slice changes the slice after it by {math.expm1(carried.value):+.2%} "
+            f"(p = {carried.p_value:.2g}); lead-ins balance most of it, longer slices dilute it: try a longer --time",
+        )
+    found += _totals(overhead, differ, totals.stalled(capacity)) + _open_loop(latency, mode)
+    return found
+
+
+def _totals(overhead: Mapping[str, Estimate], differ: Mapping[str, float], stalled: totals.Stalled) -> list[Warning_]:
+    """Where the robust ratio and the ratio of totals differ by more than chance, or slices of one arm stalled.
+
+    `differ`: p-values of the first.
+    """
+    found = []
+    for name in ("throughput", *(key for key in overhead if key.startswith("latency_"))):
+        each = overhead.get(name)
+        if each is None or each.ratio_of_totals is None:
+            continue
+        apart = abs(math.log(each.ratio_of_totals / each.ratio)) > DISAGREE
+        uneven = name == "throughput" and stalled.uneven
+        counted = f"{stalled.encrypted} encrypted and {stalled.plain} plain slices stalled (under half the usual rate)"
+        if apart and (differ.get(name, 1.0) < totals.ALPHA or (uneven and stalled.p_value < totals.ALPHA)):
+            text = (
+                f"{name}: the typical block gives {each.ratio:.4g}, all slices together {_of_totals(each)}: "
+                f"some slices of one arm were far from typical, more than chance explains{f'; {counted}' if uneven else ''}; "
+                "encryption may have caused them; see them in slices.jsonl, or try a longer --time"
+            )
+            found.append(Warning_("totals-disagree", text))
+        elif apart and uneven:
+            text = (
+                f"{counted}: the typical block gives {each.ratio:.4g}, all slices together {_of_totals(each)}; "
+                f"such a split may be chance (p = {stalled.p_value:.2g}); "
+                "see them in slices.jsonl, or try a longer --time"
+            )
+            found.append(Warning_("stalls", text))
+    return found
+
+
+def _of_totals(each: Estimate) -> str:
+    """`0.982 (95 % interval 0.96 to 1.004)`."""
+    if each.totals_low is None or each.totals_high is None:
+        return f"{each.ratio_of_totals:.4g}"
+    return f"{each.ratio_of_totals:.4g} (95 % interval {each.totals_low:.4g} to {each.totals_high:.4g})"
+
+
+def _open_loop(latency: Arms, mode: Mode) -> list[Warning_]:
+    """What is wrong with the latency phase, where there was one."""
+    if not len(latency.sessions):
+        return []
+    found = []
+    missing = [name for name, share in QUANTILES[:3] if not latency.unit_of(share, mode)]
+    if missing:
+        share = dict(QUANTILES)[missing[0]]
+        text = (
+            f"{', '.join(missing)} not printed: {missing[0]} needs {ENOUGH / (1 - share):,.0f} requests a block and arm"
+            + (f", or {ENOUGH_OF_A_SESSION / (1 - share):,.0f} a session and arm" if latency.by_session(mode) else "")
+            + "; try a longer --time or a higher --rate"
+        )
+        found.append(Warning_("no-latency-quantile", text))
+    late = sum(latency.total(arm, "late") for arm in ARMS) / sum(latency.total(arm, "operations") for arm in ARMS)
+    if late > LATE:
+        text = (
+            f"{100 * late:.1f} % of the open loop's requests began more than 1 ms late (their latency includes it): "
+            "the rate is near what this machine can do; try a lower --rate"
+        )
+        found.append(Warning_("late", text))
+    return found

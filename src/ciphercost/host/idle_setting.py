@@ -1,0 +1,56 @@
+"""idle_setting: TODO"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Literal
+
+from ciphercost.model.errors import RunError
+
+Idle = Literal["poll", "halt"]
+
+CPUS = Path("/sys/devices/system/cpu")
+NEVER = "n/a"
+"""The limit under which a core polls."""
+JOURNAL = "idle-settings"
+"""In a run's scratch directory: a line `CPU VALUE` for each setting that the run has changed, with the value it had."""
+
+
+def setting(cpu: int) -> Path:
+    """The file that holds a CPU's limit."""
+    return CPUS / f"cpu{cpu}/power/pm_qos_resume_latency_us"
+
+
+def physical(cpus: Iterable[int]) -> dict[int, str]:
+    """CPU -> its physical core. CPUs with the same value share one core; a CPU whose topology is unknown has a core of its own."""
+    return {cpu: _text(CPUS / f"cpu{cpu}/topology/thread_siblings_list") or str(cpu) for cpu in cpus}
+
+
+def left_behind(journal: str) -> Iterator[tuple[int, str]]:
+    """(CPU, value it had) of each setting that a dead run has changed and nobody has put back. `journal`: the text of its notes."""
+    first: dict[int, str] = {}
+    for line in journal.splitlines():
+        if match := re.fullmatch(r"(\d{1,5}) (\d{1,10})", line):
+            first.setdefault(int(match[1]), match[2])
+    yield from ((cpu, was) for cpu, was in first.items() if _text(setting(cpu)) == NEVER)
+
+
+def put_back(cpu: int, was: str) -> None:
+    """Raises OSError."""
+    setting(cpu).write_text(was)
+
+
+def _write(path: Path, value: str) -> None:
+    try:
+        path.write_text(value)
+    except OSError as error:
+        raise RunError(f"can't set {path} to {value}: {error.strerror}; measure with --idle halt") from None
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""

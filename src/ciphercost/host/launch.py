@@ -1,0 +1,151 @@
+"""launch: a server's command line -> a process that answers on a free port of loopback, or its own last words."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import time
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from ciphercost.host.marks import cgroup_for, server_user
+from ciphercost.host.ports import free_port, held
+from ciphercost.host.supervisor import Guard, Process
+from ciphercost.model.errors import RunError
+
+START_SECONDS = 60.0
+LOOK_SECONDS = 0.2
+"""How often a server's log is looked at while it starts."""
+MOST_READ = 10_000_000
+"""Bytes of a log: a server without its key may write the same for ever."""
+ATTEMPTS = 5
+"""Somebody may take the port before the server does."""
+LAST_LINES = 12
+VARIABLE = "env:"
+"""How a setting's name begins that is a variable of the environment."""
+
+
+class Taken(RunError):
+    """Somebody else listens on the port that was chosen for a server."""
+
+
+class Launch(msgspec.Struct):
+    """A server that answers."""
+
+    process: Process
+    port: int
+    cgroups: tuple[Path, ...]
+
+
+def apart(settings: Mapping[str, str] | None) -> tuple[dict[str, str], dict[str, str]]:
+    """(the server's own settings, variables of its environment) of what an engine's `start` is given. Pure."""
+    given, environment = dict(settings or {}), {}
+    for name in [each for each in given if each.startswith(VARIABLE)]:
+        environment[name.removeprefix(VARIABLE)] = given.pop(name)
+    return given, environment
+
+
+def launch(
+    guard: Guard,
+    title: str,
+    command: Callable[[int], list[str | Path]],
+    answers: Callable[[int], bool],
+    *,
+    directory: Path,
+    logs: Path | None,
+    env: Mapping[str, str],
+    cpus: Iterable[int] | None,
+    stop_signal: int = signal.SIGTERM,
+    hopeless: str = "",
+    also: Callable[[], Iterable[int]] = tuple,
+) -> Launch:
+    """Start `command(port)` in `directory` and wait until `answers(port)`. Raises RunError with the end of the server's log.
+
+    `title`: name and version for people. `answers` raises RunError where the server refuses us for good. `hopeless`: once this is in its
+    log it will never answer, and might never end: it is stopped. `also`: other ports that the command was given.
+
+    Another program may take the port between its choice and the server's start. So we check that the server itself holds the port before
+    we send anything; otherwise we try another port.
+    """
+    name = title.split()[0].lower()
+    log = (logs or directory.parent) / f"{name}-{directory.name}.log"
+    cgroups = cgroup_for(guard.run_id, f"{name}-{secrets.token_hex(4)}")
+    said = ""
+    for _ in range(ATTEMPTS):
+        port = free_port()
+        begin = log.stat().st_size if log.exists() else 0
+        process = guard.spawn(
+            command(port),
+            env=env,
+            cwd=directory,
+            user=server_user(),
+            cpus=sorted(cpus) if cpus is not None else None,
+            cgroups=cgroups,
+            log=log,
+            stop_signal=stop_signal,
+        )
+        try:
+            ports = [port, *also()]
+            if _wait(process, ports, title, answers, partial(_after, log, begin, hopeless)):
+                return Launch(process, port, cgroups)
+        except Taken as error:
+            process.stop(5.0)
+            said = str(error)
+            continue
+        except BaseException:
+            process.stop(5.0)
+            raise
+        said = _after(log, begin, hopeless) or log.read_bytes()[begin:].decode(errors="replace")
+        if "address already in use" not in said.lower():
+            break
+    lines = "\n".join(said.strip().splitlines()[-LAST_LINES:])
+    raise RunError(f"{title} did not start (log: {log}):\n{lines}")
+
+
+def _after(log: Path, begin: int, words: str) -> str:
+    """What the log has from there to the line with these words; empty where they are not in it, or there are none."""
+    if not words or not log.exists():
+        return ""
+    with log.open("rb") as file:
+        file.seek(begin)
+        said, found, rest = file.read(MOST_READ).decode(errors="replace").partition(words)
+    return said + found + rest.partition("\n")[0] if found else ""
+
+
+def _wait(
+    process: Process, ports: list[int], title: str, answers: Callable[[int], bool], hopeless: Callable[[], object]
+) -> bool:
+    """True when the server answers at the first of its ports, False when it has ended, or is hopeless and was ended.
+
+    Raises Taken where somebody else listens on one of them.
+    """
+    port = ports[0]
+    deadline = time.monotonic() + START_SECONDS
+    look = time.monotonic() + LOOK_SECONDS
+    while process.poll() is None:
+        if _listens(process, port) and answers(port):
+            for each in ports:
+                _listens(process, each)  # also what came to the first port meanwhile
+            return process.poll() is None
+        if time.monotonic() >= deadline:
+            raise RunError(f"{title} did not answer on port {port} within {START_SECONDS:g} seconds")
+        if time.monotonic() >= look:
+            if hopeless():
+                break
+            look = time.monotonic() + LOOK_SECONDS
+        time.sleep(0.01)
+    process.stop(0.1)
+    return False
+
+
+def _listens(process: Process, port: int) -> bool:
+    """Whether the server listens on this port. Raises Taken where somebody else does."""
+    user = server_user()
+    found = held(port, process.pid, user[0] if user else os.geteuid())
+    if found.others:
+        raise Taken(f"port {port} was taken meanwhile by {found.others}")
+    return found.ours

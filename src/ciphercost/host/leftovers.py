@@ -1,0 +1,417 @@
+"""clean: what runs left behind that ended without their guard: found, shown, removed. What a living run owns is never touched."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from ciphercost.host import idle_setting, mounts
+from ciphercost.host.environment import child_environment
+from ciphercost.host.marks import (
+    CGROUP_PREFIX,
+    OUTSIDE_FILE,
+    OWNER_FILE,
+    OWNER_MARK,
+    RUN_MARK,
+    cgroup_parents,
+    lives,
+    memory_parent,
+    scratch_base,
+    server_user,
+    start_time,
+)
+from ciphercost.host.namespaces import NAMESPACES, NEAR_END, PREFIX, left_behind
+from ciphercost.model import owned
+from ciphercost.model.errors import UsageError
+from ciphercost.model.run_directory import is_id
+
+GRACE_SECONDS = 60.0
+"""A scratch directory without an owner file may be one that is being made."""
+ORDERLY_MS, KILL_MS = 5000, 5000
+
+Kind = Literal["process", "idle setting", "mount", "loop device", "network namespace", "control group", "directory"]
+ORDER: tuple[Kind, ...] = (
+    "process", "idle setting", "mount", "loop device", "network namespace", "control group", "directory",
+)  # fmt: skip
+"""In this order they can be removed: each holds what follows it."""
+
+
+class Leftover(msgspec.Struct, frozen=True):
+    """Something of a run whose controller is dead."""
+
+    kind: Kind
+    what: str
+    """Process number, path or device; of an idle setting `cpu3=0`: the CPU and the value that it had."""
+    run: str
+    start: str = ""
+    """Of a process: when it was started, so that no other of that number is meant."""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.what} of run {self.run}"
+
+
+class Dead(msgspec.Struct, frozen=True):
+    """The scratch directory of a run that is over, and what its notes say."""
+
+    path: Path
+    outside: tuple[str, ...] = ()
+    """Directories that it has made elsewhere."""
+    idle: str = ""
+    """Its journal of idle settings."""
+
+
+# ── finding ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def leftovers(ended: str = "") -> list[Leftover]:
+    """Everything of ours that was left behind, in the order of removal. Only what our own user made is ours, also for root.
+
+    `ended`: a run that is over though its controller lives. Raises UsageError where somebody else could have written the scratch directory.
+    """
+    # Before the marks are read: a run that begins meanwhile has its mark first, and then its groups and its links.
+    limited = memory_parent()
+    parents = dict.fromkeys((*cgroup_parents(), *(limited[:1] if limited else ())))
+    groups = [group for parent in parents for group in parent.glob(f"{CGROUP_PREFIX}*")]
+    namespaces = left_behind()
+    marks = dict(_marked())
+    # Servers run as nobody when we are root, and so may anybody's process: it can't make a run a living one.
+    living = {run for run, owner, guards, own in marks.values() if own and (guards or lives(owner))}
+    dead = {}
+    for run, found_dead in _directories(ended):
+        if found_dead is None:
+            living.add(run)
+        elif run == ended or run not in living:
+            dead[run] = found_dead
+    living.discard(ended)
+    paths = {run: each.path for run, each in dead.items()}
+    found = [Leftover("directory", str(path), run) for run, path in paths.items()]
+    found.extend(Leftover("directory", place, run) for run, each in dead.items() for place in each.outside)
+    found.extend(
+        Leftover("idle setting", f"cpu{cpu}={was}", run)
+        for run, each in dead.items()
+        for cpu, was in idle_setting.left_behind(each.idle)
+    )
+    # PostgreSQL's children write over their environment; but they stand in their data directory.
+    runs = {pid: marks[pid][0] if pid in marks else _inside(_link(f"/proc/{pid}/cwd"), paths) for pid in _pids()}
+    found.extend(
+        Leftover("process", str(pid), run, start_time(pid))
+        for pid, run in runs.items()
+        if run and run not in living and pid != os.getpid() and _ends_with_us(pid)
+    )
+    places = [each.point for each in mounts.mounts()]
+    found.extend(Leftover("mount", place, run) for place in places if (run := _inside(place, paths)))
+    backings = {path.parts[3]: " ".join(_lines(path)) for path in Path("/sys/block").glob("loop*/loop/backing_file")}
+    found.extend(
+        Leftover("loop device", f"/dev/{name}", run)
+        for name, file in backings.items()
+        if (run := _inside(file.removesuffix(" (deleted)"), paths))
+    )
+    found.extend(
+        Leftover("control group", str(group), group.name.removeprefix(CGROUP_PREFIX))
+        for group in groups
+        if _ours(group) and not any(group.name.startswith(f"{CGROUP_PREFIX}{run}-") for run in living)
+    )
+    found.extend(
+        Leftover("network namespace", name, name.removeprefix(PREFIX).rpartition("-")[0])
+        for name in namespaces
+        if _ours(NAMESPACES / name) and not any(name.startswith(f"{PREFIX}{run}-") for run in living)
+    )
+    found.reverse()  # the newest mount first: it may lie within an older one
+    return sorted(found, key=lambda each: ORDER.index(each.kind))
+
+
+def _marked() -> Iterator[tuple[int, tuple[str, str, bool, bool]]]:
+    """(pid, (run, its controller, whether this is the run's guardian, whether it is our own user's)) of each process with a run's mark.
+
+    Other users' are left out.
+    """
+    for pid in _pids():
+        try:
+            pairs = [each.partition("=") for each in _nul(Path(f"/proc/{pid}/environ"))]
+            command = _nul(Path(f"/proc/{pid}/cmdline"))
+        except OSError:
+            continue
+        environment = {name: value for name, _, value in pairs}
+        if RUN_MARK in environment and _ends_with_us(pid):
+            # A guardian whose controller is dead is undoing its list: it must be left to.
+            guards = any(part.endswith("/guardian.py") for part in command[:4])
+            own = _users(pid) == {os.geteuid()}
+            yield pid, (environment[RUN_MARK], environment.get(OWNER_MARK, ""), guards, own)
+
+
+def guarded(run: str) -> bool:
+    """Whether a guardian still takes down what this run had started."""
+    return any(guards for of, _, guards, own in dict(_marked()).values() if own and of == run)
+
+
+def _directories(ended: str) -> Iterator[tuple[str, Dead | None]]:
+    """(run, what is known of it, or None where it lives) of each scratch directory that is ours alone. Raises UsageError."""
+    with _base() as base:
+        for name in sorted(os.listdir(base) if base is not None else []):  # noqa: PTH208 - of a descriptor
+            with contextlib.suppress(OSError, owned.Distrusted), owned.opened(name, base) as within:
+                yield from _judged(name, within, ended)
+
+
+def _judged(name: str, within: int, ended: str) -> Iterator[tuple[str, Dead | None]]:
+    """Of an open directory in our scratch; nothing where it is no run's, or may be one that is being made."""
+    try:
+        owner = owned.read(OWNER_FILE, within)
+    except FileNotFoundError:
+        # Any other name is lost+found, or something of the user's.
+        if not is_id(name) or time.time() - os.fstat(within).st_mtime <= GRACE_SECONDS:
+            return
+        owner = ""
+    if lives(owner) and name != ended:
+        yield name, None
+    else:
+        outside = tuple(_outside(name, _note(OUTSIDE_FILE, within)))
+        yield name, Dead(scratch_base() / name, outside, _note(idle_setting.JOURNAL, within))
+
+
+@contextlib.contextmanager
+def _base() -> Iterator[int | None]:
+    """The directory of all scratch, opened; None where there is none. Raises UsageError where it isn't ours alone."""
+    base = scratch_base()
+    try:
+        owned.check_above(base)
+        descriptor = owned.open_directory(base)
+    except FileNotFoundError:
+        yield None
+        return
+    except (owned.Distrusted, OSError) as error:
+        raise UsageError(
+            f"can't trust the scratch directory {error}. Somebody else may have written its lists of what to remove, so nothing was removed. "
+            "Inspect it and remove it yourself, or set CIPHERCOST_SCRATCH to the scratch directory of your own runs."
+        ) from None
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def distrusted() -> list[str]:
+    """What in our scratch looks like a run's and isn't ours alone, so that nothing of it is removed: one line each."""
+    lines = []
+    with _base() as base:
+        for name in sorted(os.listdir(base) if base is not None else []):  # noqa: PTH208 - of a descriptor
+            try:
+                with owned.opened(name, base) as within:
+                    for note in (OWNER_FILE, OUTSIDE_FILE, idle_setting.JOURNAL):
+                        with contextlib.suppress(FileNotFoundError):
+                            owned.read(note, within)
+            except owned.Distrusted as error:
+                if is_id(name):
+                    lines.append(f"left {scratch_base() / name}: {error}; inspect it and remove it yourself")
+            except OSError:
+                continue
+    return lines
+
+
+def _note(name: str, within: int) -> str:
+    with contextlib.suppress(FileNotFoundError):
+        return owned.read(name, within)
+    return ""
+
+
+def _outside(run: str, notes: str) -> Iterator[str]:
+    """What a run has made elsewhere, by its own notes: named as only it would name it, by a path without links, of our users."""
+    for line in notes.splitlines():
+        path = Path(line)
+        with contextlib.suppress(OSError):
+            named = path.is_absolute() and path.name.startswith(f"ciphercost-{run}-") and path.resolve() == path
+            if named and path.is_dir() and path.lstat().st_uid in _our_users():
+                yield line
+
+
+def _pids() -> list[int]:
+    return sorted(int(path.name) for path in Path("/proc").glob("[0-9]*"))
+
+
+def _inside(place: str, directories: dict[str, Path]) -> str:
+    """The run in whose directory this place lies; empty: in none."""
+    return next((run for run, path in directories.items() if Path(place).is_relative_to(path)), "") if place else ""
+
+
+def _ours(path: Path) -> bool:
+    with contextlib.suppress(OSError):
+        return path.lstat().st_uid == os.geteuid()
+    return False
+
+
+def _our_users() -> set[int]:
+    """Who owns what runs start and make: we, and for root also nobody, whom servers run as."""
+    user = server_user()
+    return {os.geteuid(), user[0]} if user else {os.geteuid()}
+
+
+def _ends_with_us(pid: int) -> bool:
+    """Whether a process is of our users, by all of its user ids."""
+    users = _users(pid)
+    return bool(users) and users <= _our_users()
+
+
+def _users(pid: int) -> set[int]:
+    """Real, effective and saved user id; empty where there is no such process. (Its directory in /proc belongs to root for many reasons.)"""
+    for line in _lines(Path(f"/proc/{pid}/status")):
+        if line.startswith("Uid:"):
+            return {int(uid) for uid in line.split()[1:4]}
+    return set()
+
+
+def _link(path: str) -> str:
+    with contextlib.suppress(OSError):
+        return os.readlink(path)  # noqa: PTH115 - may be no path: "/x (deleted)"
+    return ""
+
+
+def _lines(path: Path) -> list[str]:
+    with contextlib.suppress(OSError):
+        return path.read_text().splitlines()
+    return []
+
+
+def _nul(path: Path) -> list[str]:
+    return path.read_bytes().decode(errors="replace").split("\0")
+
+
+# ── removing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def remove(found: Iterable[Leftover]) -> list[str]:
+    """Remove them, in order. Returns what could not be removed and why, one line each."""
+    problems = []
+    for each in sorted(found, key=lambda one: ORDER.index(one.kind)):
+        try:
+            REMOVERS[each.kind](each)
+        except (OSError, subprocess.SubprocessError, UsageError) as error:
+            detail = getattr(error, "stderr", "") or error
+            problems.append(f"{each}: {str(detail).strip()}")
+    return problems
+
+
+def _end(each: Leftover) -> None:
+    try:
+        descriptor = os.pidfd_open(int(each.what))
+    except ProcessLookupError:
+        return
+    try:
+        if start_time(int(each.what)) != each.start:
+            return  # ended meanwhile; this is another
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        # A database server ends in order by SIGINT, most others by SIGTERM; the first that is understood counts.
+        for numbers, patience in (((signal.SIGINT, signal.SIGTERM), ORDERLY_MS), ((signal.SIGKILL,), KILL_MS)):
+            for number in numbers:
+                with contextlib.suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(descriptor, number)
+                    signal.pidfd_send_signal(descriptor, signal.SIGCONT)  # it may have been stopped
+            if poll.poll(patience):
+                return
+        raise OSError("it does not end, not even when killed")
+    finally:
+        os.close(descriptor)
+
+
+def _put_back(each: Leftover) -> None:
+    cpu, _, was = each.what.removeprefix("cpu").partition("=")
+    idle_setting.put_back(int(cpu), was)
+
+
+def _system(*argv: str, check: bool = True) -> int:
+    """Run a command of the system's; its exit status. Raises CalledProcessError where `check` and that is not 0."""
+    done = subprocess.run(argv, check=check, capture_output=True, text=True, timeout=60, env=child_environment())
+    return done.returncode
+
+
+def _unmount(each: Leftover) -> None:
+    if _system("umount", each.what, check=False):
+        # Somebody stands in it: it leaves the tree now, and goes when they do.
+        _system("umount", "--lazy", each.what)
+
+
+def _detach(each: Leftover) -> None:
+    backing = " ".join(_lines(Path("/sys/block") / Path(each.what).name / "loop" / "backing_file"))
+    if not backing.startswith(f"{scratch_base()}/"):
+        return  # it went with its mount, and may be somebody else's by now
+    _system("losetup", "--detach", each.what)
+
+
+def _remove_namespace(each: Leftover) -> None:
+    # Its card first, and with it the one at the other end: else the kernel takes them away only some time later.
+    _system("ip", "-n", each.what, "link", "del", "dev", NEAR_END, check=False)
+    _system("ip", "netns", "del", each.what)
+
+
+def _remove_group(each: Leftover) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        Path(each.what).rmdir()
+
+
+def _remove_directory(each: Leftover) -> None:
+    path = Path(each.what)
+    _refuse_mounted(path)
+    if path.parent != scratch_base():
+        if each.what not in _outside(each.run, each.what):
+            raise OSError("it is another directory by now, and was left alone")
+        shutil.rmtree(path)
+        return
+    with _base() as base:
+        if base is not None:
+            with contextlib.suppress(FileNotFoundError):
+                os.close(owned.open_directory(path.name, base))
+                shutil.rmtree(path.name, dir_fd=base)
+
+
+def _refuse_mounted(path: Path) -> None:
+    if any(Path(mount.point).is_relative_to(path) for mount in mounts.mounts()):
+        raise OSError("something is still mounted in it")
+
+
+REMOVERS = {
+    "process": _end,
+    "idle setting": _put_back,
+    "mount": _unmount,
+    "loop device": _detach,
+    "network namespace": _remove_namespace,
+    "control group": _remove_group,
+    "directory": _remove_directory,
+}
+
+
+def after(run: str, made: Sequence[Path] = ()) -> list[str]:
+    """Remove what a run has left whose guardian is gone; its controller, who calls, lives. Returns what remains, one line each.
+
+    `made`: what the guardian was to remove besides, in the order in which it was made.
+    """
+    problems = remove(each for each in leftovers(run) if each.run == run or each.run.startswith(f"{run}-"))
+    for path in reversed(made):
+        try:
+            if path.is_symlink() or path.is_file():
+                path.unlink()
+            elif path.is_dir() and not path.is_relative_to(scratch_base()):
+                _refuse_mounted(path)
+                shutil.rmtree(path)
+        except OSError as error:
+            problems.append(f"{path}: {error}")
+    named = " ".join(problems)
+    return [*problems, *(f"{path} is still there" for path in made if os.path.lexists(path) and str(path) not in named)]
+
+
+def sweep() -> tuple[str, bool]:
+    """Find, remove, and say what was done: the text of `ciphercost clean`, and whether nothing was left. Raises UsageError."""
+    found = leftovers()
+    problems = remove(found)
+    failed = {problem.split(": ")[0] for problem in problems}
+    lines = [f"removed {each}" for each in found if str(each) not in failed]
+    left = [*(f"could not remove {problem}" for problem in problems), *distrusted()]
+    return "\n".join([*lines, *left]) or "Nothing is left over.", not left

@@ -1,0 +1,192 @@
+"""marks: TODO"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+from pathlib import Path
+
+from ciphercost.model.errors import UsageError
+
+RUN_MARK = "CIPHERCOST_RUN"
+OWNER_MARK = "CIPHERCOST_OWNER"
+"""In the environment of everything a run starts: its id, and which controller owns it (`identity()`)."""
+OWNER_FILE = "owner"
+OUTSIDE_FILE = "outside"
+"""In a run's scratch: directories that it has made elsewhere, one a line, each with the run's id in its name."""
+CGROUP_PREFIX = "ciphercost-"
+
+User = tuple[int, int]
+
+
+# ── who we are, and for whom servers run ──────────────────────────────────────────────────────────────────────────────
+
+
+def server_user() -> User | None:
+    """uid and gid that servers run as: nobody's when we are root, else None (our own)."""
+    if os.geteuid() != 0:
+        return None
+    try:
+        nobody = pwd.getpwnam("nobody")
+    except KeyError:
+        return (65534, 65534)
+    return (nobody.pw_uid, nobody.pw_gid)
+
+
+def hand_over(path: Path) -> None:
+    """Give a file, or a directory and all in it, to the user that servers run as. Does nothing where that is us."""
+    user = server_user()
+    if user is None:
+        return
+    os.chown(path, *user, follow_symlinks=False)
+    if path.is_symlink() or not path.is_dir():
+        return
+    # Through descriptors: the owner of a directory could replace an entry by a link while we walk.
+    for _, directories, files, within in os.fwalk(path):
+        for name in (*directories, *files):
+            os.chown(name, *user, dir_fd=within, follow_symlinks=False)
+
+
+def start_time(pid: int) -> str:
+    """A process's start in clock ticks since boot; empty when there is no such process, or only its zombie."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return ""
+    return "" if fields[0] in "ZX" else fields[19]
+
+
+def _boot() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def _pid_namespace() -> str:
+    try:
+        return str(Path("/proc/self/ns/pid").readlink()).strip("pid:[]")
+    except OSError:
+        return ""
+
+
+def identity(pid: int | None = None) -> str:
+    """`pid:start:boot:namespace`: names this process (or another of our namespace) for good, not just until its number is used again."""
+    pid = pid or os.getpid()
+    return f"{pid}:{start_time(pid)}:{_boot()}:{_pid_namespace()}"
+
+
+def lives(owner: str) -> bool:
+    """Whether the process of that identity still runs. What another pid namespace owns counts as living: we can't see it."""
+    match = re.fullmatch(r"(\d+):(\d+):([^:]*):([^:]*)", owner.strip())
+    if match is None:
+        return False
+    pid, start, boot, namespace = match.groups()
+    if boot != _boot():
+        return False
+    return namespace != _pid_namespace() or start_time(int(pid)) == start
+
+
+# ── scratch ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def scratch_base() -> Path:
+    """Where runs keep data and keys: $CIPHERCOST_SCRATCH, else a directory of ours in /var/tmp, which survives small /tmp file systems."""
+    chosen = os.environ.get("CIPHERCOST_SCRATCH")
+    return Path(chosen).absolute() if chosen else Path(f"/var/tmp/ciphercost-{os.geteuid()}")  # noqa: S108 - owner is checked
+
+
+FULL_BYTES, FULL_SHARE = 64 << 20, 0.02
+"""Of a disk: what is free where it counts as full. Servers want room for whole extents, and for their logs."""
+
+
+def disk_full() -> str:
+    """What to do about the disk that runs keep their data on, where it is full; else empty."""
+    base = scratch_base()
+    try:
+        status = os.statvfs(base)
+    except OSError:
+        return ""
+    free = status.f_bavail * status.f_frsize
+    if free > max(FULL_BYTES, FULL_SHARE * status.f_blocks * status.f_frsize):
+        return ""
+    return f"the disk of {base} is full ({free / 1e6:.0f} MB free): take fewer --rows, or set CIPHERCOST_SCRATCH to a directory on a larger one"
+
+
+def check_run_id(run_id: str) -> str:
+    """The id, if it can be a file name. Raises UsageError."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", run_id):
+        raise UsageError(f"'{run_id}' can't be a run's id: letters, digits, '.', '_' and '-' only")
+    return run_id
+
+
+# ── control groups ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def cgroup_parents() -> tuple[Path, ...]:
+    """Directories in which we may make control groups that count CPU time: v1 cpuacct, else v2, else none."""
+    own = {}
+    for line in _lines("/proc/self/cgroup"):
+        number, controllers, path = line.split(":", 2)
+        own["unified" if number == "0" else controllers] = path
+    found: dict[str, Path] = {}
+    for line in _lines("/proc/mounts"):
+        _, mount, kind, options, *_ = line.split()
+        if kind == "cgroup" and "cpuacct" in options.split(","):
+            path = next((path for names, path in own.items() if "cpuacct" in names.split(",")), "/")
+            found["v1"] = _inside(mount, path)
+        elif kind == "cgroup2":
+            found["v2"] = _inside(mount, own.get("unified", "/"))
+    for version in ("v1", "v2"):
+        if version in found and _may_make(found[version]):
+            return (found[version],)
+    return ()
+
+
+def memory_parent() -> tuple[Path, str] | None:
+    """Where we may make a control group with a limit of its memory, and the name of the file that sets it; None: nowhere."""
+    own = {}
+    for line in _lines("/proc/self/cgroup"):
+        number, controllers, path = line.split(":", 2)
+        own["unified" if number == "0" else controllers] = path
+    for line in _lines("/proc/mounts"):
+        _, mount, kind, options, *_ = line.split()
+        if kind == "cgroup" and "memory" in options.split(","):
+            path = next((path for names, path in own.items() if "memory" in names.split(",")), "/")
+            if _may_make(parent := _inside(mount, path)):
+                return parent, "memory.limit_in_bytes"
+        elif kind == "cgroup2":
+            # A group has a limit where the one above it passes the controller on, which it can't while it has processes of its own.
+            nearest = _inside(mount, own.get("unified", "/"))
+            above = [each for each in (nearest, *nearest.parents) if each.is_relative_to(mount)]
+            for parent in above:
+                if "memory" in " ".join(_lines(str(parent / "cgroup.subtree_control"))).split() and _may_make(parent):
+                    return parent, "memory.max"
+    return None
+
+
+def cgroup_for(run_id: str, name: str) -> tuple[Path, ...]:
+    """Control groups for one server of this run, to be given to `spawn`, which makes them. Empty where we may make none."""
+    return tuple(parent / f"{CGROUP_PREFIX}{check_run_id(run_id)}-{name}" for parent in cgroup_parents())
+
+
+def _inside(mount: str, path: str) -> Path:
+    inner = Path(mount) / path.strip("/")
+    return inner if inner.is_dir() else Path(mount)  # a container may see the mount from a deeper root
+
+
+def _may_make(parent: Path) -> bool:
+    # To move a process, cgroup v2 wants the common ancestor's cgroup.procs to be ours as well.
+    return os.access(parent, os.W_OK) and os.access(parent / "cgroup.procs", os.W_OK) and not _read_only(parent)
+
+
+def _read_only(path: Path) -> bool:
+    return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        return Path(path).read_text().splitlines()
+    except OSError:
+        return []

@@ -1,0 +1,60 @@
+"""mounts: TODO"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import msgspec
+
+from ciphercost.model.errors import RunError
+
+
+class Mount(msgspec.Struct, frozen=True):
+    """One line of /proc/self/mountinfo."""
+
+    device: str
+    """`major:minor`."""
+    root: str
+    """Which directory of the file system is mounted there."""
+    point: str
+    kind: str
+    """`ext4`, `fuse.gocryptfs`, …"""
+    source: str
+    options: str
+
+
+def mounts(text: str | None = None) -> list[Mount]:
+    """What is mounted in our namespace, in the order of mounting. Pure with `text`."""
+    text = Path("/proc/self/mountinfo").read_text() if text is None else text
+    found = []
+    for line in text.splitlines():
+        before, _, after = line.partition(" - ")
+        _, _, device, root, point, *_ = before.split()
+        kind, source, options, *_ = [*after.split(), "", ""]
+        found.append(Mount(device, plain(root), plain(point), kind, plain(source), options))
+    return found
+
+
+def mount_of(path: Path) -> Mount:
+    """What `path` lies on. Raises RunError, which can't happen below `/`."""
+    place = path.resolve()
+    over = [each for each in mounts() if place.is_relative_to(each.point)]
+    if not over:
+        raise RunError(f"{path} lies on no file system that is mounted here")
+    longest = max(len(each.point) for each in over)
+    return [each for each in over if len(each.point) == longest][-1]  # the last one hides those below it
+
+
+def plain(text: str) -> str:
+    r"""A path as /proc/mounts writes it (a space is \040) as it is. Pure."""
+    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), text)
+
+
+def escaped(path: Path) -> str:
+    """A path as /proc/mounts writes it. Pure."""
+    return "".join(f"\\{ord(sign):03o}" if sign in " \t\n\\" else sign for sign in str(path))
+
+
+def is_mounted(path: Path) -> bool:
+    return any(each.point == str(path) for each in mounts())

@@ -1,0 +1,175 @@
+"""listening: what can be seen of servers on this machine and on the network: addresses, ports, processes, their crypto library."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import os
+import re
+import socket
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from ciphercost.host.procfs import tree
+from ciphercost.model.errors import UsageError
+
+MOST_ADDRESSES = 8
+"""Of a host, that are tried in turn."""
+
+
+def listener(address: str, port: int, programs: tuple[str, ...]) -> int:
+    """The process of one of these programs that listens on a port of this machine; 0 where there is none, or none that we may see.
+
+    A relay or a pooler may be what listens, and its CPU is not the server's: hence `programs`, beginnings of command names.
+    """
+    if not (address.startswith("127.") or address == "::1"):
+        return 0
+    inodes = {f"socket:[{each.inode}]" for each in _sockets(port)}
+    holders = []
+    for directory in Path("/proc").glob("[0-9]*/fd"):
+        with contextlib.suppress(OSError):
+            if inodes & {os.readlink(each) for each in directory.iterdir()}:  # noqa: PTH115 - not a path
+                holders.append(int(directory.parent.name))
+    return next((pid for pid in sorted(holders) if _command(pid).startswith(programs)), 0)
+
+
+class _Socket(msgspec.Struct, frozen=True):
+    """One that listens."""
+
+    address: str
+    """In hexadecimal digits, as the kernel writes it."""
+    uid: int
+    inode: str
+
+
+class Held(msgspec.Struct, frozen=True):
+    """Who takes connections to a port of 127.0.0.1."""
+
+    ours: bool
+    """Whether the process that was asked about, or one below it, does."""
+    others: str = ""
+    """Who else does, for people; empty: nobody."""
+
+
+def held(port: int, root: int, uid: int) -> Held:
+    """Who takes connections to 127.0.0.1:`port`; ours are process `root`, which runs as user `uid`, and all below it.
+
+    With SO_REUSEPORT several sockets may share a port, and each connection goes to one of them. Where we may not look into our server's
+    process (root without CAP_SYS_PTRACE), the user whom a socket belongs to decides. Where the kernel lists no sockets, nothing can be told,
+    and all count as ours.
+    """
+    if not Path("/proc/net/tcp").exists():
+        return Held(ours=True)
+    # A server may take IPv6's wildcard too, with or without IPv4's connections.
+    sockets = {each.inode: each.uid for each in _sockets(port) if each.address in _TAKES_LOOPBACK}
+    if not sockets:
+        return Held(ours=False)
+    own, hidden = set(), False
+    for pid in tree(root):
+        try:
+            own |= _open_sockets(pid)
+        except PermissionError:
+            hidden = True
+        except OSError:
+            continue
+    foreign = {inode: user for inode, user in sockets.items() if inode not in own and not (hidden and user == uid)}
+    return Held(len(foreign) < len(sockets), _who(foreign) if foreign else "")
+
+
+def _sockets(port: int) -> list[_Socket]:
+    found = []
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        with contextlib.suppress(OSError):
+            for line in Path(table).read_text().splitlines()[1:]:
+                fields = line.split()
+                address, _, number = fields[1].rpartition(":")
+                if fields[3] == "0A" and int(number, 16) == port:
+                    found.append(_Socket(address, int(fields[7]), fields[9]))
+    return found
+
+
+def _words(address: str) -> str:
+    """An IPv4 address as /proc/net/tcp writes it: in the machine's own order of bytes. Pure."""
+    return f"{int.from_bytes(socket.inet_aton(address), sys.byteorder):08X}"
+
+
+_TAKES_LOOPBACK = {
+    _words("127.0.0.1"),
+    _words("0.0.0.0"),  # noqa: S104 - looked for, not bound
+    "0" * 32,
+    "0" * 16 + f"{int.from_bytes(bytes([0, 0, 255, 255]), sys.byteorder):08X}" + _words("127.0.0.1"),
+}
+
+
+def _open_sockets(pid: int) -> set[str]:
+    """Inodes of a process's sockets. Raises OSError."""
+    found = set()
+    for each in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            target = os.readlink(each)  # noqa: PTH115 - not a path
+            if target.startswith("socket:["):
+                found.add(target[8:-1])
+    return found
+
+
+def _who(sockets: Mapping[str, int]) -> str:
+    """The processes that hold these sockets, for people; their users where we may not see more."""
+    names = []
+    for directory in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if _open_sockets(int(directory.name)) & sockets.keys():
+                names.append(f"{_command(int(directory.name))} (process {directory.name})")
+    return ", ".join(names) or f"a process of uid {', '.join(map(str, sorted(set(sockets.values()))))}"
+
+
+def _command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
+def address_of(host: str, port: int) -> str:
+    """The first address of a host at which somebody listens, else its first: `localhost` may be ::1, and the server not.
+
+    Raises UsageError for a host that has none.
+    """
+    try:
+        found = [str(each[4][0]) for each in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+    except OSError as error:
+        raise UsageError(f"the host '{host}' of --url can't be found: {error.strerror or error}") from None
+    for address in found[:MOST_ADDRESSES] if len(found) > 1 else []:
+        with contextlib.suppress(OSError), socket.create_connection((address, port), timeout=3):
+            return address
+    return found[0]
+
+
+def is_loopback(address: str) -> bool:
+    """Whether this is an address of this machine's own that nobody else can answer at; never true of a name. Pure."""
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    return (getattr(found, "ipv4_mapped", None) or found).is_loopback
+
+
+def crypto_library(pid: int) -> str:
+    """`OpenSSL 3.0.17 1 Jul 2025`: what the process has loaded. The cost of encryption is first of all this library's."""
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
+            path = line.split(maxsplit=5)[-1]
+            if "/libcrypto" in path:
+                content = Path(f"/proc/{pid}/root{path}").read_bytes()
+                match = re.search(rb"(?:OpenSSL|LibreSSL|BoringSSL) \d[\w.+~-]*\s+\d+ \w{3} \d{4}", content)
+                return " ".join(match[0].decode().split()) if match else Path(path).name
+    return ""
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

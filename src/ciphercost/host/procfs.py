@@ -1,0 +1,402 @@
+"""sample: what the server's processes and the host did in a slice's counted part. I/O by /proc and control groups, no statistics.
+
+CPU time of the server comes, in this order, from its control group (cpuacct.usage or cpu.stat: nanoseconds or microseconds,
+processes that came and went included) or from the CPU clock of each process of the tree (nanoseconds, all its threads) plus the
+ended children in /proc/PID/stat (clock ticks).
+
+User mode apart from kernel mode is counted by the kernel in clock ticks of 10 ms: of little worth in windows below a second.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from ciphercost.host import marks
+from ciphercost.host.volumes import disk
+from ciphercost.model.slices import Counters
+
+_TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+_SCHED_CLOCK = 2
+"""CPUCLOCK_SCHED: of a process's three clocks the one that counts what the scheduler gave it."""
+
+
+class Level(msgspec.Struct, frozen=True):
+    """All counters at one moment; the difference of two is a `Counters`."""
+
+    at_ns: int
+    server_cpu_ns: int
+    server_user_ns: int
+    server_system_ns: int
+    read_bytes: int
+    write_bytes: int
+    host: tuple[int, ...]
+    all_cpu_ns: int
+    """CPU of every process of the machine, or -1 where no control group tells."""
+    own_cpu_ns: int
+    """CPU of this process, the controller, and of the relay where there is one."""
+    own_user_ns: int
+    """The part of it in user mode."""
+    network_bytes: int
+    disk_weighted_ms: int
+    disk_busy_ms: tuple[int, ...]
+    """Of each whole disk: how long it has had a request in flight; empty where nothing tells."""
+    memory_available: int
+
+
+class ProcFile:
+    """A file below /proc or /sys that is read again and again: opened once, read from its start."""
+
+    def __init__(self, path: Path | str) -> None:
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+    def read(self) -> bytes:
+        return os.pread(self._descriptor, 1 << 16, 0)
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+def _open(path: Path | str) -> ProcFile | None:
+    try:
+        return ProcFile(path)
+    except OSError:
+        return None
+
+
+def tree(root: int) -> list[int]:
+    """Process ids of `root` and everything below it, from /proc/*/stat. Empty when root is gone or 0."""
+    if not root:
+        return []
+    if Path(f"/proc/{root}/task/{root}/children").exists():
+        found = [root]
+        for pid in found:
+            found += _children(pid)
+        return found
+    children: dict[int, list[int]] = {}
+    for entry in os.listdir("/proc"):  # noqa: PTH208 - names are all that is wanted, and this is a hot place
+        if entry.isdigit():
+            try:
+                with open(f"/proc/{entry}/stat", "rb") as file:  # noqa: PTH123
+                    parent = int(file.read().rpartition(b")")[2].split()[1])
+            except OSError:
+                continue
+            children.setdefault(parent, []).append(int(entry))
+    if not Path(f"/proc/{root}").exists():
+        return []
+    found = [root]
+    for pid in found:
+        found += children.get(pid, [])
+    return found
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208
+    except OSError:
+        return []
+    found: list[int] = []
+    for thread in threads:
+        try:
+            found += map(int, Path(f"/proc/{pid}/task/{thread}/children").read_bytes().split())
+        except OSError:
+            continue
+    return found
+
+
+def cpu_clock_ns(pid: int) -> int:
+    """CPU time of a process, of all its threads that are and were: its POSIX CPU clock, which anybody may read. OSError: it is gone."""
+    return time.clock_gettime_ns(~pid << 3 | _SCHED_CLOCK)
+
+
+def _ticks(pid: int) -> tuple[int, int, int, int]:
+    """utime, stime, cutime and cstime of a process. OSError: it is gone."""
+    user, system, ended_user, ended_system = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[11:15]
+    return int(user), int(system), int(ended_user), int(ended_system)
+
+
+def memory_pss(pids: Iterable[int]) -> int:
+    """Proportional set size of these processes together, bytes; processes that are gone or not ours count nothing."""
+    total = 0
+    for pid in pids:
+        try:
+            text = Path(f"/proc/{pid}/smaps_rollup").read_bytes()
+        except OSError:
+            continue
+        at = text.find(b"\nPss:")
+        if at >= 0:
+            total += int(text[at + 5 :].split(None, 1)[0]) * 1024
+    return total
+
+
+class Sampler:
+    """Counters at slice edges. `server`: root of the server's process tree (0: none).
+
+    `relay`: a process of ours, of one thread, whose CPU is neither the server's nor foreign (0: none).
+    `embedded`: the database lives in that process together with the load, so its CPU is the agent's to tell, not ours.
+    `helpers`: processes of ours that work for the server (FUSE daemons), with what is below them: their CPU, their bytes and their
+    memory are the server's. They are in none of its control groups.
+    """
+
+    def __init__(
+        self,
+        server: int = 0,
+        cgroups: Iterable[Path] = (),
+        *,
+        embedded: bool = False,
+        relay: int = 0,
+        helpers: Iterable[int] = (),
+    ) -> None:
+        self._server = server
+        self._embedded = embedded
+        self._helpers = tuple(helpers)
+        self._groups: dict[str, ProcFile] = {}
+        for group in cgroups:
+            for name in ("cpuacct.usage", "cpuacct.usage_user", "cpuacct.usage_sys", "cpu.stat"):
+                if name not in self._groups and (file := _open(group / name)):
+                    self._groups[name] = file
+        self._stat = ProcFile("/proc/stat")
+        self._meminfo = ProcFile("/proc/meminfo")
+        self._network = _open("/proc/self/net/dev")
+        self._disks = _open("/proc/diskstats")
+        self._whole_disks = whole_disks()
+        self._relay = relay
+        self._all = _open("/sys/fs/cgroup/cpuacct/cpuacct.usage")
+        self._all_v2 = None if self._all else _open("/sys/fs/cgroup/cpu.stat")
+        self._io: dict[int, ProcFile] = {}
+        self._counted: set[int] = set()
+        """Processes whose own CPU clocks are summed: the helpers', and the server's where no control group holds them."""
+        self._started = self._level()
+        self._stopped: Level | None = None
+        self.memory = 0
+        self._refreshed = 0.0
+        self.refresh()
+
+    def close(self) -> None:
+        """Close every file that was kept open."""
+        single = (self._stat, self._meminfo, self._network, self._disks, self._all, self._all_v2)
+        for file in (*self._groups.values(), *self._io.values(), *single):
+            if file is not None:
+                file.close()
+
+    def refresh(self, every: float = 0.0) -> None:
+        """Look again which processes the server has and how much memory they hold, unless that was less than `every` seconds ago.
+
+        Takes milliseconds: call it outside counted parts.
+        """
+        if self._refreshed and time.monotonic() - self._refreshed < every:
+            return
+        self._refreshed = time.monotonic()
+        helping = {pid for helper in self._helpers for pid in tree(helper)}
+        pids = helping.union(tree(self._server))
+        self._counted = helping if self._embedded or self._groups else pids
+        for pid in self._io.keys() - pids:
+            self._io.pop(pid).close()
+        for pid in pids - self._io.keys():
+            if file := _open(f"/proc/{pid}/io"):
+                self._io[pid] = file
+        self.memory = memory_pss(pids)
+
+    def level(self) -> Level:
+        """All counters as they stand now."""
+        return self._level()
+
+    def begin(self) -> None:
+        self._started = self._level()
+
+    def stop(self) -> None:
+        """The counted part is over: what comes until `end` is not counted."""
+        self._stopped = self._level()
+
+    def end(self, agent_cpu_ns: int = 0, agent_user_ns: int = 0) -> Counters:
+        """What happened from `begin` to `stop` (or to now).
+
+        `agent_cpu_ns`: CPU that the agent says it used, so that it isn't taken for foreign; `agent_user_ns`: the part in user mode.
+        """
+        a, b = self._started, self._stopped or self._level()
+        self._stopped = None
+        window = max(1, b.at_ns - a.at_ns)
+        host = [max(0, after - before) for before, after in zip(a.host, b.host, strict=True)]  # iowait may fall
+        total = max(1, sum(host))
+        user, nice, system, idle, iowait, irq, softirq, steal = host[:8]
+        server = max(0, b.server_cpu_ns - a.server_cpu_ns)
+        known = server + agent_cpu_ns + b.own_cpu_ns - a.own_cpu_ns
+        everything = b.all_cpu_ns - a.all_cpu_ns if b.all_cpu_ns >= 0 else (total - idle - iowait - steal) * _TICK_NS
+        foreign = max(0, everything - known)
+        server_user = b.server_user_ns - a.server_user_ns
+        known_user = server_user + agent_user_ns + b.own_user_ns - a.own_user_ns
+        # Counted in ticks, so it may come out as more than there was: the whole is known better.
+        foreign_user = min(foreign, max(0, (user + nice) * _TICK_NS - known_user))
+        return Counters(
+            window_ns=window,
+            server_cpu_ns=server,
+            server_user_ns=max(0, server_user),
+            server_system_ns=max(0, b.server_system_ns - a.server_system_ns),
+            server_read_bytes=max(0, b.read_bytes - a.read_bytes),
+            server_write_bytes=max(0, b.write_bytes - a.write_bytes),
+            server_memory_bytes=self.memory,
+            host_user=user / total,
+            host_nice=nice / total,
+            host_system=(system + irq + softirq) / total,
+            host_iowait=iowait / total,
+            host_steal=steal / total,
+            host_idle=idle / total,
+            foreign_cpu=foreign / window,
+            foreign_user_cpu=foreign_user / window,
+            memory_available_bytes=b.memory_available,
+            network_bytes=max(0, b.network_bytes - a.network_bytes),
+            disk_queue=max(0.0, (b.disk_weighted_ms - a.disk_weighted_ms) * 1e6 / window),
+            disk_busy=busiest(a.disk_busy_ms, b.disk_busy_ms, window),
+        )
+
+    # ── one moment ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _level(self) -> Level:
+        cpu, user, system = (sum(each) for each in zip(self._grouped_cpu(), self._counted_cpu(), strict=True))
+        relay, relay_user = self._relay_cpu()
+        read = write = 0
+        for pid, file in list(self._io.items()):
+            try:
+                fields = dict(line.split(b": ") for line in file.read().splitlines())
+            except OSError:
+                self._io.pop(pid).close()
+                continue
+            read += int(fields[b"read_bytes"])
+            write += int(fields[b"write_bytes"])
+        first = self._stat.read().split(b"\n", 1)[0].split()[1:9]
+        meminfo = self._meminfo.read()
+        disk_weighted, disk_busy = self._disk_times()
+        at = meminfo.find(b"MemAvailable:")
+        return Level(
+            at_ns=time.monotonic_ns(),
+            server_cpu_ns=cpu,
+            server_user_ns=user,
+            server_system_ns=system,
+            read_bytes=read,
+            write_bytes=write,
+            host=tuple(int(value) for value in first),
+            all_cpu_ns=self._machine_cpu(),
+            own_cpu_ns=time.process_time_ns() + relay,
+            own_user_ns=int(resource.getrusage(resource.RUSAGE_SELF).ru_utime * 1e9) + relay_user,
+            network_bytes=self._network_bytes(),
+            disk_weighted_ms=disk_weighted,
+            disk_busy_ms=disk_busy,
+            memory_available=int(meminfo[at + 13 :].split(None, 1)[0]) * 1024 if at >= 0 else 0,
+        )
+
+    def _relay_cpu(self) -> tuple[int, int]:
+        """All of it, and the part in user mode."""
+        try:
+            return (cpu_clock_ns(self._relay), _ticks(self._relay)[0] * _TICK_NS) if self._relay else (0, 0)
+        except OSError:
+            return 0, 0
+
+    def _machine_cpu(self) -> int:
+        if self._all:
+            return int(self._all.read())
+        if self._all_v2:
+            fields = dict(line.split() for line in self._all_v2.read().splitlines())
+            return int(fields[b"usage_usec"]) * 1000
+        return -1
+
+    def _grouped_cpu(self) -> tuple[int, int, int]:
+        """Of the server's control group: all, in user mode, in kernel mode."""
+        if self._embedded:
+            return 0, 0, 0
+        if file := self._groups.get("cpuacct.usage"):
+            user, system = self._groups.get("cpuacct.usage_user"), self._groups.get("cpuacct.usage_sys")
+            return int(file.read()), int(user.read()) if user else 0, int(system.read()) if system else 0
+        if file := self._groups.get("cpu.stat"):
+            fields = dict(line.split() for line in file.read().splitlines())
+            return tuple(int(fields[name]) * 1000 for name in (b"usage_usec", b"user_usec", b"system_usec"))  # type: ignore[return-value]
+        return 0, 0, 0
+
+    def _counted_cpu(self) -> tuple[int, int, int]:
+        """Of the processes that no control group holds, their ended children included: all, in user mode, in kernel mode."""
+        total = user = system = 0
+        for pid in list(self._counted):
+            try:
+                own, ticks = cpu_clock_ns(pid), _ticks(pid)
+            except OSError:
+                self._counted.discard(pid)
+                continue
+            total += own + (ticks[2] + ticks[3]) * _TICK_NS
+            user += (ticks[0] + ticks[2]) * _TICK_NS
+            system += (ticks[1] + ticks[3]) * _TICK_NS
+        return total, user, system
+
+    def _network_bytes(self) -> int:
+        if self._network is None:
+            return 0
+        total = 0
+        for line in self._network.read().splitlines()[2:]:
+            total += int(line.partition(b":")[2].split()[8])  # transmitted bytes: each byte of loopback counted once
+        return total
+
+    def _disk_times(self) -> tuple[int, tuple[int, ...]]:
+        """Milliseconds: weighted by requests in flight, of all disks; and with any request in flight, of each."""
+        if self._disks is None:
+            return 0, ()
+        fields = [line.split() for line in self._disks.read().splitlines()]
+        own = [each for each in fields if each[2] in self._whole_disks]
+        return sum(int(each[13]) for each in own), tuple(int(each[12]) for each in own)
+
+
+def busiest(before: Sequence[int], after: Sequence[int], window_ns: int) -> float | None:
+    """Share of a window in which the busiest disk was busy; None where that is not known. Pure."""
+    if not before or len(before) != len(after):
+        return None
+    most = max(late - early for early, late in zip(before, after, strict=True))
+    return min(1.0, max(0.0, most * 1e6 / window_ns))
+
+
+def whole_disks() -> frozenset[bytes]:
+    """Names of the disks that are none of another's parts: no partition, loop device or mapping, whose requests would count twice."""
+    return frozenset(os.fsencode(path.parent.name) for path in Path("/sys/block").glob("*/device"))
+
+
+MEMORY = 0.01
+"""Share by which the memory that a kernel leaves differs from one start of the same machine to the next."""
+
+
+def alike(name: str, was: object, now: object) -> bool:
+    """Whether a machine's property is as it was. Pure."""
+    if name == "disk" or (name.startswith("disk_") and None in (was, now)):
+        # The kernel's name for it may change with each start; its model and transport are compared, where both records have them.
+        return True
+    if name == "memory" and isinstance(was, int) and isinstance(now, int):
+        return abs(was - now) <= MEMORY * was
+    return was == now
+
+
+def machine() -> dict[str, object]:
+    """The machine as the result prints it: cpu, cores, aes, kernel, governor, memory, clock source, virtualisation, disk under the scratch directory."""
+    cpuinfo = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
+    names = {line.partition(":")[2].strip() for line in cpuinfo.splitlines() if line.startswith("model name")}
+    flags = next(
+        (line.partition(":")[2].split() for line in cpuinfo.splitlines() if line.startswith(("flags", "Features"))), []
+    )
+    return {
+        "cpu": ", ".join(sorted(names)) or os.uname().machine,
+        "cores": len(os.sched_getaffinity(0)),
+        "aes": "aes" in flags,
+        "vaes": "vaes" in flags,
+        "virtual": "hypervisor" in flags,
+        "kernel": os.uname().release,
+        "governor": _text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "clocksource": _text("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        "memory": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        **disk.record(marks.scratch_base()),
+    }
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text().strip()
+    except OSError:
+        return "not known"

@@ -1,0 +1,138 @@
+"""relay: a TCP relay on loopback that keeps the bytes it passes on: the wire witness's eyes. Needs no root.
+
+It lives in this process as two threads a connection, so it dies with the run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import socket
+import threading
+from collections.abc import Mapping
+from typing import Self
+
+from ciphercost.host.ports import is_loopback
+
+KEEP = 8 << 20
+"""Bytes kept of each direction; what comes later is passed on but not kept (a witness looks at a handful of rows)."""
+
+
+def moved(fields: Mapping[str, object], host: str, port: int) -> dict[str, object]:
+    """Fields of a `connect` that lead to a relay. What a certificate is checked against stays the server's name. Pure.
+
+    `relayed` tells the agent that the server is on another machine, so that no password is sent as if it were on this one.
+    """
+    name = {"tls_server_name": fields.get("tls_server_name", fields["host"])} if "tls" in fields else {}
+    away = bool(fields.get("relayed")) or not is_loopback(str(fields["host"]))
+    more = {"relayed": True} if away and "user" in fields else {}
+    return {**fields, **name, **more, "host": host, "port": port}
+
+
+class Relay:
+    """Listens on 127.0.0.1 (or `listen`) and passes each connection on to `host:port`.
+
+    `to_server` and `to_client` hold what passed, all connections one after the other as it came; `sent` and `received` count it
+    all. `turns`: how often the client spoke after the server had.
+    """
+
+    def __init__(self, host: str, port: int, *, listen: str = "127.0.0.1") -> None:
+        self._target = (host, port)
+        self.sent = self.received = self.turns = 0
+        self._clients_turn = False
+        self._lock = threading.Lock()
+        self.to_server = bytearray()
+        self.to_client = bytearray()
+        self._sockets: list[socket.socket] = []
+        self._threads: list[threading.Thread] = []
+        self._listener = socket.create_server((listen, 0))
+        self.port: int = self._listener.getsockname()[1]
+        self._accepting = threading.Thread(target=self._accept, daemon=True)
+        self._accepting.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End every connection and forget what was kept open."""
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self._accepting.join(timeout=5)
+        with self._lock:
+            sockets, self._sockets = self._sockets, []
+        for each in sockets:
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join(timeout=5)
+        for each in sockets:
+            each.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            try:
+                server = socket.create_connection(self._target, timeout=10)
+                server.settimeout(None)
+            except OSError:
+                client.close()
+                continue
+            with self._lock:
+                self._sockets += [client, server]
+            for source, sink, kept in ((client, server, self.to_server), (server, client, self.to_client)):
+                thread = threading.Thread(target=self._pass_on, args=(source, sink, kept), daemon=True)
+                self._threads.append(thread)
+                thread.start()
+
+    def _pass_on(self, source: socket.socket, sink: socket.socket, kept: bytearray) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(1 << 16):
+                with self._lock:
+                    kept += data[: max(0, KEEP - len(kept))]
+                    self._count(len(data), by_client=kept is self.to_server)
+                sink.sendall(data)
+        with contextlib.suppress(OSError):
+            sink.shutdown(socket.SHUT_WR)
+
+    def _count(self, size: int, *, by_client: bool) -> None:
+        if by_client:
+            self.sent += size
+            self.turns += not self._clients_turn
+        else:
+            self.received += size
+        self._clients_turn = by_client
+
+
+_HELLO = re.compile(rb"\x16\x03[\x01-\x03]..[\x01\x02]", re.DOTALL)
+"""A handshake record that begins with a ClientHello or a ServerHello."""
+
+
+def tls_records(data: bytes) -> int:
+    """Number of TLS application-data records (type 0x17) found by walking from the first handshake record. Pure."""
+    return len(tls_record_sizes(data))
+
+
+def tls_record_sizes(data: bytes) -> list[int]:
+    """Bytes of each of those records, in order, without the five bytes of its header; an incomplete last one as announced. Pure.
+
+    The walk begins at a handshake record, since database protocols speak in clear before TLS begins. What they say may look
+    like one (MySQL's greeting holds random bytes): the longest walk counts.
+    """
+    return max((_walk(data, hello.start()) for hello in _HELLO.finditer(data)), key=len, default=[])
+
+
+def _walk(data: bytes, at: int) -> list[int]:
+    found = []
+    while at + 5 <= len(data) and data[at] in (0x14, 0x15, 0x16, 0x17) and data[at + 1] == 3:
+        size = int.from_bytes(data[at + 3 : at + 5], "big")
+        if data[at] == 0x17:
+            found.append(size)
+        at += 5 + size
+    return found

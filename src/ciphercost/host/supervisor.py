@@ -1,0 +1,352 @@
+"""guard: what a run starts and makes outside its own process, tied to the run's life: processes, scratch, control groups.
+
+The controller may be killed at any moment. So it starts nothing itself: it asks one small process, the guardian, to. The guardian
+notices the controller's end and undoes everything; see `guardian.py`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from ciphercost.host.marks import (
+    OWNER_FILE,
+    OWNER_MARK,
+    RUN_MARK,
+    User,
+    check_run_id,
+    hand_over,
+    identity,
+    scratch_base,
+    server_user,
+)
+from ciphercost.model import owned
+from ciphercost.model.errors import RunError, UsageError
+
+PASSED_ON = ("PATH", "TZ", "LD_LIBRARY_PATH", "OPENSSL_CONF", "OPENSSL_MODULES", "OPENSSL_ia32cap")
+"""All that a started server sees of the user's environment, so that two runs differ in little else."""
+
+LOST = (
+    "the guard process of this run was killed (by hand, or for lack of memory), which also stopped the servers it had started. "
+    "The run itself cleaned up in its place."
+)
+
+
+def scratch(run_id: str, guard: Guard | None = None) -> Path:
+    """Make this run's scratch directory, with `secrets/` in it, and let the guard remove it at the run's end.
+
+    Servers that run as nobody can pass through it (0711) and own `secrets/` (0700). Raises UsageError where it can't be made, or where
+    somebody else could write to it.
+    """
+    base = scratch_base()
+    mode = 0o700 if server_user() is None else 0o711
+    path = base / check_run_id(run_id)
+    try:
+        within = _open_base(base, mode)
+        try:
+            if guard is not None:
+                guard.remove(path)  # before it exists, so that no moment is left when nobody would remove it
+            _fill(run_id, within, mode)
+        finally:
+            os.close(within)
+        hand_over(path / "secrets")
+    except owned.Distrusted as error:
+        raise UsageError(
+            f"{error}. Runs keep data and keys there. Set CIPHERCOST_SCRATCH to a directory that only you can write to."
+        ) from None
+    except OSError as error:
+        raise UsageError(
+            f"can't make scratch space in {base}: {error}. Set CIPHERCOST_SCRATCH to another directory."
+        ) from None
+    if server_user() is not None:
+        for parent in base.parents:
+            if not parent.stat().st_mode & 0o001:
+                raise UsageError(
+                    f"servers run as 'nobody' when you are root, and nobody can't reach {base} ({parent} is closed). "
+                    "Set CIPHERCOST_SCRATCH to a directory that others may pass through."
+                )
+    return path
+
+
+def _open_base(base: Path, mode: int) -> int:
+    """Make the directory of all scratch where it isn't there; a descriptor of it. Raises owned.Distrusted, OSError."""
+    base.parent.mkdir(parents=True, exist_ok=True)
+    owned.check_above(base)
+    with contextlib.suppress(FileExistsError):
+        base.mkdir(mode=0o700)
+    within = owned.open_directory(base)
+    now = stat.S_IMODE(os.fstat(within).st_mode)
+    if now | mode != now:
+        os.fchmod(within, now | mode)
+    return within
+
+
+def _fill(run_id: str, within: int, mode: int) -> None:
+    """Make a run's directory in the open one, with its owner's name and `secrets/`. Raises owned.Distrusted, OSError."""
+    os.mkdir(run_id, 0o700, dir_fd=within)
+    with owned.opened(run_id, within) as own:
+        owner = os.open(OWNER_FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=own)
+        with os.fdopen(owner, "w") as file:
+            file.write(identity() + "\n")
+        os.mkdir("secrets", 0o700, dir_fd=own)
+        os.fchmod(own, mode)
+
+
+@contextlib.contextmanager
+def temporary(guard: Guard, name: str) -> Iterator[Path]:
+    """Make a temporary directory (0700) in the scratch of the guard's run. If we are killed, the guardian or `clean` removes it."""
+    home = scratch_base() / guard.run_id
+    if not home.is_dir():
+        home = scratch(guard.run_id, guard)
+    path = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=home))
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+# ── the guard ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Process:
+    """A process that the guardian started."""
+
+    def __init__(self, guard: Guard, pid: int, name: str) -> None:
+        self._guard = guard
+        self._status: int | None = None
+        self.pid = pid
+        self.name = name
+
+    def poll(self) -> int | None:
+        """Exit status, negative for a signal; None while it runs."""
+        if self._status is None:
+            self._status = self._guard.ask("poll", pid=self.pid)["status"]
+        return self._status
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Exit status, once there is one. Raises RunError after `timeout` seconds."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while (status := self.poll()) is None:
+            if deadline is not None and time.monotonic() >= deadline:
+                raise RunError(f"{self.name} (process {self.pid}) did not end within {timeout:g} seconds")
+            with contextlib.suppress(ProcessLookupError):
+                descriptor = os.pidfd_open(self.pid)
+                try:
+                    poll = select.poll()
+                    poll.register(descriptor, select.POLLIN)
+                    poll.poll(1000 if deadline is None else min(1000, max(0, (deadline - time.monotonic()) * 1000) + 1))
+                finally:
+                    os.close(descriptor)
+        return status
+
+    def output(self) -> str:
+        """The end of what it wrote, where it was given no log file."""
+        text: str = self._guard.ask("output", pid=self.pid)["text"]
+        return text
+
+    def stop(self, timeout: float = 5.0) -> int | None:
+        """End it: its stop signal, after `timeout` seconds SIGQUIT, then SIGKILL to it and all below it. Returns its status."""
+        status = self._guard.ask("stop", pid=self.pid, timeout=timeout)["status"]
+        self._status = status if self._status is None else self._status
+        return self._status
+
+
+class Guard:
+    """Client of one guardian. A context manager: leaving it undoes everything. Safe to use from several threads."""
+
+    def __init__(self, run_id: str) -> None:
+        self.run_id = check_run_id(run_id)
+        self.problems: list[str] = []
+        """What could not be undone, known after `close`."""
+        self.lost = False
+        """Whether the guardian was gone before its time, known after `close`."""
+        self._removed: list[Path] = []
+        self._groups: tuple[Path, ...] = ()
+        self._lock = threading.Lock()
+        self._number = 0
+        self._mark = {RUN_MARK: run_id, OWNER_MARK: identity()}
+        script = Path(__file__).with_name("guardian.py")
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(script), run_id, str(os.getpid())],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C at the terminal is for the controller alone
+            cwd="/",
+            env={**self._mark, "PATH": os.environ.get("PATH", os.defpath)},
+        )
+
+    def __enter__(self) -> Guard:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Undo everything. Whatever remains is reported: as RunError, or on stderr when another error is on its way."""
+        self.close()
+        if self.lost:
+            print(f"ciphercost: {LOST}", file=sys.stderr, flush=True)
+        if not self.problems:
+            return
+        text = f"the run could not remove everything it made: {'; '.join(self.problems)}. Run: ciphercost clean"
+        if error is None:
+            raise RunError(text)
+        print(f"ciphercost: {text}", file=sys.stderr, flush=True)
+
+    @property
+    def pid(self) -> int:
+        """The guardian's own."""
+        return self._process.pid
+
+    def ask(self, do: str, **fields: object) -> dict[str, Any]:
+        """One request, one answer. Raises RunError when the guardian refuses, or is gone."""
+        with self._lock:
+            self._number += 1
+            answer = self._exchange(json.dumps({"do": do, **fields, "number": self._number}).encode() + b"\n")
+            while answer and answer["number"] != self._number:  # an interrupted request's answer is still in the pipe
+                answer = self._exchange(b"")
+        if not answer:
+            raise RunError("the guard process is gone, and with it all that this run had started. Start the run again.")
+        if "error" in answer:
+            raise RunError(str(answer["error"]))
+        return answer
+
+    def _exchange(self, request: bytes) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        try:
+            self._process.stdin.write(request)
+            self._process.stdin.flush()
+            line = self._process.stdout.readline()
+        except (BrokenPipeError, ValueError):
+            line = b""
+        answer: dict[str, Any] = json.loads(line) if line else {}
+        return answer
+
+    def spawn(
+        self,
+        argv: Sequence[str | Path],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        user: User | None = None,
+        cpus: Iterable[int] | None = None,
+        cgroups: Iterable[Path] = (),
+        log: Path | None = None,
+        stdin: Path | None = None,
+        stop_signal: int = signal.SIGTERM,
+        umask: int = 0o077,
+    ) -> Process:
+        """Start a process that can't outlive the run. Raises RunError when it can't be started.
+
+        `env` is added to the few variables that servers see of ours; `user` and `cgroups` take effect before the program starts.
+        `stdin` is a file that is opened before that, so it needn't be the user's; without it there is nothing to read.
+        """
+        command = [str(part) for part in argv]
+        environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+        environment.setdefault("PATH", os.defpath)
+        environment |= {"LC_ALL": "C", "HOME": "/nonexistent", **(env or {}), **self._mark}
+        try:
+            answer = self.ask(
+                "spawn",
+                argv=command,
+                env=environment,
+                cwd=str(cwd) if cwd else None,
+                user=user,
+                cpus=sorted(cpus) if cpus is not None else None,
+                cgroups=[str(path) for path in (*cgroups, *self._groups)],
+                log=str(log.absolute()) if log else None,
+                stdin=str(stdin.absolute()) if stdin else None,
+                stop_signal=int(stop_signal),
+                umask=umask,
+            )
+        except RunError as error:
+            raise RunError(f"can't start {command[0]}: {error}") from None
+        return Process(self, answer["pid"], Path(command[0]).name)
+
+    def run(
+        self,
+        argv: Sequence[str | Path],
+        *,
+        timeout: float = 300.0,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        user: User | None = None,
+        stdin: Path | None = None,
+        umask: int = 0o077,
+    ) -> str:
+        """Run a command to its end and return what it wrote. Raises RunError, with its last lines, unless it ends with status 0."""
+        process = self.spawn(argv, env=env, cwd=cwd, user=user, stdin=stdin, umask=umask)
+        try:
+            status = process.wait(timeout)
+            output = process.output()
+        finally:
+            process.stop(timeout=1.0)
+        if status != 0:
+            lines = "\n".join(output.strip().splitlines()[-20:])
+            raise RunError(f"{process.name} failed with status {status}:\n{lines}")
+        return output
+
+    def remove(self, path: Path) -> None:
+        """Remove this file or directory at the end. It needn't exist yet: register first, make afterwards."""
+        self._removed.append(path.absolute())
+        self.ask("remove", path=str(path.absolute()))
+
+    def undo(self, argv: Sequence[str | Path]) -> Callable[[], None]:
+        """Run this command at the end (`umount …`). Call what is returned when it was done earlier by other means."""
+        command = [str(part) for part in argv]
+        self.ask("undo", argv=command)
+        return lambda: self._forget("undo", command)
+
+    @contextlib.contextmanager
+    def within(self, group: Path, limits: Mapping[str, str]) -> Iterator[None]:
+        """Start every process in this control group meanwhile, which is made with these limits and removed again. Raises RunError.
+
+        `limits`: what its files have written into them.
+        """
+        self.ask("group", path=str(group), limits=dict(limits))
+        self._groups = (*self._groups, group)
+        try:
+            yield
+        finally:
+            self._groups = tuple(each for each in self._groups if each != group)
+            self.ask("ungroup", path=str(group))
+
+    def _forget(self, kind: str, what: object) -> None:
+        self.ask("forget", kind=kind, what=what)
+
+    def close(self) -> None:
+        """Undo everything, last first. Never raises: what could not be undone is in `problems`."""
+        if self._process.returncode is not None:
+            return
+        try:
+            self.problems = self.ask("close")["problems"]
+        except RunError:
+            self.lost = True
+        finally:
+            for pipe in (self._process.stdin, self._process.stdout):
+                if pipe is not None:
+                    with contextlib.suppress(BrokenPipeError):
+                        pipe.close()
+            self._process.wait()
+        if self.lost:
+            from ciphercost.host import leftovers  # late: it imports this
+
+            try:
+                self.problems = leftovers.after(self.run_id, self._removed)
+            except (RunError, UsageError, OSError) as error:
+                self.problems = [str(error)]

@@ -1,0 +1,112 @@
+"""fuse: a file system in a process of ours (gocryptfs, or one that passes files through), mounted for the length of a session."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from ciphercost.host import mounts, packages, volumes
+from ciphercost.host.supervisor import Guard, Process
+from ciphercost.model.errors import MissingServer, RunError, UsageError
+
+DEVICE = Path("/dev/fuse")
+SOURCE = Path(__file__).with_name("passing")
+LIBRARY = "golang-github-hanwen-go-fuse-dev"
+HELPER = "fusermount3"
+"""Root mounts without it, but the daemons call it where something is busy."""
+
+
+def check_rights() -> None:
+    """Raises UsageError where such a file system can't be mounted."""
+    if not DEVICE.exists():
+        raise UsageError("this system has no FUSE (/dev/fuse): load the module fuse, or give the container that device")
+    if not volumes.may_mount():
+        raise UsageError("mounting for a server that runs as another user needs root (CAP_SYS_ADMIN). Run it as root.")
+
+
+def fetch(*programs: str) -> None:
+    """Get these, and what they need. Raises MissingServer."""
+    for program in (*programs, HELPER):
+        packages.tool(program)
+
+
+def passing(*, fetch: bool = True) -> Path:
+    """The daemon that passes files through: in PATH as `ciphercost-passing`, else built from the source that is here."""
+    if found := shutil.which("ciphercost-passing"):
+        return Path(found)
+    try:
+        return packages.go_program(SOURCE, (LIBRARY,), packages.FUSE.suite, fetch=fetch)
+    except MissingServer as error:
+        raise MissingServer(
+            f"the plain arm's FUSE daemon can't be built: {error}\nBuild it elsewhere (go build, in {SOURCE}) and put it "
+            "into PATH as 'ciphercost-passing'"
+        ) from None
+
+
+def environment() -> Mapping[str, str]:
+    """So that the daemons find their helper."""
+    with contextlib.suppress(MissingServer):
+        helper = packages.tool(HELPER, fetch=False).parent
+        return {"PATH": os.pathsep.join([os.environ.get("PATH", os.defpath), str(helper)])}
+    return {}
+
+
+class Fuse:
+    """A file system of one daemon, at `place`: mounted, unmounted and mounted again. Nothing of it outlives the run."""
+
+    def __init__(
+        self, guard: Guard, place: Path, argv: Sequence[str | Path], kind: str, env: Mapping[str, str] | None = None
+    ) -> None:
+        self.place = place
+        self.seconds = 0.0
+        """That the last mounting took."""
+        self._guard = guard
+        self._argv = argv
+        self._kind = kind
+        self._env = {**environment(), **(env or {})}
+        self._process: Process | None = None
+        self._forget: Callable[[], None] | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def mount(self) -> None:
+        """Raises RunError with the daemon's last words."""
+        began = time.monotonic()
+        self._forget = self._guard.undo(volumes.unmounting(self.place))  # first, so that no moment is left without it
+        self._process = self._guard.spawn(self._argv, cwd=self.place.parent, env=self._env)
+        deadline = began + volumes.PATIENCE_SECONDS
+        try:
+            while not self.mounted():
+                if (status := self._process.poll()) is not None:
+                    said = " ".join(self._process.output().split())[-500:]
+                    raise RunError(f"{self._process.name} ended with status {status}: {said}")
+                if time.monotonic() >= deadline:
+                    raise RunError(f"{self._process.name} has mounted nothing for {volumes.PATIENCE_SECONDS:g} seconds")
+                time.sleep(0.005)
+        except BaseException:
+            self.unmount()
+            raise
+        self.seconds = time.monotonic() - began
+
+    def mounted(self) -> bool:
+        """Whether it is there, and answers."""
+        found = [each for each in mounts.mounts() if each.point == str(self.place)]
+        return bool(found) and found[-1].kind == self._kind and self.place.is_dir()
+
+    def unmount(self) -> None:
+        """Also where it isn't mounted. Raises RunError where it stays."""
+        if self._process is None or self._forget is None:
+            return
+        self._guard.run(volumes.unmounting(self.place))
+        self._forget()
+        self._forget = None
+        with contextlib.suppress(RunError):
+            self._process.wait(5)  # it ends by itself when nobody has it mounted any more
+        self._process.stop()

@@ -1,0 +1,368 @@
+"""agent: a process that makes load, spoken to in flat JSON lines (PROTOCOL.md). I/O, no statistics."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import re
+import selectors
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+import msgspec
+
+from ciphercost.host import deadlines
+from ciphercost.host.environment import child_environment
+from ciphercost.load import redact
+from ciphercost.load.program import Program
+from ciphercost.model.errors import AgentError, MissingServer, RunError
+from ciphercost.model.slices import AgentSlice, Arrivals
+
+PROTOCOL = 1
+QUERIES_AHEAD = 16
+"""Requests sent before the first of them is answered."""
+COPY_LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+"""What COPY escapes with a letter."""
+FLOOR_BYTES = 16_000_000
+"""Sealed and opened for a floor: 2 to 5 ms by instructions of the CPU, 0.1 s without."""
+MARGIN = 30.0
+"""Seconds that an agent has beyond a request's own deadline, at which it reports the server that missed it."""
+_PR_SET_PDEATHSIG = 1
+_CLONE_NEWNET = 0x40000000
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def find() -> str:
+    """Path of the `ciphercost-agent` binary: $CIPHERCOST_AGENT, beside this Python, or on PATH. Raises MissingServer."""
+    beside = Path(sys.executable).parent / "ciphercost-agent"
+    for candidate in (os.environ.get("CIPHERCOST_AGENT"), str(beside), shutil.which("ciphercost-agent")):
+        if candidate and os.access(candidate, os.X_OK) and Path(candidate).is_file():
+            return candidate
+    raise MissingServer(f"ciphercost-agent, which makes the load, is not installed. {how_to_install()}")
+
+
+def how_to_install() -> str:
+    """What to type for the agent: in a clone of the sources, the one that ciphercost was installed from where that is known."""
+    clone = Path()
+    with contextlib.suppress(metadata.PackageNotFoundError, TypeError, ValueError, KeyError):
+        origin = json.loads(metadata.distribution("ciphercost").read_text("direct_url.json") or "")["url"]
+        clone = Path(url2pathname(urlsplit(origin).path))
+    sources = clone / "agents" / "rust"
+    known = (sources / "Cargo.toml").is_file()
+    install = shlex.join([sys.executable, "-m", "pip", "install", str(sources) if known else "./agents/rust"])
+    where = "" if known else ", in a clone of ciphercost's sources"
+    return f"Build it{where} (README.md lists what that needs): {install}. Or set CIPHERCOST_AGENT to the path of a built one."
+
+
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """Signals that come meanwhile are handled at the end. What their handlers raise within a fork, Python would drop without a word."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    numbers = [each for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if callable(signal.getsignal(each))]
+    before = {number: signal.signal(number, lambda number, _: came.append(number)) for number in numbers}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+        for number in came:
+            signal.raise_signal(number)
+
+
+def enter(netns: Path) -> None:
+    """Move this thread into a network namespace. Raises OSError."""
+    descriptor = os.open(netns, os.O_RDONLY | os.O_CLOEXEC)
+    if _libc.setns(descriptor, _CLONE_NEWNET) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(netns))
+    os.close(descriptor)
+
+
+class Agent:
+    """A running agent. Use as a context manager: leaving it ends the process."""
+
+    compiles = False
+    """Whether it compiles itself while it works, so that it needs a warm-up of its own."""
+
+    def __init__(
+        self,
+        argv: list[str] | None = None,
+        *,
+        cpus: Iterable[int] | None = None,
+        log: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        netns: Path | None = None,
+        cgroups: Iterable[Path] = (),
+    ) -> None:
+        """`env` is added to this process's environment without its secrets; `netns`: a network namespace that the agent lives in.
+
+        `cgroups`: control groups that it enters before it starts.
+        """
+        groups = [group / "cgroup.procs" for group in cgroups]
+        self._argv = argv or [find()]
+        self._buffer = b""
+        wanted = set(cpus) if cpus is not None else None
+
+        def before_exec() -> None:
+            # The agent must not outlive a controller that is killed by force.
+            _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            for group in groups:
+                group.write_text(str(os.getpid()))
+            if netns:
+                enter(netns)
+            if wanted:
+                os.sched_setaffinity(0, wanted)
+
+        with contextlib.ExitStack() as stack:
+            stderr = stack.enter_context(log.open("ab")) if log else subprocess.DEVNULL
+            stack.enter_context(undisturbed())
+            self._process = subprocess.Popen(
+                self._argv,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                env=child_environment(env),
+                bufsize=0,
+                start_new_session=True,  # Ctrl-C at the terminal is for the controller alone
+                preexec_fn=before_exec,
+            )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._stdin, self._stdout = self._process.stdin, self._process.stdout
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._stdout, selectors.EVENT_READ)
+        try:
+            self.hello = self.request({"type": "hello", "protocol": PROTOCOL}, timeout=60)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the agent: end of input, then force."""
+        with contextlib.suppress(OSError):
+            self._stdin.close()
+        try:
+            self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._selector.close()
+        self._stdout.close()
+
+    def request(self, message: dict[str, Any], timeout: float = 60.0) -> dict[str, Any]:
+        """Send one message and wait for its answer. Raises AgentError for an error answer, RunError when the agent is gone or silent."""
+        self.send(message)
+        answer = self._decode(self.line(timeout))
+        if answer.get("type") == "error":
+            raise AgentError(str(answer.get("text", "")), str(answer.get("code", "agent")))
+        return answer
+
+    def send(self, message: dict[str, Any]) -> None:
+        try:
+            left = memoryview(msgspec.json.encode(message) + b"\n")
+            while left:  # a signal may cut a long write short
+                left = left[self._stdin.write(left) :]
+        except (BrokenPipeError, ValueError):
+            raise RunError(self._gone()) from None
+
+    def line(self, timeout: float) -> bytes:
+        """The next line that the agent writes. Raises RunError at its end or after `timeout` seconds."""
+        deadline = time.monotonic() + timeout
+        while b"\n" not in self._buffer:
+            left = deadline - time.monotonic()
+            if left <= 0 or not self._selector.select(left):
+                raise RunError(f"the agent did not answer within {timeout:g} s ({self._argv[0]}, pid {self.pid})")
+            data = self._stdout.read(1 << 16)
+            if not data:
+                raise RunError(self._gone())
+            self._buffer += data
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        return redact.shown_line(line) if b"error" in line else line
+
+    def _answers_before(self, due: float) -> bool:
+        left = due - time.monotonic()
+        return b"\n" in self._buffer or (left > 0 and bool(self._selector.select(left)))
+
+    def _decode(self, line: bytes) -> dict[str, Any]:
+        try:
+            answer = msgspec.json.decode(line)
+        except msgspec.DecodeError:
+            answer = None
+        if not isinstance(answer, dict):
+            raise RunError(f"the agent's answer is not of protocol {PROTOCOL}: {line[:200]!r}")
+        return answer
+
+    def _gone(self) -> str:
+        status = self._process.poll()
+        how = f"signal {-status}" if status is not None and status < 0 else f"status {status}"
+        return f"the agent ended in the middle of the run ({how}); its words are in the run's logs/"
+
+    # ── messages ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def program(self, program: Program) -> None:
+        """Tell the agent what an operation is."""
+        self.request({"type": "program", "name": program.name})
+        if program.key:
+            self.request({"type": "cipher", "name": "aes256-gcm", "key": program.key})
+        for number, (_, weight, script) in enumerate(program.transactions):
+            # Two transactions may use one name for two things, so names are made unique.
+            prefix = f"t{number}."
+            for variable in script.variables:
+                fields = msgspec.to_builtins(variable)
+                of = {"of": prefix + variable.of} if variable.of else {}
+                self.request({"type": "variable", **fields, **of, "name": prefix + variable.name})
+            self.request({"type": "transaction", "name": f"t{number}", "weight": weight})
+            for statement in script.statements:
+                parameters = " ".join(prefix + name for name in statement.parameters)
+                message = {
+                    "type": "statement",
+                    "transaction": f"t{number}",
+                    "sql": statement.sql,
+                    "parameters": parameters,
+                }
+                message |= {"arm": statement.arm} if statement.arm else {}
+                self.request(message | ({"open": True} if statement.open else {}))
+
+    def connect(self, arm: str, **fields: object) -> dict[str, Any]:
+        """Open an arm's connections; the answer says what was negotiated. Raises AgentError."""
+        usual: dict[str, object] = {"connections": 1, "threads": 1, "timeout": deadlines.login()}
+        asked = usual | fields
+        count = asked["connections"]
+        timeout = deadlines.connections(count if isinstance(count, int) else 1) + MARGIN
+        return self.request({"type": "connect", "arm": arm, **asked}, timeout=timeout)
+
+    def disconnect(self, arm: str) -> None:
+        self.request({"type": "disconnect", "arm": arm})
+
+    def query(
+        self, arm: str, sql: str, *, everywhere: bool = False, timeout: float | None = None
+    ) -> list[list[str | None]]:
+        """Rows of text values. Raises AgentError with the server's code.
+
+        `timeout`: seconds that the whole answer may take; a witness's, unless told otherwise.
+        """
+        seconds = deadlines.query() if timeout is None else timeout
+        message: dict[str, Any] = {"type": "query", "arm": arm, "sql": sql, "timeout": seconds}
+        if everywhere:
+            message["all"] = True
+        answer = self.request(message, timeout=seconds + MARGIN)
+        if not answer["rows"]:
+            return []
+        return [[_unescape(value) for value in row.split("\t")] for row in answer["text"].split("\n")]
+
+    def queries(self, arm: str, statements: Iterable[str], *, timeout: float | None = None) -> int:
+        """Run statements one after the other, answers thrown away; returns how many. Raises AgentError with the first that failed.
+
+        Requests are sent ahead of their answers, so that the server waits for the agent alone and not for this process.
+        `timeout`: seconds for any one answer; as long as loading may take, unless told otherwise.
+        """
+        seconds = deadlines.load() if timeout is None else timeout
+        sent = answered = 0
+        ahead = iter(statements)
+        more = True
+        while more or answered < sent:
+            # Few enough that neither pipe ever fills up while both ends write.
+            while more and sent - answered < QUERIES_AHEAD:
+                statement = next(ahead, None)
+                if statement is None:
+                    more = False
+                    break
+                self.send({"type": "query", "arm": arm, "sql": statement, "timeout": seconds})
+                sent += 1
+            if answered == sent:
+                break
+            line = self.line(seconds + MARGIN)
+            answered += 1
+            if line.startswith(b'{"type":"error"'):
+                answer = self._decode(line)
+                while answered < sent:  # what was sent ahead has answers too
+                    self.line(seconds + MARGIN)
+                    answered += 1
+                raise AgentError(str(answer.get("text", "")), str(answer.get("code", "agent")))
+        return answered
+
+    def floor(self, cipher: str, size: int = FLOOR_BYTES) -> dict[str, float]:
+        """What a cipher alone costs on this CPU: {"seal": ns a byte, "open": ns a byte}. Raises AgentError for an unknown cipher."""
+        answer = self.request({"type": "floor", "cipher": cipher, "bytes": size})
+        return {"seal": float(answer["ns_per_byte_seal"]), "open": float(answer["ns_per_byte_open"])}
+
+    def slice(
+        self,
+        arm: str,
+        seconds: float,
+        *,
+        discard: float = 0.2,
+        seed: int = 0,
+        rate: float = 0.0,
+        operations: int = 0,
+        arrivals: Arrivals = "even",
+        on_counting: Callable[[], None] | None = None,
+        on_counted: Callable[[], None] | None = None,
+    ) -> AgentSlice:
+        """Run one slice. `on_counting` and `on_counted` are called when its counted part begins and ends. Raises AgentError, RunError.
+
+        The answer comes only when the operations in flight have ended, and these are not counted, so the end is timed here.
+        """
+        message: dict[str, Any] = {"type": "slice", "arm": arm, "seconds": seconds, "discard": discard, "seed": seed}
+        if rate:
+            message["rate"] = rate
+        if operations:
+            message["operations"] = operations
+        if arrivals != "even":
+            message["arrivals"] = arrivals
+        message["timeout"] = deadlines.overtime()
+        self.send(message)
+        timeout = seconds + 2 * deadlines.overtime() + MARGIN  # once to prepare, once to end
+        due = 0.0
+        while True:
+            if due and on_counted and not self._answers_before(due):
+                on_counted()
+                on_counted = None
+            line = self.line(timeout)
+            if line.startswith(b'{"type":"counting"'):
+                if on_counting:
+                    on_counting()
+                due = time.monotonic() + seconds * (1 - discard)
+                continue
+            if on_counted:
+                on_counted()
+            try:
+                return msgspec.json.decode(line, type=AgentSlice)
+            except msgspec.DecodeError:
+                answer = self._decode(line)
+                if answer.get("type") == "error":
+                    raise AgentError(str(answer.get("text", "")), str(answer.get("code", "agent"))) from None
+                raise RunError(f"the agent's answer to a slice is not of protocol {PROTOCOL}: {line[:200]!r}") from None
+
+
+def _unescape(value: str) -> str | None:
+    if value == "\\N":
+        return None
+    if "\\" not in value:
+        return value
+    return re.sub(r"\\(.)", lambda match: COPY_LETTERS.get(match[1], match[1]), value, flags=re.DOTALL)

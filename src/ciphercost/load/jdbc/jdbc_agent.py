@@ -1,0 +1,269 @@
+"""jdbc: a cell whose load a JDBC driver makes -> which driver, what may be set of it, and an agent that is told what the Rust agent is.
+
+JDBC can't say what was negotiated, so the server is asked of each session. That the peer is verified is never taken from what the
+driver was told: an impostor has shown it another certificate, and was refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from ciphercost.host.impostor import Speech
+from ciphercost.host.ports import address_of, is_loopback
+from ciphercost.host.supervisor import Guard, temporary
+from ciphercost.load.agent import Agent
+from ciphercost.load.jdbc import drivers, java
+from ciphercost.load.jdbc.drivers import Driver, Mode, Target, Wish
+from ciphercost.load.jdbc.options import AGENT, END, NEVER, _checks_names, _properties
+from ciphercost.load.jdbc.verify import MOST_SHOWN, hint, refuses_impostor, refuses_other_name
+from ciphercost.load.redact import SECRET
+from ciphercost.load.trust import encrypted_first, words
+from ciphercost.model.errors import AgentError, RunError, Unproven
+from ciphercost.model.slices import AgentSlice
+from ciphercost.model.spec import Arm
+
+SPEECHES: dict[str, Speech] = {"mysql": "mysql", "postgres": "postgres"}
+"""How servers begin, by the Rust agent's driver; others have no certificates."""
+CHECKS: tuple[Mode, ...] = ("verify-ca", "verify-full")
+
+
+def _count(value: str) -> int:
+    """What the agent is sent for `10` or `end`. Pure."""
+    return NEVER if value == END else int(value)
+
+
+# ── the agent ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Spoken(Protocol):
+    """What the Java agent must know of the engine that it speaks to."""
+
+    name: str
+
+    @property
+    def driver(self) -> str:
+        """The protocol that it speaks, as the Rust agent names it."""
+
+    @property
+    def tls_witness(self) -> str:
+        """SQL that says how the session is encrypted."""
+
+
+class JdbcAgent(Agent):
+    """The Java agent with one driver. `connect` takes the fields that the Rust agent takes."""
+
+    compiles = True
+
+    def __init__(
+        self,
+        driver: Driver,
+        engine: Spoken,
+        options: Mapping[str, str],
+        like: Mapping[str, object],
+        *,
+        aes: bool = True,
+        cpus: Iterable[int] | None = None,
+        log: Path | None = None,
+        netns: Path | None = None,
+        guard: Guard,
+    ) -> None:
+        """`guard`: of the run that its files belong to; `options`: what `--set` says to the client; `like`: fields of its
+        encrypted connections, as far as the virtual machine must know them.
+        """
+        self.driver = driver
+        self.engine = engine
+        self._options = options
+        self._closing = contextlib.ExitStack()
+        self._place = self._closing.enter_context(temporary(guard, "jdbc"))
+        self._checked: dict[tuple[str, str], tuple[bool, str]] = {}
+        self.said: dict[str, dict[str, Any]] = {}
+        """What `connect` answered, by arm."""
+        try:
+            machine = drivers.machine_options(_wish(like, "")) if self._told(like).unsaid else []
+            super().__init__(java.command(machine, aes=aes), cpus=cpus, log=log, env=java.OTHERS, netns=netns)
+        except BaseException:
+            self._closing.close()
+            raise
+
+    def close(self) -> None:
+        super().close()
+        self._closing.close()
+
+    # ── connecting ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def connect(self, arm: str, **fields: object) -> dict[str, Any]:
+        answer = super().connect(arm, **self.translated(fields))
+        answer["server_version"] = plain_version(str(answer["server_version"]))
+        del answer["resumed"]  # it can't be told
+        if answer["encrypted"] and fields.get("tls", "off") != "off":
+            answer["peer"] = "the server"
+            answer["verified"], answer["checked"] = self._verified(fields)
+        self.said[arm] = answer
+        return answer
+
+    def disconnect(self, arm: str) -> None:
+        super().disconnect(arm)
+        self.said.pop(arm, None)
+
+    def translated(self, fields: Mapping[str, object]) -> dict[str, object]:
+        """Fields of the Java agent's `connect` that mean what these mean to the Rust agent."""
+        told = self._told(fields)
+        own = {name: self._options[name] for name in ("how",) if name in self._options}
+        more: dict[str, object] = {
+            **own,
+            **{name: _count(self._options[name]) for name in ("batch", "commit_every") if name in self._options},
+            **{name: self._options[name] == "true" for name in ("autocommit", "prepared") if name in self._options},
+            **{name: fields[name] for name in ("connections", "threads", "setup", "relayed") if name in fields},
+        }
+        if fields.get("per_request"):
+            more["per_request"] = True
+        user, password = str(fields.get("user", "")), str(fields.get("password", ""))
+        return drivers.connection(self.driver, told, user, password, witness=self.engine.tls_witness, more=more)
+
+    def _told(self, fields: Mapping[str, object]) -> drivers.Address:
+        host, wish = self._host(fields)
+        loopback = is_loopback(str(fields["host"])) and not fields.get("relayed")
+        target = Target(host, int(str(fields["port"])), str(fields.get("database", "")), loopback)
+        agents = {each.name for each in AGENT}
+        more = {name: value for name, value in self._options.items() if name not in agents}
+        more |= _properties(self._options.get("properties", ""))
+        if schema := fields.get("search_path"):
+            more["currentSchema"] = str(schema)
+        return drivers.address(self.driver, target, wish, more)
+
+    def _host(self, fields: Mapping[str, object]) -> tuple[str, Wish]:
+        """The host as the driver is to know it, and what it is to check.
+
+        A driver checks the certificate against the host of its URL. Where a relay stands between (its address is not the server's), only
+        the chain can be checked.
+        """
+        host, name = str(fields["host"]), str(fields.get("tls_server_name", ""))
+        wish = _wish(fields, self._store(str(fields.get("tls_ca", ""))))
+        if wish.mode == "verify-full" and not _checks_names(self.driver):
+            wish = msgspec.structs.replace(wish, mode="verify-ca")
+        if not name or name == host:
+            return host, wish
+        if address_of(name, int(str(fields["port"]))) == host:
+            return name, wish
+        return host, msgspec.structs.replace(wish, mode="verify-ca") if wish.mode == "verify-full" else wish
+
+    def _store(self, ca: str) -> str:
+        if not ca:
+            return ""
+        store = self._place / f"{abs(hash(ca)):x}.p12"
+        if not store.exists():
+            drivers.trust_store(Path(ca), store)
+        return str(store)
+
+    def _verified(self, fields: Mapping[str, object]) -> tuple[bool, str]:
+        """Whether the driver lets anybody else be the server, tried once for each way to connect, and in words."""
+        _, wish = self._host(fields)
+        if wish.mode not in CHECKS or self.engine.driver not in SPEECHES:
+            return False, ""
+        key = (wish.mode, wish.ca)
+        if key not in self._checked:
+            self._checked[key] = self._try(fields, wish)
+        return self._checked[key]
+
+    def _try(self, fields: Mapping[str, object], wish: Wish) -> tuple[bool, str]:
+        kind = "ecdsa-p256" if any("ECDSA" in suite for suite in wish.ciphers) else "rsa2048"
+        alone = {**fields, "connections": 1, "threads": 1, "per_request": False}
+
+        def call(port: int, host: str = "127.0.0.1") -> str:
+            return self._reached({**alone, "host": host, "port": port})
+
+        passed, words = refuses_impostor(
+            SPEECHES[self.engine.driver], str(fields["host"]), int(str(fields["port"])), self._place, call, kind
+        )
+        if not passed or wish.mode != "verify-full":
+            return passed, words
+        named, more = refuses_other_name(str(fields["host"]), int(str(fields["port"])), call)
+        return named, f"{words}, {more}"
+
+    def _reached(self, fields: Mapping[str, object]) -> str:
+        """The reason why a connection by this way fails; empty where it doesn't. The name to be checked is that of the way."""
+        own = {name: value for name, value in fields.items() if name != "tls_server_name"}
+        try:
+            super().connect("stranger", **self.translated(own))
+        except AgentError as error:
+            return str(error) or error.code
+        super().disconnect("stranger")
+        return ""
+
+    def enter(
+        self, connect: Mapping[Arm, Mapping[str, object]], told: Callable[[AgentError], None] | None = None
+    ) -> None:
+        """That the driver can log in at all, in both arms. Raises RunError with its own reason and what may help.
+
+        `told`: on a server of the user's, why the encrypted arm can't; the plain one is not tried then.
+        """
+        for arm in encrypted_first(connect):
+            fields = {name: value for name, value in connect[arm].items() if name != "per_request"}
+            try:
+                super().connect("enter", **self.translated(fields | {"connections": 1, "threads": 1}))
+                super().disconnect("enter")
+            except AgentError as error:
+                more = hint(self.driver, error)
+                if told and arm == "encrypted":
+                    told(error)
+                    more += f". {words(str(error), error.code)}"
+                raise RunError(
+                    f"{self.driver.title} can't connect, {arm} arm: {str(error)[:MOST_SHOWN]} [{error.code}]{more}"
+                ) from None
+
+    # ── loading ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def slice(
+        self,
+        arm: str,
+        seconds: float,
+        **more: Any,
+    ) -> AgentSlice:
+        """As of any agent. Raises Unproven where another driver or another session made it than was connected."""
+        answer = super().slice(arm, seconds, **more)
+        said = self.said.get(arm, {})
+        for name in ("driver_version", "encrypted", "protocol", "cipher"):
+            if name in said and getattr(answer, name) != said[name]:
+                raise Unproven(
+                    f"client witness, {arm} arm, under load: {name} is '{getattr(answer, name)}', and '{said[name]}' was connected"
+                )
+        return answer
+
+
+def _wish(fields: Mapping[str, object], store: str) -> Wish:
+    """How a connection is to be encrypted, of the Rust agent's fields. Pure."""
+    if fields.get("wire_crypt", "off") != "off":
+        return Wish("require")
+    mode: Any = fields.get("tls", "off")
+    if mode == "off":
+        return Wish()
+    suites = tuple(filter(None, str(fields.get("tls_ciphers", "")).split(":")))
+    return Wish(mode, str(fields.get("tls_ca", "")), store, str(fields.get("tls_max", "")), suites)
+
+
+def plain_version(text: str) -> str:
+    """`10.11.18` of `5.5.5-10.11.18-MariaDB-deb12`. Pure."""
+    match = re.match(r"(?:5\.5\.5-)?(\d+(?:\.\d+)*)", text)
+    return match[1] if match else text
+
+
+def config_diff(connect: Mapping[Arm, Mapping[str, object]]) -> list[str]:
+    """What differs between what the driver is told for the arms, secrets and places of this machine left out. Pure."""
+    told = {
+        arm: dict(line.partition("=")[::2] for line in str(fields["properties"]).splitlines())
+        for arm, fields in connect.items()
+    }
+    plain, encrypted = told["plain"], told["encrypted"]
+    names = [name for name in sorted({*plain, *encrypted}) if plain.get(name) != encrypted.get(name)]
+    shown = [
+        name
+        for name in names
+        if not SECRET.search(name) and not re.search("StoreUrl|rootcert|SslCert", name, re.IGNORECASE)
+    ]
+    return [f"{name}: {plain.get(name, 'not set')} | {encrypted.get(name, 'not set')}" for name in shown]

@@ -1,0 +1,368 @@
+"""script: SQL in pgbench's script language -> variables and statements with $1, $2 … Pure.
+
+What is understood: `\\set NAME EXPRESSION`, statements ended by `;`, `:NAME` for a variable, `--` comments. EXPRESSION is
+integer arithmetic (+ - * / %, parentheses, min, max, other parameters as `:name`) or one of
+`random(LOW, HIGH)`, `random_zipfian(LOW, HIGH, SKEW)`, `sequence(FIRST)`, `random_text(LENGTH)`, `each(LOW, HIGH)`.
+Consecutive statements that take the same `each` variable are a loop: all of them run for one value before the next.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from ciphercost.model.errors import UsageError, nearest
+
+
+class Variable(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the agent draws once per operation; fields as in PROTOCOL.md."""
+
+    name: str
+    kind: str
+    low: int | None = None
+    high: int | None = None
+    skew: float | None = None
+    length: int | None = None
+    value: str | None = None
+    of: str | None = None
+    """The variable whose value this one is, sealed."""
+
+
+class Statement(msgspec.Struct, frozen=True):
+    sql: str
+    parameters: tuple[str, ...]
+    arm: str = ""
+    """The only arm that runs it; empty: both."""
+    open: bool = False
+    """The agent opens the sealed values of its rows."""
+
+
+class Script(msgspec.Struct, frozen=True):
+    variables: tuple[Variable, ...]
+    statements: tuple[Statement, ...]
+
+    @property
+    def read_only(self) -> bool:
+        """True where every statement only reads, as far as its first word tells."""
+        return all(_reads(bare(each.sql)) for each in self.statements)
+
+
+_THINK = re.compile(r"THINK\s+(?:\$(\d+)|(\d+))")
+LONGEST_THOUGHT = 3_600_000_000
+"""Microseconds: an hour."""
+
+
+def think_us(script: Script, where: str = "script") -> float:
+    """Microseconds that a run of the script thinks in an open loop, on average. Pure; raises UsageError.
+
+    `THINK :time` is understood by web servers' driver (and null's): the client waits so many microseconds for nobody.
+    """
+    variables = {each.name: each for each in script.variables}
+    total = 0.0
+    for statement in script.statements:
+        if statement.arm == "encrypted" or statement.sql.split(maxsplit=1)[:1] != ["THINK"]:
+            continue  # What the arms do not share, they have alike.
+        match = _THINK.fullmatch(statement.sql.strip())
+        if match is None:
+            raise UsageError(f"{where}: '{statement.sql}': write 'THINK :time', the time in microseconds")
+        number, written = match.groups()
+        drawn = variables[statement.parameters[int(number) - 1]] if number else Variable("", "constant", value=written)
+        if drawn.kind == "constant":
+            low = high = int(drawn.value or 0)
+        elif drawn.kind == "uniform":
+            low, high = drawn.low or 0, drawn.high or 0
+        else:
+            raise UsageError(f"{where}: THINK :{drawn.name} takes a number or random(LOW, HIGH), in microseconds")
+        if not 0 <= low <= high <= LONGEST_THOUGHT:
+            raise UsageError(f"{where}: THINK takes 0 to {LONGEST_THOUGHT} microseconds, not {low} to {high}")
+        total += (low + high) / 2
+    return total
+
+
+_FUNCTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "random": ("uniform", ("low", "high")),
+    "random_zipfian": ("zipfian", ("low", "high", "skew")),
+    "sequence": ("sequence", ("low",)),
+    "random_text": ("text", ("length",)),
+    "each": ("each", ("low", "high")),
+}
+_NAME = re.compile(r"[A-Za-z_]\w*")
+# String literals, quoted identifiers, comments and PostgreSQL's `::` casts must keep their colons.
+SEAL = "/*ciphercost:seal*/"
+"""Stands before a variable that the agent is to seal."""
+OPEN = "/*ciphercost:open*/"
+"""Stands before a column that the agent is to open, an item of what a SELECT gives."""
+SEALED = ".sealed"
+"""Ends the name of a variable that is another's value, sealed."""
+_TOKEN = re.compile(
+    r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|/\*(?!ciphercost:seal).*?\*/|::|(?P<seal>/\*ciphercost:seal\*/)?:(?P<name>[A-Za-z_]\w*)|;|\$\d+",
+    re.DOTALL,
+)
+_WORD = re.compile(r":([A-Za-z_]\w*)")
+
+
+def bare(text: str) -> str:
+    """SQL without its comments; what stands in quotes is left alone. Pure."""
+    return _TOKEN.sub(lambda match: " " if match.group(0).startswith(("--", "/*")) else match.group(0), text)
+
+
+def _reads(sql: str) -> bool:
+    first = re.match(r"(?is)\s*\(?\s*(select|values|table|show|with|get|head|clear\s+(get|head)|think)\b", sql)
+    # WITH may hold a writing part, and a function that is called may write too; the rows are then compared less strictly.
+    return first is not None and not re.search(
+        r"(?i)\b(insert|update|delete|merge|into)\b", re.sub(r"'[^']*'", "''", sql)
+    )
+
+
+def parse(
+    text: str, parameters: Mapping[str, int | str], where: str = "script", given: Sequence[Variable] = ()
+) -> Script:
+    """Variables and statements of a script. Parameters (rows, scale, …) are written in as numbers; `given`: variables that it needn't set.
+
+    Raises UsageError naming `where`, the line, and what to write instead.
+    """
+    variables, body = declared(text, parameters, where, given)
+    drawn = {variable.name for variable in variables}
+    wanted = [each for each in dict.fromkeys(re.findall(rf"{re.escape(SEAL)}:(\w+)", text)) if each in drawn]
+    variables += [Variable(each + SEALED, "sealed", of=each) for each in wanted]
+    statements = [
+        _statement(each, drawn, parameters, f"{where}, line {line}") for line, each in _split("\n".join(body), where)
+    ]
+    if not statements:
+        raise UsageError(f"{where}: holds no SQL statement")
+    return Script(tuple(variables), tuple(statements))
+
+
+def declared(
+    text: str, parameters: Mapping[str, int | str], where: str, given: Sequence[Variable] = ()
+) -> tuple[list[Variable], list[str]]:
+    """(variables, the other lines, each at its number) of a script: what its `\\set` say. Raises UsageError."""
+    variables: list[Variable] = list(given)
+    body: list[str] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.lstrip().startswith("\\"):
+            body.append(line)
+            continue
+        body.append("")
+        command, _, rest = line.strip()[1:].partition(" ")
+        if command != "set":
+            raise UsageError(
+                f"{where}, line {number}: '\\{command}' is not understood; only '\\set NAME EXPRESSION' is"
+            )
+        name, _, expression = rest.strip().partition(" ")
+        if not _NAME.fullmatch(name) or not expression.strip():
+            raise UsageError(
+                f"{where}, line {number}: write '\\set NAME EXPRESSION', e.g. '\\set aid random(1, 100000)'"
+            )
+        variables.append(_variable(name, expression, parameters, f"{where}, line {number}"))
+    return variables, body
+
+
+def by_arm(plain: Script, encrypted: Script) -> Script:
+    """One script of two that draw the same variables: a statement that is the same in both arms is both's. Pure."""
+    if plain == encrypted:
+        return plain
+
+    def of(script: Script, arm: str) -> tuple[Statement, ...]:
+        return tuple(msgspec.structs.replace(each, arm=arm) for each in script.statements)
+
+    # What is sealed is drawn in the other arm too, as it is.
+    return Script(encrypted.variables, (*of(plain, "plain"), *of(encrypted, "encrypted")))
+
+
+def fill(text: str, parameters: Mapping[str, int | str], where: str = "script") -> str:
+    """Parameters written into SQL text: `:rows` becomes 100000. Raises UsageError for a name that is no parameter."""
+
+    def replace(match: re.Match[str]) -> str:
+        name = match["name"]
+        if name is None or match["seal"]:
+            return match.group(0)
+        if name not in parameters:
+            raise UsageError(f"{where}: ':{name}' is not a parameter; {nearest(name, parameters)}")
+        return str(parameters[name])
+
+    return _TOKEN.sub(replace, text)
+
+
+def evaluate(expression: str, parameters: Mapping[str, int | str], where: str = "expression") -> int:
+    """Integer arithmetic over parameters: + - * / % ( ) min max. Raises UsageError."""
+    try:
+        tree = ast.parse(_WORD.sub(r"\1", expression).strip(), mode="eval")
+    except SyntaxError:
+        raise UsageError(f"{where}: '{expression.strip()}' is not an expression") from None
+    return _value(tree.body, parameters, where)
+
+
+def _value(node: ast.expr, parameters: Mapping[str, int | str], where: str) -> int:
+    match node:
+        case ast.Constant(value=int(number)):
+            return number
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_value(operand, parameters, where)
+        case ast.Name(id=name):
+            if name not in parameters:
+                raise UsageError(f"{where}: '{name}' is not a parameter; {nearest(name, parameters)}")
+            try:
+                return int(parameters[name])
+            except ValueError:
+                raise UsageError(f"{where}: parameter '{name}' is not a number: '{parameters[name]}'") from None
+        case ast.BinOp(left=left, op=op, right=right):
+            a, b = _value(left, parameters, where), _value(right, parameters, where)
+            if isinstance(op, ast.Div | ast.FloorDiv | ast.Mod) and b == 0:
+                raise UsageError(f"{where}: division by zero")
+            match op:
+                case ast.Add():
+                    return a + b
+                case ast.Sub():
+                    return a - b
+                case ast.Mult():
+                    return a * b
+                case ast.Div() | ast.FloorDiv():
+                    return a // b
+                case ast.Mod():
+                    return a % b
+        case ast.Call(func=ast.Name(id="min" | "max" as function), args=args) if args:
+            values = [_value(each, parameters, where) for each in args]
+            return min(values) if function == "min" else max(values)
+    raise UsageError(f"{where}: only integers, + - * / %, min, max and parameters are understood")
+
+
+def _variable(name: str, expression: str, parameters: Mapping[str, int | str], where: str) -> Variable:
+    call = re.fullmatch(r"\s*(\w+)\s*\((.*)\)\s*", expression, re.DOTALL)
+    if call is None or call.group(1) in ("min", "max"):
+        return Variable(name, "constant", value=str(evaluate(expression, parameters, where)))
+    function = call.group(1)
+    if function not in _FUNCTIONS:
+        raise UsageError(f"{where}: unknown function '{function}': {nearest(function, _FUNCTIONS)}")
+    kind, names = _FUNCTIONS[function]
+    given = _arguments(call.group(2))
+    if len(given) != len(names):
+        raise UsageError(f"{where}: {function} takes ({', '.join(names)}), got {len(given)} of them")
+    values: dict[str, int | float] = {}
+    for field, text in zip(names, given, strict=True):
+        if field == "skew":
+            try:
+                values[field] = float(text)
+            except ValueError:
+                raise UsageError(f"{where}: skew '{text.strip()}' is not a number") from None
+        else:
+            values[field] = evaluate(text, parameters, where)
+    if kind in ("uniform", "zipfian", "each") and values["low"] > values["high"]:
+        raise UsageError(
+            f"{where}: {function} has its lower bound {values['low']} above its upper bound {values['high']}"
+        )
+    if kind == "text" and not 1 <= values["length"] <= 1 << 20:
+        raise UsageError(f"{where}: random_text takes a length from 1 to 1048576, got {values['length']}")
+    if kind == "zipfian" and (values["skew"] <= 0 or values["skew"] == 1):
+        raise UsageError(f"{where}: random_zipfian takes a skew above 0 other than 1, got {values['skew']}")
+    return msgspec.convert({"name": name, "kind": kind, **values}, Variable)
+
+
+def _arguments(text: str) -> list[str]:
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter == "(") - (letter == ")")
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return parts
+
+
+def _split(text: str, where: str) -> list[tuple[int, str]]:
+    """(line, statement) for each statement; `;` inside strings and comments does not end one."""
+    if text.count("'") % 2:
+        # Cheap and sure: an open string would swallow the rest of the file as one statement.
+        stripped = re.sub(r"\"[^\"]*\"", "", bare(text))
+        if stripped.count("'") % 2:
+            raise UsageError(f"{where}: a string literal (') is never closed")
+    found: list[tuple[int, str]] = []
+    start = 0
+    ends = [match.start() for match in _TOKEN.finditer(text) if match.group(0) == ";"]
+    for end in [*ends, len(text)]:
+        piece = text[start:end]
+        if bare(piece).strip():
+            line = text.count("\n", 0, start + len(piece) - len(piece.lstrip())) + 1
+            found.append((line, piece.strip()))
+        start = end + 1
+    return found
+
+
+_CLAUSE = re.compile(
+    r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|" + re.escape(OPEN) + r"[\w.]+|/\*.*?\*/|[A-Za-z_]\w*(?:\.\w+)*|[^\s]",
+    re.DOTALL,
+)
+_CLAUSES = {
+    "SELECT",
+    "RETURNING",
+    "FROM",
+    "WHERE",
+    "GROUP",
+    "ORDER",
+    "HAVING",
+    "SET",
+    "VALUES",
+    "ON",
+    "USING",
+    "LIMIT",
+    "DISTINCT",
+    "UNION",
+}
+
+
+def opens(sql: str, where: str) -> bool:
+    """Whether the agent is to open columns of the rows. Raises UsageError where a server without a key would have to work with one."""
+    if OPEN not in sql:
+        return False
+    words = [each.group(0) for each in _CLAUSE.finditer(sql)]
+    words = [each for each in words if each.startswith(OPEN) or not each.startswith(("--", "/*"))]
+    # One for each parenthesis that is open: the clause before it, and whether it may be all of an item that a SELECT gives.
+    outer: list[tuple[str, bool]] = []
+    clause, before, listed = "", "", True
+    for number, word in enumerate(words):
+        after = words[number + 1].upper() if number + 1 < len(words) else ""
+        item = clause in ("SELECT", "RETURNING") and before.upper() in ("SELECT", "RETURNING", ",")
+        if word == "(":
+            outer.append((clause, listed))
+            listed, clause = listed and item, ""
+        elif word == ")" and outer:
+            clause, listed = outer.pop()
+        elif word.startswith(OPEN) and not (item and listed and re.fullmatch(r"[,;)]?|FROM|AS|[A-Z_]\w*", after)):
+            column = word.removeprefix(OPEN)
+            raise UsageError(
+                f"{where}: opened({column}, …) must be an item of its own of what a SELECT gives: the application opens it, and the server "
+                "has no key to work with it. Let the application have the rows, or use a mechanism of the server's own functions"
+            )
+        elif word.upper() in _CLAUSES:
+            clause = word.upper()
+        before = word
+    return True
+
+
+def _statement(sql: str, drawn: set[str], parameters: Mapping[str, int | str], where: str) -> Statement:
+    order: list[str] = []
+    opened = opens(sql, where)
+    sql = sql.replace(OPEN, "")
+
+    def replace(match: re.Match[str]) -> str:
+        name = match["name"]
+        if name is None:
+            if match.group(0).startswith("$"):
+                raise UsageError(f"{where}: write ':name' and '\\set name …' instead of '{match.group(0)}'")
+            return match.group(0)
+        if match["seal"]:
+            if name not in drawn:
+                raise UsageError(f"{where}: ':{name}' is no variable, so there is nothing to seal; \\set it")
+            name += SEALED
+        if name in drawn or match["seal"]:
+            if name not in order:
+                order.append(name)
+            return f"${order.index(name) + 1}"
+        if name in parameters:
+            return str(parameters[name])
+        raise UsageError(f"{where}: ':{name}' is set nowhere; {nearest(name, [*drawn, *parameters])}")
+
+    return Statement(_TOKEN.sub(replace, sql), tuple(order), open=opened)

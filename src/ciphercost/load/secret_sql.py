@@ -1,0 +1,128 @@
+"""macros: the words by which a workload's SQL says what is secret -> SQL of one arm. Pure.
+
+    secret(60)              the type of a column for secret texts of up to 60 letters
+    sealed(:name, 60)       a text as it is stored
+    opened(s.name, 60)      what is stored, as the text that it was
+    matches(s.name, :name, 60)  whether what is stored is this text
+    stored_like(s.name, :name, 60)  the same by LIKE, as applications ask that know no better
+
+In clear they are `varchar(60)`, `:name`, `s.name`, `s.name = :name` and `s.name LIKE :name`: a workload that says what is secret runs with
+any mechanism. A word may stand last, the column's name: `sealed(:name, 60, patient)`. `--set secret=…` then chooses which columns are secret.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ciphercost.load.codec import PLAIN, Codec, Impossible
+from ciphercost.model.errors import UsageError
+
+# What stands in quotes and comments is left alone.
+_TOKEN = re.compile(
+    r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|/\*.*?\*/|\b(?:sealed|opened|secret|matches|stored_like)\s*\(|[(),]",
+    re.DOTALL | re.IGNORECASE,
+)
+
+
+def used(text: str) -> bool:
+    """Whether the text says that anything is secret."""
+    return expand(text, _MARK) != expand(text)
+
+
+def expand(text: str, codec: Codec = PLAIN, where: str = "script") -> str:
+    """The text with what becomes of its secrets. Raises UsageError naming `where`."""
+    parts: list[str] = []
+    at = 0
+    while (found := _next(text, at)) is not None:
+        word = found.group(0)
+        name = word.rstrip("(").strip().lower()
+        parts.append(text[at : found.start()])
+        arguments, at = _arguments(text, found.end(), f"{where}: {name}(…)")
+        parts.append(_expanded(name, arguments, codec, where))
+    parts.append(text[at:])
+    return "".join(parts)
+
+
+def _next(text: str, at: int) -> re.Match[str] | None:
+    for found in _TOKEN.finditer(text, at):
+        if found.group(0)[0] not in "'\"-/(),":
+            return found
+    return None
+
+
+def _arguments(text: str, start: int, where: str) -> tuple[list[str], int]:
+    """What stands between the parentheses, by commas of their own level, and where it goes on behind them."""
+    depth, last, arguments = 0, start, []
+    for found in _TOKEN.finditer(text, start):
+        word = found.group(0)
+        if word.endswith("(") and word[0] not in "'\"-/":
+            depth += 1
+        elif word == ")" and depth:
+            depth -= 1
+        elif word in (",", ")") and not depth:
+            arguments.append(text[last : found.start()].strip())
+            last = found.end()
+            if word == ")":
+                return arguments, last
+    raise UsageError(f"{where} is never closed")
+
+
+FORMS = {
+    "secret": "secret(LENGTH)",
+    "sealed": "sealed(EXPRESSION, LENGTH)",
+    "opened": "opened(COLUMN, LENGTH)",
+    "matches": "matches(COLUMN, EXPRESSION, LENGTH)",
+    "stored_like": "stored_like(COLUMN, EXPRESSION, LENGTH)",
+}
+
+
+def named(text: str) -> tuple[str, ...]:
+    """The names of the secret columns of a load, in the order of its tables; none: it names none."""
+    found: list[str] = []
+    at = 0
+    while (match := _next(text, at)) is not None:
+        word = match.group(0).rstrip("(").strip().lower()
+        arguments, at = _arguments(text, match.end(), word)
+        if word == "secret" and len(arguments) == 2:
+            found.append(arguments[1])
+    return tuple(dict.fromkeys(found))
+
+
+def _expanded(name: str, arguments: list[str], codec: Codec, where: str) -> str:
+    form = FORMS[name]
+    given = arguments
+    if len(arguments) == form.count(",") + 2 and re.fullmatch(r"[a-z_]+", arguments[-1]):
+        codec = codec.named(arguments[-1])
+        arguments = arguments[:-1]
+    if len(arguments) != form.count(",") + 1 or not arguments[-1].isdigit() or not all(arguments):
+        raise UsageError(f"{where}: write {form}, got {name}({', '.join(given)})")
+    length = int(arguments[-1])
+    inner = [expand(each, codec, where) for each in arguments[:-1]]
+    try:
+        match name:
+            case "secret":
+                return codec.column(length)
+            case "sealed":
+                return codec.seal(inner[0], length)
+            case "opened":
+                return codec.open(inner[0], length)
+            case "stored_like":
+                return codec.like(inner[0], inner[1], length)
+            case _:
+                return codec.match(inner[0], inner[1], length)
+    except Impossible as error:
+        raise UsageError(f"{where}: {name}({', '.join(arguments)}): {error}") from None
+
+
+class _Mark(Codec):
+    def column(self, length: int) -> str:
+        return f"<{length}>"
+
+    def seal(self, value: str, length: int) -> str:
+        return f"<{value}, {length}>"
+
+    def open(self, column: str, length: int) -> str:
+        return f"<{column}, {length}>"
+
+
+_MARK = _Mark()

@@ -1,0 +1,220 @@
+"""columns: the values of a CSV file's columns -> what type of column each needs. Pure.
+
+A type is taken only if every value of the column comes back from it as the same value: `007` stays text, and so does a number with
+more digits than a server's numbers have. An empty value is NULL, but in a column of text, where it is the empty text.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from datetime import date
+from decimal import Decimal
+from typing import Literal
+
+import msgspec
+
+from ciphercost.model.errors import UsageError
+
+Kind = Literal["boolean", "integer", "bigint", "decimal", "double", "date", "timestamp", "text"]
+
+PREFIX = "c_"
+"""Of every column's name: with it none is a keyword of any server, or begins with a digit."""
+NAME_LETTERS = 24
+"""With prefix and number within the 31 bytes that Firebird 3 has for a name."""
+MOST_NUMBER = 64
+"""A longer row of digits is text."""
+TINY, HUGE = 1e-300, 1e300
+"""What every server's double holds with all its digits."""
+
+_INTEGER = re.compile(r"0|-?[1-9][0-9]*").fullmatch
+_DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]*)?\.[0-9]+").fullmatch
+_DOUBLE = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?[eE][+-]?[0-9]{1,3}").fullmatch
+_BOOLEAN = re.compile(r"true|false", re.IGNORECASE).fullmatch
+# MySQL's dates begin with the year 1000.
+_DATE = re.compile(r"[1-9][0-9]{3}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])").fullmatch
+_TIMESTAMP = re.compile(
+    r"([1-9][0-9]{3}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01]))[ T](?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\.([0-9]{1,6}))?)?"
+).fullmatch
+
+
+class Seen:
+    """Kinds of values, as bits, so that a set of them is a number: this is asked of every value of the file."""
+
+    INTEGER, DECIMAL, DOUBLE, BOOLEAN, DATE, TIMESTAMP, TEXT = (1 << n for n in range(7))
+
+
+NUMBERS = Seen.INTEGER | Seen.DECIMAL | Seen.DOUBLE
+
+
+class Column(msgspec.Struct, frozen=True):
+    """One column of a table of the user's own."""
+
+    name: str
+    """In SQL."""
+    title: str
+    """In the file."""
+    kind: Kind
+    length: int = 1
+    """Characters of its longest value."""
+    bytes: int = 1
+    """Bytes of its longest value in UTF-8, at most."""
+    digits: int = 0
+    """Of a decimal: all of its digits."""
+    scale: int = 0
+    """Of a decimal: digits after the point. Of a timestamp: digits of the second's fraction."""
+
+    def is_null(self, value: str) -> bool:
+        return not value and self.kind != "text"
+
+
+class Gauge:
+    """What the values of one column have been, so far."""
+
+    __slots__ = ("exact", "high", "length", "low", "scale", "seen", "whole", "wide")
+
+    def __init__(self) -> None:
+        self.seen = 0
+        self.length = 1
+        self.wide = False
+        """Whether a value has characters beyond ASCII."""
+        self.low = self.high = 0
+        self.whole = self.scale = 0
+        """Most digits before and after a decimal point, or of a second's fraction."""
+        self.exact = True
+        """Whether every number comes back from a double as it was."""
+
+    def add(self, value: str) -> None:
+        length = len(value)
+        if length > self.length:
+            self.length = length
+        if not self.wide and not value.isascii():
+            self.wide = True
+        if not value or self.seen & Seen.TEXT:
+            return
+        kind = self._kind(value)
+        self.seen |= kind
+        if self.seen != kind and self.seen & ~NUMBERS:
+            self.seen = Seen.TEXT  # kinds that don't go together
+
+    def _kind(self, value: str) -> int:
+        # Most likely it is what the value before it was.
+        seen = self.seen
+        if not (seen == Seen.DATE and _DATE(value)) and len(value) <= MOST_NUMBER:
+            if _INTEGER(value):
+                self._integer(value)
+                return Seen.INTEGER
+            if _DECIMAL(value):
+                whole, _, fraction = value.lstrip("-").partition(".")
+                self.whole, self.scale = max(self.whole, len(whole)), max(self.scale, len(fraction))
+                self._exactly(value)
+                return Seen.DECIMAL
+            if _DOUBLE(value):
+                self._exactly(value)
+                return Seen.DOUBLE
+        if _BOOLEAN(value):
+            return Seen.BOOLEAN
+        if _DATE(value):
+            return Seen.DATE if _in_the_calendar(value) else Seen.TEXT
+        if (match := _TIMESTAMP(value)) and _in_the_calendar(match[1]):
+            self.scale = max(self.scale, len(match[2] or ""))
+            return Seen.TIMESTAMP
+        return Seen.TEXT
+
+    def _integer(self, value: str) -> None:
+        digits = len(value) - (value[0] == "-")
+        if digits > self.whole:
+            self.whole = digits
+        if digits > 9:
+            number = int(value)
+            self.low, self.high = min(self.low, number), max(self.high, number)
+            self._exactly(value)
+
+    def _exactly(self, value: str) -> None:
+        # 15 digits fit into a double whatever they are, unless an exponent takes them out of its range.
+        if self.exact and (len(value) > 15 or "e" in value or "E" in value):
+            number = float(value)
+            self.exact = number == 0 or TINY < abs(number) < HUGE
+            self.exact = self.exact and Decimal(repr(number)) == Decimal(value)
+
+    def column(self, name: str, title: str, most_digits: int = 18, most_fraction: int = 6) -> Column:
+        """The column for these values. `most_digits`: of a decimal; `most_fraction`: digits of a second's fraction."""
+        kind = self._final(most_digits)
+        if kind == "timestamp" and self.scale > most_fraction:
+            kind = "text"
+        return Column(
+            name=name,
+            title=title,
+            kind=kind,
+            length=self.length,
+            bytes=self.length * (4 if self.wide else 1),
+            digits=max(1, self.whole + self.scale) if kind == "decimal" else 0,
+            scale=self.scale if kind in ("decimal", "timestamp") else 0,
+        )
+
+    def _final(self, most_digits: int) -> Kind:
+        match self.seen:
+            case Seen.BOOLEAN:
+                return "boolean"
+            case Seen.DATE:
+                return "date"
+            case Seen.TIMESTAMP:
+                return "timestamp"
+            case Seen.INTEGER if self.low >= -(2**31) and self.high < 2**31:
+                return "integer"
+            case Seen.INTEGER if self.low >= -(2**63) and self.high < 2**63:
+                return "bigint"
+            case seen if seen and not seen & ~NUMBERS:
+                fits = not seen & Seen.DOUBLE and seen != Seen.INTEGER and self.whole + self.scale <= most_digits
+                return "decimal" if fits else "double" if self.exact else "text"
+            case _:
+                return "text"
+
+
+def _in_the_calendar(text: str) -> bool:
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def names(titles: Sequence[str], where: str) -> list[str]:
+    """Names in SQL for a file's column titles: safe in every server, no two alike. Raises UsageError for a title that is empty or there twice."""
+    found: dict[str, None] = {}
+    places: dict[str, int] = {}
+    for number, title in enumerate(titles, start=1):
+        if not title.strip():
+            raise UsageError(f"{where}: column {number} has no name. The first line must name every column")
+        if title in places:
+            raise UsageError(
+                f"{where}: columns {places[title]} and {number} are both named '{shown(title)}'. Rename one of them"
+            )
+        places[title] = number
+        plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
+        letters = re.sub(r"[^a-z0-9]+", "_", plain).strip("_")[:NAME_LETTERS].rstrip("_")
+        stem = PREFIX + (letters or "column")
+        name, again = stem, 1
+        while name in found:
+            again += 1
+            name = f"{stem}_{again}"
+        found[name] = None
+    if all(_is_data(title) for title in titles):
+        raise UsageError(
+            f"{where}: these are values, not names ({', '.join(shown(title) for title in titles[:3])}…). "
+            "The first line must name the columns: add such a line"
+        )
+    return list(found)
+
+
+def _is_data(title: str) -> bool:
+    gauge = Gauge()
+    gauge.add(title.strip())
+    return not gauge.seen & Seen.TEXT
+
+
+def shown(text: str) -> str:
+    """Some of a user's value, fit for a message. Pure."""
+    line = "".join(letter if letter.isprintable() else "?" for letter in text)
+    return line if len(line) <= 40 else line[:39] + "…"

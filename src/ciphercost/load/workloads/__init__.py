@@ -1,0 +1,296 @@
+"""workloads: data, not code: one TOML file a workload, its SQL in pgbench's script language. Found by file name.
+
+title, measures        one line each, for `list` and the reports
+languages              what its operations are written in: `sql` (unless said otherwise), `http`: which servers it is for
+read_only              its operations change nothing, so both arms can run the same ones and must see the same rows
+per_request            each operation opens a connection of its own
+arrivals               `random`: in the open loop requests come as a Poisson process; `even` (default): as far from each other as the rate says
+clients                default number of connections (capacity regime)
+[parameters]           numbers that `--set NAME=VALUE` and `--rows` change; sizes may be written 64KB, 1MB
+[choices]              words that `--set NAME=WORD` chooses from, the first unless told otherwise: connection = kept | per-insert
+loop                   true: its cells say what statements, bytes and round trips an operation is (`chatter`), whoever the client is
+[derived]              numbers computed from them, in order; --rows stands for `rows` among them, unless that is a parameter
+load                   SQL that makes and fills the tables; a statement in which :first and :last stand runs once for each BATCH of `rows`
+people                 a table that `load` made, to be filled with `rows` made-up people (people.py; parameter data_seed)
+records                `register`: the tables that `load` made are filled with `rows` records of hospital beds (hospital.py; data_seed), made up or the
+                       register's own (`--csv`), and the fields of a record are variables of its transactions
+loaded                 SQL that follows these rows
+[documents]            of a web server: bytes of each path, as an expression over the parameters
+beside                 a control that a cell of `tls` on a server of ours is measured together with: what of its cost is no cryptography
+check                  SQL that reads, and must answer the same on both arms
+[[transaction]]        name, weight, script; of a web server its requests: GET /path?of=:it, POST /path body, THINK microseconds, and
+                       SECURE before one that is encrypted with --set share=checkout too
+[dialect.NAME]         load, check or a transaction's script, where a server needs other words; batch: people in one INSERT
+
+like                   another workload's name: everything that this file does not say is as in that one
+together               a name for all transactions of a study's file as one workload
+
+A published study has its workloads in `studies/`: STUDY/TRANSACTION names one transaction of STUDY.toml, or a file STUDY/TRANSACTION.toml.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ciphercost.load import requests, script, secret_sql
+from ciphercost.load.codec import PLAIN, Codec, Encrypting
+from ciphercost.load.program import Load, Program, Tables
+from ciphercost.load.tables import people
+from ciphercost.model.errors import UsageError, nearest
+from ciphercost.model.slices import Arrivals
+from ciphercost.model.spec import Language
+
+PEOPLE_BATCH = 250
+"""People in one INSERT, where the server takes several rows."""
+_UNITS = {"": 1, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "KIB": 1024, "MIB": 1024**2, "GIB": 1024**3}
+
+
+class Transaction(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    name: str
+    script: str
+    weight: int = 1
+
+
+class Workload(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """A workload as its file has it."""
+
+    title: str
+    measures: str
+    transaction: list[Transaction]
+    load: str = ""
+    people: str = ""
+    records: str = ""
+    loaded: str = ""
+    languages: tuple[Language, ...] = ("sql",)
+    documents: dict[str, str] = {}
+    beside: str = ""
+    check: str = ""
+    read_only: bool = False
+    per_request: bool = False
+    clients: int = 4
+    arrivals: Arrivals = "even"
+    parameters: dict[str, int | str] = {}
+    choices: dict[str, list[str]] = {}
+    loop: bool = False
+    derived: dict[str, str] = {}
+    dialect: dict[str, dict[str, Any]] = {}
+    name: str = ""
+    like: str = ""
+    together: str = ""
+    own_sql: bool = False
+    """The user's statements: a function of theirs may be called as one of our macros is."""
+
+
+def names() -> list[str]:
+    """Names of all workloads, by file."""
+    return sorted(Path(each.name).stem for each in resources.files(__name__).iterdir() if each.name.endswith(".toml"))
+
+
+def get(name: str) -> Workload:
+    """The workload of that name. Raises UsageError with the nearest name."""
+    study, slash, transaction = name.partition("/")
+    if slash:
+        return of_study(study, transaction)
+    if name not in names():
+        raise UsageError(f"unknown workload '{name}': {nearest(name, names())}")
+    return read(resources.files(__name__).joinpath(f"{name}.toml").read_text(), name)
+
+
+def of_study(study: str, transaction: str) -> Workload:
+    """One transaction of a published study's workload, by itself. Raises UsageError with the nearest name."""
+    place, name = resources.files(__name__).joinpath("studies"), f"{study}/{transaction}"
+    if (alone := place.joinpath(study, f"{transaction}.toml")).is_file():
+        return read(alone.read_text(), name)
+    if (file := place.joinpath(f"{study}.toml")).is_file():
+        whole = read(file.read_text(), name)
+        known = {each.name: each for each in whole.transaction}
+        if transaction == whole.together:
+            return whole
+        if transaction in known:
+            return msgspec.structs.replace(whole, transaction=[known[transaction]])
+        own = [*known, *filter(None, [whole.together])]
+    else:
+        own = (
+            [Path(each.name).stem for each in place.joinpath(study).iterdir()] if place.joinpath(study).is_dir() else []
+        )
+    if own:
+        raise UsageError(f"study {study} has no workload '{transaction}': {nearest(transaction, own)}")
+    raise UsageError(f"unknown workload '{name}'; `ciphercost list studies` names the workloads of each study")
+
+
+def read(text: str, name: str) -> Workload:
+    """A workload of its file's text. Raises UsageError where it is like one that does not exist."""
+    content = tomllib.loads(text)
+    if like := content.get("like", ""):
+        if like not in names():
+            raise UsageError(f"workload '{name}' is like an unknown one, '{like}': {nearest(like, names())}")
+        content = {**tomllib.loads(resources.files(__name__).joinpath(f"{like}.toml").read_text()), **content}
+    return msgspec.structs.replace(msgspec.convert(content, Workload), name=name)
+
+
+def from_sql(path: Path) -> Workload:
+    """The user's own statements as a workload of one transaction. Raises UsageError where the file can't be read."""
+    try:
+        text = path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise UsageError(f"can't read the SQL file {path}: {reason}") from None
+    return Workload(
+        title=f"statements of {path.name}",
+        measures="the user's own statements",
+        transaction=[Transaction(path.name, text)],
+        name=path.name,
+        own_sql=True,
+    )
+
+
+def has_secrets(workload: Workload) -> bool:
+    """Whether any of its SQL says that a value is secret (`macros`). Pure."""
+    texts = [workload.load, workload.check, *(each.script for each in workload.transaction)]
+    texts += [str(text) for own in workload.dialect.values() for text in own.values()]
+    return any(secret_sql.used(text) for text in texts)
+
+
+def has_marks(workload: Workload) -> bool:
+    """Whether it says which of its requests are encrypted even where most are not. Pure."""
+    return any(requests.marks(each.script) for each in workload.transaction)
+
+
+def size(text: str | int, where: str) -> int:
+    """Bytes, or a plain number: 4096, 64KB, 1MB, 1MiB. Raises UsageError."""
+    match = re.fullmatch(r"\s*(\d+)\s*([KMG]i?B)?\s*", str(text), re.IGNORECASE)
+    if match is None:
+        raise UsageError(f"{where}: '{text}' is not a number or a size such as 64KB or 1MB")
+    return int(match.group(1)) * _UNITS[(match.group(2) or "").upper()]
+
+
+def prepare(
+    workload: Workload,
+    dialect: str,
+    given: Mapping[str, str],
+    rows: int = 0,
+    codec: Codec | None = None,
+    csv: Path | None = None,
+    *,
+    marked_only: bool = False,
+) -> Program:
+    """The workload with its parameters filled in, in a server's dialect. Raises UsageError naming workload and parameter.
+
+    `codec`: what becomes of its secrets in the encrypted arm; None: nothing. `csv`: the register's file, for a workload of records.
+    `marked_only`: of its requests those alone are encrypted that it marks SECURE.
+    """
+    from ciphercost.load.tables import hospital
+
+    where = f"workload {workload.name}"
+    parameters: dict[str, int | str] = {name: size(value, where) for name, value in workload.parameters.items()}
+    for name, value in given.items():
+        if name not in parameters:
+            raise UsageError(f"{where} has no parameter '{name}': {nearest(name, parameters)}")
+        parameters[name] = size(value, f"{where}, {name}")
+        if parameters[name] == 0:
+            raise UsageError(f"{where}: {name} must be at least 1")
+    if rows:
+        if "rows" in parameters:
+            parameters["rows"] = rows
+        elif "rows" not in workload.derived:
+            raise UsageError(f"{where} has no table whose rows can be set; leave --rows out")
+        elif given:
+            raise UsageError(
+                f"{where}: --rows says how large it is, and so does --set {next(iter(given))}: leave one of them out"
+            )
+    if csv:
+        # All of the file, where nobody says how much of it.
+        parameters["rows"] = hospital.count(csv, int(parameters["rows"]) if rows or "rows" in given else 0)
+    for name, expression in workload.derived.items():
+        if name == "rows" and rows and name not in workload.parameters:
+            parameters[name] = rows
+            continue
+        parameters[name] = script.evaluate(expression, parameters, f"{where}, derived {name}")
+    documents = {
+        path: script.evaluate(size_, parameters, f"{where}, document {path}")
+        for path, size_ in workload.documents.items()
+    }
+    own = workload.dialect.get(dialect, {})
+    found = (
+        hospital.source(csv, int(parameters["rows"]), int(parameters.get("data_seed", 0)))
+        if workload.records
+        else _none
+    )
+
+    def made_up(of: Codec) -> Iterator[str]:
+        if workload.people:
+            batch = int(own.get("batch", PEOPLE_BATCH))
+            yield from people.inserts(workload.people, int(parameters["rows"]), int(parameters["data_seed"]), batch)
+        yield from hospital.inserts(found(), dialect, of, workload.name)
+
+    def parsed(each: Transaction) -> Iterator[tuple[str, int, script.Script]]:
+        text, here = str(own.get(each.name, each.script)), f"{where}, {each.name}"
+        if dialect == "http":
+            asked = requests.parse(text, parameters, here)
+            yield each.name, each.weight, requests.unmarked(asked, clear=marked_only)
+            return
+        if workload.own_sql:
+            yield each.name, each.weight, script.parse(text, parameters, here)
+            return
+        sets = hospital.variables(text, found()) if workload.records else []
+        # As many scripts as there are sets stand for one transaction: the others weigh so many times more.
+        unit = hospital.SAMPLES if workload.records else 1
+        known = {**parameters, **hospital.NEWEST} if workload.records else parameters
+        for variables in sets or [()]:
+            weight = each.weight * unit // max(1, len(sets))
+            plain = script.parse(secret_sql.expand(text, where=here), known, here, variables)
+            if codec:
+                sealed = script.parse(secret_sql.expand(text, codec, here), known, here, variables)
+                plain = script.by_arm(plain, sealed)
+            yield each.name, weight, plain
+
+    def tables(of: Codec) -> Tables:
+        load = secret_sql.expand(str(own.get("load", workload.load)), of, f"{where}, load")
+        check = secret_sql.expand(str(own.get("check", workload.check)), of, f"{where}, check")
+        if isinstance(of, Encrypting) and of.client_side:
+            if script.OPEN in load or script.SEAL in load:
+                raise UsageError(
+                    f"{where}, load: an application seals literals alone in a load; use --workload hospital-client"
+                )
+            if script.opens(check, f"{where}, check"):
+                # As digits: what a server gives as text must be one.
+                check = re.sub(rf"{re.escape(script.OPEN)}([\w.]+)", lambda found: of.hex(found[1]), check)
+        rest = Load(str(own.get("loaded", workload.loaded)), parameters, f"{where}, loaded")
+
+        def more() -> Iterator[str]:
+            yield from made_up(of)
+            yield from (step.sql for step in rest)
+
+        check = script.fill(check, parameters, f"{where}, check")
+        return Tables(Load(load, parameters, f"{where}, load", more), check, of)
+
+    transactions = tuple(each for transaction in workload.transaction for each in parsed(transaction))
+    thoughts = [weight * script.think_us(each, f"{where}, {name}") for name, weight, each in transactions]
+    clear = tables(PLAIN)
+    return Program(
+        name=workload.name,
+        load=clear.load,
+        check=clear.check,
+        sealed=tables(codec) if codec else None,
+        key=codec.agent_key if codec else "",
+        transactions=transactions,
+        read_only=workload.read_only or all(each.read_only for _, _, each in transactions),
+        per_request=workload.per_request,
+        clients=workload.clients,
+        documents=documents,
+        arrivals=workload.arrivals,
+        loop=workload.loop,
+        think_s=sum(thoughts) / max(1, sum(weight for _, weight, _ in transactions)) / 1e6,
+        parameters=parameters | ({"csv": csv.name} if csv else {}),
+    )
+
+
+def _none() -> Iterator[Any]:
+    return iter(())

@@ -1,0 +1,382 @@
+"""experiment: cells that share their sessions, from finding their servers to their last block. Most often it is one cell.
+
+In an experiment of several every session starts all of them, and their blocks alternate in an order drawn anew each round: so
+they are compared under the same weather, one with another and not only each with its own plain arm.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ciphercost.host import idle, idle_setting, marks, procfs, supervisor, tls_names
+from ciphercost.load.agent import Agent
+from ciphercost.load.jdbc.jdbc_agent import JdbcAgent
+from ciphercost.measure import fio, round_trips
+from ciphercost.measure.facts import (
+    describe,
+    describe_agent,
+    describe_at_rest,
+    describe_awake,
+    describe_client,
+    describe_columns,
+    describe_idle,
+    describe_session,
+    describe_version,
+    warn,
+)
+from ciphercost.measure.pause import Quiet
+from ciphercost.measure.progress import PREPARING, Watcher
+from ciphercost.measure.session import Drive, NoSteadyState, Stopping
+from ciphercost.mechanisms._rest import AtRest
+from ciphercost.model.errors import AgentError, CiphercostError, RunError, Unproven, UsageError
+from ciphercost.model.facts import CellFacts
+from ciphercost.model.result import Warning_
+from ciphercost.model.run_directory import Record, read_slices
+from ciphercost.model.spec import ARMS, Arm, Spec
+from ciphercost.plan import schedule
+from ciphercost.prove import aes_mask, at_rest, witnesses
+from ciphercost.provision import cache, scratch_schema, server_pairs
+from ciphercost.provision.shared import Shared
+from ciphercost.provision.twins import Twins
+
+DONE = object()
+LEAST_SECONDS_FOR_FIO, BLOCKS_OF_FIO_QUICK = 60.0, 4
+
+
+class Run(msgspec.Struct):
+    """What every cell of a run needs."""
+
+    record: Record
+    guard: supervisor.Guard
+    scratch: Path
+    watcher: Watcher
+    stopping: Callable[[Iterable[int], bool], Stopping]
+    """Makes what decides when a cell has been measured long enough; see `Drive`."""
+    servers: server_pairs.Servers = msgspec.field(default_factory=server_pairs.Servers)
+
+
+class Unit(msgspec.Struct):
+    """A cell that is being measured: its binaries and data, and what drives it."""
+
+    bench: server_pairs.Bench
+    drive: Drive
+
+    @property
+    def wants_more(self) -> bool:
+        facts = self.drive.facts
+        wanted = self.drive.budget.sessions + len(facts.void_sessions)
+        return facts.status is None and len(facts.whole_sessions) < wanted and not self.drive.precise_enough()
+
+
+def experiment(numbers: list[int], run: Run) -> None:
+    """Cells that share their sessions (most often one), from finding their servers to their last session.
+
+    What goes wrong with one is written into its facts; the others go on. Those that are done already, and the sessions that a run
+    which was cut off has whole, are left as they are.
+    """
+    cells = run.record.facts.cells
+    together = server_pairs.clients_together([cells[number].spec for number in numbers]) if len(numbers) > 1 else 0
+    shared = Shared(run.scratch / "secrets" / f"group-{numbers[0]}", together)
+    with contextlib.ExitStack() as stack:
+        units: list[Unit] = []
+        last = max((session for number in numbers for session in cells[number].whole_sessions), default=0)
+        wanted = [number for number in numbers if cells[number].status is None]
+        for number in wanted:
+            run.watcher.phase(number, last + 1, PREPARING)
+            with telling(cells[number], run, alone=len(cells) == 1):
+                bench = stack.enter_context(
+                    server_pairs.bench(
+                        cells[number].spec,
+                        run.guard,
+                        run.scratch,
+                        run.record.logs,
+                        number,
+                        shared,
+                        left=functools.partial(schema_left, cells[number]),
+                        paused=run.watcher.paused,
+                        servers=run.servers,
+                    )
+                )
+                describe(cells[number], bench)
+                if isinstance(bench.mechanism, AtRest) and not cells[number].whole_sessions:
+                    look_closely(number, bench, cells[number], run)
+                facts = run.record.facts
+                drive = Drive(number, facts.spec, cells[number], facts.seed, run.record, run.watcher, run.stopping)
+                if cells[number].whole_sessions:
+                    drive.recall(each for each in read_slices(run.record.directory) if each.cell == number)
+                units.append(Unit(bench, drive))
+        session = last
+        while live := [unit for unit in units if unit.wants_more]:
+            session += 1
+            one_session(session, live, shared, run)
+            for unit in live:
+                if unit.drive.facts.status is None and unit.drive.must_repeat(session):
+                    run.watcher.say(
+                        f"{title(unit.drive.facts)}: one arm's debt reached the other; "
+                        f"the slices are now {unit.drive.facts.slice_seconds:g} s long"
+                    )
+            whole = [unit.drive for unit in live if unit.drive.facts.status is None]
+            for drive in whole:
+                drive.facts.whole_sessions = [*drive.facts.whole_sessions, session]
+            run.record.checkpoint(*(drive.number for drive in whole))
+        for unit in units:
+            with telling(unit.drive.facts, run, alone=len(cells) == 1):
+                facts_ = unit.drive.facts
+                if facts_.status is None and not unit.drive.estimator.blocks:
+                    raise RunError(
+                        f"no operation ended within a slice of {facts_.slice_seconds:g} s; give it longer with --time"
+                    )
+                facts_.status = facts_.status or "ok"
+    for number in wanted:
+        status, reason = cells[number].status, cells[number].reason
+        run.watcher.done(number, f"{status}{': ' + reason if reason else ''}")
+    run.record.save_facts()
+    run.record.checkpoint(*(number for number in wanted if cells[number].status == "ok"))
+
+
+def look_closely(number: int, bench: server_pairs.Bench, facts: CellFacts, run: Run) -> None:
+    """What only a pair of twins that nobody needs can show. Raises Unproven."""
+    run.watcher.phase(number, 1, "looking closely")
+    found = at_rest.ordeal(bench)
+    facts.findings = found.findings
+    if found.rotation_s is not None:
+        facts.key_life["rotation_s"] = found.rotation_s
+    run.record.prove(number, found.proofs)
+    if reason := witnesses.failed(found.proofs):
+        raise Unproven(reason)
+
+
+def schema_left(facts: CellFacts, sentence: str) -> None:
+    """A schema of ours is still on the user's server: said at once, and in the result."""
+    facts.warnings = [*facts.warnings, Warning_("schema-left", sentence)]
+    scratch_schema.say_left(sentence)
+
+
+@contextlib.contextmanager
+def telling(facts: CellFacts, run: Run, *, alone: bool) -> Iterator[None]:
+    """What goes wrong in here is the cell's end: it is written into its facts. `alone`: bad usage of a run's only cell is raised."""
+    try:
+        yield
+        return
+    except Unproven as error:
+        facts.status, facts.reason = "unproven", str(error)
+    except NoSteadyState as error:
+        facts.status, facts.reason = "no-steady-state", str(error)
+    except OSError as error:
+        facts.status = "failed"
+        facts.reason = f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"
+        facts.reason += "" if marks.disk_full() else "; is the disk full?"
+    except CiphercostError as error:
+        if isinstance(error, UsageError) and alone:
+            raise
+        facts.status, facts.reason = "failed", str(error)
+    if facts.status == "failed" and (full := marks.disk_full()) and full not in facts.reason:
+        facts.reason += f"; {full}"
+    run.record.save_facts()
+
+
+def one_session(session: int, units: list[Unit], shared: Shared, run: Run) -> None:
+    """Fresh twins for every cell, proven; then their phases, one cell's blocks between the others'."""
+    alone = len(run.record.facts.cells) == 1
+    try:
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(shared.session())
+            # Of all cells at once: once the controller is out of the way, it sees only what is left to it.
+            regimes = {unit.drive.cell.regime for unit in units}
+            seed, available = run.record.facts.seed, available_cpus()
+            physical = idle_setting.physical(available)
+            cores = {regime: schedule.cores(seed, session, available, regime, physical) for regime in regimes}
+            stack.enter_context(out_of_the_way({cpu for both in cores.values() for side in both for cpu in side}))
+            awake = stack.enter_context(idle.Awake(run.guard, run.scratch))
+            ready: list[tuple[Unit, tuple[Iterator[None], ...]]] = []
+            for unit in units:
+                with telling(unit.drive.facts, run, alone=alone):
+                    phases = open_unit(session, unit, cores[unit.drive.cell.regime], awake, stack, run.record)
+                    ready.append((unit, phases))
+            rounds = schedule.turns(run.record.facts.seed, session, len(ready))
+            for phase in zip(*(phases for _, phases in ready), strict=True):
+                by_turns(
+                    [(unit, steps) for (unit, _), steps in zip(ready, phase, strict=True)], rounds, run, alone=alone
+                )
+            awake.keep(())
+            for unit, _ in ready:
+                describe_awake(unit.drive.facts, awake.failed())
+    except (CiphercostError, OSError) as error:
+        # Ending what the cells shared went wrong, so it is the end of all of them.
+        for unit in units:
+            if unit.drive.facts.status is None:
+                with telling(unit.drive.facts, run, alone=alone):
+                    raise error
+
+
+def by_turns(
+    phases: list[tuple[Unit, Iterator[None]]], rounds: Iterator[tuple[int, ...]], run: Run, *, alone: bool
+) -> None:
+    """One phase of every cell to its end: in each round every cell that is not done has one block."""
+    going = {number: each for number, each in enumerate(phases) if each[0].drive.facts.status is None}
+    while going:
+        for number in next(rounds):
+            if number not in going:
+                continue
+            unit, steps = going[number]
+            if len(going) > 1:
+                unit.drive.pause()
+            ended = True
+            with telling(unit.drive.facts, run, alone=alone):
+                ended = next(steps, DONE) is DONE
+            if len(going) > 1:
+                unit.drive.rest()
+            if ended:
+                del going[number]
+
+
+def open_unit(
+    session: int,
+    unit: Unit,
+    cores: tuple[tuple[int, ...], tuple[int, ...]],
+    awake: idle.Awake,
+    stack: contextlib.ExitStack,
+    record: Record,
+) -> tuple[Iterator[None], ...]:
+    """Fresh twins, proven and connected; what is opened is closed with `stack`. Returns the session's phases.
+
+    `cores`: CPUs of the server and of the agent. `awake`: what keeps them from halting while load is made.
+    """
+    bench, drive = unit.bench, unit.drive
+    facts, seed = drive.facts, record.facts.seed
+    drive.watcher.phase(drive.number, session, "starting and proving")
+    # Where a server of the user's runs is not ours to say.
+    server_cpus, agent_cpus = set(() if facts.spec.url else cores[0]), set(cores[1])
+    twins = bench.twins(session, server_cpus, agent_cpus, schedule.arms(seed, drive.number, session))
+    agent = stack.enter_context(bench.agent(twins))
+    if isinstance(agent, JdbcAgent):
+        agent.enter(twins.connect, twins.note if facts.spec.url else None)
+    connected = proven(session, unit, twins, agent, record)
+    bench.ready(twins)
+    describe_session(facts, twins, connected)
+    describe_client(facts, twins, agent)
+    describe_agent(facts, agent.hello)
+    describe_idle(facts, twins)
+    if facts.spec.mechanism == "tls" and not facts.floor:
+        facts.floor = floor(agent)
+    agent.program(bench.program)
+
+    def open_arm(arm: Arm) -> None:
+        fields = twins.connect[arm]
+        answer = agent.connect(arm, **fields) | {"per_request": fields.get("per_request", False)}
+        witnesses.load_connections(bench.engine, bench.mechanism, twins.by_arm[arm], agent, arm, answer, connected)
+        describe_version(facts, str(answer["server_version"]))
+
+    for arm in twins.login_order:
+        open_arm(arm)
+    if reason := witnesses.same_rows(
+        twins, agent, bench.rows_to_compare, schedule.slice_seed(seed, drive.number, session, 0, 0)
+    ):
+        raise AgentError(f"the arms do not return the same rows: {reason}")
+    if twins.rest is not None:
+        describe_at_rest(facts, twins, agent)
+    if twins.sealing is not None:
+        describe_columns(facts, twins, agent)
+    if round_trips.wanted(bench) and not facts.traffic:
+        facts.chatter, facts.traffic = round_trips.measure(bench, twins, agent)
+    samplers = samplers_of(twins, agent, stack)
+    if not twins.embedded and twins.server is None:
+        unseen = Warning_("server-not-seen", "the server's processes can't be seen from here: client-side figures only")
+        warn(facts, unseen.code, [unseen])
+    quiet = stack.enter_context(contextlib.closing(Quiet(twins.by_arm)))
+    if wants_storage(bench, record.facts.spec, session):
+        quiet.none()
+        measure_storage(session, unit, twins, record)
+        quiet.close()
+    if cache.empties(facts.spec):
+        # After the proofs, which have read every file.
+        places = [path for server in twins.by_arm.values() if (v := server.volume) for path in (v.path, *v.backing)]
+        facts.encryption["page_cache"] = cache.drop(places)
+    return drive.begin(session, twins, agent, samplers, open_arm, quiet, awake)
+
+
+def proven(session: int, unit: Unit, twins: Twins, agent: Agent, record: Record) -> dict[str, Any]:
+    """What the encrypted arm negotiated, once every witness has been heard of both arms and is in the record. Raises Unproven."""
+    bench = unit.bench
+    if bench.sealing:
+        # What is witnessed in columns is in their tables. Both arms are reached alike, so nothing goes where it should not.
+        bench.ready(twins)
+    proofs, connected = witnesses.prove(bench.engine, bench.mechanism, twins, agent, session)
+    if bench.mask:
+        proofs += aes_mask.prove(bench, twins, agent, session)
+    record.prove(unit.drive.number, proofs)
+    witnesses.require(proofs, bench.mechanism, bench.engine.mute, twins.closed)
+    return connected
+
+
+def wants_storage(bench: server_pairs.Bench, spec: Spec, session: int) -> bool:
+    """Whether fio is to run as well: where it is there, the arms differ in their file systems, and the cell asks for it or has time for it.
+
+    In every other session: it takes as long as the server's load does, and has less to find out.
+    """
+    below = isinstance(bench.mechanism, AtRest) and bench.mechanism.loaded_once
+    wanted = bench.cell.fio_bytes or spec.time >= LEAST_SECONDS_FOR_FIO
+    return below and session % 2 == 1 and bool(wanted) and bool(fio.find())
+
+
+def measure_storage(session: int, unit: Unit, twins: Twins, record: Record) -> None:
+    """fio on both arms' directories, into the record."""
+    drive, facts = unit.drive, record.facts
+    drive.watcher.phase(drive.number, session, "fio on both directories")
+    directories = {arm: volume.path.parent for arm in ARMS if (volume := twins.by_arm[arm].volume)}
+    blocks = 1 if facts.spec.mode == "full" else BLOCKS_OF_FIO_QUICK
+    size = unit.bench.cell.fio_bytes or fio.SIZE
+    for each in fio.measure(
+        directories, session, facts.seed, unit.bench.guard, cell=drive.number, blocks=blocks, size=size
+    ):
+        record.append_storage(each)
+
+
+def samplers_of(twins: Twins, agent: Agent, stack: contextlib.ExitStack) -> dict[Arm, procfs.Sampler]:
+    """What counts each arm's CPU time and bytes: one sampler for both where one process serves both."""
+    made: dict[tuple[int, tuple[int, ...]], procfs.Sampler] = {}
+    found: dict[Arm, procfs.Sampler] = {}
+    for arm, server in twins.by_arm.items():
+        root, helpers = agent.pid if twins.embedded else server.pid, server.volume.pids if server.volume else ()
+        if (root, helpers) not in made:
+            sampler = procfs.Sampler(root, server.cgroups, embedded=twins.embedded, relay=twins.relay, helpers=helpers)
+            made[root, helpers] = stack.enter_context(contextlib.closing(sampler))
+        found[arm] = made[root, helpers]
+    return found
+
+
+def floor(agent: Agent) -> dict[str, float]:
+    """What each cipher of TLS alone costs the agent here, ns a byte: `aes256-gcm_seal`, `aes256-gcm_open`, …"""
+    return {f"{cipher}_{way}": cost for cipher in tls_names.SUITES_13 for way, cost in agent.floor(cipher).items()}
+
+
+@contextlib.contextmanager
+def out_of_the_way(measured: set[int]) -> Iterator[None]:
+    """Keep the controller off the measured cores, where there are others."""
+    before = os.sched_getaffinity(0)
+    others = before - measured
+    if others:
+        os.sched_setaffinity(0, others)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def available_cpus() -> list[int]:
+    return sorted(os.sched_getaffinity(0))
+
+
+def title(facts: CellFacts) -> str:
+    """`postgresql:tls point-select`, as people read it."""
+    cell = facts.spec
+    version = f"@{cell.version}" if cell.version else ""
+    what = cell.variant or (Path(cell.sql).name if cell.sql else cell.workload)
+    return f"{cell.engine}{version}:{cell.mechanism} {what}"

@@ -1,0 +1,281 @@
+"""facts: TODO"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatch
+from typing import TYPE_CHECKING, Any
+
+from ciphercost import mechanisms
+from ciphercost.host import aes, idle, tls_names
+from ciphercost.load.agent import Agent
+from ciphercost.load.jdbc import jdbc_agent, options
+from ciphercost.mechanisms._rest import AtRest, Look
+from ciphercost.model.errors import UsageError
+from ciphercost.model.facts import CellFacts, Opening
+from ciphercost.model.result import Warning_
+from ciphercost.model.spec import ARMS, Arm
+from ciphercost.plan import conditions, resolve
+from ciphercost.prove import column_checks, witnesses
+from ciphercost.provision import cache
+from ciphercost.provision.server_pairs import SECRET_FIELDS
+
+if TYPE_CHECKING:
+    from ciphercost.load.agent import Agent
+    from ciphercost.provision.server_pairs import Bench
+    from ciphercost.provision.twins import Twins
+
+
+def config_diff(connect: Mapping[Arm, Mapping[str, object]]) -> list[str]:
+    """What differs between the arms' connections, secrets left out. Pure."""
+    plain, encrypted = connect["plain"], connect["encrypted"]
+    lines = []
+    for field in sorted({*plain, *encrypted}):
+        if plain.get(field) == encrypted.get(field):
+            continue
+        if field in SECRET_FIELDS:
+            lines.append(
+                f"{field}: {'set' if plain.get(field) else 'none'} | {'set' if encrypted.get(field) else 'none'}"
+            )
+        elif field in ("path", "tls_ca", "tls_key"):
+            # These name places of this machine and this run; that they differ is no setting.
+            continue
+        else:
+            lines.append(f"{field}: {plain.get(field, 'not set')} | {encrypted.get(field, 'not set')}")
+    return lines
+
+
+OLD_OPENSSL = ("OpenSSL 0.", "OpenSSL 1.")
+OLD_OPENSSL_TEXT = (
+    "the server is linked to OpenSSL {}; that series has had no support since September 2023 and lacks VAES and recent key exchange, so "
+    "encryption may cost more here than with a current OpenSSL"
+)
+"""{}: its version."""
+
+
+def describe(facts: CellFacts, bench: Bench) -> None:
+    """What is known of a cell once its server was found and its data loaded."""
+    same_server(facts, bench.installation.version)
+    facts.version = bench.installation.version
+    facts.source = bench.installation.source
+    facts.layer = bench.mechanism.layer
+    facts.clients = bench.clients
+    facts.workload = bench.program.name
+    facts.arrivals, facts.think_s = bench.program.arrivals, bench.program.think_s
+    facts.rows = int(bench.program.parameters.get("rows", 0))
+    # On a server of the user's only what was given is pinned; the rest is in `encryption`, as it came.
+    own = {name: value for name, value in bench.factors.items() if not bench.cell.url or name in bench.cell.factors}
+    facts.factors = {**own, **{name: str(value) for name, value in bench.program.parameters.items()}}
+    facts.factors |= (
+        resolve.choices(bench.cell) | resolve.client_options(bench.cell) | resolve.secrets_asked(bench.cell)
+    )
+    if options.asked(bench.cell):
+        facts.client = options.driver_of(bench.cell).title
+        if chosen := options.DRIVERS_CHOICE.get(bench.mechanism.name):
+            facts.factors.pop(chosen, None)  # what it chose is in `encryption`
+    if (
+        bench.mask
+        and bench.mechanism.layer != "control"
+        and not bench.engine.embedded
+        and not conditions.mask_provable(bench.cell)
+    ):
+        facts.warnings.append(
+            Warning_(
+                "cpu-crypto-unproven",
+                "the server was told to leave out the CPU's AES instructions, but that it does is proven behind tls alone: a "
+                "library other than OpenSSL, or the kernel, would not heed it",
+            )
+        )
+    if bench.cell.url:
+        facts.warnings += [
+            Warning_("not-restarted", "each session is new connections only: this server is not ours to restart"),
+            Warning_(
+                "not-controlled", "this server is not ours: it was not started, stopped or configured for the run"
+            ),
+        ]
+        if bench.cell.regime == "one-core":
+            facts.warnings.append(
+                Warning_("not-pinned", "one core is the agent's alone: where a server of yours runs is not ours to say")
+            )
+    # Of a run that is gone on with, most of this was known.
+    facts.warnings = list(dict.fromkeys(facts.warnings))
+
+
+def same_server(facts: CellFacts, version: str) -> None:
+    """Of a cell that is gone on with. Raises UsageError where another server would answer than in the sessions that it has."""
+    if facts.whole_sessions and facts.version and version and version != facts.version:
+        raise UsageError(
+            f"{facts.spec.engine} {version} is here, and the {len(facts.whole_sessions)} sessions that this cell has are of "
+            f"{facts.version}: one cell is never of two servers. Bring back {facts.version} (--bindir, `ciphercost install`) and "
+            "resume again, or run it anew"
+        )
+
+
+def describe_version(facts: CellFacts, version: str) -> None:
+    """What the server itself says of its version; binaries of ours have said it before. Raises UsageError where another was asked for."""
+    if (
+        facts.source == "running"
+        and facts.spec.version
+        and version.partition(".")[0] != facts.spec.version.partition(".")[0]
+    ):
+        raise UsageError(f"the server behind --url is {facts.spec.engine} {version}, not {facts.spec.version}")
+    if facts.source == "running":
+        same_server(facts, version)
+    facts.version = version if facts.source == "running" else facts.version or version
+
+
+def describe_agent(facts: CellFacts, hello: Mapping[str, Any]) -> None:
+    """A mask in the user's own environment reaches server and agent too, and would go unsaid."""
+    asked = facts.spec.cpu_crypto == "off" or not hello["tls_library"]
+    if asked or hello["aes"] or "aes" not in aes.cpu_flags():
+        return
+    hidden = Warning_(
+        "aes-hidden",
+        "OpenSSL does not use this CPU's AES instructions, though it has them: the environment masks them (OPENSSL_ia32cap or "
+        "OPENSSL_armcap); unset that, or say --cpu-crypto off, which also proves it",
+    )
+    warn(facts, hidden.code, [hidden])
+
+
+def warn(facts: CellFacts, code: str, found: Iterable[Warning_]) -> None:
+    """What a session found, in the place of what an earlier one did under this code."""
+    facts.warnings = [*(each for each in facts.warnings if each.code != code), *found]
+
+
+UNVERIFIED = "server-not-verified"
+LOWERED = "security-level-lowered"
+LOWERED_TEXT = "OpenSSL's security level was lowered to {} for {}, which its default level refuses: for measuring what they cost, not for use"
+
+
+def weakened(factors: Mapping[str, str]) -> list[str]:
+    """Those of a cell's factors that OpenSSL refuses at its default security level. Pure."""
+    return [
+        f"{name}={factors[name]}"
+        for name, weak in (("version", tls_names.OLD), ("certificate", tls_names.WEAK))
+        if factors.get(name) in weak
+    ]
+
+
+def describe_session(facts: CellFacts, twins: Twins, connected: dict[str, Any]) -> None:
+    """What a session's twins turned out to be."""
+
+    facts.config_diff = config_diff(twins.connect)
+    facts.encryption = witnesses.negotiated(connected)
+    if reason := witnesses.unverified(connected, twins.connect["encrypted"]):
+        told = Warning_(UNVERIFIED, f"{reason[0].upper()}{reason[1:]}")
+        warn(facts, UNVERIFIED, [told])
+    if (level := twins.connect["encrypted"].get("tls_security_level")) is not None:
+        told = Warning_(LOWERED, LOWERED_TEXT.format(level, " and ".join(weakened(facts.spec.factors))))
+        warn(facts, LOWERED, [told])
+    if twins.server is not None and twins.server.library:
+        facts.encryption["server_library"] = twins.server.library
+        warn(facts, "old-openssl", old_openssl(twins.server.library))
+    facts.separate_processes = len({each.pid for each in twins.servers}) > 1 and not twins.embedded
+    facts.cores = {"server": spell(twins.server_cpus), "agent": spell(twins.agent_cpus)}
+
+
+def old_openssl(library: str) -> list[Warning_]:
+    """What to mind where a server has loaded this library (`Server.library`). Pure."""
+    if not library.startswith(OLD_OPENSSL):
+        return []
+    return [Warning_("old-openssl", OLD_OPENSSL_TEXT.format(library.split()[1]))]
+
+
+def describe_client(facts: CellFacts, twins: Twins, agent: Agent) -> None:
+    """Where a JDBC driver makes the load: what it is told differently in the two arms, in its own words."""
+    if isinstance(agent, jdbc_agent.JdbcAgent):
+        facts.config_diff = jdbc_agent.config_diff({arm: agent.translated(twins.connect[arm]) for arm in ARMS})
+
+
+def describe_columns(facts: CellFacts, twins: Twins, agent: Agent) -> None:
+    """Of values encrypted in columns: who encrypts; and once a cell what the stored bytes give away, and how many they are.
+
+    The agent is connected to both arms.
+    """
+    assert twins.sealing is not None
+    sealing = twins.sealing
+    facts.encryption |= sealing.mechanism.implementation(sealing.engine, sealing.factors)
+    if sealing.codec.client_side:
+        facts.encryption["client_library"] = str(agent.hello.get("tls_library", ""))
+    if facts.stored or facts.findings:
+        return
+    facts.findings = column_checks.findings(twins.sight("encrypted", agent, "encrypted"))
+    facts.stored = column_checks.sizes(twins.sight(arm, agent, arm) for arm in ARMS)
+
+
+def describe_idle(facts: CellFacts, twins: Twins) -> None:
+    """Decide what idle cores do in this cell, once for all of its sessions. Raises UsageError where it can't be what it must be."""
+    server, client = twins.server_cpus, twins.agent_cpus
+    # Sessions recorded before this was known had halting cores.
+    wish = facts.idle or ("halt" if facts.whole_sessions else facts.spec.idle)
+    reason = "" if wish == "halt" else idle.obstacle(server, client)
+    if wish == "poll" and reason:
+        begun = f"the {len(facts.whole_sessions)} sessions that this cell has were measured with idle cores polling"
+        raise UsageError(f"{begun if facts.whole_sessions else '--idle poll'}: {reason}")
+    if facts.idle:
+        return
+    facts.idle = "halt" if wish == "halt" or reason else "poll"
+    if facts.idle == "halt" and idle.kept_by_others(server | client):
+        kept = (
+            "idle cores were to halt, and another run or the machine's owner keeps some of them from it "
+            "(pm_qos_resume_latency_us is n/a): these figures are not those of halting cores"
+        )
+        facts.warnings = [*facts.warnings, Warning_("cores-kept", kept)]
+    # On one core nobody waits for another core to wake.
+    if reason and server != client:
+        halting = (
+            "idle cores halt, and waking the client's core is part of the server's CPU per operation, in both arms "
+            f"(METHODOLOGY.md, Idle cores): {reason}"
+        )
+        facts.warnings = [*facts.warnings, Warning_("cores-halt", halting)]
+
+
+def describe_awake(facts: CellFacts, problem: str) -> None:
+    """What is wrong with a session whose cores were to be kept from halting, if anything is."""
+    if problem and facts.idle == "poll":
+        others = [each for each in facts.warnings if each.code != "cores-halt"]
+        facts.warnings = [*others, Warning_("cores-halt", problem)]
+
+
+def describe_at_rest(facts: CellFacts, twins: Twins, agent: Agent) -> None:
+    """What only the servers can tell of a session's twins: their settings, who does the encrypting, how long a start took.
+
+    The agent is connected to both arms.
+    """
+    assert twins.rest is not None
+    mechanism = mechanisms.get(facts.spec.mechanism)
+    assert isinstance(mechanism, AtRest)
+    looks = {arm: twins.look(arm, agent, arm, twins.connect[arm]) for arm in ARMS}
+    if query := twins.rest.engine.variables:
+        said = {arm: settings_in_force(look.query(query), look) for arm, look in looks.items()}
+        facts.config_diff += [
+            f"{name}: {said['plain'].get(name, 'not there')} | {said['encrypted'].get(name, 'not there')}"
+            for name in sorted({*said["plain"], *said["encrypted"]})
+            if said["plain"].get(name) != said["encrypted"].get(name)
+        ]
+    direct = mechanism.direct_io and twins.rest.engine.does_direct_io(twins.rest.installation.version)
+    if text := cache.caveat(facts.spec, direct=direct, below=mechanism.loaded_once):
+        kept = [each for each in facts.warnings if each.code != "page-cache"]
+        facts.warnings = [*kept, Warning_("page-cache", text)]
+    known = mechanism.implementation(looks["encrypted"])
+    if warning := known.pop("warning", ""):
+        kept = [each for each in facts.warnings if each.code != "implementation"]
+        facts.warnings = [*kept, Warning_("implementation", warning)]
+    facts.encryption |= known
+    if not twins.embedded:
+        session = len({each.session for each in facts.openings}) + 1
+        facts.openings += [Opening(session, arm, seconds) for arm, seconds in twins.openings.items()]
+
+
+def settings_in_force(rows: list[list[str | None]], look: Look) -> dict[str, str]:
+    """Of a server's (name, value) rows those that can be compared with another's: no ports, no identifiers, paths within its own place."""
+    found = {}
+    place = str(look.volume.path)
+    for name, value in rows:
+        if name and not any(fnmatch(name, each) for each in look.rest.engine.unlike):
+            found[name] = (value or "").replace(place, "DIR").replace(str(look.rest.secrets), "SECRETS")
+    return found
+
+
+def spell(cpus: set[int]) -> str:
+    return ",".join(str(cpu) for cpu in sorted(cpus))

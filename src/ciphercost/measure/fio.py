@@ -1,0 +1,162 @@
+"""fio: what encryption costs storage itself: fio on both arms' directories, without a server, in the mirrored order of the load.
+
+A slice is one run of fio on one arm: its jobs one after the other, none longer than `SECONDS`. Reads and writes go through the page
+cache, since encrypted ext4 and FUSE have no direct I/O: before each job the file's pages are given up (fio's `invalidate`), each
+block is read at most once a job, and a writing job ends with fsync, which is in its time. What lies below the arm's file system (a loop
+image's file, gocryptfs' own files) may still be cached, in both arms alike: then a read costs decryption but no disk.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from ciphercost.host.marks import hand_over, server_user
+from ciphercost.model.errors import RunError
+from ciphercost.model.slices import StorageSlice
+from ciphercost.model.spec import Arm
+from ciphercost.plan import schedule
+
+if TYPE_CHECKING:
+    from ciphercost.host.supervisor import Guard
+
+SECONDS = 0.3
+"""Of a job, at most: it ends when it has been through the whole file."""
+SIZE = 128 * 1024 * 1024
+"""Bytes of the file in each arm's directory."""
+LIMIT = 120.0
+"""Seconds that one run of fio may take before it is given up: an fsync may have to wait for what others write."""
+FOLDER = "ciphercost-fio"
+
+
+class Job(NamedTuple):
+    """One way to use storage."""
+
+    name: str
+    options: tuple[str, ...]
+    latency: bool = False
+    """What is told is the time of an operation, not bytes a second."""
+
+
+JOBS = (
+    Job("sequential_read", ("rw=read", "bs=128k")),
+    Job("random_read", ("rw=randread", "bs=8k")),
+    Job("sequential_write", ("rw=write", "bs=128k", "end_fsync=1")),
+    Job("random_write", ("rw=randwrite", "bs=8k", "end_fsync=1")),
+    Job("fsync_latency", ("rw=write", "bs=4k", "fsync=1"), latency=True),
+)
+
+
+def find() -> str:
+    """Where fio is; empty: it isn't installed."""
+    return shutil.which("fio") or ""
+
+
+# ── measuring ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def measure(
+    directories: Mapping[Arm, Path],
+    session: int,
+    seed: int,
+    guard: Guard,
+    *,
+    cell: int = 0,
+    blocks: int = 1,
+    size: int = SIZE,
+    seconds: float = SECONDS,
+) -> Iterator[StorageSlice]:
+    """Blocks of one session on directories that are there and that the servers' user can write; their files are removed afterwards.
+
+    A run of fio that fails is a slice with an error. Raises RunError where fio can't make its files at all (a full disk).
+    """
+    program = find()
+    if not program:
+        raise RunError("fio is not installed; install it (apt-get install fio), or leave storage unmeasured")
+    with contextlib.ExitStack() as stack:
+        files = {
+            arm: stack.enter_context(_file(program, directory, size, guard)) for arm, directory in directories.items()
+        }
+        for block in itertools.islice(schedule.blocks(seed, cell, session), blocks):
+            for position, arm in enumerate(block.arms):
+                draft = StorageSlice(cell, session, block.number, block.order, position, arm, "")
+                length = schedule.lead_in_seconds(seconds) if position == 0 else seconds
+                random_seed = schedule.slice_seed(seed, cell, session, block.number, 2000 + position) % 2**31
+                try:
+                    output = _run(program, files[arm], size, length, random_seed, guard)
+                    yield from parse(output, draft)
+                except RunError as error:
+                    yield from (msgspec.structs.replace(draft, job=job.name, error=str(error)) for job in JOBS)
+
+
+@contextlib.contextmanager
+def _file(program: str, directory: Path, size: int, guard: Guard) -> Iterator[Path]:
+    """The file that fio works on, written once and on the disk."""
+    folder = directory / FOLDER
+    guard.remove(folder)
+    folder.mkdir(mode=0o700)
+    try:
+        hand_over(folder)
+        path = folder / "file"
+        script = folder / "lay-out.fio"
+        script.write_text(
+            f"[{FOLDER}]\nfilename={path}\nsize={size}\nrw=write\nbs=1m\nioengine=psync\nend_fsync=1\nthread=1\n"
+        )
+        hand_over(script)
+        guard.run([program, "--clocksource=clock_gettime", script], user=server_user(), cwd=folder, timeout=LIMIT)
+        yield path
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def script(path: Path, size: int, seconds: float, seed: int) -> str:
+    """A job file: one section a job, each waiting for the one before. Pure."""
+    common = (
+        f"filename={path}", f"size={size}", f"runtime={round(seconds * 1000)}ms", f"randseed={seed}",
+        "ioengine=psync", "thread=1", "invalidate=1", "overwrite=1", "stonewall=1",
+    )  # fmt: skip
+    sections = [("global", common), *((job.name, job.options) for job in JOBS)]
+    return "\n".join("\n".join((f"[{name}]", *options, "")) for name, options in sections)
+
+
+def _run(program: str, path: Path, size: int, seconds: float, seed: int, guard: Guard) -> str:
+    jobs = path.with_name("jobs.fio")
+    jobs.write_text(script(path, size, seconds, seed))
+    hand_over(jobs)
+    # Without its own calibration of the CPU's clock, which takes longer than most jobs.
+    command: list[str | Path] = [program, "--clocksource=clock_gettime", "--output-format=json", jobs]
+    return guard.run(command, user=server_user(), cwd=path.parent, timeout=LIMIT)
+
+
+def parse(output: str, draft: StorageSlice) -> list[StorageSlice]:
+    """fio's JSON -> a slice for each job, the fields of `draft` in it. What is no such JSON is slices with an error. Pure."""
+    try:
+        found = {each["jobname"]: each for each in msgspec.json.decode(output[max(output.find("{"), 0) :])["jobs"]}
+        return [_slice(found[job.name], msgspec.structs.replace(draft, job=job.name)) for job in JOBS]
+    except (msgspec.DecodeError, KeyError, TypeError, AttributeError) as error:
+        text = f"fio's output can't be read: {error!r}"
+        return [msgspec.structs.replace(draft, job=job.name, error=text) for job in JOBS]
+
+
+def _slice(found: Mapping[str, object], draft: StorageSlice) -> StorageSlice:
+    if found["error"]:
+        return msgspec.structs.replace(draft, error=f"fio's job {draft.job} ended with error {found['error']}")
+    sides = [side for side in (found["read"], found["write"]) if isinstance(side, dict) and side["io_bytes"]]
+    if len(sides) != 1:
+        return msgspec.structs.replace(draft, error=f"fio's job {draft.job} moved no bytes")
+    (side,) = sides
+    seconds = float(side["runtime"]) / 1e3
+    if "read" in draft.job:
+        # Told in milliseconds, a pass over a small file would be off by per cents; a read is no longer than its calls.
+        seconds = float(side["lat_ns"]["mean"]) * int(side["total_ios"]) / 1e9
+    if seconds <= 0:
+        return msgspec.structs.replace(draft, error=f"fio's job {draft.job} was over in no time; give it a larger file")
+    return msgspec.structs.replace(
+        draft, seconds=seconds, operations=int(side["total_ios"]), bytes=int(side["io_bytes"])
+    )

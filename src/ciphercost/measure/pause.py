@@ -1,0 +1,69 @@
+"""quiet: the twin whose turn it isn't stands still, so that each pays for its own checkpoints, purges and vacuum. I/O by signals.
+
+A stopped process holds no CPU and starts no I/O; what it had handed to the kernel is still written. SIGSTOP and not the control
+group's freezer: it needs no rights over control groups, and a stopped process can be killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Mapping
+
+from ciphercost.engines import Server
+from ciphercost.host.procfs import tree
+from ciphercost.model.spec import Arm
+
+ROUNDS = 3
+"""A server may start a process between being looked at and being stopped."""
+
+
+class Quiet:
+    """Two servers of which at most one runs. Where one serves both arms, or none can be seen, it does nothing."""
+
+    def __init__(self, by_arm: Mapping[Arm, Server]) -> None:
+        roots = {arm: server.pid for arm, server in by_arm.items()}
+        self._roots: dict[Arm, int] = roots if all(roots.values()) and len(set(roots.values())) == 2 else {}
+        self._stopped: dict[Arm, set[int]] = {}
+
+    @property
+    def acts(self) -> bool:
+        return bool(self._roots)
+
+    def only(self, arm: Arm) -> None:
+        """Let this arm's server run, and no other."""
+        for other in self._roots:
+            if other == arm:
+                self._go(other)
+            else:
+                self._halt(other)
+
+    def none(self) -> None:
+        """Neither runs: it is another cell's turn."""
+        for arm in self._roots:
+            self._halt(arm)
+
+    def close(self) -> None:
+        """Both run."""
+        for arm in self._roots:
+            self._go(arm)
+
+    def _halt(self, arm: Arm) -> None:
+        stopped = self._stopped.setdefault(arm, set())
+        for _ in range(ROUNDS):
+            new = set(tree(self._roots[arm])) - stopped
+            if not new:
+                break
+            _signal(new, signal.SIGSTOP)
+            stopped |= new
+
+    def _go(self, arm: Arm) -> None:
+        # Also where nothing of ours is known to be stopped: cells that share a server stop it for each other.
+        _signal(self._stopped.pop(arm, set()) | set(tree(self._roots[arm])), signal.SIGCONT)
+
+
+def _signal(pids: set[int], number: int) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)

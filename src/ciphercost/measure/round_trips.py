@@ -1,0 +1,339 @@
+"""chatter: what an operation is to the server and on the wire: statements by kind, as the server counted them; bytes and round trips.
+
+Outside of the measured slices, on one connection of each arm. Two runs of different lengths are compared, so that what happens once
+(the login, what is prepared, what the session is asked) is in neither figure. On servers of ours alone: a user's is not made to log.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+import time
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ciphercost.host import deadlines
+from ciphercost.host.relay import Relay, moved
+from ciphercost.load.agent import Agent
+from ciphercost.load.jdbc import options
+from ciphercost.load.trust import encrypted_first
+from ciphercost.model.errors import AgentError
+from ciphercost.model.spec import ARMS, CellSpec
+from ciphercost.prove.witnesses import single
+
+if TYPE_CHECKING:
+    from ciphercost.provision.server_pairs import Bench
+    from ciphercost.provision.twins import Twins
+
+FEW, OPERATIONS = 10, 200
+"""Operations of the shorter run, and how many more the longer one has."""
+LONGEST = 1.5
+"""Seconds that the longer run should take; where operations are slower there are fewer of them."""
+LEAST = 10
+LONGEST_KIND = 100
+"""Letters of a statement."""
+MOST_KINDS, OTHERS = 20, "other statements"
+LOG_SECONDS = 10.0
+ARM = "chatter"
+Counts = dict[str, float]
+
+
+def wanted(bench: Bench) -> bool:
+    """Whether the cell says what an operation is: where a driver makes it, or the workload is about that."""
+    return (
+        (options.asked(bench.cell) or bench.program.loop)
+        and not bench.engine.embedded
+        and bench.engine.language == "sql"
+        and bench.mechanism.layer in ("transit", "control")
+    )
+
+
+def measure(bench: Bench, twins: Twins, agent: Agent) -> tuple[dict[str, Counts], dict[str, Counts]]:
+    """(statements, traffic) by arm, each an operation's. The agent's program is the cell's. What can't be counted is left out."""
+    statements: dict[str, Counts] = {}
+    traffic: dict[str, Counts] = {}
+    for arm in encrypted_first(twins.connect):
+        fields = alone(twins.connect[arm])
+        traffic[arm], few, operations = through_a_relay(agent, fields, together(bench.cell))
+        if bench.cell.url:
+            continue
+        with Agent(log=bench.logs / "agent.log") as control:
+            control.connect("control", **single(twins.direct[arm]))
+            log = LOGS[bench.engine.driver](control, bench.logs, bench.installation.engine)
+            counted = log.counted(agent, fields, few, operations, bench.engine.tls_witness)
+        statements[arm] = counted
+    return statements, traffic
+
+
+def together(cell: CellSpec) -> int:
+    """Operations that are executed or committed together: a run has whole such lots. Pure.
+
+    With one commit a run, however long, two runs differ by operations alone.
+    """
+    said = cell.factors
+    batch = int(said.get("batch", options.USUAL_BATCH)) if said.get("how") == "batch" else 1
+    commit = said.get("commit_every", "1")
+    return batch if commit == options.END else math.lcm(batch, int(commit))
+
+
+def alone(fields: Mapping[str, object]) -> dict[str, object]:
+    """An arm's fields for one client, who opens its connections as the load's do."""
+    return {**fields, "connections": 1, "threads": 1}
+
+
+def through_a_relay(agent: Agent, fields: Mapping[str, object], lot: int = 1) -> tuple[Counts, int, int]:
+    """Bytes and round trips an operation; operations of the shorter run, and how many more the longer one may have."""
+    few = math.ceil(FEW / lot) * lot
+    with Relay(str(fields["host"]), int(str(fields["port"]))) as relay:
+        agent.connect(ARM, **moved(fields, "127.0.0.1", relay.port))
+        began = time.monotonic()
+        _operate(agent, few)
+        each = (time.monotonic() - began) / few
+        wished = max(LEAST, min(OPERATIONS, round(LONGEST / max(each, 1e-6))))
+        operations = math.ceil(wished / lot) * lot
+        seen = [(0, 0, 0)]
+        for count in (few, few + operations):
+            before = relay.sent, relay.received, relay.turns
+            _operate(agent, count)
+            after = _settled(relay)
+            seen.append((after[0] - before[0], after[1] - before[1], after[2] - before[2]))
+        agent.disconnect(ARM)
+    names = ("bytes_sent", "bytes_received", "round_trips")
+    return (
+        {name: _round((more - less) / operations) for name, less, more in zip(names, seen[1], seen[2], strict=True)},
+        few,
+        operations,
+    )
+
+
+def _settled(relay: Relay) -> tuple[int, int, int]:
+    """What has passed, once nothing more comes: a connection's last words follow its last operation.
+
+    Raises AgentError where the server never stops sending.
+    """
+    until = time.monotonic() + deadlines.login()
+    while time.monotonic() < until:
+        before = relay.sent, relay.received, relay.turns
+        time.sleep(0.05)
+        if before == (relay.sent, relay.received, relay.turns):
+            return before
+    raise AgentError(f"the server still sends {deadlines.login():g} s after its last answer", deadlines.TIMEOUT)
+
+
+def _operate(agent: Agent, operations: int) -> None:
+    """Raises AgentError where one fails."""
+    answer = agent.slice(ARM, 120, discard=0.0, seed=7, operations=operations)
+    if answer.errors:
+        raise AgentError(f"counting statements: {answer.first_error}", "statement")
+
+
+def _round(value: float) -> float:
+    return round(value, 3)
+
+
+# ── what servers count ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Log(ABC):
+    """Where a server writes down what it is sent."""
+
+    def __init__(self, control: Agent, logs: Path, name: str) -> None:
+        """`control`: an agent whose arm `control` is a session of our own; `logs`: the run's; `name`: the engine's."""
+        self.control = control
+        self.logs = logs
+        self.name = name
+
+    def counted(self, agent: Agent, fields: Mapping[str, object], few: int, operations: int, witness: str) -> Counts:
+        """Of each kind how many an operation is."""
+        self.prepare()
+        try:
+            agent.connect(ARM, **fields)
+            _operate(agent, few)  # prepares what is kept
+            less, more = (
+                self.of(functools.partial(_operate, agent, count), witness) for count in (few, few + operations)
+            )
+            agent.disconnect(ARM)
+        finally:
+            self.restore()
+        rates = {kind: _round((more[kind] - less[kind]) / operations) for kind in {*less, *more}}
+        return frequent({kind: rate for kind, rate in rates.items() if rate > 0})
+
+    def prepare(self) -> None:  # noqa: B027 - some write anyway
+        """The server begins to write."""
+
+    def restore(self) -> None:  # noqa: B027
+        """The server is as it was."""
+
+    @abstractmethod
+    def of(self, run: Callable[[], None], witness: str) -> Counter[str]:
+        """What is counted while this runs."""
+
+
+class GeneralLog(Log):
+    """Of MySQL and MariaDB: every command, in a table of the server's."""
+
+    def prepare(self) -> None:
+        (row,) = self.control.query("control", "SELECT @@GLOBAL.log_output, @@GLOBAL.general_log, CONNECTION_ID()")
+        self._was, self._own = (str(row[0]), str(row[1])), str(row[2])
+        self.control.query("control", "SET GLOBAL log_output = 'TABLE'")
+
+    def restore(self) -> None:
+        self.control.query("control", f"SET GLOBAL general_log = {self._was[1]}")
+        self.control.query("control", f"SET GLOBAL log_output = '{self._was[0]}'")
+        self.control.query("control", "TRUNCATE TABLE mysql.general_log")
+
+    def of(self, run: Callable[[], None], witness: str) -> Counter[str]:
+        self.control.query("control", "TRUNCATE TABLE mysql.general_log; SET GLOBAL general_log = ON")
+        run()
+        time.sleep(0.1)  # the last connection's end
+        self.control.query("control", "SET GLOBAL general_log = OFF")
+        rows = self.control.query(
+            "control",
+            "SELECT command_type, LEFT(CONVERT(argument USING utf8mb4), 2000), COUNT(*) FROM mysql.general_log "
+            f"WHERE thread_id <> {self._own} GROUP BY 1, 2",
+        )
+        found: Counter[str] = Counter()
+        for command, text, count in rows:
+            if (text or "").strip() != witness:
+                found[kind(str(command), text or "", double=True)] += int(str(count))
+        return found
+
+
+class Output(Log):
+    """Of PostgreSQL: every statement, by `log_statement`, in what the server writes."""
+
+    def prepare(self) -> None:
+        # Of sessions that begin from now on.
+        self.control.query("control", "ALTER ROLE CURRENT_USER SET log_statement = 'all'")
+        self.control.query("control", "ALTER ROLE CURRENT_USER SET log_min_error_statement = 'panic'")
+        ((directory,),) = self.control.query("control", "SELECT current_setting('data_directory')")
+        self._file = self.logs / f"postgresql-{Path(str(directory)).name}.log"
+
+    def restore(self) -> None:
+        self.control.query("control", "ALTER ROLE CURRENT_USER RESET ALL")
+
+    def of(self, run: Callable[[], None], witness: str) -> Counter[str]:
+        begin = self._file.stat().st_size
+        run()
+        mark = f"ciphercost_end_{time.monotonic_ns()}"
+        # What a server writes comes in order: once this is there, so is all before it.
+        try:
+            self.control.query("control", f"DO $$ BEGIN RAISE LOG '{mark}'; END $$")
+        except AgentError:
+            time.sleep(1)
+        deadline = time.monotonic() + LOG_SECONDS
+        while True:
+            with self._file.open("rb") as file:
+                file.seek(begin)
+                text = file.read().decode(errors="replace")
+            if mark in text or time.monotonic() > deadline:
+                break
+            time.sleep(0.05)
+        return statements_in(text, witness)
+
+
+class Monitor(Log):
+    """Of Firebird: no statements, but transactions and rows, as its monitoring tables count them for the whole database."""
+
+    NAMES = ("transactions", "rows read", "rows inserted", "rows updated", "rows deleted")
+
+    def of(self, run: Callable[[], None], witness: str) -> Counter[str]:  # noqa: ARG002
+        before = self._look()
+        run()
+        after = self._look()
+        return Counter({name: later - former for name, former, later in zip(self.NAMES, before, after, strict=True)})
+
+    def _look(self) -> list[int]:
+        (row,) = self.control.query(
+            "control",
+            "SELECT d.MON$NEXT_TRANSACTION, r.MON$RECORD_SEQ_READS + r.MON$RECORD_IDX_READS, r.MON$RECORD_INSERTS, "
+            "r.MON$RECORD_UPDATES, r.MON$RECORD_DELETES FROM MON$DATABASE d "
+            "JOIN MON$RECORD_STATS r ON r.MON$STAT_ID = d.MON$STAT_ID",
+        )
+        return [int(str(value)) for value in row]
+
+
+LOGS: dict[str, Callable[[Agent, Path, str], Log]] = {"mysql": GeneralLog, "postgres": Output, "firebird": Monitor}
+"""By the Rust agent's driver."""
+
+
+# ── kinds ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_LITERAL = re.compile(
+    # The log has the beginning of a long statement: a text that was cut has no closing quote.
+    r"(?:_\w+\s*)?'(?:[^'\\]|\\.|'')*(?:'|\\?$)|\b0x[0-9a-fA-F]+\b|\b\d+(?:\.\d+)?(?:[eE][-+]?\d+)?\b|\$\d+"
+)
+_DOUBLE = re.compile(r'"(?:[^"\\]|\\.|"")*(?:"|\\?$)')
+"""To MySQL and MariaDB a text, to others a name."""
+_ROWS = re.compile(r"(\((?:\s*\?\s*,?)+\))(?:\s*,\s*\((?:\s*\?\s*,?)+\))+")
+
+
+def kind(command: str, text: str, *, double: bool = False) -> str:
+    """What a command is, its values left out: `INSERT INTO t (a) VALUES (?)`. Pure.
+
+    `command`: as MySQL calls it: Query, Prepare, Execute, Connect, Quit, …; `double`: what stands in double quotes is a value too.
+    """
+    words = re.sub(r"^/\*.*?\*/\s*", "", " ".join(text.split()))
+    words = _DOUBLE.sub("?", words) if double else words
+    # Of a long batch the log has the beginning.
+    words = re.sub(r"(, …).*", r"\1", _ROWS.sub(r"\1, …", _LITERAL.sub("?", words)))
+    words = words if len(words) <= LONGEST_KIND else words[: LONGEST_KIND - 1] + "…"
+    if command in ("Query", "Execute"):
+        return words or command.lower()
+    return f"{command.lower()}: {words}" if command == "Prepare" and words else command.lower()
+
+
+def statements_in(text: str, witness: str) -> Counter[str]:
+    """Of what PostgreSQL writes: its statements by kind. Pure."""
+    found: Counter[str] = Counter()
+    entry = re.compile(r"^\S.*?LOG:  (?:statement|execute [^:]*): (.*(?:\n\t.*)*)", re.MULTILINE)
+    for match in entry.finditer(text):
+        if " ".join(match[1].split()) != " ".join(witness.split()):
+            found[kind("Query", match[1])] += 1
+    return found
+
+
+def frequent(rates: Mapping[str, float]) -> Counts:
+    """The most frequent first; of more than MOST_KINDS the rest together. Pure."""
+    ordered = sorted(rates.items(), key=lambda each: (-each[1], each[0]))
+    rest = math.fsum(rate for _, rate in ordered[MOST_KINDS:])
+    return dict(ordered[:MOST_KINDS]) | ({OTHERS: _round(rest)} if rest else {})
+
+
+def unlike(one: Mapping[str, float], other: Mapping[str, float]) -> list[str]:
+    """Kinds of statement of which two clients send different numbers. Pure."""
+    return [name for name in sorted({*one, *other}) if abs(one.get(name, 0.0) - other.get(name, 0.0)) > 0.01]
+
+
+def differences(reference: Mapping[str, float], other: Mapping[str, float]) -> str:
+    """`1 × SELECT @@session.transaction_read_only (there 0)`: what `unlike` names, in words. Pure."""
+    return "; ".join(
+        f"{other.get(name, 0.0):g} × {name} (there {reference.get(name, 0.0):g})" for name in unlike(reference, other)
+    )
+
+
+def lines(
+    chatter: Mapping[str, Mapping[str, float]], traffic: Mapping[str, Mapping[str, float]] | None = None
+) -> Iterable[str]:
+    """For people, beside the cost: `each operation: 1 INSERT INTO …; 1 SELECT …`. Pure."""
+    arms = [arm for arm in ARMS if arm in chatter]
+    if not arms:
+        pass
+    elif all(not unlike(chatter[arms[0]], chatter[arm]) for arm in arms):
+        yield f"each operation, by the server's count: {_told(chatter[arms[0]])}"
+    else:
+        for arm in arms:
+            yield f"each operation, {arm}, by the server's count: {_told(chatter[arm])}"
+    if traffic and all(arm in traffic for arm in ARMS):
+        both = [traffic[arm] for arm in ARMS]
+        trips = " → ".join(f"{each['round_trips']:g}" for each in both)
+        sizes = " → ".join(f"{each['bytes_sent'] + each['bytes_received']:,.0f}" for each in both)
+        yield f"each operation, on the wire (plain → encrypted): {trips} round trips, {sizes} bytes"
+
+
+def _told(counts: Mapping[str, float]) -> str:
+    return "; ".join(f"{rate:g} × {name}" for name, rate in counts.items()) or "nothing"

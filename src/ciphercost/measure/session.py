@@ -1,0 +1,489 @@
+"""drive: one session of one cell: pilot, warm-up, blocks in mirrored order, then latency in an open loop. I/O by the agent, no statistics.
+
+Every slice goes to the record the moment it is answered. Time is counted as load time asked of the agent, so that a session
+has the same length on a fast and on a slow machine; only where operations outlast their slices is it the time taken.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Protocol
+
+import msgspec
+import numpy as np
+
+# plan and statistics import these where they first need them; that must not be between two slices.
+import ruptures  # noqa: F401
+import scipy.special  # noqa: F401
+
+from ciphercost.host.idle import Awake
+from ciphercost.host.procfs import Sampler
+from ciphercost.load.agent import Agent
+from ciphercost.measure.pause import Quiet
+from ciphercost.measure.progress import Watcher
+from ciphercost.model.errors import AgentError, RunError, Unproven
+from ciphercost.model.facts import CellFacts
+from ciphercost.model.result import Estimate, Warning_
+from ciphercost.model.run_directory import Record
+from ciphercost.model.slices import AgentSlice, Block, Counters, SliceRecord
+from ciphercost.model.spec import ARMS, Arm, CellSpec, Mode, Phase, Spec
+from ciphercost.plan import schedule
+from ciphercost.provision.twins import Twins
+
+PILOT_SLICE = 0.05
+"""Seconds: fine enough to see the machine's noise at every length that a slice may get."""
+LEAST_PILOT = 8
+"""Slices of a pilot, however slow the operations are."""
+OVERRUN = 1.5
+"""A slice that took this many times what was asked waited for slow operations; then what it took is what it cost."""
+CLIENT_BOUND = 0.85
+FOREIGN = 0.05
+STEAL = 0.05
+JAVA = 0.1
+"""Share of a slice that Java may spend compiling, or collecting garbage."""
+COMPILE_SLICE, COMPILE_LIMIT, COMPILE_SHARE = 0.2, 8.0, 0.25
+"""Seconds of a slice at a session's beginning, of an agent that compiles; of all of them at most, also as a share of the cell's time."""
+COMPILED_SLICES = 4
+"""Slices in a row that hold no heavy compiling, by which an agent counts as warm."""
+CORES = os.cpu_count() or 1
+TICK = 1 / os.sysconf("SC_CLK_TCK")
+REFRESH = 1.0
+"""Seconds between two looks at which processes the server has and how much memory they hold."""
+MAX_FAILURES = 3
+"""Slices in a row that may fail before the cell is given up."""
+MAX_REPEATS = 2
+"""Sessions that are run again with longer slices; after that the report warns."""
+
+
+def _cost(asked: float, began: float) -> float:
+    """Seconds of load that a slice cost: those asked of the agent, or those it took where operations are slow."""
+    took = time.monotonic() - began
+    return took if took > OVERRUN * asked else asked
+
+
+class NoSteadyState(RunError):
+    """The warm-up ended without a level to measure at."""
+
+
+class Stopping(Protocol):
+    """What the slices measured so far come to: whether they are precise enough, and the rate for the open loop.
+
+    Measuring knows no statistics: whoever starts the run hands this in (`estimate.CellEstimator`).
+    """
+
+    def add(self, record: SliceRecord) -> None:
+        """Take one slice into account, in the order in which they were measured."""
+
+    @property
+    def blocks(self) -> int:
+        """Complete blocks so far."""
+
+    def void(self, session: int) -> None:
+        """Leave all slices of this session out."""
+
+    def precise(self, target: float, mode: Mode) -> bool:
+        """Whether the interval of the log ratio is no wider than ±`target`."""
+
+    def carries_over(self, session: int) -> bool:
+        """Whether what one arm left undone slowed the other in this session."""
+
+    def throughput_interval(self, mode: Mode) -> Estimate | None:
+        """Encrypted ÷ plain operations a second with its 95 % interval so far; None with too few blocks."""
+
+    def open_loop_rate(self, fallback: float, *, clients: int, think_s: float) -> float:
+        """Operations a second at which both arms are asked in the open loop."""
+
+
+class Drive:
+    """Makes the load of one cell. One instance lives through all sessions of the cell."""
+
+    def __init__(
+        self,
+        number: int,
+        spec: Spec,
+        facts: CellFacts,
+        seed: int,
+        record: Record,
+        watcher: Watcher,
+        stopping: Callable[[Iterable[int], bool], Stopping],
+    ) -> None:
+        """`stopping`: makes a new `Stopping` of (sessions that do not count, whether the cell may stop before its time is over)."""
+        self.number = number
+        self.spec = spec
+        self.facts = facts
+        self.seed = seed
+        self.record = record
+        self.watcher = watcher
+        self.estimator = stopping((), bool(spec.precision))
+        self._stopping = stopping
+        self.budget = schedule.budget(spec, facts.spec)
+        self._began = time.monotonic()
+        self._failures = 0
+        self._last_answer = 0.0
+        self._warm_for = 0
+        """Slices in a row without heavy compiling."""
+        self._twins: Twins
+        self._agent: Agent
+        self._samplers: dict[Arm, Sampler]
+        self._quiet: Quiet
+        self._awake: Awake
+        self._arms: tuple[Arm, Arm]
+        """That first which comes first in this session."""
+        self._sealed: dict[Arm, int]
+        """Values that the agent itself sealed or opened in this session, by arm."""
+
+    @property
+    def cell(self) -> CellSpec:
+        return self.facts.spec
+
+    def begin(
+        self,
+        number: int,
+        twins: Twins,
+        agent: Agent,
+        samplers: dict[Arm, Sampler],
+        open_arm: Callable[[Arm], None],
+        quiet: Quiet,
+        awake: Awake,
+    ) -> tuple[Iterator[None], ...]:
+        """A session's phases, in order; each is to be run to its end and pauses after every block, so that cells can take turns.
+
+        `open_arm` connects an arm and sees to it that it is what was proven; `quiet` keeps still whose turn it isn't; `awake`
+        keeps cores from halting. A phase raises RunError where it can't go on, NoSteadyState where there is no level to measure at.
+        """
+        self._twins, self._agent, self._samplers, self._open_arm = twins, agent, samplers, open_arm
+        self._quiet, self._awake = quiet, awake
+        self._arms = schedule.arms(self.seed, self.number, number)
+        self._last_answer = 0.0
+        self._warm_for = 0
+        self._sealed = dict.fromkeys(ARMS, 0)
+        blocks = schedule.blocks(self.seed, self.number, number)
+        return self._settle(number), self._capacity(number, blocks), self._latency(number, blocks)
+
+    def recall(self, slices: Iterable[SliceRecord]) -> None:
+        """What an earlier part of a run that was cut off has of this cell."""
+        self.estimator = self._stopping(self.facts.void_sessions, bool(self.spec.precision))
+        ended = 0.0
+        for each in slices:
+            self.estimator.add(each)
+            ended = max(ended, each.started + each.length)
+        self._began = time.monotonic() - ended
+
+    def pause(self) -> None:
+        """Another cell's turn: the time until the next slice is not the controller's own."""
+        self._last_answer = 0.0
+
+    def rest(self) -> None:
+        """This cell's turn is over: neither of its servers does anything until the next."""
+        self._quiet.none()
+
+    def precise_enough(self) -> bool:
+        """Stopping is on precision, never on significance."""
+        if not self.spec.precision or self.cell.regime == "latency":
+            return False
+        return self.estimator.precise(self.spec.precision, self.spec.mode)
+
+    def must_repeat(self, session: int) -> bool:
+        """Whether one arm's debt reached the other in this session (λ ≠ 0): then the slices get twice as long and it is run again.
+
+        Quick mode has one session and a minute: there the report warns instead.
+        """
+        if (
+            self.spec.mode == "quick"
+            or len(self.facts.void_sessions) >= MAX_REPEATS
+            or self.spec.slice_seconds
+            or not self.estimator.carries_over(session)
+        ):
+            return False
+        longer = min(2 * self.facts.slice_seconds, schedule.CANDIDATES[-1])
+        if longer <= self.facts.slice_seconds:
+            return False
+        self.facts.slice_seconds = longer
+        self.facts.void_sessions = [*self.facts.void_sessions, session]
+        self.estimator.void(session)
+        self.record.save_facts()
+        return True
+
+    # ── phases ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _settle(self, session: int) -> Iterator[None]:
+        """Pilot, if there was none yet, and warm-up."""
+        self._compile(session)
+        if not self.facts.slice_seconds:
+            self.facts.slice_seconds = self._pilot(session)
+            self.record.save_facts()
+            yield
+        self._warm_up(session)
+        self._twins.by_arm["encrypted"].handshakes()  # they are nobody's: what can be resumed is only being gathered
+        yield
+
+    def _compile(self, session: int) -> None:
+        """Of an agent that compiles while it works, and is a new one each session: both arms, until that is over, so that what follows
+        sees what will be measured."""
+        if not self._agent.compiles:
+            return
+        self.watcher.phase(self.number, session, "warm-up")
+        rates: dict[Arm, list[float]] = {arm: [] for arm in ARMS}
+        limit = min(COMPILE_LIMIT, COMPILE_SHARE * self.budget.total_s)
+        spent, step = 0.0, 0
+        while spent < limit and self._warm_for < COMPILED_SLICES:
+            spent += self._uncounted(session, "warmup", step, self._arms[step % 2], COMPILE_SLICE, rates)
+            step += 1
+
+    def _pilot(self, session: int) -> float:
+        """Record both arms finely and choose the slice length from that."""
+        if self.spec.slice_seconds:
+            return self.spec.slice_seconds
+        self.watcher.phase(self.number, session, "pilot")
+        rates: dict[Arm, list[float]] = {arm: [] for arm in ARMS}
+        spent, step = 0.0, 0
+        while step < LEAST_PILOT or spent < self.budget.pilot_s:
+            spent += self._uncounted(session, "pilot", step, self._arms[step % 2], PILOT_SLICE, rates)
+            step += 1
+        shortest = min(len(rates["plain"]), len(rates["encrypted"]))
+        if rates["plain"]:
+            self.facts.capacity = {"pilot_per_s": float(np.exp(np.mean(rates["plain"])))}
+        pairs = np.array([rates["plain"][:shortest], rates["encrypted"][:shortest]]).T
+        return schedule.choose_slice_length(
+            pairs,
+            PILOT_SLICE,
+            session_seconds=self.budget.capacity_s or self.budget.latency_s,
+            min_blocks=self.budget.min_blocks,
+            clients=self.facts.clients,
+        )
+
+    def _warm_up(self, session: int) -> None:
+        """Both arms, by turns, until neither is still on its way to its level."""
+        self.watcher.phase(self.number, session, "warm-up")
+        rates: dict[Arm, list[float]] = {arm: [] for arm in ARMS}
+        spent, step = 0.0, 0
+        length = max(0.02, self.budget.warmup_s / (2 * schedule.WARMUP_POINTS))
+        while True:
+            for arm in self._arms if step % 2 == 0 else self._arms[::-1]:
+                spent += self._uncounted(session, "warmup", 2 * step, arm, length, rates)
+            step += 1
+            steady = schedule.steady(np.array(rates["plain"]), np.array(rates["encrypted"]))
+            warm = not self._agent.compiles or self._warm_for >= COMPILED_SLICES
+            if spent >= self.budget.warmup_s and steady and warm:
+                return
+            if spent < self.budget.warmup_limit_s:
+                continue
+            if steady:
+                text = "Java was still compiling when the warm-up ended; give it longer with --time"
+                self._warn("warmup-jit", text)
+                return
+            if step < schedule.WARMUP_POINTS:
+                # One slow operation outlasts a slice, and as many as the test for a level needs would take minutes.
+                text = (
+                    f"operations of {spent / (2 * step):.2g} s: the warm-up had {step} slices an arm, too few to tell whether "
+                    "the throughput was steady; give it longer with --time"
+                )
+                self._warn("warm-up-short", text)
+                return
+            raise NoSteadyState(
+                f"after {spent:.0f} s of warm-up the throughput still changes its level; give it longer with --time, "
+                "or look for what else runs on this machine"
+            )
+
+    def _warn(self, code: str, text: str) -> None:
+        if all(each.code != code for each in self.facts.warnings):
+            self.facts.warnings = [*self.facts.warnings, Warning_(code, text)]
+
+    def _uncounted(
+        self, session: int, phase: Phase, position: int, arm: Arm, length: float, rates: dict[Arm, list[float]]
+    ) -> float:
+        """One slice of pilot or warm-up, its log rate added to `rates`. Returns the time it took, as `_cost` counts it."""
+        began = time.monotonic()
+        answer = self._slice(session, phase, 0, "", position, arm, length, discard=0.0)
+        if answer is not None:
+            rates[arm].append(np.log(max(answer.done, 1e-3) / answer.seconds))
+        return _cost(length, began)
+
+    def _capacity(self, session: int, blocks: Iterator[Block]) -> Iterator[None]:
+        """Closed loop: each connection sends its next operation when it has the answer to the last."""
+        yield from self._run_blocks(
+            session, "capacity", blocks, self.budget.capacity_s, self.facts.slice_seconds, rate=0.0
+        )
+        self._has_sealed()
+
+    def _hear_log(self) -> None:
+        """What the server's log has of this block's handshakes. Raises Unproven where it resumed one and was not to."""
+        full, resumed = self._twins.by_arm["encrypted"].handshakes()
+        if full or resumed:
+            known = self.facts.handshakes
+            self.facts.handshakes = {"full": known.get("full", 0) + full, "resumed": known.get("resumed", 0) + resumed}
+        if resumed and self.facts.factors.get("resumption") == "off":
+            raise Unproven(
+                f"server witness, under load: by the server's log {resumed} of {full + resumed} handshakes were resumed, "
+                "though resumption is off"
+            )
+
+    def _has_sealed(self) -> None:
+        """Where the agent itself encrypts: that it did, under this very load, in one arm alone. Raises Unproven."""
+        if self._twins.sealing is None or not self._twins.sealing.codec.client_side:
+            return
+        if self._sealed["plain"] or not self._sealed["encrypted"]:
+            raise Unproven(
+                f"client witness, under load: the agent sealed or opened {self._sealed['plain']} values in the plain arm and "
+                f"{self._sealed['encrypted']} in the encrypted one"
+            )
+
+    def _run_blocks(
+        self, session: int, phase: Phase, blocks: Iterator[Block], seconds: float, length: float, *, rate: float
+    ) -> Iterator[None]:
+        spent, done = 0.0, 0
+        least = min(self.budget.min_blocks, schedule.MIN_BLOCKS)
+        while spent + schedule.SLICES_A_BLOCK * length <= seconds or (seconds > 0 and done < least):
+            block = next(blocks)
+            self.watcher.phase(self.number, session, phase)
+            for position, arm in enumerate(block.arms):
+                if position == 1:
+                    for sampler in set(self._samplers.values()):
+                        sampler.refresh(every=REFRESH)
+                asked = schedule.lead_in_seconds(length) if position == 0 else length
+                began = time.monotonic()
+                self._slice(session, phase, block.number, block.order, position, arm, asked, rate=rate)
+                spent += _cost(asked, began)
+            done += 1
+            self._hear_log()
+            if phase == "capacity":
+                self.watcher.interval(self.number, partial(self.estimator.throughput_interval, self.spec.mode))
+                if self.spec.mode == "quick" and self.precise_enough():
+                    return
+            yield
+
+    def _latency(self, session: int, blocks: Iterator[Block]) -> Iterator[None]:
+        """Open loop: one fixed rate for both arms, each request timed from when it was due."""
+        if not self.budget.latency_s:
+            return
+        if not self.facts.rate:
+            rate = self.estimator.open_loop_rate(
+                self.facts.capacity.get("pilot_per_s", 0.0), clients=self.facts.clients, think_s=self.facts.think_s
+            )
+            self.facts.rate = self.cell.rate or round(rate, 1 if rate < 100 else 0)
+            self.record.save_facts()
+        if self.facts.rate > 0:
+            length = schedule.latency_slice_length(self.budget.latency_s, self.facts.rate, self.facts.slice_seconds)
+            yield from self._run_blocks(session, "latency", blocks, self.budget.latency_s, length, rate=self.facts.rate)
+
+    # ── one slice ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _slice(
+        self,
+        session: int,
+        phase: Phase,
+        block: int,
+        order: str,
+        position: int,
+        arm: Arm,
+        length: float,
+        *,
+        rate: float = 0.0,
+        discard: float = schedule.DISCARD,
+    ) -> AgentSlice | None:
+        began = time.monotonic()
+        if self._last_answer:
+            self.record.facts.idle_seconds += began - self._last_answer
+        draft = SliceRecord(
+            cell=self.number,
+            session=session,
+            phase=phase,
+            block=block,
+            order=order,
+            position=position,
+            arm=arm,
+            started=round(began - self._began, 6),
+            length=length,
+            rate=rate,
+        )
+        seed = schedule.slice_seed(
+            self.seed, self.number, session, block, position + (1000 if phase in ("pilot", "warmup") else 0)
+        )
+        self._quiet.only(arm)
+        self._awake.keep(self._polling(phase))
+        sampler = self._samplers[arm]
+        try:
+            answer = self._agent.slice(
+                arm,
+                length,
+                discard=discard,
+                seed=seed,
+                rate=rate,
+                arrivals=self.facts.arrivals if rate else "even",
+                on_counting=sampler.begin,
+                on_counted=sampler.stop,
+            )
+        except AgentError as error:
+            self._fail(draft, str(error))
+            return None
+        self._last_answer = time.monotonic()
+        self.record.facts.load_seconds += self._last_answer - began
+        threads = answer.cpu_user_ns + answer.cpu_system_ns
+        # Compiler and collector are the agent's too.
+        own = max(threads, answer.process_cpu_ns)
+        counters = sampler.end(own, answer.cpu_user_ns + own - threads)
+        self._warm_for = self._warm_for + 1 if answer.jit_ms / 1e3 <= JAVA * answer.seconds else 0
+        if answer.errors and not answer.operations:
+            self._fail(msgspec.structs.replace(draft, agent=answer), answer.first_error)
+            return None
+        self._failures = 0
+        self._sealed[arm] += answer.sealed + answer.opened
+        record = msgspec.structs.replace(draft, agent=answer, counters=counters, marks=self._marks(answer, counters))
+        self.record.append(record)
+        self.estimator.add(record)
+        counted = position > 0 and phase in ("capacity", "latency")
+        speed = answer.done / answer.seconds if answer.seconds else 0.0
+        self.watcher.slice(self.number, length, speed, arm, record.marks if counted else None)
+        return answer
+
+    def _polling(self, phase: Phase) -> set[int]:
+        """The CPUs that are kept from halting in a slice: the client's; in a closed loop, which is to show capacity, the server's too.
+
+        In an open loop the server's cores idle as they would in production, and a request waits for them to wake.
+        """
+        if self.facts.idle != "poll":
+            return set()
+        closed = self.cell.regime != "latency" and phase != "latency"
+        return self._twins.agent_cpus | (self._twins.server_cpus if closed else set())
+
+    def _fail(self, draft: SliceRecord, reason: str) -> None:
+        """A failed slice is a record, not a gap. Raises RunError when several fail in a row."""
+        record = msgspec.structs.replace(draft, error=reason or "no operation ended")
+        self.record.append(record)
+        self.estimator.add(record)
+        self._failures += 1
+        self._last_answer = time.monotonic()
+        if self._failures >= MAX_FAILURES or draft.phase == "pilot":
+            raise RunError(f"{draft.arm} arm: {record.error}")
+        self._quiet.close()
+        for arm in self._twins.login_order:
+            # A lost connection is opened again, so that one broken slice costs one block and not the session.
+            self._open_arm(arm)
+
+    def _marks(self, answer: AgentSlice, counters: Counters) -> list[str]:
+        marks = [
+            name
+            for name, spent in (("jit", answer.jit_ms), ("gc", answer.gc_ms))
+            if answer.seconds and spent / 1e3 / answer.seconds > JAVA
+        ]
+        steal = counters.host_steal
+        # At rest the kernel's own threads do part of the work; they have no user time.
+        foreign = counters.foreign_user_cpu if self._twins.rest is not None else counters.foreign_cpu
+        # Steal is known in clock ticks: one tick in a short slice is no finding, two are.
+        if steal > STEAL and steal * answer.seconds * CORES >= 2 * TICK:
+            marks.append("steal")
+        if foreign / CORES > FOREIGN:
+            marks.append("foreign-cpu")
+        window = answer.seconds * 1e9 * min(max(1, answer.threads), max(1, len(self._twins.agent_cpus)))
+        shared = self._twins.embedded or bool(self._twins.server_cpus & self._twins.agent_cpus)
+        if (
+            not shared
+            and not answer.connects
+            and window
+            and (answer.cpu_user_ns + answer.cpu_system_ns) / window > CLIENT_BOUND
+        ):
+            marks.append("client-bound")
+        return marks

@@ -1,0 +1,297 @@
+"""record: a run's directory, append-only. Written early, read back by estimates and reports. Passwords and keys never enter it."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import secrets
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import IO, Any, Self, TypeVar
+
+import msgspec
+
+from ciphercost.model import checked, owned
+from ciphercost.model.errors import UsageError
+from ciphercost.model.facts import CellFacts, RunFacts
+from ciphercost.model.imported import ImportedRecord
+from ciphercost.model.result import Result
+from ciphercost.model.slices import Proof, SliceRecord, StorageSlice
+from ciphercost.model.study import StudyRecord
+from ciphercost.model.terms import Count
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+def new_id() -> str:
+    """A run's name: when it began, and six letters so that two in one second differ (four in runs of older versions)."""
+    return time.strftime("%Y%m%d-%H%M%S", time.gmtime()) + "-" + secrets.token_hex(3)
+
+
+def is_id(name: str) -> bool:
+    """Whether `new_id` could have made this name."""
+    return re.fullmatch(r"\d{8}-\d{6}-(?:[0-9a-f]{4}|[0-9a-f]{6})", name) is not None
+
+
+def directory_for(run_id: str, wanted: Path | None) -> Path:
+    """Make the run's directory, mode 0700. Raises UsageError where it can't be made, or holds something else already."""
+    path = wanted or Path("runs") / run_id
+    try:
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise UsageError(taken(path))
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        check_ours(path)
+        path.chmod(0o700)
+        # Again, now that nobody else can put anything there any more.
+        if any(path.iterdir()):
+            raise UsageError(taken(path))
+        (path / "logs").mkdir(mode=0o700)
+    except OSError as error:
+        raise UsageError(
+            f"can't write the run's directory {path}: {error.strerror}; give -o a directory that can be written"
+        ) from None
+    return path
+
+
+def taken(path: Path) -> str:
+    """Why no run may begin in a directory, for people. Pure."""
+    return f"{path} exists and is not an empty directory; give -o a new one, nothing is overwritten"
+
+
+def check_ours(directory: Path) -> None:
+    """Raises UsageError where a run's directory belongs to somebody else, who could have what we write in it go elsewhere by links."""
+    if (uid := directory.stat().st_uid) != os.geteuid():
+        raise UsageError(
+            f"{directory} belongs to {owned.user(uid)}, not to you: give a directory of your own, or run this as that user"
+        )
+
+
+class Record:
+    """An open run directory. Every slice is a line, written and flushed at once: a killed run loses at most the slice in flight.
+
+    While it is open it is locked: nobody else can open it. Raises UsageError where somebody has.
+    """
+
+    def __init__(self, directory: Path, facts: RunFacts, keep: Callable[[int, int], bool] | None = None) -> None:
+        """`keep`: of a run that is gone on with, whether what is there of (cell, session) stays."""
+        self.directory = directory
+        self.facts = facts
+        self._encoder = msgspec.json.Encoder()
+        self._slices = open_alone(directory)
+        self._proofs: list[dict[str, Any]] = []
+        self._whole: dict[int, CellFacts] = {}
+        if keep is not None:
+            proofs = [(cell, proof) for cell, proof in read_proofs(directory) if keep(cell, proof.session)]
+            self._proofs = [{"cell": cell, **msgspec.to_builtins(proof)} for cell, proof in proofs]
+            self._keep(keep)
+            self.checkpoint(*range(len(facts.cells)))
+        self.save_facts()
+        self._write("proofs.json", msgspec.json.format(self._encoder.encode(self._proofs)) + b"\n")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._slices.close()
+
+    @property
+    def logs(self) -> Path:
+        return self.directory / "logs"
+
+    def append(self, record: SliceRecord) -> None:
+        self._slices.write(self._encoder.encode(record) + b"\n")
+
+    def append_storage(self, record: StorageSlice) -> None:
+        """There is a file of these only where there are any."""
+        with (self.directory / "storage.jsonl").open("ab", buffering=0) as file:
+            file.write(self._encoder.encode(record) + b"\n")
+
+    def prove(self, cell: int, proofs: Iterable[Proof]) -> None:
+        self._proofs += [{"cell": cell, **msgspec.to_builtins(proof)} for proof in proofs]
+        self._write("proofs.json", msgspec.json.format(self._encoder.encode(self._proofs)) + b"\n")
+
+    def checkpoint(self, *cells: int) -> None:
+        """These cells are whole as they stand: from here a run that is cut off goes on. Of the others it is where they were whole."""
+        for number in cells:
+            self._whole[number] = msgspec.convert(msgspec.to_builtins(self.facts.cells[number]), CellFacts)
+        fresh = (self._whole.get(number) or CellFacts(each.spec) for number, each in enumerate(self.facts.cells))
+        kept = msgspec.structs.replace(self.facts, cells=list(fresh))
+        # A checkpoint must not outlive the slices that it speaks of, not even when the power goes.
+        os.fsync(self._slices.fileno())
+        self._write("checkpoint.json", self._encoder.encode(kept) + b"\n")
+
+    def _keep(self, keep: Callable[[int, int], bool]) -> None:
+        """Only these slices stay."""
+        read: dict[str, Callable[[Path], Iterator[Any]]] = {"slices.jsonl": read_slices, "storage.jsonl": read_storage}
+        for name in read:
+            if not (self.directory / name).is_file():
+                continue
+            temporary = self.directory / f".{name}.new"
+            with temporary.open("wb") as file:
+                for each in read[name](self.directory):
+                    if keep(each.cell, each.session):
+                        file.write(self._encoder.encode(each) + b"\n")
+            if name == "slices.jsonl":
+                # Both are locked for a moment: who comes now finds one or the other.
+                opened = open_alone(self.directory, temporary.name)
+                os.replace(temporary, self.directory / name)  # noqa: PTH105
+                self._slices.close()
+                self._slices = opened
+            else:
+                os.replace(temporary, self.directory / name)  # noqa: PTH105
+
+    def save_facts(self) -> None:
+        self._write("plan.json", msgspec.json.format(self._encoder.encode(self.facts)) + b"\n")
+
+    def save_result(self, result: Result) -> None:
+        self._write("result.json", encode(result))
+
+    def save_study(self, study: StudyRecord) -> None:
+        self._write("study.json", msgspec.json.format(self._encoder.encode(study)) + b"\n")
+
+    def save_imported(self, imported: ImportedRecord) -> None:
+        self._write("imported.json", msgspec.json.format(self._encoder.encode(imported)) + b"\n")
+
+    def _write(self, name: str, content: bytes) -> None:
+        write_whole(self.directory / name, content)
+
+
+def encode(result: Result) -> bytes:
+    """A result as the JSON that `docs/result.schema.json` describes."""
+    return msgspec.json.format(msgspec.json.encode(result), indent=2) + b"\n"
+
+
+LATEST = "latest"
+"""The name of the newest run in ./runs."""
+
+
+def find(name: str) -> Path:
+    """The directory of a run: a path, an id below ./runs, or `latest`. Raises UsageError with the latest runs."""
+    if name == LATEST and not (Path(name) / "plan.json").is_file() and (every := runs()):
+        return max(every, key=lambda path: ((path / "plan.json").stat().st_mtime_ns, path))
+    for path in (Path(name), Path("runs") / name):
+        if (path / "plan.json").is_file():
+            return path
+    known = [str(path.relative_to("runs")) for path in runs()][-5:]
+    hint = (
+        f"the latest in ./runs: {', '.join(known)}"
+        if known
+        else "there is none in ./runs; start one with `ciphercost quick`"
+    )
+    raise UsageError(f"no run '{name}': a run is a directory with a plan.json, an id below ./runs, or `latest`; {hint}")
+
+
+def runs(base: Path = Path("runs")) -> list[Path]:
+    """Run directories, those of `replicate all` among them, oldest first."""
+    if not base.is_dir():
+        return []
+    return sorted(path.parent for depth in ("*/plan.json", "*/*/plan.json") for path in base.glob(depth))
+
+
+def open_alone(directory: Path, name: str = "slices.jsonl") -> IO[bytes]:
+    """A run's slices, to be added to by us alone: locked until they are closed, or we are dead. Raises UsageError where another has them."""
+    while True:
+        file = (directory / name).open("ab", buffering=0)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            raise UsageError(
+                f"{directory} is of a run that is still alive: wait for it, or end it with Ctrl-C"
+            ) from None
+        except OSError:
+            return file  # a file system without locks
+        # Between the two another may have put a file of its own in this one's place.
+        with contextlib.suppress(OSError):
+            if os.path.samestat(os.fstat(file.fileno()), (directory / name).stat()):
+                return file
+        file.close()
+
+
+def read_facts(directory: Path, name: str = "plan.json") -> RunFacts:
+    """plan.json. Raises UsageError where it is damaged or of a newer format."""
+    return checked.facts(directory / name)
+
+
+def read_checkpoint(directory: Path) -> RunFacts | None:
+    """The facts as they were whenever a cell's last whole session had ended; None where there was none yet."""
+    return read_facts(directory, "checkpoint.json") if (directory / "checkpoint.json").is_file() else None
+
+
+def read_proofs(directory: Path) -> list[tuple[int, Proof]]:
+    """(cell, proof) of every witness heard. Raises UsageError where the file is damaged."""
+    path = directory / "proofs.json"
+    if not path.is_file():
+        return []
+    entries = checked.decode(checked.read(path), msgspec.json.Decoder(list[_Heard]), path)
+    return [(each.cell, msgspec.convert(msgspec.to_builtins(each), Proof)) for each in entries]
+
+
+class _Heard(Proof, kw_only=True, frozen=True):
+    """An entry of proofs.json."""
+
+    cell: Count
+
+
+def read_study(directory: Path) -> StudyRecord | None:
+    """study.json, in a run of `replicate`; None in others. Raises UsageError where it is damaged."""
+    path = directory / "study.json"
+    return checked.whole(path, StudyRecord) if path.is_file() else None
+
+
+def read_imported(directory: Path) -> ImportedRecord | None:
+    """imported.json, in a run of `import`; None in others. Raises UsageError where it is damaged."""
+    path = directory / "imported.json"
+    return checked.whole(path, ImportedRecord) if path.is_file() else None
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Written beside and moved over: a reader, or a kill, never sees half a file."""
+    temporary = path.with_name(f".{path.name}.new")
+    temporary.write_bytes(content)
+    temporary.replace(path)
+
+
+def read_slices(directory: Path) -> Iterator[SliceRecord]:
+    """Every slice, one at a time. A last line that was cut off by a kill is left out. Raises UsageError for any other bad line."""
+    every = checked.Slices(_facts_if_any(directory))
+    for record, where in _lines(directory / "slices.jsonl", SliceRecord):
+        every.check(record, where)
+        yield record
+
+
+def read_storage(directory: Path) -> Iterator[StorageSlice]:
+    """What fio did, as `read_slices` reads what the load did."""
+    facts = _facts_if_any(directory)
+    for record, where in _lines(directory / "storage.jsonl", StorageSlice):
+        checked.storage(record, facts.cells if facts else None, where)
+        yield record
+
+
+def _facts_if_any(directory: Path) -> RunFacts | None:
+    return read_facts(directory) if (directory / "plan.json").is_file() else None
+
+
+def _lines(path: Path, kind: type[T]) -> Iterator[tuple[T, str]]:
+    """(record, file and line)."""
+    decoder = msgspec.json.Decoder(kind)
+    if not path.is_file():
+        return
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if not line.endswith(b"\n") and _cut_off(line):
+                return
+            where = f"{path}, line {number}"
+            yield checked.decode(line, decoder, where), where
+
+
+def _cut_off(line: bytes) -> bool:
+    """Whether this is the beginning of a line of JSON."""
+    try:
+        msgspec.json.decode(line, type=msgspec.Raw)
+    except msgspec.DecodeError:
+        return True
+    return False

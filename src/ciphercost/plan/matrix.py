@@ -1,0 +1,140 @@
+"""matrix: TODO"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from ciphercost import engines, mechanisms
+from ciphercost.load.jdbc import options
+from ciphercost.model.errors import UsageError
+from ciphercost.model.spec import CellSpec, Spec
+from ciphercost.plan import schedule
+from ciphercost.plan.resolve import workload_of
+from ciphercost.plan.specs import MATRIX_FIELDS, SPLITS
+
+
+def matrix(cell: CellSpec, given: Sequence[str], number: int = 0) -> list[CellSpec]:
+    """`cipher=a,b` and `certificate=c,d` -> the cell with (a, c), the reference, then one change at a time. Raises UsageError.
+
+    `number`: of the target on the command line, so that two experiments stay two.
+    """
+    axes: dict[str, list[str]] = {}
+    for text in given:
+        name, equals, values = text.partition("=")
+        listed = [value.strip() for value in values.split(",") if value.strip()]
+        if not equals or not name or len(listed) < 2:
+            raise UsageError(f"--matrix {text}: write NAME=VALUE,VALUE…, e.g. --matrix cipher=aes256-gcm,chacha20")
+        if name in axes:
+            raise UsageError(f"--matrix {name} is given twice; list all its values in one")
+        if name in cell.factors:
+            raise UsageError(f"--matrix and --set both say {name}: leave it out of --set")
+        if len(set(listed)) < len(listed):
+            raise UsageError(f"--matrix {text}: a value stands there twice")
+        axes[name] = listed
+    if not axes:
+        return [cell]
+    first = {name: values[0] for name, values in axes.items()}
+    changes = [first, *({**first, name: value} for name, values in axes.items() for value in values[1:])]
+    group = f"{_target(cell, number)} {', '.join(axes)}"
+    return [
+        _changed(cell, change, group, " ".join(f"{n}={v}" for n, v in change.items() if number == 0 or v != first[n]))
+        for number, change in enumerate(changes)
+    ]
+
+
+def _changed(cell: CellSpec, change: Mapping[str, str], group: str, variant: str) -> CellSpec:
+    fields: dict[str, Any] = {"group": group, "variant": variant}
+    factors = dict(cell.factors)
+    for name, value in change.items():
+        field = name.replace("-", "_")
+        if field in ("client", "driver"):
+            fields |= _client(cell, field, value)
+            continue
+        if field not in MATRIX_FIELDS:
+            factors[name] = value
+            continue
+        kind = type(getattr(cell, field))
+        try:
+            fields[field] = kind(value)
+        except ValueError:
+            raise UsageError(f"--matrix {name}={value}: '{value}' is not a number") from None
+    made = msgspec.structs.replace(cell, factors=factors, **fields)
+    if "client" in change and not options.asked(made):
+        # What is said to a JDBC driver is for the cells that have one.
+        own = {name: value for name, value in factors.items() if name not in options.OPTIONS}
+        made = msgspec.structs.replace(made, factors=own)
+    return made
+
+
+def _client(cell: CellSpec, field: str, value: str) -> dict[str, str]:
+    """Of a matrix: `client=rust,jdbc`, `driver=5.1.49,9.7.0`, `driver=one.jar,other.jar`. Raises UsageError."""
+    if field == "client":
+        if cell.client:
+            raise UsageError("--matrix client and --client both say who makes the load: leave --client out")
+        return {"client": "" if value == "rust" else value}
+    if ":" in cell.client or cell.driver:
+        raise UsageError("--matrix driver: leave the version of --client, and --driver, out")
+    return (
+        {"client": options.WORD, "driver": value} if value.endswith(".jar") else {"client": f"{options.WORD}:{value}"}
+    )
+
+
+def _target(cell: CellSpec, number: int) -> str:
+    version = f"@{cell.version}" if cell.version else ""
+    return f"{number + 1}. {cell.engine}{version}:{cell.mechanism}"
+
+
+def split(cell: CellSpec, number: int = 0) -> list[CellSpec]:
+    """The cell's server and mechanism under the workloads of SPLITS, as one experiment. Pure."""
+    group = f"{_target(cell, number)} where the cost comes from"
+    return [
+        msgspec.structs.replace(
+            cell,
+            workload=name,
+            factors=cell.factors | ({"size": size} if size else {}),
+            group=group,
+            variant=f"{name} {size}".strip(),
+        )
+        for name, size in SPLITS[engines.get(cell.engine).language]
+    ]
+
+
+def with_controls(cells: list[CellSpec]) -> list[CellSpec]:
+    """Behind the cells of each experiment the controls that belong beside them (`Workload.beside`), which share its sessions. Pure.
+
+    One control for all cells that differ in the mechanism's factors alone.
+    """
+    made: list[CellSpec] = []
+    for numbers in schedule.groups(Spec(cells=cells)):
+        own = [cells[number] for number in numbers]
+        controls: list[CellSpec] = []
+        for each in own:
+            if (control := _control(each)) and control not in controls:
+                controls.append(control)
+        if controls and not own[0].group:
+            own = [msgspec.structs.replace(each, group=_target(each, numbers[0])) for each in own]
+            controls = [msgspec.structs.replace(each, group=own[0].group) for each in controls]
+        made += [*own, *controls]
+    return made
+
+
+def _control(cell: CellSpec) -> CellSpec | None:
+    """The control of one cell; None where it has none."""
+    name = workload_of(cell).beside
+    if not name or cell.mechanism != "tls" or cell.engine not in mechanisms.get(name).engines:
+        return None
+    if cell.factors.get("http", "1") != "1":
+        return None  # over HTTP/2 neither arm is sent a file by sendfile
+    known = {factor.name for factor in mechanisms.get(cell.mechanism).factors}
+    factors = {key: value for key, value in cell.factors.items() if key not in known}
+    words = [word for word in cell.variant.split() if word.partition("=")[0] not in known]
+    return msgspec.structs.replace(cell, mechanism=name, factors=factors, variant=" ".join([*words, name]))
+
+
+def control_of(cells: Sequence[CellSpec], number: int) -> int | None:
+    """Which of these cells is the control of this one, if one is. Pure."""
+    wanted = _control(cells[number])
+    return cells.index(wanted) if wanted in cells else None

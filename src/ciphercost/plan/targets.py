@@ -1,0 +1,36 @@
+"""targets: TODO"""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlsplit
+
+from ciphercost import engines, mechanisms
+from ciphercost.model.errors import UsageError, nearest
+
+
+def schemes() -> dict[str, str]:
+    """ENGINE:MECHANISM that is examined behind a URL, by its scheme."""
+    known = [engines.get(name) for name in engines.names()]
+    return {scheme: f"{each.name}:{mechanism}" for each in known for scheme, mechanism in each.schemes.items()}
+
+
+def target_of_url(url: str) -> str:
+    """ENGINE:MECHANISM of a URL. Raises UsageError for a scheme that no engine speaks."""
+    scheme = urlsplit(url).scheme
+    known = schemes()
+    if scheme not in known:
+        raise UsageError(f"no engine for '{scheme}://': {nearest(scheme, known)}")
+    return known[scheme]
+
+
+def target(text: str) -> tuple[str, str, str]:
+    """(engine, version, mechanism) of `ENGINE[@VERSION]:MECHANISM`. Raises UsageError with the nearest valid name."""
+    match = re.fullmatch(r"([^:@\s]+)(?:@([\w.]+))?(?::([^:\s]+))?", text)
+    if match is None:
+        raise UsageError(f"'{text}' is not a target; write ENGINE[@VERSION]:MECHANISM, e.g. postgresql:tls")
+    engine, version, mechanism = match.group(1), match.group(2) or "", match.group(3)
+    known = mechanisms.of(engines.get(engine))
+    if not mechanism:
+        raise UsageError(f"'{text}' names no mechanism; write {engine}:{known[0]} ({nearest('', known)})")
+    return engine, version, mechanism

@@ -1,0 +1,75 @@
+"""toml: TODO"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ciphercost.load import tables
+from ciphercost.load.units import duration, share
+from ciphercost.model import checked
+from ciphercost.model.errors import UsageError, nearest
+from ciphercost.model.spec import CellSpec, Spec
+from ciphercost.plan import schedule
+from ciphercost.plan.specs import check, long_enough
+
+
+def load(path: Path) -> Spec:
+    """A Spec from a TOML file: top-level keys of Spec, one `[[cells]]` a cell. Raises UsageError naming file and key."""
+    data = checked.toml(path)
+    _check_keys(data, Spec, str(path))
+    if not isinstance(data.get("cells", []), list):
+        raise UsageError(f"{path}: cells must be a list: begin each with [[cells]]")
+    for number, cell in enumerate(data.get("cells", []), start=1):
+        if isinstance(cell, dict):
+            _check_keys(cell, CellSpec, f"{path}, cell {number}")
+            if "csv" in cell:
+                cell.setdefault("workload", tables.DEFAULT_WORKLOAD)
+    timed = "time" in data
+    if isinstance(data.get("time"), str):
+        data["time"] = duration(data["time"], f"{path}, time")
+    for name in ("precision", "margin"):
+        if isinstance(data.get(name), str):
+            data[name] = share(data[name], f"{path}, {name}")
+    try:
+        made = msgspec.convert(data, Spec, strict=True)
+        made = made if timed else msgspec.structs.replace(made, time=schedule.seconds(made.cells))
+        return long_enough(check(made))
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{path}: {checked.short(error)}") from None
+
+
+def dump(spec: Spec) -> str:
+    """The spec as TOML that `load` reads back. Pure."""
+    data: dict[str, Any] = msgspec.to_builtins(spec)
+    cells = data.pop("cells")
+    data["time"] = spec.time  # its default depends on the cells
+    lines = [f"{key} = {_toml(value)}" for key, value in data.items()]
+    for made, cell in zip(spec.cells, cells, strict=True):
+        cell["workload"] = made.workload  # its default depends on what else there is
+        lines += ["", "[[cells]]", *(f"{key} = {_toml(value)}" for key, value in cell.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: object) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case int() | float():
+            return repr(value)
+        case Mapping():
+            return "{ " + ", ".join(f"{_toml(key)} = {_toml(each)}" for key, each in value.items()) + " }"
+        case Sequence() if not isinstance(value, str):
+            return "[" + ", ".join(_toml(each) for each in value) + "]"
+        case _:
+            # A JSON string is a TOML basic string, but for DEL, which TOML wants escaped.
+            return msgspec.json.encode(str(value)).decode().replace("\x7f", "\\u007f")
+
+
+def _check_keys(data: Mapping[str, Any], shape: type[msgspec.Struct], where: str) -> None:
+    for key in data:
+        if key not in shape.__struct_fields__:
+            raise UsageError(f"{where}: unknown key '{key}': {nearest(key, shape.__struct_fields__)}")

@@ -1,0 +1,118 @@
+"""masked: proves that the CPU's AES instructions are hidden from server and agent. I/O by the agent.
+
+A mask is set in the environment, and an environment is no proof: a library may not read it, a server may write over it. So AES is
+held against ChaCha20, which uses none of the hidden instructions: with them AES is the cheaper of the two on every CPU that has
+them, without them it costs several times as much. That ratio needs no knowledge of the machine.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from ciphercost.host import tls_names
+from ciphercost.host.procfs import Sampler
+from ciphercost.load import script
+from ciphercost.load.agent import Agent
+from ciphercost.load.program import Program
+from ciphercost.model.errors import AgentError
+from ciphercost.model.slices import Proof
+from ciphercost.plan import conditions
+from ciphercost.prove.witnesses import single
+
+if TYPE_CHECKING:
+    from ciphercost.provision.server_pairs import Bench
+    from ciphercost.provision.twins import Twins
+
+HIDDEN = 2.0
+"""AES ÷ ChaCha20 above which AES's instructions are hidden. Seen: 0.4 (cipher alone) and 0.9 (a whole transfer) with them, 12 and
+4 without."""
+ANSWER_BYTES = 8_000_000
+"""Bytes of one answer of the server; an operation of the known transfer."""
+PROBED = ("aes256-gcm", "chacha20")
+OPERATIONS, ROUNDS = 2, 3
+"""Answers in a transfer, and transfers by each way, by turns; the cheapest counts, since whatever else happens only adds."""
+
+
+def prove(bench: Bench, twins: Twins, agent: Agent, session: int) -> list[Proof]:
+    """That the agent's AES, and behind `tls` the server's, runs without the CPU's instructions. Never raises for a failed proof."""
+    passed, detail = judge_agent(bool(agent.hello["aes"]), floor_ratio(agent))
+    proofs = [Proof(arm="encrypted", witness="client", passed=passed, detail=detail, session=session)]
+    if conditions.mask_provable(bench.cell):
+        try:
+            passed, detail = judge_server(*transfers(bench, twins), size=OPERATIONS * ANSWER_BYTES)
+        except AgentError as error:
+            passed, detail = False, f"the CPU's AES: a transfer of known size failed: {error} [{error.code}]"
+        proofs.append(Proof(arm="encrypted", witness="server", passed=passed, detail=detail, session=session))
+    return proofs
+
+
+def floor_ratio(agent: Agent) -> float:
+    return agent.floor("aes256-gcm")["seal"] / agent.floor("chacha20")["seal"]
+
+
+def judge_agent(says_aes: bool, ratio: float) -> tuple[bool, str]:
+    """Whether the agent's AES is masked, by its library's word and by its cost. Pure."""
+    said = "says that it uses AES instructions" if says_aes else "says that it uses no AES instructions"
+    detail = (
+        f"the CPU's AES hidden from the agent: it {said}; AES-256-GCM costs it {ratio:.1f} times what ChaCha20 does"
+    )
+    return not says_aes and ratio >= HIDDEN, detail
+
+
+def judge_server(clear: float, aes: float, chacha: float, *, size: int) -> tuple[bool, str]:
+    """Whether the server's AES is masked. `clear`, `aes`, `chacha`: its CPU time (ns) for one transfer of `size` bytes by each way. Pure."""
+    if min(clear, aes, chacha) <= 0:
+        return False, "the CPU's AES hidden from the server: its CPU time could not be read"
+    per_byte = [f"{max(0.0, spent - clear) / size:.2f}" for spent in (aes, chacha)]
+    ratio = aes / chacha
+    detail = (
+        f"the CPU's AES hidden from the server: {size / 1e6:.0f} MB by AES-256-GCM cost it {aes / 1e6:.0f} ms of CPU, by ChaCha20 "
+        f"{chacha / 1e6:.0f} ms ({ratio:.1f} times; {HIDDEN:g} or more without AES instructions), in clear {clear / 1e6:.0f} ms: "
+        f"{per_byte[0]} and {per_byte[1]} ns a byte more than in clear"
+    )
+    return ratio >= HIDDEN, detail
+
+
+def transfers(bench: Bench, twins: Twins) -> tuple[float, float, float]:
+    """CPU time (ns) of the server for the known transfer in clear, by AES-256-GCM and by ChaCha20. Raises AgentError."""
+    server = twins.server
+    if server is None:
+        return 0.0, 0.0, 0.0
+    # An agent of its own, on the shortest way to the server: the transfer's cost is the point, not the link's.
+    with (
+        Agent(log=bench.logs / "agent.log", env=bench.mask) as agent,
+        contextlib.closing(Sampler(server.pid, server.cgroups)) as sampler,
+    ):
+        statement = script.Statement(sql=bench.engine.payload(ANSWER_BYTES), parameters=())
+        agent.program(_program(statement))
+        ways = {"clear": single(twins.direct["plain"])}
+        for cipher in PROBED:
+            suite = tls_names.suite({**bench.factors, "cipher": cipher})
+            ways[cipher] = single(twins.direct["encrypted"]) | {"tls_ciphers": suite}
+        for way, fields in ways.items():
+            agent.connect(way, **fields)
+        sampler.refresh()
+        spent: dict[str, list[int]] = {way: [] for way in ways}
+        for _ in range(ROUNDS):
+            for way in ways:
+                agent.slice(
+                    way, 120, discard=0.0, operations=OPERATIONS, on_counting=sampler.begin, on_counted=sampler.stop
+                )
+                spent[way].append(sampler.end().server_cpu_ns)
+    clear, aes, chacha = (float(min(each)) for each in spent.values())
+    return clear, aes, chacha
+
+
+def _program(statement: script.Statement) -> Program:
+    """The known transfer as a program of one statement."""
+    return Program(
+        name="transfer",
+        load=(),
+        check="",
+        transactions=(("transfer", 1, script.Script(variables=(), statements=(statement,))),),
+        read_only=True,
+        per_request=False,
+        clients=1,
+        parameters={},
+    )

@@ -1,0 +1,248 @@
+"""ordeal: one more pair of twins, for nothing but looking -> proofs and findings that no living session could give. I/O, no load.
+
+Each arm's server is made to write temporary data, then killed by force; what lies on the disk is searched both times. Then its
+key is taken away, and it must not start. Nothing of this touches the twins that are measured.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+
+from ciphercost.engines import Server, Spill
+from ciphercost.host import canary_scan, deadlines
+from ciphercost.host.marks import hand_over, start_time
+from ciphercost.host.procfs import tree
+from ciphercost.host.volumes.volume import Volume
+from ciphercost.load.agent import Agent
+from ciphercost.mechanisms._rest import AtRest, KeyState, Look
+from ciphercost.model.errors import AgentError, RunError
+from ciphercost.model.slices import Finding, Proof, Witness
+from ciphercost.model.spec import ARMS, Arm
+from ciphercost.model.terms import CANARY_TABLE
+from ciphercost.prove import witnesses
+from ciphercost.provision.server_pairs import Bench, of_encryption
+
+SESSION = 1
+"""The proofs are of the first session: without them nothing is measured."""
+LAST_WISH_SECONDS = 10.0
+LARGEST_KEY_FILE = 1 << 20
+LOOKS, BETWEEN_SECONDS = 40, 0.1
+"""At a statement that runs, for the data that is there only meanwhile."""
+
+
+class Ordeal(msgspec.Struct):
+    """What came of it."""
+
+    proofs: list[Proof] = []
+    findings: list[Finding] = []
+    checks: dict[Arm, str] = {}
+    """What the workload's check query answers."""
+    rotation_s: float | None = None
+    """How long the server took to give its data a new key; None: it has no such thing."""
+
+
+def ordeal(bench: Bench) -> Ordeal:
+    """Put both arms of a cell at rest through it. Raises RunError where a server can't even be started."""
+    mechanism = bench.mechanism
+    assert isinstance(mechanism, AtRest)
+    found = Ordeal()
+    leaks: dict[Arm, dict[str, canary_scan.Seen]] = {}
+    work = bench.directory / "ordeal"
+    for arm in ARMS:
+        with keys_kept(bench.shared.secrets), bench.volume(arm, work / arm) as volume:
+            bench.fetch(arm, volume)
+            try:
+                leaks[arm] = _arm(bench, mechanism, arm, volume, found)
+            finally:
+                shutil.rmtree(volume.path, ignore_errors=True)
+    if len(set(found.checks.values())) > 1:
+        raise AgentError(f"the arms do not hold the same rows: {found.checks}", "rows")
+    logs = canary_scan.search(canary_scan.below([bench.logs]), bench.shared.canary)
+    found.findings += [*_findings(mechanism, leaks), *_of_logs(logs), *mechanism.findings(bench.rest)]
+    return found
+
+
+def _arm(bench: Bench, mechanism: AtRest, arm: Arm, volume: Volume, found: Ordeal) -> dict[str, canary_scan.Seen]:
+    """One arm; what was seen of its temporary data, by the name of the spill."""
+
+    def say(witness: Witness, passed: bool, detail: str) -> None:
+        found.proofs.append(
+            Proof(arm=arm, witness=witness, passed=passed, detail=" ".join(detail.split()), session=SESSION)
+        )
+
+    server = bench.start(arm, volume)
+    try:
+        agent = Agent(log=bench.logs / "agent.log", env=bench.mask)
+        try:
+            fields = witnesses.single(bench.connection(arm, dict.fromkeys(ARMS, server)))
+            agent.connect("ordeal", **fields)
+            look = Look(arm, bench.rest, volume, server, agent, "ordeal", fields)
+            if bench.program.check:
+                found.checks[arm] = str(look.query(bench.program.check))
+            word = canary_scan.canary()
+            spilt = {each.name: _spill(look, mechanism, each, word) for each in bench.engine.spills(word)}
+            if arm == "encrypted" and (refused := mechanism.refuses(look)) is not None:
+                say("server", *refused)
+            # Last: a connection may not be good for anything that wants the old key.
+            if arm == "encrypted" and (statements := mechanism.rotate(look)):
+                began = time.monotonic()
+                for statement in statements:
+                    look.query(statement)
+                found.rotation_s = time.monotonic() - began
+            last = canary_scan.canary()
+            look.query(f"INSERT INTO {CANARY_TABLE} VALUES ('{last}')")
+            _kill(server.pid or agent.pid)
+        finally:
+            with contextlib.suppress(RunError, AgentError):
+                agent.close()
+        # The server is dead: nothing is held open by anyone.
+        mechanism.flush(volume)
+        for name, wanted in (("killed", last), ("killed, the first row", bench.shared.canary)):
+            seen = canary_scan.search(canary_scan.below(volume.backing), wanted)
+            passed, detail = witnesses.heard_of_disk(seen, look, mechanism)
+            say("disk", passed, f"{name}: {detail}")
+    finally:
+        server.stop()
+    if arm == "encrypted" and not bench.engine.embedded:
+        for state in mechanism.key_states:
+            say("server", *_without_key(bench, mechanism, volume, state))
+    return spilt
+
+
+@contextlib.contextmanager
+def keys_kept(secrets: Path) -> Iterator[None]:
+    """The keys are afterwards what they were: a server that is given a new key may throw the old one away, which other copies need."""
+    kept = {
+        path: path.read_bytes()
+        for path in secrets.rglob("*")
+        if path.is_file() and not path.is_symlink() and path.stat().st_size <= LARGEST_KEY_FILE
+    }
+    try:
+        yield
+    finally:
+        for path, content in kept.items():
+            if not path.exists() or path.read_bytes() != content:
+                _own_file(path, content)
+
+
+def _own_file(path: Path, content: bytes) -> None:
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(content)
+    hand_over(path)
+
+
+def _spill(look: Look, mechanism: AtRest, spill: Spill, word: str) -> canary_scan.Seen:
+    """Make the server write temporary data, and search for it while it is there."""
+    name = f"spill-{look.arm}"
+    look.agent.connect(name, **look.connect)
+
+    def seen() -> canary_scan.Seen:
+        return witnesses.at_rest(look, mechanism, word)
+
+    try:
+        *first, last = spill.statements
+        for statement in first:
+            look.agent.query(name, statement, timeout=deadlines.load())
+        if not spill.during:
+            look.agent.query(name, last, timeout=deadlines.load())
+            return seen()
+        with ThreadPoolExecutor(1) as other:
+            running = other.submit(look.agent.query, name, last, timeout=deadlines.load())
+            found = _watch(seen, lambda: running.done(), look)
+            running.result()
+        return found
+    finally:
+        with contextlib.suppress(AgentError):
+            look.agent.disconnect(name)
+
+
+def _watch(seen: Callable[[], canary_scan.Seen], over: Callable[[], bool], look: Look) -> canary_scan.Seen:
+    """Look again and again until temporary data is found or the statement has ended."""
+    found = canary_scan.Seen()
+    for _ in range(LOOKS):
+        found = seen()
+        if over() or any(witnesses.is_temporary(name, look) for name in found.hits):
+            break
+        time.sleep(BETWEEN_SECONDS)
+    return found
+
+
+def _kill(root: int) -> None:
+    """By force, with all that it has started, and wait until none is left. Raises RunError."""
+    pids = {pid: start_time(pid) for pid in tree(root)}
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    deadline = time.monotonic() + LAST_WISH_SECONDS
+    while left := [pid for pid, began in pids.items() if began and start_time(pid) == began]:
+        if time.monotonic() >= deadline:
+            raise RunError(f"process {left[0]} does not end, not even when killed")
+        time.sleep(0.01)
+
+
+def _without_key(bench: Bench, mechanism: AtRest, volume: Volume, state: KeyState) -> tuple[bool, str]:
+    """Whether the server refuses to start, or to give its data back, with its key gone or another in its place."""
+    words = "without its key" if state == "missing" else "with another key"
+    with mechanism.key_taken(state, bench.rest, volume.path):
+        try:
+            server = bench.start("encrypted", volume)
+        except (RunError, OSError) as error:
+            return True, f"{words} it does not start: {_reason(str(error))}"
+        with stopped(server), Agent(log=bench.logs / "agent.log") as agent:
+            try:
+                fields = witnesses.single(bench.connection("encrypted", dict.fromkeys(ARMS, server)))
+                agent.connect("keyless", **fields)
+                rows = agent.query("keyless", f"SELECT word FROM {CANARY_TABLE}")
+            except AgentError as error:
+                return True, f"{words} it starts, and gives no data back: {error}"
+    if [bench.shared.canary] in rows:
+        return False, f"{words} it starts and gives the canary back"
+    return True, f"{words} it starts, and gives no data back"
+
+
+@contextlib.contextmanager
+def stopped(server: Server) -> Iterator[Server]:
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+def _reason(text: str) -> str:
+    """Of a server's last words the line that tells."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    severe = next((line for line in lines[1:] if "FATAL" in line or "ERROR" in line), "")
+    return severe[:200] or of_encryption(text) or (lines or ["it ended"])[0][:200]
+
+
+def _findings(mechanism: AtRest, leaks: dict[Arm, dict[str, canary_scan.Seen]]) -> list[Finding]:
+    """Temporary data that lies in clear although the data proper does not. Seen in the plain arm, or it proves nothing. Pure."""
+    found = []
+    for name, plain in leaks["plain"].items():
+        encrypted = leaks["encrypted"].get(name, canary_scan.Seen())
+        if not plain.hits:
+            if any(other.startswith(f"{name} where") and seen.hits for other, seen in leaks["plain"].items()):
+                continue  # a setting of ours keeps it in memory, and what comes without that setting has its own finding
+            text = f"{name}: not seen on the disk even in the plain arm: it stayed in memory, or nothing is known of it"
+            found.append(Finding("temporary-data-not-seen", "info", text))
+        elif encrypted.hits:
+            where, count = max(encrypted.hits.items(), key=lambda each: each[1])
+            text = f"{name}: in clear on the disk, {count} times in {where}"
+            found.append(Finding("temporary-data-in-clear", "medium", text, mechanism.advice(where)))
+    return found
+
+
+def _of_logs(seen: canary_scan.Seen) -> list[Finding]:
+    return [
+        Finding("log-in-clear", "high", f"the server's log {name} holds data in clear, {count} times")
+        for name, count in seen.hits.items()
+    ]

@@ -1,0 +1,112 @@
+"""columns: one server, a schema for each arm, values encrypted in the encrypted arm's: their keys, their witnesses, what they give away.
+
+Each arm's canary is a word of its own: both lie in one server's files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from ciphercost.engines import Engine
+from ciphercost.load.agent import Agent
+from ciphercost.load.codec import PLAIN, Codec, Encrypting
+from ciphercost.mechanisms._column import BLOCK, Columns, secret
+from ciphercost.model.spec import Arm
+
+TABLE = "ciphercost_canary"
+LENGTH = 100
+"""Letters of the canary table's column."""
+REPEATED = "sixteen letters." * 4
+"""A value of four equal blocks."""
+SHOWN = 3
+FLIPS = 8
+"""Places at which a stored value is changed, to see whether anybody notices."""
+
+
+class Secrets(msgspec.Struct, frozen=True):
+    """How one cell's values are encrypted."""
+
+    mechanism: Columns
+    engine: Engine
+    factors: Mapping[str, str]
+    key: bytes
+    iv: bytes
+
+    @property
+    def codec(self) -> Encrypting:
+        """The encrypted arm's."""
+        return self.mechanism.codec(self.engine, self.factors, self.key, self.iv)
+
+    @property
+    def wrong(self) -> Encrypting:
+        """The same with another key."""
+        # Nothing tells of the key in what a server says of this one.
+        other = hashlib.sha256(self.key).digest()[: len(self.key)]
+        return self.mechanism.codec(self.engine, self.factors, other, self.iv)
+
+    def of(self, arm: Arm) -> Codec:
+        return self.codec if arm == "encrypted" else PLAIN
+
+
+def secrets_of(mechanism: Columns, engine: Engine, factors: Mapping[str, str], directory: Path) -> Secrets:
+    """Key and IV made for the run, below its directory of secrets."""
+    key = secret(directory, "key", mechanism.key_bytes)
+    return Secrets(mechanism, engine, factors, key, secret(directory, "iv", BLOCK))
+
+
+def schema_name(arm: Arm) -> str:
+    """Of an arm's schema on a server of ours."""
+    return f"ciphercost_{arm}"
+
+
+def word(canary: str, arm: Arm) -> str:
+    """The canary of one arm."""
+    return f"{canary}{arm[0]}"
+
+
+def rows(canary: str, arm: Arm) -> dict[int, str]:
+    """What lies in the canary table: the canary, the canary again, a value of equal blocks, and another text."""
+    own = word(canary, arm)
+    return {1: own, 2: own, 3: REPEATED, 4: f"another text, {'of the same length as the canary is, '[: len(own)]}"}
+
+
+def fill(agent: Agent, name: str, secrets: Secrets, canary: str, arm: Arm) -> None:
+    """Make the canary table through the agent's arm `name`, whose schema it is to be in."""
+    codec = secrets.of(arm)
+    agent.query(name, f"CREATE TABLE {TABLE} (id integer NOT NULL, word {codec.column(LENGTH)})")
+    for number, text in rows(canary, arm).items():
+        stored = codec.seal(f"'{text}'", LENGTH)
+        agent.query(name, f"INSERT INTO {TABLE} (id, word) VALUES ({number}, {stored})")
+
+
+class Sight(msgspec.Struct, frozen=True):
+    """One arm, for a witness to look at."""
+
+    arm: Arm
+    secrets: Secrets
+    canary: str
+    agent: Agent
+    name: str
+    """The agent's arm that is connected to this arm's schema."""
+    places: tuple[Path, ...] = ()
+    """Where the server's files lie; empty: they can't be seen."""
+
+    def text(self, codec: Codec) -> str | None:
+        """The canary row's text, opened by the server or, where it has no key, here. Raises AgentError."""
+        if isinstance(codec, Encrypting) and codec.client_side:
+            return bytes.fromhex(str(self.opened(codec))).decode()
+        return self.ask(codec.open("word", LENGTH))
+
+    def opened(self, codec: Encrypting, stored: bytes = b"") -> str | None:
+        """The decrypted bytes of the canary row, or of what might be stored, in hexadecimal digits. Raises AgentError."""
+        raw = self.ask(codec.raw(codec.literal(stored) if stored else "word"))
+        return None if raw is None else codec.opened(bytes.fromhex(raw)).hex()
+
+    def ask(self, expression: str, number: int = 1) -> str | None:
+        """One expression of the canary table's row. Raises AgentError."""
+        found = self.agent.query(self.name, f"SELECT {expression} FROM {TABLE} WHERE id = {number}")
+        return found[0][0] if found else None

@@ -1,0 +1,82 @@
+"""delay: a relay between agent and server that lengthens each round trip. A process of its own, so that its CPU is no arm's."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from ciphercost.host.relay import moved
+from ciphercost.host.supervisor import Guard, Process
+from ciphercost.load.agent import find
+from ciphercost.model.errors import RunError
+from ciphercost.model.spec import Arm
+
+START_SECONDS = 20.0
+Address = tuple[str, int]
+
+
+class DelayRelay:
+    """Passes connections on to each address, each byte half of `round_trip_s` later. Runs until `stop`."""
+
+    def __init__(
+        self, guard: Guard, addresses: Sequence[Address], round_trip_s: float, *, cpus: set[int] | None = None
+    ) -> None:
+        command = [find(), "relay", str(round(round_trip_s * 1e6)), *map(spelled, addresses)]
+        self._process = guard.spawn(command, cpus=cpus or None)
+        self.ports = dict(zip(addresses, ports_of(self._process), strict=True))
+        """Port on 127.0.0.1 that stands for each address."""
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def stop(self) -> None:
+        self._process.stop()
+
+
+def ports_of(process: Process) -> list[int]:
+    """The ports that the relay says it listens on. Raises RunError with its own words when it doesn't come up."""
+    deadline = time.monotonic() + START_SECONDS
+    while "\n" not in (said := process.output()):
+        if process.poll() is not None or time.monotonic() > deadline:
+            said = process.output().strip()
+            process.stop()
+            raise RunError(f"the relay for --delay did not start: {said or 'it said nothing'}")
+        time.sleep(0.005)
+    try:
+        return [int(port) for port in json.loads(said.splitlines()[0])["ports"].split()]
+    except (ValueError, KeyError, TypeError):
+        process.stop()
+        raise RunError(f"the relay for --delay did not start: {said.strip()}") from None
+
+
+def spelled(address: Address) -> str:
+    """`127.0.0.1:5432`, `[::1]:5432`. Pure."""
+    host, port = address
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def address_of(fields: Mapping[str, object]) -> Address:
+    """Where these fields of a `connect` lead. Pure."""
+    return str(fields["host"]), int(str(fields["port"]))
+
+
+def through(fields: Mapping[str, object], ports: Mapping[Address, int]) -> dict[str, object]:
+    """The fields of a `connect` that reach the same server through the relay. Pure."""
+    host, port = address_of(fields)
+    return moved(fields, "127.0.0.1", ports[host, port])
+
+
+@contextmanager
+def delayed(
+    guard: Guard, connect: Mapping[Arm, Mapping[str, object]], round_trip_s: float, cpus: set[int] | None = None
+) -> Iterator[tuple[dict[Arm, dict[str, object]], int]]:
+    """(the arms' fields through one relay for both, the relay's process id)."""
+    addresses = sorted({address_of(fields) for fields in connect.values()})
+    relay = DelayRelay(guard, addresses, round_trip_s, cpus=cpus)
+    try:
+        yield {arm: through(fields, relay.ports) for arm, fields in connect.items()}, relay.pid
+    finally:
+        relay.stop()

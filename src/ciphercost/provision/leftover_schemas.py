@@ -1,0 +1,110 @@
+"""clean_server: schemas that killed runs left on a server that is the user's: found, judged, dropped.
+
+One without our mark, or with the mark of a run that lives or that we can't see, is left as it is.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ciphercost import engines, mechanisms
+from ciphercost.engines import Engine, Server
+from ciphercost.host import supervisor
+from ciphercost.load import passwords
+from ciphercost.load.agent import Agent
+from ciphercost.model.errors import AgentError, CiphercostError, RunError, UsageError, nearest
+from ciphercost.model.run_directory import new_id
+from ciphercost.model.terms import PREFIX
+from ciphercost.plan import targets
+from ciphercost.provision.scratch_schema import Fate, Mark, read_mark
+
+TRIES = 10
+WHY: dict[Fate, str] = {
+    "dead": "it was not named",
+    "living": "run {mark.run} is still going on here",
+    "unseen": "run {mark.run} was on another machine or container ({mark.host}), or before a restart: whether it still goes on "
+    "can't be seen from here. If it is over: ciphercost clean --url URL --schema {name}",
+    "unmarked": "it bears no mark of ciphercost, so it is not ours",
+}
+
+
+def sweep(url: str, engine_name: str = "", ca: str = "", wanted: Sequence[str] = ()) -> tuple[str, bool]:
+    """Drop what dead runs left on the user's server, or the schemas named. Returns what was done, and whether all of it worked.
+
+    Raises UsageError for a name that may not be dropped, RunError where the server can't be asked.
+    """
+    engine = engines.get(engine_name or targets.target_of_url(url).partition(":")[0])
+    engine.check_url(url)
+    in_transit = mechanisms.of(engine, "transit")
+    if ca and "tls" not in in_transit:
+        raise UsageError(
+            f"--ca {ca}: {engine.title} has no TLS (in transit it has: {', '.join(in_transit) or 'nothing'}); leave --ca out"
+        )
+    if ca and not Path(ca).is_file():
+        raise UsageError(f"--ca {ca}: there is no such file")
+    with (
+        supervisor.Guard(new_id()) as run_guard,
+        supervisor.temporary(run_guard, "logs") as logs,
+        Agent(log=logs / "agent.log") as agent,
+    ):
+        server = engine.start(engine.find(url=url), logs, run_guard)
+        fields = reached(server, ca)
+        if passwords.may_ask(fields) and passwords.ask_where_wanted(agent, fields, engine.refuses_anonymous):
+            fields = reached(server, ca)
+        try:
+            marks = engine.schemas(agent, fields)
+            for name in wanted:
+                if name not in marks and (there := engine.schema(agent, fields, name)) is not None:
+                    marks[name] = there
+        except AgentError as error:
+            how = "with TLS" if ca else "in clear, as a run's plain arm does"
+            if not ca and "tls" in mechanisms.of(engine):
+                how += "; --ca asks with TLS"
+            raise RunError(f"can't log in at your {engine.title} ({how}): {error} [{error.code}]") from None
+        found = {name: read_mark(mark) for name, mark in marks.items()}
+        for name in wanted:
+            check(name, found)
+        lines, worked = [], True
+        for name, mark in found.items():
+            if name not in wanted and (wanted or mark.fate != "dead"):
+                lines.append(f"left {name}: {WHY[mark.fate].format(name=name, mark=mark)}")
+                continue
+            try:
+                drop(engine, agent, fields, name)
+                lines.append(f"removed schema {name} of run {mark.run}")
+            except CiphercostError as error:
+                lines.append(f"could not remove schema {name}: {error}")
+                worked = False
+    lines = lines or [f"Nothing of ours is on that {engine.title}."]
+    if engine.unlisted and not wanted:
+        lines.append(f"({engine.unlisted}. Another is taken by its name: --schema NAME)")
+    return "\n".join(lines), worked
+
+
+def reached(server: Server, ca: str) -> dict[str, object]:
+    """Fields of the agent's `connect`: by TLS where its authority was given, else in clear."""
+    tls = {"tls": "verify-full", "tls_ca": str(Path(ca).absolute())} if ca else {}
+    return server.connection() | tls
+
+
+def drop(engine: Engine, agent: Agent, fields: Mapping[str, object], name: str) -> None:
+    """Drop a schema; again and again for some seconds, since the connections of a run that was just killed may still hold it."""
+    for left in reversed(range(TRIES)):
+        try:
+            engine.drop_schema(agent, fields, name)
+            return
+        except AgentError:
+            if not left:
+                raise
+        time.sleep(1)
+
+
+def check(name: str, found: Mapping[str, Mark]) -> None:
+    """Refuse a name that may not be dropped. Raises UsageError."""
+    if name not in found:
+        known = nearest(name, found) if found else f"there is none that begins with {PREFIX}"
+        raise UsageError(f"--schema {name}: no such schema on that server; {known}")
+    if found[name].fate in ("unmarked", "living"):
+        raise UsageError(f"--schema {name}: {WHY[found[name].fate].format(name=name, mark=found[name])}")

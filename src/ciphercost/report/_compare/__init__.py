@@ -1,0 +1,139 @@
+"""_compare: Comparison -> text. One file a format, each with `render(comparison) -> str`, found by file name; and the words they share. Pure."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from ciphercost.estimate import notation
+from ciphercost.estimate.statistics import ALPHA
+from ciphercost.model.errors import UsageError, nearest
+from ciphercost.report import words
+from ciphercost.report.comparison import QUICK_ALPHA, Change, Comparison, Gate, Pair, is_quick
+
+
+def names() -> list[str]:
+    return sorted(module.name for module in pkgutil.iter_modules(__path__))
+
+
+def get(name: str) -> Callable[[Comparison], str]:
+    """The renderer of that format. Raises UsageError with the nearest name."""
+    if name not in names():
+        raise UsageError(f"compare has no format '{name}': {nearest(name, names())}")
+    render: Callable[[Comparison], str] = importlib.import_module(f"{__name__}.{name}").render
+    return render
+
+
+# ── words ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def headline(of: Comparison) -> str:
+    """The answer in one line: what the gate says, else how many costs differ."""
+    return _gates(of.gates, of.limit) if of.limit is not None else compared(of)
+
+
+def compared(of: Comparison) -> str:
+    """`of 5 costs compared, 2 differ, 3 are equivalent`."""
+    if not of.pairs:
+        return "no cell of these runs has a partner: nothing was compared"
+    counts = {
+        verdict: sum(pair.verdict == verdict for pair in of.pairs)
+        for verdict in ("differs", "equivalent", "unresolved")
+    }
+    said = [f"{count} {_counted(verdict, count)}" for verdict, count in counts.items() if count]
+    without = sum(pair.verdict is None for pair in of.pairs)
+    said += [f"{without} can't be compared"] * bool(without)
+    said += [f"{len(of.alone)} cells have no partner"] * bool(of.alone)
+    return f"of {len(of.pairs)} cost{'s' * (len(of.pairs) != 1)} compared, {', '.join(said)}"
+
+
+def _counted(verdict: str, count: int) -> str:
+    if verdict == "differs":
+        return "differs" if count == 1 else "differ"
+    return f"{'is' if count == 1 else 'are'} {verdict}"
+
+
+def _gates(gates: Sequence[Gate], limit: float) -> str:
+    budget = percent(limit)
+    by = {outcome: [gate for gate in gates if gate.outcome == outcome] for outcome in ("fail", "failed", "unresolved")}
+    all_ = f"{len(gates)} cell{'s' * (len(gates) != 1)}"
+    over = f"encryption costs more than {budget} in {len(by['fail'])} of {all_}"
+    if by["failed"]:
+        has = "has" if len(by["failed"]) == 1 else "have"
+        said = f"FAILED: {len(by['failed'])} of {all_} {has} no number, so the budget of {budget} can't be judged"
+        return f"{said}; {over}" if by["fail"] else said
+    if by["fail"]:
+        return f"FAIL: {over}"
+    if by["unresolved"]:
+        return f"UNRESOLVED: in {len(by['unresolved'])} of {all_} the interval holds the budget of {budget}: a longer --time may tell"
+    return f"PASS: encryption costs at most {budget} in {all_}"
+
+
+def percent(share: float) -> str:
+    return f"{share * 100:.10g} %"
+
+
+def gate_line(gate: Gate) -> str:
+    """`PASS: postgresql 15.18 · tls · …: 3.1 % fewer operations per second (95 % CI 2.8–3.4 %)`."""
+    if gate.estimate is None or gate.outcome == "failed":
+        return f"{gate.outcome.upper()}: {gate.title}: {gate.reason}"
+    changed = notation.of_what(words.cost(gate.metric, gate.estimate), words.LABELS[gate.metric])
+    reason = f"; {gate.reason}" if gate.reason else ""
+    return (
+        f"{gate.outcome.upper()}: {gate.title}: {changed} (95 % CI {words.bounds(gate.metric, gate.estimate)}){reason}"
+    )
+
+
+def verdict(pair: Pair, margin: float) -> str:
+    """What the pair's verdict means, and what it rests on."""
+    if not pair.metric:
+        return f"none: {pair.reason}"
+    change = pair.change[pair.metric]
+    p = change.p_value or 0.0
+    surely = "p < 0.001" if p < 0.001 else f"p = {p:.2g}"
+    what = "cost in operations per second" if pair.metric == "throughput" else "cost in latency"
+    quick = is_quick(pair)
+    must = f", and of quick runs it must be below {QUICK_ALPHA}" if quick and p < ALPHA else ""
+    direction = "higher" if (change.ratio < 1) == (pair.metric == "throughput") else "lower"
+    said = {
+        "differs": f"the {what} differs{' between these two server pairs' * quick}: it is {direction} here ({surely})",
+        "equivalent": f"the {what} differs by less than {percent(margin)}, if at all",
+        "unresolved": f"unresolved: whether the {what} differs can't be told ({surely}{must}); a longer --time may tell",
+    }[pair.verdict or "unresolved"]
+    if quick and pair.verdict == "differs":
+        return (
+            f"{said}; what a restart or another moment does is not in this interval: --sessions 8 in both runs has it"
+        )
+    return said + ("; of these two server pairs only" * quick)
+
+
+def both(pair: Pair, metric: str) -> str:
+    """`24.9 → 53.0 % fewer`: both costs, encrypted ÷ plain."""
+    first, second = (words.cost(metric, each) for each in pair.costs[metric])
+    return words.both(first, second, " → ")
+
+
+def shown(pair: Pair) -> Iterator[tuple[str, str, str, str, str]]:
+    """(metric, label, change, its interval, both costs) of every figure that both cells have."""
+    for metric, label, _, _ in words.METRICS:
+        if metric in pair.change:
+            change = pair.change[metric]
+            yield metric, label, words.cost(metric, change), words.bounds(metric, change), both(pair, metric)
+
+
+def listed(changes: Iterable[Change]) -> str:
+    """`cipher aes256-gcm → aes128-gcm; clients 4 → 8`."""
+    return "; ".join(
+        f"{each.name.removeprefix('set ')} {each.reference or '—'} → {each.other or '—'}" for each in changes
+    )
+
+
+def machines(of: Comparison) -> Iterator[tuple[str, str]]:
+    """(run's name, what its machine has otherwise), of runs that were measured on another machine than the reference."""
+    for each in of.differences:
+        if each.machine:
+            yield of.runs[each.run].name, listed(each.machine)
+
+
+LOUD = "DIFFERENT MACHINES: a cost that differs may be the machine's, not a change of yours"

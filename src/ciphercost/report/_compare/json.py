@@ -1,0 +1,11 @@
+"""json: the whole comparison, as `compare.Comparison` has it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ciphercost.report.comparison import Comparison
+
+
+def render(of: Comparison) -> str:
+    return msgspec.json.format(msgspec.json.encode(of), indent=2).decode()

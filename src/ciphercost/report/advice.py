@@ -1,0 +1,335 @@
+"""advice: a result and what is needed -> the cheapest proven mechanism that meets your requirements, and why the others do not. Pure.
+
+Only what was witnessed counts: the layer, what the sessions negotiated (`encryption`), and what was found open (`findings`). A mechanism
+that was not proven, or of which a finding of high severity was seen, meets nothing. Mechanisms are alternatives where they were measured
+on the same server, with the same operation, clients and conditions: each such set has its own answer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import msgspec
+
+from ciphercost import mechanisms
+from ciphercost.estimate import notation
+from ciphercost.model.errors import UsageError, nearest
+from ciphercost.model.result import Cell, Estimate, Result
+from ciphercost.report import comparison, words
+
+Outcome = Literal["meets", "over", "unresolved", "fails"]
+DONE, NONE, UNRESOLVED = 0, 3, 4
+AUTHENTICATES = re.compile("GCM|SIV|CCM|POLY1305|HMAC", re.IGNORECASE)
+
+
+def _layer(name: str) -> Callable[[Cell], str]:
+    said = {"transit": "it encrypts no connection", "rest": "it encrypts no files", "column": "it encrypts no columns"}
+
+    def check(cell: Cell) -> str:
+        if cell.layer != name:
+            return said[name]
+        if cell.factors.get("share", "all") != "all":
+            return f"it encrypts only some requests (share={cell.factors['share']})"
+        return ""
+
+    return check
+
+
+def _protocol(least: str) -> Callable[[Cell], str]:
+    def check(cell: Cell) -> str:
+        if reason := _layer("transit")(cell):
+            return reason
+        spoken = cell.encryption.get("protocol", "")
+        version = spoken.removeprefix("TLSv")
+        if version == spoken:
+            return f"it speaks {spoken or 'something unknown'}, and no TLS"
+        return "" if version >= least else f"its protocol is {spoken}"
+
+    return check
+
+
+def _verified(cell: Cell) -> str:
+    return "" if cell.encryption.get("verified") == "yes" else "the client did not check who the server is"
+
+
+def _authenticated(cell: Cell) -> str:
+    """TLS always notices a change (RFC 8446, RFC 5246: AEAD or HMAC). In columns a changed value was tried on every cell. At rest every
+    cipher that the mechanism names must be one that notices, or have a MAC beside it."""
+    if cell.layer == "transit":
+        spoken = cell.encryption.get("protocol", "")
+        return (
+            ""
+            if spoken.startswith("TLS")
+            else f"nothing shows that bytes on the way were changed ({spoken or cell.mechanism})"
+        )
+    if cell.layer == "column":
+        open_ = any(each.code == "unauthenticated" for each in cell.findings)
+        return "a stored value that was changed is decrypted without an error" if open_ else ""
+    ciphers = [each for each in re.split(r", (?![^(]*\))", cell.encryption.get("cipher", "")) if each]
+    bare = [each for each in ciphers if not AUTHENTICATES.search(each)]
+    if not ciphers or bare:
+        return f"nothing shows that stored bytes were changed ({', '.join(bare) or 'its cipher is not known'})"
+    return ""
+
+
+def _forward(cell: Cell) -> str:
+    """All of TLS 1.3 has it; of TLS 1.2 the suite's name says it. Not every client says its group."""
+    said = cell.encryption
+    if said.get("group") or said.get("protocol") == "TLSv1.3" or "DHE" in said.get("cipher", ""):
+        return ""
+    return "no key exchange of its own was seen: who gets the key later reads it all"
+
+
+def _post_quantum(cell: Cell) -> str:
+    group = cell.encryption.get("group", "")
+    return "" if "MLKEM" in group.upper() else f"its key exchange is {group or 'not known'}"
+
+
+def _nothing_in_clear(cell: Cell) -> str:
+    found = sorted(
+        {f.code for f in cell.findings if f.code.endswith("-in-clear") or f.code == "engine-never-encrypted"}
+    )
+    return f"found open: {', '.join(found)}" if found else ""
+
+
+def _key_off_server(cell: Cell) -> str:
+    return "" if cell.encryption.get("implementation") == "by the client" else "the server has the key"
+
+
+NEEDS: dict[str, tuple[str, str, Callable[[Cell], str]]] = {
+    "in-transit": ("transit", "the whole connection is encrypted", _layer("transit")),
+    "tls1.2": ("transit", "TLS 1.2 or newer was negotiated", _protocol("1.2")),
+    "tls1.3": ("transit", "TLS 1.3 or newer was negotiated", _protocol("1.3")),
+    "verified": ("transit", "the client checked the server's certificate", _verified),
+    "forward-secrecy": ("transit", "each connection's keys were exchanged for it alone (ECDHE)", _forward),
+    "post-quantum": ("transit", "keys were exchanged by a group with ML-KEM", _post_quantum),
+    "at-rest": ("rest", "the server's files are encrypted", _layer("rest")),
+    "nothing-in-clear": ("rest", "no file, log or temporary data was found in clear", _nothing_in_clear),
+    "column": ("column", "values are encrypted in columns", _layer("column")),
+    "key-off-server": ("column", "the application encrypts, and the server has no key", _key_off_server),
+    "authenticated": ("", "data that was changed is refused", _authenticated),
+}
+"""Every word of --need: the layer it is about (empty: any), what it means, and what keeps a cell from meeting it (empty: it does)."""
+LAYERS = {"transit": "in-transit", "rest": "at-rest", "column": "column"}
+
+
+class Candidate(msgspec.Struct, frozen=True):
+    """One cell, and what it comes to."""
+
+    cell: int
+    name: str
+    outcome: Outcome
+    metric: str
+    estimate: Estimate | None
+    reasons: list[str]
+    """Why it does not meet the requirements, or why that is unresolved."""
+    protects: str = ""
+
+
+class Advice(msgspec.Struct, frozen=True):
+    """Alternatives on one server under one load, and the one that is advised."""
+
+    title: str
+    """What they have in common."""
+    chosen: int | None
+    """Number of the cell; None: none meets it for sure."""
+    as_cheap: list[int]
+    """Others that meet the requirements and whose intervals overlap the chosen one's: this run can't rank them."""
+    candidates: list[Candidate]
+    """The cheapest first; those that fail last."""
+
+
+class Report(msgspec.Struct, frozen=True):
+    """What `report --need --max-cost` says."""
+
+    need: list[str]
+    limit: float | None
+    answers: list[Advice]
+    exit_status: int
+
+
+def needs(text: str) -> list[str]:
+    """The words of `tls1.3,verified`. Raises UsageError naming the words that there are, and where two layers are asked of one mechanism."""
+    found = [each.strip().lower() for each in text.split(",") if each.strip()]
+    if not found:
+        raise UsageError(f"--need names nothing: {nearest('', NEEDS)}")
+    for each in found:
+        if each not in NEEDS:
+            raise UsageError(f"--need knows no '{each}': {nearest(each, NEEDS)}")
+    layers = list(dict.fromkeys(NEEDS[each][0] for each in found if NEEDS[each][0]))
+    if len(layers) > 1:
+        said = " and ".join(LAYERS[each] for each in layers)
+        raise UsageError(
+            f"--need {text}: {said} are different mechanisms, and no one of them is both: ask for each by itself"
+        )
+    return found
+
+
+def advise(result: Result, need: Sequence[str] = (), limit: float | None = None) -> Report:
+    """The advice for each set of alternatives. `limit`: the most that it may cost, as a share (0.05: 5 %)."""
+    layer = next((NEEDS[each][0] for each in need if NEEDS[each][0]), "")
+    # A word about a layer is about it alone: `verified` asks for a connection that is encrypted.
+    wanted = list(dict.fromkeys([*([LAYERS[layer]] if layer else []), *need]))
+    sets: dict[str, list[int]] = {}
+    for number, cell in enumerate(result.cells):
+        if not words.is_control(cell):
+            sets.setdefault(_alike(cell), []).append(number)
+    if layer:  # Sets in which nothing of that layer was measured have nothing to say.
+        sets = {
+            like: those for like, those in sets.items() if any(_of_layer(result.cells[each], layer) for each in those)
+        }
+    answers = [_advice(result, numbers, wanted, limit) for numbers in sets.values()]
+    return Report(list(need), limit, answers, _status(answers))
+
+
+def _of_layer(cell: Cell, layer: str) -> bool:
+    """A cell that failed before anything was known of it has no layer, but its mechanism has."""
+    known = cell.mechanism in mechanisms.names()
+    return (cell.layer or (mechanisms.get(cell.mechanism).layer if known else "")) == layer
+
+
+def _status(answers: Sequence[Advice]) -> int:
+    if answers and all(each.chosen is not None for each in answers):
+        return DONE
+    open_ = [each for each in answers if each.chosen is None]
+    may = [any(one.outcome == "unresolved" for one in each.candidates) for each in open_]
+    return UNRESOLVED if may and all(may) else NONE
+
+
+def _alike(cell: Cell) -> str:
+    """What alternatives have in common: all but the mechanism and what is set of it."""
+    own = {f.name for f in mechanisms.get(cell.mechanism).factors} if cell.mechanism in mechanisms.names() else set()
+    load = {name: value for name, value in cell.factors.items() if name not in own and name not in comparison.SEEDED}
+    # A cell that failed early may not know its factors: it stands where its workload is.
+    return repr(
+        (cell.engine, cell.workload, cell.regime, cell.client, cell.conditions, sorted(load.items()), cell.clients)
+    )
+
+
+def _advice(result: Result, numbers: Sequence[int], need: Sequence[str], limit: float | None) -> Advice:
+    cells = [result.cells[number] for number in numbers]
+    candidates = [
+        _candidate(number, name, cell, need, limit)
+        for number, name, cell in zip(numbers, _names(cells), cells, strict=True)
+    ]
+    ranks: tuple[Outcome, ...] = ("meets", "unresolved", "over", "fails")
+    candidates.sort(key=lambda each: (ranks.index(each.outcome), _dear(each)))
+    meets = [each for each in candidates if each.outcome == "meets"]
+    chosen = meets[0] if meets else None
+    return Advice(
+        title=" · ".join(word for word in _title(cells) if word),
+        chosen=chosen.cell if chosen else None,
+        as_cheap=[each.cell for each in meets[1:] if chosen and _overlap(chosen, each)],
+        candidates=candidates,
+    )
+
+
+def _title(cells: Sequence[Cell]) -> list[str]:
+    said = [words.heading_words(cell) for cell in cells]
+    return [said[0][name] for name in said[0] if name != "mechanism" and len({each[name] for each in said}) == 1]
+
+
+def _names(cells: Sequence[Cell]) -> list[str]:
+    """The mechanism, and of its factors those in which the alternatives differ."""
+    names = []
+    for cell in cells:
+        alike = [each for each in cells if each.mechanism == cell.mechanism]
+        factors = [
+            f"{name}={value}"
+            for name, value in cell.factors.items()
+            if value and len({each.factors.get(name) for each in alike}) > 1
+        ]
+        version = [cell.version] if len({each.version for each in cells}) > 1 else []
+        names.append(" ".join([cell.mechanism, *factors, *version]))
+    return names
+
+
+def _candidate(number: int, name: str, cell: Cell, need: Sequence[str], limit: float | None) -> Candidate:
+    metric = words.main_metric(cell)
+    estimate = cell.overhead.get(metric)
+    protects = mechanisms.protection(mechanisms.get(cell.mechanism)) if cell.mechanism in mechanisms.names() else ""
+
+    def said(outcome: Outcome, reasons: list[str]) -> Candidate:
+        return Candidate(number, name, outcome, metric, estimate, reasons, protects)
+
+    if cell.status != "ok" or estimate is None:
+        return said("fails", [f"{cell.status}: {cell.reason}" if cell.reason else cell.status])
+    reasons = [reason for each in need if (reason := NEEDS[each][2](cell))]
+    reasons += [f"a finding of high severity: {each.text}" for each in cell.findings if each.severity == "high"]
+    if reasons:
+        return said("fails", list(dict.fromkeys(reasons)))
+    if limit is None:
+        return said("meets", [])
+    passed = comparison.passed(metric, estimate, limit)
+    if passed == "pass":
+        return said("meets", [])
+    budget = f"{limit * 100:.10g} %"
+    if passed != comparison.robustly(metric, estimate, limit):
+        return said("over" if passed == "fail" else "unresolved", [comparison.hidden(metric, estimate)])
+    if passed == "fail":
+        return said("over", [f"all of its interval is above {budget}"])
+    return said("unresolved", [f"its interval includes {budget}"])
+
+
+def _dear(each: Candidate) -> float:
+    if each.estimate is None:
+        return 0.0
+    return -each.estimate.ratio if each.metric == "throughput" else each.estimate.ratio
+
+
+def _overlap(one: Candidate, other: Candidate) -> bool:
+    a, b = one.estimate, other.estimate
+    return a is not None and b is not None and one.metric == other.metric and a.low <= b.high and b.low <= a.high
+
+
+# ── in words ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def lines(report: Report, result: Result) -> list[str]:
+    """The advice as lines of plain words, each to be wrapped by who shows it; what is indented belongs to the line above."""
+    asked = [*report.need, *([f"at most {report.limit * 100:.10g} %"] if report.limit is not None else [])]
+    said = [f"needed: {', '.join(asked)}"]
+    for each in report.answers:
+        said += ["", each.title, *(f"  {line}" for line in _lines(each, result))]
+    if not report.answers:
+        said.append("this run measured nothing of that layer" if report.need else "this run measured no encryption")
+    return said
+
+
+def _lines(advice: Advice, result: Result) -> list[str]:
+    by_number = {each.cell: each for each in advice.candidates}
+    said = []
+    if advice.chosen is not None:
+        best = by_number[advice.chosen]
+        said.append(f"{best.name}: {_cost(best)}")
+        said.append(f"  {words.proof_line(result.cells[best.cell])}")
+        if best.protects:
+            said.append(
+                f"  protects {best.protects}" if best.protects.startswith("against") else f"  protects: {best.protects}"
+            )
+        if advice.as_cheap:
+            names = ", ".join(f"{by_number[number].name} ({_cost(by_number[number])})" for number in advice.as_cheap)
+            said.append(f"  costs as much, as far as this run can tell: {names}")
+    elif any(each.outcome == "unresolved" for each in advice.candidates):
+        said.append("none is certain to meet it; run with a longer --time to decide about those that may")
+    else:
+        said.append("no measured mechanism meets it")
+    for each in advice.candidates:
+        if each.cell == advice.chosen or each.cell in advice.as_cheap:
+            continue
+        cost = f"{_cost(each)}; " if each.estimate else ""
+        head = {"meets": "costs more", "unresolved": "may meet it", "over": "over budget", "fails": "does not meet it"}[
+            each.outcome
+        ]
+        said.append(f"{head}: {each.name}: {cost}{'; '.join(each.reasons)}".removesuffix("; "))
+    return said
+
+
+def _cost(each: Candidate) -> str:
+    assert each.estimate is not None
+    changed = notation.of_what(
+        words.cost(each.metric, each.estimate), words.SHORT.get(each.metric, words.LABELS[each.metric])
+    )
+    return f"{changed} ({words.bounds(each.metric, each.estimate)})"

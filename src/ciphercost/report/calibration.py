@@ -1,0 +1,102 @@
+"""calibrate: the result of a plain arm against a plain arm -> this machine's noise floor, in words. Pure.
+
+Two equal arms differ by noise alone, so the half-width of the interval around their ratio is the smallest difference that a run of
+this length can tell from noise. It falls with the square root of the length.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ciphercost.estimate.statistics import ALPHA, t_quantile
+from ciphercost.model.result import Cell, Estimate, Result
+from ciphercost.plan.schedule import LEAST_SESSIONS
+from ciphercost.report import terminal, words
+from ciphercost.report.layout import wrap
+
+WANTED = math.log(1.01)
+MOST_SESSIONS = 10_000
+
+
+def text(result: Result) -> str:
+    """The noise floor of every metric; the usual report of a cell that has no figures."""
+    if not all(cell.overhead for cell in result.cells):
+        return terminal.render(result)
+    lines = [line for cell in result.cells for line in of_cell(cell, result)]
+    return words.printable("\n".join([*lines, ""]))
+
+
+def of_cell(cell: Cell, result: Result) -> list[str]:
+    rows = list(words.rows(cell))
+    width = max(len(row.label) for row in rows)
+    seconds = result.spec.time if result.spec is not None else 0.0
+    sessions = f"{cell.sessions} session{'s' * (cell.sessions != 1)}"
+    lines = [f"{' '.join(filter(None, (cell.engine, cell.version)))} · plain against plain · {cell.workload}"]
+    lines += wrap(
+        f"noise floor: differences below these (95 %) can't be told from noise on this machine at this length ({sessions}, "
+        f"{cell.blocks} blocks, {seconds:g} s of load)",
+        "  ",
+        "  ",
+    )
+    lines += [
+        f"  {row.label:<{width}}  {share(floor(row.estimate)):>8}   {longer(row.estimate, cell, seconds)}"
+        for row in rows
+    ]
+    for row in rows:
+        if row.estimate.p_value is not None and row.estimate.p_value < ALPHA:
+            lines += wrap(
+                f"! {row.label}: the two equal arms differ ({row.cost}, {row.interval}), as one metric in 20 does by chance; "
+                "calibrate again, and if it happens again, look for what else runs on this machine",
+                "  ",
+                "    ",
+            )
+    if cell.mode == "quick":
+        lines += wrap(
+            "one session knows nothing of the scatter between restarts; leave --quick out for a floor that covers it",
+            "  ",
+            "    ",
+        )
+    for warning in cell.warnings:
+        lines += wrap(f"! {warning.text}", "  ", "    ")
+    return lines
+
+
+def floor(estimate: Estimate) -> float:
+    """Half-width of the interval, as a log ratio."""
+    return math.log(estimate.high / estimate.low) / 2
+
+
+def share(log_ratio: float) -> str:
+    """`1.2 %` of a log ratio."""
+    value = 100 * math.expm1(log_ratio)
+    return "under 0.01 %" if value < 0.01 else f"{value:.2g} %" if value < 99.5 else f"×{math.exp(log_ratio):.2g}"
+
+
+def longer(estimate: Estimate, cell: Cell, seconds: float) -> str:
+    """How long a run must be for a floor of 1 %."""
+    half = floor(estimate)
+    if half <= WANTED:
+        return "1 % can be seen"
+    if cell.mode == "quick":
+        return f"1 % needs about --time {rounded(seconds * (half / WANTED) ** 2)}"
+    n = max(2, cell.sessions)
+    spread = half * math.sqrt(n) / t_quantile(0.975, n - 1)
+    needed = next(
+        (
+            each
+            for each in range(LEAST_SESSIONS, MOST_SESSIONS)
+            if t_quantile(0.975, each - 1) * spread / math.sqrt(each) <= WANTED
+        ),
+        None,
+    )
+    if needed is None:
+        return "1 % is out of reach here"
+    return f"1 % needs about --sessions {needed} --time {rounded(seconds / n * needed)}"
+
+
+def rounded(seconds: float) -> str:
+    """`95s`, `12m`, `3h`, rounded up."""
+    for unit, size in (("h", 3600), ("m", 60)):
+        if seconds >= 5 * size:
+            return f"{math.ceil(seconds / size)}{unit}"
+    return f"{math.ceil(seconds)}s"

@@ -1,0 +1,75 @@
+"""figures: Result -> one flat row for each figure of each cell, at full precision: what CSV and data frames are made of. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ciphercost.estimate import levels
+from ciphercost.model.result import Cell, Result
+from ciphercost.model.spec import ARMS
+
+COLUMNS: dict[str, tuple[type, str]] = {
+    "run": (str, "the run's id"),
+    "cell": (int, "its number in the run, from 0, as in slices.jsonl"),
+    "engine": (str, ""),
+    "version": (str, "of the server"),
+    "layer": (str, "transit, rest, column or control"),
+    "mechanism": (str, ""),
+    "workload": (str, ""),
+    "variant": (str, "what sets the cell apart in its experiment"),
+    "factors": (str, "NAME=VALUE, separated by '; '"),
+    "conditions": (str, "of both arms, NAME=VALUE, separated by '; '"),
+    "client": (str, "who made the load; empty: the Rust agent"),
+    "clients": (int, "connections"),
+    "regime": (str, "capacity, one-core or latency"),
+    "mode": (str, "full: the unit is the session; quick: the block, of one server pair"),
+    "sessions": (int, ""),
+    "blocks": (int, ""),
+    "status": (str, "ok, failed, unproven or no-steady-state"),
+    "verdict": (str, "differs, equivalent or unresolved, of the cell"),
+    "reason": (str, "why there is no figure, where the status is not ok"),
+    "metric": (str, "a key of `overhead` in result.json; empty: this cell has no figure"),
+    "ratio": (float, "encrypted / plain"),
+    "low": (float, "lower bound of the ratio, 95 %"),
+    "high": (float, "upper bound of the ratio, 95 %"),
+    "ratio_of_totals": (float, "the same of all slices together"),
+    "n": (int, "sessions or blocks behind the interval"),
+    "p_value": (float, "two-sided, against a ratio of 1; that of the verdict after Holm's correction"),
+    "method": (str, "of the interval"),
+    "plain": (float, "level of the plain arm, in `unit`: encrypted / plain is `ratio`"),
+    "encrypted": (float, "level of the encrypted arm, in `unit`"),
+    "unit": (str, "of both levels"),
+}
+"""Columns in their order: type, meaning. Any but the first two may be empty (None)."""
+
+
+def figures(result: Result) -> list[dict[str, Any]]:
+    """A row for each cell and metric, keys as in COLUMNS; of a cell without a figure one row that says why."""
+    return [row for number, cell in enumerate(result.cells) for row in _of(result.id, number, cell)]
+
+
+def _of(run: str, number: int, cell: Cell) -> list[dict[str, Any]]:
+    known: dict[str, Any] = dict.fromkeys(COLUMNS) | {
+        "run": run,
+        "cell": number,
+        "factors": listed(cell.factors),
+        "conditions": listed(cell.conditions),
+    }
+    same = "engine version layer mechanism workload variant client clients regime mode sessions blocks status reason"
+    known |= {name: getattr(cell, name) for name in same.split()}
+    known["verdict"] = cell.verdict
+    rows = []
+    for metric, estimate in cell.overhead.items():
+        of_estimate = "ratio low high ratio_of_totals n p_value method"
+        row = known | {"metric": metric} | {name: getattr(estimate, name) for name in of_estimate.split()}
+        if metric in levels.LEVELS:
+            read, unit = levels.LEVELS[metric]
+            row |= {arm: read(cell.arms.get(arm, {})) for arm in ARMS} | {"unit": unit}
+        rows.append(row)
+    return rows or [known]
+
+
+def listed(values: Mapping[str, str]) -> str:
+    """`version=1.3; cipher=aes256-gcm`, what is empty left out."""
+    return "; ".join(f"{name}={value}" for name, value in values.items() if value)

@@ -1,0 +1,104 @@
+"""frames: results and raw slices -> polars data frames, for notebooks and for Parquet.
+
+polars is an extra (`pip install 'ciphercost[frames]'`): its 180 MB are as much as all else together, and no report but Parquet needs it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
+
+from ciphercost.model import run_directory
+from ciphercost.model.errors import UsageError
+from ciphercost.model.facts import RunFacts
+from ciphercost.model.result import Result
+from ciphercost.model.slices import AgentSlice, Counters, SliceRecord
+from ciphercost.report.figures import COLUMNS, figures
+
+if TYPE_CHECKING:
+    import polars
+
+AT_ONCE = 5_000
+"""Slices that are held as Python's own values at a time."""
+HEAD = ("run", "engine", "mechanism", "workload", "variant")
+"""What stands before a slice's own fields: of its cell."""
+NESTED = ("agent", "counters")
+
+
+def need() -> types.ModuleType:
+    """polars. Raises UsageError where it is not installed."""
+    try:
+        import polars
+    except ImportError:
+        raise UsageError("data frames and Parquet need polars: pip install 'ciphercost[frames]'") from None
+    return polars
+
+
+def cells(result: Result) -> polars.DataFrame:
+    """A row for each cell and metric; a cell without a figure has one, which says why (`reason`).
+
+    Shape (figures, 30): `figures.COLUMNS` says what each column is. `ratio`, `low` and `high` are encrypted / plain with its 95 %
+    interval; `plain` and `encrypted` are levels in `unit` (operations/s, µs, ms, B, MB, s).
+    """
+    pl = need()
+    kinds = {str: pl.String, int: pl.Int64, float: pl.Float64}
+    schema = {name: kinds[kind] for name, (kind, _) in COLUMNS.items()}
+    made: polars.DataFrame = pl.DataFrame(figures(result), schema=schema)
+    return made
+
+
+def slices(directory: str | Path) -> polars.DataFrame:
+    """A row for each slice of load of a run, in the order of the record, thrown-away ones and failed ones too.
+
+    Shape (slices, 5 + fields): the cell's run, engine, mechanism, workload and variant; then the slice's own fields, those of the
+    agent's answer and those of the counters, under their names in FORMAT.md: `seconds`, `length` and `started` in seconds, `_ns` in
+    nanoseconds, `_ms` in milliseconds, `_bytes` in bytes, shares of the host from 0 to 1. Null: the agent's answer or the counters
+    are not there. `done`: operations with their shares at the edges. What is counted: position > 0 and phase `capacity` or `latency`,
+    in blocks of four good slices. Raises UsageError where there is no such run, or its record is damaged.
+    """
+    pl = need()
+    path = run_directory.find(str(directory))
+    facts = run_directory.read_facts(path)
+    schema = {name: _kind(pl, kind) for name, kind in _columns().items()}
+    rows = _rows(facts, run_directory.read_slices(path))
+    parts = [
+        pl.DataFrame(chunk, schema=schema, orient="row")
+        for chunk in iter(lambda: list(itertools.islice(rows, AT_ONCE)), [])
+    ]
+    made: polars.DataFrame = pl.concat(parts) if parts else pl.DataFrame(schema=schema)
+    return made
+
+
+def _columns() -> dict[str, Any]:
+    """Every column and the type of its values; of the agent's answer all but the arm, which the slice has itself."""
+    own = {name: kind for name, kind in get_type_hints(SliceRecord).items() if name not in NESTED}
+    agent, counters = get_type_hints(AgentSlice), get_type_hints(Counters)
+    agent.pop("arm")
+    return dict.fromkeys(HEAD, str) | own | agent | {"done": float} | counters
+
+
+def _kind(pl: Any, kind: Any) -> Any:
+    if kind == list[str]:
+        return pl.List(pl.String)
+    literal = bool(get_args(kind))
+    return pl.String if literal else {bool: pl.Boolean, int: pl.Int64, float: pl.Float64, str: pl.String}[kind]
+
+
+def _rows(facts: RunFacts, records: Iterator[SliceRecord]) -> Iterator[tuple[Any, ...]]:
+    heads = [
+        (facts.id, cell.spec.engine, cell.spec.mechanism, cell.workload or cell.spec.workload, cell.spec.variant)
+        for cell in facts.cells
+    ]
+    own = [name for name in SliceRecord.__struct_fields__ if name not in NESTED]
+    of_agent = [name for name in AgentSlice.__struct_fields__ if name != "arm"]
+    for each in records:
+        agent, counters = each.agent, each.counters
+        yield (
+            *heads[each.cell],
+            *(getattr(each, name) for name in own),
+            *((getattr(agent, name) if agent else None) for name in (*of_agent, "done")),
+            *((getattr(counters, name) if counters else None) for name in Counters.__struct_fields__),
+        )

@@ -1,0 +1,57 @@
+"""all: what became of every study -> what stands on the page of `replicate all`. Pure but for the drawing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ciphercost import studies
+from ciphercost.report import together
+from ciphercost.report.html._content import Entry, Figure, figure
+from ciphercost.report.plots import published
+from ciphercost.report.together import Outcome
+from ciphercost.studies.sheet import Report
+
+
+class Shown(NamedTuple):
+    """One study."""
+
+    name: str
+    title: str
+    reason: str
+    """Why it has no result, or not a whole one."""
+    run: str
+    report: Report | None
+    plots: list[Figure]
+
+
+class Page(NamedTuple):
+    """All that the template says."""
+
+    title: str
+    answer: str
+    studies: list[Shown]
+    command: str
+    ended: str
+    contents: Sequence[Entry]
+
+
+def page(outcomes: Sequence[Outcome], name: str, command: str, ended: str) -> Page:
+    """`name`: of the whole, `command`: that began it."""
+    shown = [_shown(each) for each in outcomes]
+    contents = [Entry(each.name, each.name) for each in shown]
+    contents += [Entry("h-again", "How to repeat it")] if command else []
+    answer = together.summary(outcomes)
+    return Page(
+        f"Published studies repeated · {name}", answer, shown, command, ended or "cut off before its end", contents
+    )
+
+
+def _shown(outcome: Outcome) -> Shown:
+    own = studies.get(outcome.study)
+    if outcome.result is None:
+        return Shown(outcome.study, own.title, outcome.reason, outcome.run, None, [])
+    report = own.report(outcome.result)
+    report = report._replace(verdict=" ".join(filter(None, (report.verdict, outcome.unreliable))))
+    drawn = [figure(plot) for plot in published.drawn(outcome.result, f"{published.NAME}-{outcome.study}")]
+    return Shown(outcome.study, report.title, outcome.reason, outcome.run, report, drawn)

@@ -1,0 +1,117 @@
+"""catalogue: what there is, as tables for `list` and `doctor`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from ciphercost import engines, mechanisms, studies
+from ciphercost.engines import grants
+from ciphercost.load import workloads
+from ciphercost.model import run_directory
+from ciphercost.model.errors import UsageError, nearest
+from ciphercost.report.layout import wrap
+
+
+def show(what: str | None) -> str:
+    """The table of that name, or all of them. Raises UsageError with the nearest name."""
+    if what is None:
+        return "\n\n".join(f"{name}\n{table()}" for name, table in TABLES.items())
+    if what not in TABLES:
+        raise UsageError(f"nothing to list by the name '{what}': {nearest(what, TABLES)}")
+    return TABLES[what]()
+
+
+def engines_table() -> str:
+    rows = []
+    for name in engines.names():
+        engine = engines.get(name)
+        found = list(engine.available())
+        none = "a server of yours, by --url" if engine.foreign else f"none found; `ciphercost install {name}`"
+        where = [f"{each.version} ({each.source}) {each.location}".strip() for each in found] or [none]
+        rows += [(name if n == 0 else "", place) for n, place in enumerate(where)]
+        rows.append(("", f"mechanisms: {', '.join(mechanisms.folded(mechanisms.of(engine)))}"))
+    return table(rows)
+
+
+def mechanisms_table() -> str:
+    """A family, which is one mechanism but for its mode or key length, in one row for each of what it protects."""
+    rows: list[tuple[str, str]] = []
+    known = set()
+    for mechanism in map(mechanisms.get, mechanisms.names()):
+        if mechanism.family and (mechanism.family, mechanism.protects) in known:
+            continue
+        known.add((mechanism.family, mechanism.protects))
+        rows.append((mechanism.name, f"{mechanism.title}; layer: {mechanism.layer}"))
+        if mechanism.family:
+            alike = [each for each in map(mechanisms.get, mechanisms.names()) if each.family == mechanism.family]
+            those = [each.name for each in alike if each.protects == mechanism.protects]
+            rows.append(("", f"the same: {', '.join(mechanisms.folded(those))}"))
+            rows += [("", f"{engine} has {modes}") for engine, modes in _modes(those)]
+        rows.append(("", f"protects {mechanisms.protection(mechanism)}"))
+        for factor in mechanism.factors:
+            values = " | ".join(value or "default" for value in factor.values) or "…"
+            rows.append(("", f"--set {factor.name}={values}: {factor.text}"))
+    return table(rows)
+
+
+def _modes(names: list[str]) -> Iterator[tuple[str, str]]:
+    """Which of a family's mechanisms each engine has."""
+    for engine in engines.names():
+        if has := [name for name in names if engine in mechanisms.get(name).engines]:
+            yield engine, ", ".join(mechanisms.folded(has))
+
+
+def workloads_table() -> str:
+    rows = []
+    for name in workloads.names():
+        workload = workloads.get(name)
+        rows.append((name, f"{workload.title}; {workload.measures}"))
+        if workload.parameters:
+            rows.append(("", "--set " + " ".join(f"{key}={value}" for key, value in workload.parameters.items())))
+    return table(rows)
+
+
+def studies_table() -> str:
+    rows = []
+    for name in studies.names():
+        study = studies.get(name)
+        rows.append((name, study.title))
+        rows.append(("", f"published on {study.published_server}; runs on {', '.join(study.engines)}"))
+        rows.append(("", f"--workload {' | '.join(study.offered)}"))
+    return table(rows)
+
+
+def runs_table() -> str:
+    rows = []
+    for path in run_directory.runs():
+        try:
+            cells = ", ".join(
+                f"{cell.spec.engine}:{cell.spec.mechanism} {cell.workload or cell.spec.workload} {cell.status or 'cut off'}"
+                for cell in run_directory.read_facts(path).cells
+            )
+        except UsageError as error:
+            cells = f"can't be read: {error}"
+        rows.append((str(path.relative_to("runs")), cells))
+    return table(rows) if rows else "  none in ./runs"
+
+
+def grants_table() -> str:
+    return table(list(grants.rows()))
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "engines": engines_table,
+    "mechanisms": mechanisms_table,
+    "workloads": workloads_table,
+    "studies": studies_table,
+    "runs": runs_table,
+    "grants": grants_table,
+}
+
+
+def table(rows: Sequence[tuple[str, str]]) -> str:
+    width = max((len(name) for name, _ in rows), default=0)
+    lines: list[str] = []
+    for name, text in rows:
+        lines += wrap(text, f"  {name:<{width}}  ", " " * (width + 6))
+    return "\n".join(lines)

@@ -1,0 +1,126 @@
+r"""latex: every figure of a result as a table for a paper, with booktabs: `\usepackage{booktabs}`, and longtable beyond a page.
+
+Every text of the record is escaped. A letter that not every LaTeX has in every encoding stands as its number, U+4E2D: a table that some
+text can stop from being set is of no use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ciphercost.model.result import Result
+from ciphercost.report import words
+
+A_PAGE = 40
+"""Rows above which the table may break across pages."""
+HEAD = ("", "figure", "cost", r"95\,\% interval", r"plain $\to$ encrypted")
+COLUMNS = "llrll"
+
+ESCAPES = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "_": r"\_",
+    "%": r"\%",
+    "&": r"\&",
+    "#": r"\#",
+    "$": r"\$",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"\textquotedblright{}",
+    "'": r"\textquotesingle{}",
+    "`": r"\textasciigrave{}",
+    "→": r"$\to$",
+    "±": r"$\pm$",
+    "×": r"$\times$",
+    "·": r"$\cdot$",
+    "µ": r"\textmu{}",
+    "…": r"\dots{}",
+    "–": r"\textendash{}",
+    "—": r"\textemdash{}",
+    "÷": r"$\div$",
+    "≤": r"$\le$",
+    "≥": r"$\ge$",
+    "[": "{[}",  # behind \\ it would be an argument
+    "]": "{]}",
+    "-": "{-}",  # two of them would be a dash
+}
+
+
+LETTERS = frozenset("ÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÕÖØÙÚÛÜÝßàáâãäåæçèéêëìíîïñòóôõöøùúûüýÿ")
+"""Beyond ASCII: those that are in LaTeX's oldest encoding too."""
+
+
+def render(result: Result) -> str:
+    """A `table` of one `tabular`, or a `longtable`; the cell's name stands in its first row."""
+    rows = list(_rows(result))
+    head = f"{' & '.join(HEAD)} \\\\"
+    caption = rf"\caption{{{escaped(words.answer(result))}}}"
+    used = rf"% \usepackage{{booktabs{',longtable' if len(rows) > A_PAGE else ''}}}; run {result.id}"
+    if len(rows) > A_PAGE:
+        return "\n".join(
+            [
+                comment(used),
+                rf"\begin{{longtable}}{{{COLUMNS}}}",
+                rf"{caption} \\",
+                r"\toprule",
+                head,
+                r"\midrule",
+                r"\endfirsthead",
+                r"\toprule",
+                head,
+                r"\midrule",
+                r"\endhead",
+                *rows,
+                r"\bottomrule",
+                r"\end{longtable}",
+            ]
+        )
+    return "\n".join(
+        [
+            comment(used),
+            r"\begin{table}",
+            r"\centering",
+            r"\setlength{\belowcaptionskip}{6pt}",
+            caption,
+            rf"\begin{{tabular}}{{{COLUMNS}}}",
+            r"\toprule",
+            head,
+            r"\midrule",
+            *rows,
+            r"\bottomrule",
+            r"\end{tabular}",
+            r"\end{table}",
+        ]
+    )
+
+
+def _rows(result: Result) -> Iterator[str]:
+    for number, (name, cell) in enumerate(zip(words.names(result.cells), result.cells, strict=True)):
+        if number:
+            yield r"\midrule"
+        figures = list(words.rows(cell))
+        if not figures:
+            why = escaped(f"{words.standing(cell)}: {cell.reason}")
+            yield rf"{escaped(name)} & \multicolumn{{4}}{{p{{0.5\linewidth}}}}{{{why}}} \\"
+        named = name + (f" ({words.standing(cell)})" if words.standing(cell) else "")
+        for row, each in enumerate(figures):
+            columns = (named if not row else "", each.label, each.cost, each.interval, each.levels)
+            yield f"{' & '.join(map(escaped, columns))} \\\\"
+
+
+def escaped(text: str) -> str:
+    """One line that LaTeX sets as it is. Pure."""
+    line = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
+    return "".join(ESCAPES.get(letter) or _known(letter) for letter in line)
+
+
+def _known(letter: str) -> str:
+    return letter if letter.isascii() or letter in LETTERS else f"U+{ord(letter):04X}"
+
+
+def comment(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,236 @@
+"""md: a result as GitHub's Markdown, short enough for a comment on a pull request: the answer, one table, the rest folded.
+
+Every text of the record is escaped: a server's version or an error's words can neither format, link nor mention anybody.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from ciphercost.estimate import curves, levels, limit, notation
+from ciphercost.host.volumes import disk
+from ciphercost.model.result import Cell, Result
+from ciphercost.report import advice as advice_
+from ciphercost.report import capacity, disturbed, words
+from ciphercost.report.advice import Report
+from ciphercost.studies.sheet import FINDINGS, SOURCES, sources
+from ciphercost.studies.sheet import Report as StudyReport
+
+MOST = 65_536
+"""Letters that a comment on GitHub may have."""
+LONGEST = 300
+"""Letters of one reason or warning."""
+SHORT = 120
+"""… in a table, where there may be many."""
+
+BREAK = "\u200b"
+"""A space of no width."""
+
+IMPORTED = {True: "runs differ", False: "unresolved", None: "differs by itself only"}
+"""Of other tools' cells, after Holm's correction for their number."""
+
+_SPECIAL = re.compile(r"[\\`*|<>\[\]&~$^!{}]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|:(?=//)|(?<=www)\.")
+_MENTIONS = re.compile(r"[@#]|(?i:gh)-(?=\d)|:(?=[\w+-]+:)")
+"""GitHub mentions, links and draws emoji where it has decoded character references: a space of no width stays between."""
+_LEADING = re.compile(r"^(?:[-+=#]|\d+[.)])")
+
+
+def render(result: Result) -> str:
+    """At most MOST letters: where not all fits, details and then rows are left out from the end, and it says so."""
+    first, *further = words.sentences(result)
+    if result.study is not None:
+        from ciphercost import studies
+
+        report = studies.get(result.study.study).report(result.study, result.cells)
+        first, further = report.verdict, [report.compared, f"By our method: {first}", *further]
+    warning = disturbed.warning(result.cells)
+    head = [f"**{escaped(warning)}**", ""] if warning else []
+    head += [f"### {escaped(first)}", "", *(line for each in further for line in (escaped(each), ""))]
+    foot = ["", f"<sub>{escaped(footer(result))}</sub>"]
+    rows = list(table(result.cells))
+    room = MOST - sum(len(line) + 1 for line in (*head, *foot)) - 400
+    shown = list(fitting(rows, room))
+    lost = len(rows) - len(shown)
+    if lost:
+        shown.append(f"\n{lost} more cells did not fit into a comment.")
+    room -= sum(len(line) + 1 for line in shown)
+    folded = [*(details(cell) for cell in result.cells), *whole_run(result)]
+    told = list(fitting(folded, room))
+    if len(told) < len(folded):
+        told.append(f"\nDetails of {len(folded) - len(told)} more did not fit into a comment: see the run itself.")
+    return "\n".join([*head, *shown, "", *told, *foot])
+
+
+def fitting(pieces: Iterable[str], room: int) -> Iterator[str]:
+    """The first pieces that fit into so many letters, line ends counted. Pure."""
+    for piece in pieces:
+        room -= len(piece) + 1
+        if room < 0:
+            return
+        yield piece
+
+
+def table(cells: Sequence[Cell]) -> Iterator[str]:
+    """A row a cell; a cell without a number says why."""
+    leads = [words.lead_metric(cell) for cell in cells]
+    other = "operations/s" if leads and all("cpu" in lead for lead in leads if lead) and any(leads) else "CPU/op"
+    yield row("cell", "what it costs", "95 % interval", other, "95 % interval", "verdict")
+    yield row("---", "---:", "---", "---:", "---", "---")
+    for name, cell in zip(words.names(cells), cells, strict=True):
+        key = words.lead_metric(cell)
+        if not key:
+            yield row(escaped(name, SHORT), f"**{words.standing(cell)}**", "", "", "", escaped(cell.reason, SHORT))
+            continue
+        estimate = cell.overhead[key]
+        served = "client_cpu_per_op" if levels.embedded(cell) else "server_cpu_per_op"
+        second = "throughput" if other == "operations/s" else served
+        beside = cell.overhead.get(second)
+        said = ("", "") if beside is None else (words.cost(second, beside), words.bounds(second, beside))
+        named = escaped(name, SHORT)
+        standing = f"**{words.standing(cell)}**" if words.standing(cell) else ""
+        found = IMPORTED[words.runs_differ(cell)] if cell.imported is not None else cell.verdict
+        verdict = " ".join(word for word in (found, standing) if word)
+        changed = notation.of_what(words.cost(key, estimate), words.short(cell, key))
+        yield row(named, changed, words.bounds(key, estimate), *said, verdict)
+
+
+def row(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def details(cell: Cell) -> str:
+    """Every figure of a cell, its basis and its warnings, folded."""
+    return fold(words.heading(cell) + (f" · {cell.variant}" if cell.variant else ""), _details(cell))
+
+
+def _details(cell: Cell) -> Iterator[str]:
+    figures = list(words.rows(cell))
+    if figures:
+        yield row("figure", "what encryption costs", "95 % interval", "plain → encrypted")
+        yield row("---", "---:", "---", "---")
+        yield from (row(each.label, each.cost, each.interval, each.levels) for each in figures)
+        yield ""
+    if cell.status != "ok":
+        yield item(f"{words.standing(cell)}: {cell.reason}")
+    for proof in cell.proofs:
+        if not proof.passed:
+            yield item(f"FAILED {proof.witness} witness, {proof.arm} arm: {proof.detail}")
+    if not figures:
+        return
+    if planned := capacity.line(cell):
+        yield item(f"to plan with: {planned}")
+    if limited := limit.line(cell):
+        yield item(limited)
+    yield item(f"verdict: {words.verdict(cell)}")
+    yield item(words.proof_line(cell), 2 * LONGEST)
+    for said in words.logged(cell):
+        yield item(said)
+    for each in words.by_severity(cell.findings):
+        yield item(f"open, {each.severity}: {words.left_open(each)}")
+    for warning in cell.warnings:
+        yield item(f"warning: {warning.text}")
+
+
+def advice(report: Report, result: Result) -> str:
+    """The cheapest that meets what is needed, and why the others don't, as a list."""
+    lines = advice_.lines(report, result)
+    said = [f"### {escaped(lines[0])}"]
+    for line in lines[1:]:
+        inset = len(line) - len(line.lstrip())
+        said.append(
+            f"{' ' * (inset - 2)}- {escaped(line.strip())}" if inset else f"\n**{escaped(line)}**\n" if line else ""
+        )
+    return "\n".join(said)
+
+
+def whole_run(result: Result) -> Iterator[str]:
+    """What is of several cells together, as the terminal has it."""
+    from ciphercost.report import terminal
+
+    if result.study is not None:
+        from ciphercost import studies
+
+        yield fold(result.study.title, study(studies.get(result.study.study).report(result.study, result.cells)))
+    if result.parts:
+        yield fold("where the cost comes from", [code("\n".join(terminal.parts(result)))])
+    for each in curves.shown(result.curves):
+        lines = list(terminal.curve(each))
+        yield fold(lines[0], [code("\n".join(lines[1:]))])
+
+
+def study(report: StudyReport) -> Iterator[str]:
+    """Whether a published study was replicated, and its tables."""
+    yield f"**{escaped(report.verdict)}**"
+    yield ""
+    yield escaped(report.compared)
+    for sheet in report.sheets:
+        yield ""
+        yield f"**{escaped(sheet.title)}**"
+        yield ""
+        yield row(*(escaped(" ".join(each.split())) for each in sheet.head))
+        yield row("---", *["---:"] * (len(sheet.head) - 1))
+        for each in sheet.rows:
+            # Markdown has no cell across columns: a heading of rows is one with nothing beside it.
+            own = [f"**{escaped(each[0])}**"] + [""] * (len(sheet.head) - 1) if len(each) == 1 else map(escaped, each)
+            yield row(*own)
+        for note in (sheet.note, sources(sheet)):
+            if note:
+                yield ""
+                yield escaped(note)
+    for paragraph in report.method:
+        yield ""
+        yield escaped(paragraph)
+    if report.sources:
+        yield ""
+        yield f"{SOURCES}:"
+        yield ""
+        yield from (item(f"{source}: {what}" if what else source, 0) for source, what in report.sources)
+    yield ""
+    yield f"{FINDINGS}:"
+    yield ""
+    yield from (item(each, 0) for each in report.findings)
+
+
+def fold(title: str, lines: Iterable[str]) -> str:
+    return "\n".join([f"<details><summary>{escaped(title, LONGEST)}</summary>", "", *lines, "", "</details>"])
+
+
+def item(text: str, most: int = LONGEST) -> str:
+    return f"- {escaped(text, most)}"
+
+
+def code(text: str) -> str:
+    """As it is, in a fence longer than any that is in it."""
+    text = words.printable(text)
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}text\n{text}\n{fence}"
+
+
+def footer(result: Result) -> str:
+    machine = result.machine
+    if any(cell.imported for cell in result.cells):
+        return f"imported: {words.imported_basis(result.cells)} · run {result.id} · not measured by ciphercost"
+    said = disk.words(machine)
+    below = f" · {escaped(said)}" if said else ""
+    return (
+        f"{machine.get('cpu')}, {machine.get('cores')} cores, Linux {machine.get('kernel')}{below} · run {result.id}, seed {result.seed} · "
+        f"{result.tool.get('name', 'ciphercost')} {result.tool.get('version', '')}"
+    )
+
+
+def escaped(text: str, most: int = 0) -> str:
+    """One line that Markdown shows as it is: what would format is written as a character reference, and behind what would mention
+    or link on GitHub (`@name`, `#12`, `GH-12`, `:tada:`) stands a space of no width. Pure.
+
+    `most`: so many letters of the text at most, an ellipsis in the place of the rest.
+    """
+    line = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
+    if most and len(line) > most:
+        line = line[: most - 1].rstrip() + "…"
+    # Texts have no such spaces of their own: they are not printable. The sign goes in before the references, which have a #.
+    line = _MENTIONS.sub(lambda match: f"{match[0]}{BREAK}", line)
+    line = _SPECIAL.sub(lambda match: f"&#{ord(match[0])};", line).replace(BREAK, "&#8203;")
+    # What would begin a list or underline a heading, at the start of a line alone.
+    return _LEADING.sub(lambda match: "".join(f"&#{ord(letter)};" for letter in match[0]), line)

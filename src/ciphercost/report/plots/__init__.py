@@ -1,0 +1,129 @@
+"""plots: Result + traces -> charts, one file a plot, each with `plots(of) -> its charts`. Pure but for the drawing itself.
+
+published a study's published costs beside our intervals
+forest    every cell's cost with its interval, and the budget's line
+where     where the cost goes: handshake, request and byte, or CPU by end and by mode
+curve     cost against size or clients
+latency   both arms' latencies, on an axis of nines
+slices    every slice over the run's time
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from ciphercost.estimate.trace import Trace
+from ciphercost.model.errors import UsageError
+from ciphercost.model.result import Result
+from ciphercost.report import words
+from ciphercost.report.plots._draw import Chart, png, svg
+
+KINDS = ("published", "forest", "where", "curve", "latency", "slices")
+FORMATS = ("svg", "png")
+Width = Literal["wide", "narrow"]
+
+
+class Table(NamedTuple):
+    """A plot's figures, for those who read rather than look."""
+
+    head: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+
+
+class Subject(NamedTuple):
+    """What there is to draw."""
+
+    result: Result
+    traces: Sequence[Trace] = ()
+    """One a cell; empty where only the result is at hand: what needs slices is not drawn then."""
+    budget: float | None = None
+    """The most that encryption may cost, as a share: 0.05."""
+
+
+class Plot(NamedTuple):
+    """One plot in the widths that it was asked for; in none where a chart would show nothing that its note does not say."""
+
+    name: str
+    """`forest`, `latency-cell-3`, …: unique in a run, and a file's name."""
+    title: str
+    finding: str
+    """What it shows, in a sentence: what a person hears who can't see it."""
+    charts: dict[Width, Chart]
+    table: Table
+    cell: int | None = None
+    note: str = ""
+    """How to read it."""
+    caption: str = ""
+    """A shorter title, where a page says of which cell it is."""
+
+    def drawn(self, width: Width = "wide", *, page: bool = False, heading: Sequence[str] = ()) -> str:
+        """As SVG; a plot of one width is that in all. `heading`: lines above the chart of a file."""
+        chart = self.charts.get(width) or next(iter(self.charts.values()))
+        return svg(chart, f"{self.title}: {self.finding}", page=page, heading=heading)
+
+
+def every(of: Subject) -> Iterator[Plot]:
+    """All plots of a run, kind by kind."""
+    for kind in KINDS:
+        yield from importlib.import_module(f"{__name__}.{kind}").plots(of)
+
+
+def write(of: Subject, output: Path, form: str) -> list[Path]:
+    """Every plot as a file of its own, SVG or PNG. Raises UsageError where it can't be written.
+
+    `output` is a directory; or, with the form's suffix, a file, into which a run of one cell writes its first plot.
+    """
+    other = output.suffix.lower().lstrip(".")
+    if other in FORMATS and other != form and not output.is_dir():
+        raise UsageError(
+            f"-o {output}: --format {form} doesn't write .{other}; write --format {other} or -o {output.with_suffix(f'.{form}')}"
+        )
+    made = [plot for plot in every(of) if plot.charts]
+    if not made:
+        raise UsageError(f"no plot for {output}: no cell of this run has a number")
+    single = output.suffix.lower() == f".{form}" and not output.is_dir()
+    if single and len(of.result.cells) > 1 and len(made) > 1:
+        raise UsageError(
+            f"-o {output}: this run has {len(of.result.cells)} cells and {len(made)} plots, and a file holds one; "
+            f"give -o a directory, e.g. -o {output.with_suffix('')}"
+        )
+    made = made[:1] if single else made
+    written = []
+    try:
+        (output.parent if single else output).mkdir(parents=True, exist_ok=True)
+        for plot in made:
+            # A file has no page beside it that explains its signs.
+            drawn = plot.drawn(heading=[*heading(of.result, plot), *filter(None, [plot.note])])
+            path = output if single else output / f"{re.sub(r'[^a-z0-9-]+', '-', plot.name.lower())}.{form}"
+            path.write_bytes(png(drawn) if form == "png" else drawn.encode())
+            written.append(path)
+    except OSError as error:
+        raise UsageError(f"can't write plots to {output}: {error.strerror}") from None
+    return written
+
+
+def report(of: Subject, output: Path, form: str) -> None:
+    """As `write`; prints to standard error how many plots a single file left out."""
+    written = write(of, output, form)
+    left = sum(bool(plot.charts) for plot in every(of)) - len(written)
+    if left:
+        print(
+            f"{output} holds the first plot; {left} more {'was' if left == 1 else 'were'} left out: "
+            f"-o {output.with_suffix('')} writes every plot into a directory",
+            file=sys.stderr,
+        )
+
+
+def heading(result: Result, plot: Plot) -> tuple[str, ...]:
+    """What stands above a picture that leaves its page: the plot's title, the cell or what all cells share, and the run."""
+    if plot.cell is None:
+        shown = words.in_common(result.cells)
+    else:
+        cell = result.cells[plot.cell]
+        shown = " · ".join(filter(None, (words.heading(cell), cell.variant)))
+    return tuple(filter(None, (plot.caption or plot.title, shown, f"ciphercost run {result.id}")))

@@ -1,0 +1,346 @@
+"""forest: every cell's cost with its 95 % interval, sorted by estimate; the budget as a line. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from ciphercost.model.result import Cell, Estimate
+from ciphercost.report import layout, words
+from ciphercost.report.plots import Plot, Subject, Table, Width
+from ciphercost.report.plots._draw import BACKGROUND, GROUND, INK, MUTED, Chart, by_row, caps
+
+OUTLYING = 1.6
+"""An interval is cut off, and says so by an arrow, where it reaches this many times farther than all estimates."""
+POINT = 24
+"""A point's area and the half of an end's height, so that the ends show beside the point however narrow the interval."""
+LONG = 24
+"""Rows, from which on the axis is above them."""
+SIZES: dict[Width, dict[str, int]] = {
+    # width, row's height, where the axis begins and ends, and how much room a name has
+    "wide": {"width": 960, "row": 26, "from": 330, "to": 690, "name": 280, "up": 0},
+    "narrow": {"width": 326, "row": 46, "from": 12, "to": 314, "name": 200, "up": -16},
+}
+LETTERS: dict[Width, int] = {"wide": 44, "narrow": 31}
+"""Of a name, a line: longer names take more lines, since what they end in sets them apart."""
+LINES = 4
+"""Lines of a name at most; of a longer one the middle is left out."""
+LONG_AXIS = 30
+"""Largest ÷ smallest, from which an axis of factors has marks at powers of ten alone."""
+LINE = 14
+"""Height of a line."""
+CPU = "cpu"
+"""The measure of cells that lead with CPU: the server's, the process's of an embedded database, or with kernel threads at rest."""
+TITLES = {
+    CPU: "CPU per operation that encryption adds",
+    "throughput": "Operations per second that encryption costs",
+    "latency_p50": "Latency p50 that encryption adds",
+}
+UNITS = {
+    CPU: ("CPU per operation", "more", "less"),
+    "throughput": ("operations per second", "fewer", "more"),
+    "latency_p50": ("latency p50", "higher", "lower"),
+}
+"""What the axis shows, the word for a cost and the word for a gain."""
+CONTROLS = "; controls, where nothing is encrypted"
+Named = tuple[Cell, str]
+"""A cell and its label."""
+
+
+def plots(of: Subject) -> Iterator[Plot]:
+    """One for each measure: CPU of cells that lead with it, operations per second, and the latency of cells that have no other.
+
+    A budget is one of operations per second or latency: with one, cells that lead with CPU are in that plot too.
+    The first plot is `forest`. Controls have a plot of their own where they need another axis than the other cells.
+    """
+    cells = list(zip(of.result.cells, words.names(of.result.cells), strict=True))
+    # What has no number stands in the first plot alone.
+    missing = [each for each in cells if not words.main_metric(each[0])]
+    first = True
+    for measure in TITLES:
+        known = [each for each in cells if _metric(each[0], measure) and _leads(of, each[0], measure)]
+        for shown, controls in _axes(known, measure):
+            name = "forest" if first else f"forest-{measure.partition('_')[0]}{'-controls' * controls}"
+            yield _plot(of, measure, shown, missing if first else [], name=name, controls=controls)
+            first = False
+
+
+def _metric(cell: Cell, measure: str) -> str:
+    """The cell's metric for this measure, or empty."""
+    if measure == CPU:
+        lead = words.lead_metric(cell)
+        return lead if "cpu" in lead and cell.imported is None else ""
+    return measure if words.main_metric(cell) == measure else ""
+
+
+def _leads(of: Subject, cell: Cell, measure: str) -> bool:
+    return measure == CPU or of.budget is not None or not _metric(cell, CPU)
+
+
+def _axes(known: list[Named], measure: str) -> Iterator[tuple[list[Named], bool]]:
+    """The cells of each plot of this measure, and whether they are the controls apart from the others."""
+
+    def factors(cells: list[Named]) -> bool:
+        return any(words.by_factor(cell.overhead[_metric(cell, measure)]) for cell, _ in cells)
+
+    controls = [each for each in known if words.is_control(each[0])]
+    others = [each for each in known if not words.is_control(each[0])]
+    if controls and others and factors(controls) != factors(others):
+        yield others, False
+        yield controls, True
+    elif known:
+        yield known, False
+
+
+def _plot(of: Subject, measure: str, shown: list[Named], missing: list[Named], *, name: str, controls: bool) -> Plot:
+    keys = {id(cell): _metric(cell, measure) for cell, _ in shown}
+    # A budget is one of operations per second or of latency.
+    budget_ = None if measure == CPU else of.budget
+    shown = sorted(shown, key=lambda each: words.loss(keys[id(each[0])], each[0].overhead[keys[id(each[0])]])[0])
+    # The axis has the notation of the figures beside it: where one of them is a factor, a logarithmic axis of factors.
+    times = any(words.by_factor(cell.overhead[keys[id(cell)]]) for cell, _ in shown)
+    # On an axis of factors the place of fewer operations per second is that of as many times the time for each.
+    losses = [_loss(keys[id(cell)], cell.overhead[keys[id(cell)]], times=times) for cell, _ in shown]
+    all_controls = all(words.is_control(cell) for cell, _ in shown)
+    rows = []
+    least, most = _domain(losses, budget_, times=times)
+    for number, ((cell, label), each) in enumerate(zip(shown, losses, strict=True)):
+        key = keys[id(cell)]
+        cost, low, high = (1 + value if times else 100 * value for value in each)
+        estimate = cell.overhead[key]
+        said = words.cost(key, estimate)
+        rows.append(
+            {
+                "n": number,
+                "name": label,
+                "cost": min(max(cost, least), most),
+                "low": min(max(low, least), most),
+                "high": min(max(high, least), most),
+                "low_cut": not least <= low <= most,
+                "high_cut": not least <= high <= most,
+                "said": said,
+                "more": f"{said}   ({words.bounds(key, estimate)})",
+                "control": words.is_control(cell) and not all_controls,
+                "kind": "unresolved" if words.resolution(cell, key) == "unresolved" else "resolved",
+            }
+        )
+    cut = [
+        {"n": row["n"], "at": least if side == 1 else most, "side": "left" if side == 1 else "right"}
+        for row, each in zip(rows, losses, strict=True)
+        for side in (1, 2)
+        if (value := 1 + each[side] if times else 100 * each[side]) < least or value > most
+    ]
+    for number, (cell, label) in enumerate(missing, start=len(rows)):
+        status = cell.status.replace("-", " ")
+        rows.append({"n": number, "name": label, "said": status, "more": f"no number: {status}", "kind": "missing"})
+    budget = []
+    if budget_ is not None:
+        dearer = 1 / (1 - budget_) if measure == "throughput" and budget_ < 1 else 1 + budget_
+        budget = [{"at": dearer if times else 100 * budget_}]
+    unit = _unit(measure, least, times=times)
+    charts = {}
+    for width in SIZES:
+        named, lines = _names(rows, LETTERS[width])
+        charts[width] = Chart(
+            _spec(
+                width, len(rows), unit, least, most, times=times, inverse=times and measure == "throughput", lines=lines
+            ),
+            {"rows": named, "cut": cut, "budget": budget, "none": [{"at": 1.0 if times else 0.0}]},
+        )
+    return Plot(
+        name=name,
+        title=TITLES[measure] + CONTROLS * controls,
+        finding=_finding(of, measure, shown, controls=controls),
+        charts=charts,
+        table=_table(budget_, keys, shown, missing),
+        note=_note(budget_, rows, cut),
+    )
+
+
+def _loss(key: str, estimate: Estimate, *, times: bool) -> tuple[float, float, float]:
+    """(cost, low, high) as `words.loss` has it; for an axis of factors that of plain ÷ encrypted, where more is better."""
+    if times and key == "throughput":
+        return 1 / estimate.ratio - 1, 1 / estimate.high - 1, 1 / estimate.low - 1
+    return words.loss(key, estimate)
+
+
+def _finding(of: Subject, measure: str, shown: list[Named], *, controls: bool) -> str:
+    if measure == CPU or controls:
+        return words.answer(msgspec.structs.replace(of.result, cells=[cell for cell, _ in shown]))
+    return words.answer(of.result, measure)
+
+
+def _unit(measure: str, least: float, *, times: bool) -> str:
+    """The axis's title. Its labels have no sign, so it says on which side of no change the other direction lies."""
+    what, more, less = UNITS[measure]
+    if times:
+        # As long as a phone is wide, at most.
+        return f"{what.replace('operations per second', 'operations/s')}, encrypted ÷ plain (logarithmic)"
+    return f"← {less} · % {what} · {more} →" if least < 0 else f"% {more} {what}"
+
+
+def _names(rows: Sequence[dict[str, Any]], letters: int) -> tuple[list[dict[str, Any]], int]:
+    """The rows, each name in lines of so many letters, and the most lines that a name has."""
+    wrapped = [layout.wrap(row["name"], "", "", letters) for row in rows]
+    wrapped = [lines if len(lines) <= LINES else [*lines[: LINES - 2], "…", lines[-1]] for lines in wrapped]
+    most = max((len(lines) for lines in wrapped), default=1)
+    if most <= 1:
+        return list(rows), 1
+    return [{**row, "name": lines} for row, lines in zip(rows, wrapped, strict=True)], most
+
+
+def _domain(losses: Sequence[tuple[float, float, float]], budget: float | None, *, times: bool) -> tuple[float, float]:
+    """Least and most of the axis: no cost is always on it, intervals are unless they reach far beyond all estimates."""
+    costs = [cost for cost, _, _ in losses] + [0.0] + ([budget] if budget is not None else [])
+    if times:
+        reach = OUTLYING * max(1 + cost for cost in costs)
+        low = max(min(1 + low for _, low, _ in losses), 0.5 * min(1 + cost for cost in costs))
+        return min(low, 1.0), max(1 + max(costs), min(max(1 + high for *_, high in losses), reach))
+    span = max(max(costs) - min(costs), 0.01)
+    least = max(min(low for _, low, _ in losses), min(costs) - OUTLYING * span)
+    most = min(max(high for *_, high in losses), max(costs) + OUTLYING * span)
+    return 100 * min(least, *costs), 100 * max(most, *costs)
+
+
+def _spec(
+    width: Width, rows: int, unit: str, least: float, most: float, *, times: bool, inverse: bool, lines: int = 1
+) -> dict[str, Any]:
+    size = SIZES[width]
+    height = size["row"] + LINE * (lines - 1) if width == "narrow" else max(size["row"], LINE * lines + 6)
+    room = 0.04 * (most - least)
+    scale: dict[str, Any] = {"range": [size["from"], size["to"]], "zero": False, "nice": False}
+    scale |= {"type": "log", "domain": [least, most * 1.05]} if times else {"domain": [least - room, most + room]}
+    axis: dict[str, Any] = {
+        "title": unit,
+        "labelExpr": "'×' + datum.label" if times else "format(abs(datum.value), '~g')",
+        # Of a long list the end is not in sight.
+        "orient": "top" if rows > LONG else "bottom",
+        "titleX": (size["from"] + size["to"]) / 2,
+        "titleAnchor": "middle",
+        "tickCount": 7 if width == "wide" else 5,
+    }
+    if inverse:
+        axis = axis | {"values": _inverse(least, most), "labelExpr": "'×' + format(1 / datum.value, '~r')"}
+    x = {"field": "cost", "type": "quantitative", "scale": scale, "axis": axis}
+    y = by_row(rows)
+    # In a narrow chart the name stands above its bar, which moves down to make room for more lines.
+    above = LINE * (lines - 1) if width == "narrow" else 0
+    up = size["up"] - above
+    under = 8 + above // 2 if width == "narrow" else 0
+    rule = {"type": "rule", "yOffset": under, "y2Offset": under}
+    at = {"x": {"field": "at", "type": "quantitative"}}
+    quantitative = {"type": "quantitative"}
+    name = {"type": "text", "align": "left", "dy": up + under, "baseline": "middle", "lineHeight": LINE}
+    said = {"type": "text", "align": "right", "dy": up + under, "baseline": "middle", "fontWeight": 600}
+    right = {"type": "text", "align": "left", "baseline": "middle"}
+    numbered = {"transform": [{"filter": "datum.kind != 'missing'"}]}
+    texts: list[dict[str, Any]] = [
+        {"mark": mark | halo, "encoding": {"x": {"value": place}, "y": y, "text": {"field": field}}}
+        for halo in ((GROUND, {}) if width == "narrow" else ({},))
+        for mark, place, field in ((name, 0, "name"), (said, size["width"], "said"))
+        if width == "narrow" or field == "name"
+    ]
+    if width == "wide":
+        beside = {"x": {"value": size["to"] + 16}, "y": y, "text": {"field": "more"}}
+        lost = [{"filter": "datum.kind == 'missing'"}]
+        texts.append({**numbered, "mark": right, "encoding": beside})
+        texts.append({"transform": lost, "mark": right | {"color": MUTED}, "encoding": beside})
+    return {
+        "width": size["width"],
+        "height": height * rows,
+        "autosize": {"type": "pad", "contains": "content"},
+        "data": {"name": "rows"},
+        "layer": [
+            {"data": {"name": "none"}, "mark": {"type": "rule", "color": INK, "strokeWidth": 1.2}, "encoding": at},
+            {
+                "data": {"name": "budget"},
+                "mark": {"type": "rule", "color": INK, "strokeWidth": 1.5, "strokeDash": [6, 4]},
+                "encoding": at,
+            },
+            {
+                **numbered,
+                "mark": {**rule, "color": INK, "strokeWidth": 2.2},
+                "encoding": {"x": {"field": "low", **quantitative}, "x2": {"field": "high"}, "y": y},
+            },
+            *caps(quantitative, y, under, "datum.kind != 'missing'"),
+            {
+                "data": {"name": "cut"},
+                "mark": {"type": "point", "filled": True, "color": INK, "size": 44, "opacity": 1, "yOffset": under},
+                "encoding": {
+                    "x": {"field": "at", "type": "quantitative"},
+                    "y": y,
+                    "shape": {
+                        "field": "side",
+                        "type": "nominal",
+                        "legend": None,
+                        "scale": {"domain": ["left", "right"], "range": ["triangle-left", "triangle-right"]},
+                    },
+                },
+            },
+            {
+                **numbered,
+                "mark": {"type": "point", "size": POINT, "strokeWidth": 1.5, "opacity": 1, "yOffset": under},
+                "encoding": {
+                    "x": x,
+                    "y": y,
+                    "shape": {"condition": {"test": "datum.control", "value": "diamond"}, "value": "circle"},
+                    "stroke": {"value": INK},
+                    "fill": {"condition": {"test": "datum.kind == 'resolved'", "value": INK}, "value": BACKGROUND},
+                },
+            },
+            *texts,
+        ],
+    }
+
+
+def _inverse(least: float, most: float) -> list[float]:
+    """Where on an axis of plain ÷ encrypted the marks of encrypted ÷ plain stand."""
+    steps = (1, 1.5, 2, 3, 5, 7) if most / least < LONG_AXIS else (1,)
+    marks = (step * 10.0**power for power in range(-6, 7) for step in steps)
+    return [1 / mark for mark in marks if least <= 1 / mark <= most]
+
+
+def _note(budget: float | None, rows: list[dict[str, Any]], cut: list[dict[str, Any]]) -> str:
+    said = ["Each bar is a 95 % interval; farther right costs more; the vertical line is no change."]
+    if any(row["kind"] == "unresolved" for row in rows):
+        said.append("A hollow point was not resolved.")
+    if any(row.get("control") for row in rows):
+        said.append("A diamond is a control, where nothing is encrypted.")
+    if cut:
+        said.append("An interval that ends in an arrow goes on.")
+    if budget is not None:
+        said.append(f"The dashed line is the budget, {budget * 100:g} %.")
+    return " ".join(said)
+
+
+def _table(budget: float | None, keys: dict[int, str], shown: list[Named], missing: list[Named]) -> Table:
+    measured = list(dict.fromkeys(words.quantity(cell, keys[id(cell)]) for cell, _ in shown))
+    what = "operations per second" if measured == ["operations/s"] else measured[0]
+    head = ["cell", what if len(measured) == 1 else "CPU per operation", "95 % interval", "verdict", "sessions"]
+    rows = []
+    for cell, label in shown:
+        key = keys[id(cell)]
+        estimate = cell.overhead[key]
+        row = [
+            label,
+            words.cost(key, estimate),
+            words.bounds(key, estimate),
+            words.resolution(cell, key),
+            str(cell.sessions),
+        ]
+        rows.append((*row, _against(budget, key, cell)) if budget is not None else tuple(row))
+    rest = ("",) * (5 if budget is not None else 4)
+    rows += [(label, f"no number: {cell.status.replace('-', ' ')}", *rest[1:]) for cell, label in missing]
+    if budget is not None:
+        head.append(f"budget {budget * 100:g} %")
+    return Table(tuple(head), rows)
+
+
+def _against(budget: float | None, key: str, cell: Cell) -> str:
+    """By the interval, not by the estimate: within, over, or not resolved."""
+    if budget is None:
+        return ""
+    _, low, high = words.loss(key, cell.overhead[key])
+    return "within" if high <= budget else "over" if low > budget else "not resolved"

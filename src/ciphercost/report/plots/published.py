@@ -1,0 +1,273 @@
+"""published: a study's published costs beside our 95 % intervals, a row for each figure. Pure.
+
+Unlike `forest`, the axis is encrypted ÷ plain, as studies print it: to the right of no change is more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from ciphercost.estimate.notation import DOUBLING
+from ciphercost.model.study import StudyFigure, StudyResult
+from ciphercost.report import layout
+from ciphercost.report.plots import Plot, Subject, Table, Width
+from ciphercost.report.plots._draw import BACKGROUND, GROUND, INK, MUTED, PUBLISHED, Chart, by_row, caps
+from ciphercost.studies.costs import NONE, change, too_wide, with_interval
+
+NAME = "published"
+REACH = 0.6
+"""An interval ends in an arrow where it reaches beyond all estimates by more than this share of the axis."""
+LEAST_SPAN = 0.02
+"""Of the axis of percentages: so much, where all costs are alike."""
+POINT, DIAMOND, ARROW = 40, 90, 44
+"""Areas of the marks, and half the height of an interval's ends."""
+MARGIN = 7
+"""Above and below a row's words, where they stand beside its marks."""
+ABOVE, BELOW, MARKS = 4, 28, 16
+"""Above words and below them, where the marks stand below, so far from the row's end: nearer to their own words than to the next row's."""
+LINE = 15
+"""Height of a line of text."""
+SIZES: dict[Width, dict[str, int]] = {
+    # width, where the axis begins and ends, letters of a name on a line
+    "wide": {"width": 960, "from": 250, "to": 660, "letters": 34},
+    "narrow": {"width": 326, "from": 10, "to": 316, "letters": 44},
+}
+NOTE = (
+    "Diamond: the published cost, which has no interval. Circle and bar: our method with its 95 % interval; a hollow circle where that "
+    "interval includes no change. The vertical line is no change."
+)
+GOES_ON = "A bar that ends in an arrow goes on."
+
+
+class _Axis(NamedTuple):
+    """What turns a ratio into a place."""
+
+    times: bool
+    """Whether it has factors, on a logarithmic scale; else percentages."""
+    least: float
+    most: float
+
+    def at(self, ratio: float) -> float:
+        return min(max(_place(ratio, times=self.times), self.least), self.most)
+
+    def has(self, ratio: float) -> bool:
+        return self.least <= _place(ratio, times=self.times) <= self.most
+
+
+def plots(of: Subject) -> Iterator[Plot]:
+    """One, of the run of a study."""
+    if of.result.study is not None:
+        yield from drawn(of.result.study)
+
+
+def drawn(study: StudyResult, name: str = NAME) -> Iterator[Plot]:
+    """A study's plot; none where nothing was published. `name`: unique on a page of several studies."""
+    from ciphercost import studies
+    from ciphercost.studies import agreement, table
+
+    judged = studies.get(study.study).judged(study)
+    shown = [each for each in judged.figures if each.published is not None or _known(each)]
+    if not any(each.published is not None for each in shown):
+        return
+    axis = _axis(shown)
+    rows = [_row(number, each, table.label(each, judged), axis) for number, each in enumerate(shown)]
+    cut = [_arrow(row["n"], axis, end) for row in rows for end in ("low", "high") if row[f"{end}_cut"]]
+    yield Plot(
+        name=name,
+        title=f"Published and measured here: what {judged.changed} changed",
+        finding=f"{agreement.counted(judged)}.",
+        charts={width: _chart(width, rows, cut, axis) for width in SIZES},
+        table=Table(
+            ("cost", "as published", "our method (95 %)", "published cost"),
+            [
+                (row["label"], row["printed"], row["ours"], agreement.SHORT[judged.of(each)])
+                for row, each in zip(rows, shown, strict=True)
+            ],
+        ),
+        note=" ".join([NOTE, GOES_ON] if cut else [NOTE]),
+    )
+
+
+def _known(each: StudyFigure) -> bool:
+    return each.ours is not None and each.low is not None and each.high is not None
+
+
+def _row(number: int, each: StudyFigure, label: str, axis: _Axis) -> dict[str, Any]:
+    """One figure's places on the axis and its words."""
+    printed = change(each.published, each.figure)
+    found: dict[str, Any] = {
+        "n": number,
+        "label": label,
+        "printed": printed if each.published is not None else NONE,
+        "ours": with_interval(each) if _known(each) else NONE,
+        "has_published": each.published is not None,
+        "has_ours": False,
+        "low_cut": False,
+        "high_cut": False,
+        "published": axis.at(each.published) if each.published is not None else 0.0,
+        "estimate": 0.0,
+        "low": 0.0,
+        "high": 0.0,
+    }
+    if each.ours is None or each.low is None or each.high is None:
+        return found
+    return found | {
+        "has_ours": True,
+        "kind": "unresolved" if each.low <= 1 <= each.high else "resolved",
+        "estimate": axis.at(each.ours),
+        "low": axis.at(each.low),
+        "high": axis.at(each.high),
+        "low_cut": not axis.has(each.low),
+        "high_cut": not axis.has(each.high),
+    }
+
+
+def _arrow(number: int, axis: _Axis, end: str) -> dict[str, Any]:
+    return {"n": number, "at": axis.least if end == "low" else axis.most, "side": "left" if end == "low" else "right"}
+
+
+def _place(ratio: float, *, times: bool) -> float:
+    """Of an axis of factors the logarithm, of one of percentages the change in per cent."""
+    if times:
+        return math.log10(ratio) if ratio > 0 else -math.inf
+    return 100 * (ratio - 1)
+
+
+def _axis(shown: Sequence[StudyFigure]) -> _Axis:
+    """No change, every published cost and every estimate are on it; intervals are unless they reach far beyond these."""
+    ratios = [1.0, *(each.published for each in shown if each.published is not None)]
+    ratios += [each.ours for each in shown if each.ours is not None and _known(each) and not _wide(each)]
+    times = max(ratios) >= DOUBLING
+    known = [_place(each, times=times) for each in ratios if each > 0 or not times]
+    span = max(max(known) - min(known), 0.1 if times else 100 * LEAST_SPAN)
+    least, most = min(known) - REACH * span, max(known) + REACH * span
+    ends = [
+        _place(end, times=times) for each in shown for end in (each.low, each.high) if end is not None and _known(each)
+    ]
+    return _Axis(times, max(min([*known, *ends]), least), min(max([*known, *ends]), most))
+
+
+def _wide(each: StudyFigure) -> bool:
+    """Whether an estimate is not printed since its interval says nothing."""
+    return each.low is not None and each.high is not None and too_wide(each.low, each.high)
+
+
+# ── the chart
+
+
+def _chart(width: Width, rows: Sequence[dict[str, Any]], cut: Sequence[dict[str, Any]], axis: _Axis) -> Chart:
+    named, height = [], 0
+    for row in rows:
+        name = layout.wrap(row["label"], "", "", SIZES[width]["letters"])
+        said = [f"published: {row['printed']}", f"our method: {row['ours']}"]
+        if width == "narrow":
+            said = [""] * len(name) + said
+        named.append({**row, "name": name, "said": said})
+        height = max(height, LINE * max(len(name), len(said)))
+    spec = _spec(width, len(rows), height, axis)
+    return Chart(spec, {"rows": named, "cut": list(cut), "none": [{"at": _place(1.0, times=axis.times)}]})
+
+
+def _spec(width: Width, rows: int, texts: int, axis: _Axis) -> dict[str, Any]:
+    size = SIZES[width]
+    # In a narrow chart the words stand above the marks.
+    height = texts + 2 * MARGIN if width == "wide" else texts + ABOVE + BELOW
+    down = 0 if width == "wide" else height // 2 - MARKS
+    room = 0.05 * (axis.most - axis.least)
+    x = {
+        "type": "quantitative",
+        "scale": {
+            "range": [size["from"], size["to"]],
+            "domain": [axis.least - room, axis.most + room],
+            "zero": False,
+            "nice": False,
+        },
+        "axis": _ticks(width, axis),
+    }
+    y = by_row(rows)
+    offset = {"yOffset": down, "y2Offset": down}
+    measured = [{"filter": "datum.has_ours"}]
+    point = {"type": "point", "filled": True, "opacity": 1, "yOffset": down}
+    return {
+        "width": size["width"],
+        "height": height * rows,
+        "autosize": {"type": "pad", "contains": "content"},
+        "data": {"name": "rows"},
+        "layer": [
+            {
+                "data": {"name": "none"},
+                "mark": {"type": "rule", "color": INK, "strokeWidth": 1.2},
+                "encoding": {"x": {"field": "at", **x}},
+            },
+            {
+                "transform": measured,
+                "mark": {"type": "rule", **offset, "color": INK, "strokeWidth": 2.2},
+                "encoding": {"x": {"field": "low", **x}, "x2": {"field": "high"}, "y": y},
+            },
+            *caps(x, y, down, "datum.has_ours"),
+            {
+                "data": {"name": "cut"},
+                "mark": {**point, "color": INK, "size": ARROW},
+                "encoding": {
+                    "x": {"field": "at", **x},
+                    "y": y,
+                    "shape": {
+                        "field": "side",
+                        "type": "nominal",
+                        "legend": None,
+                        "scale": {"domain": ["left", "right"], "range": ["triangle-left", "triangle-right"]},
+                    },
+                },
+            },
+            {
+                "transform": [{"filter": "datum.has_published"}],
+                "mark": {**point, "shape": "diamond", "size": DIAMOND, "color": PUBLISHED},
+                "encoding": {"x": {"field": "published", **x}, "y": y},
+            },
+            {
+                "transform": measured,
+                "mark": {"type": "point", "size": POINT, "strokeWidth": 1.5, "opacity": 1, "yOffset": down},
+                "encoding": {
+                    "x": {"field": "estimate", **x},
+                    "y": y,
+                    "stroke": {"value": INK},
+                    "fill": {"condition": {"test": "datum.kind == 'resolved'", "value": INK}, "value": BACKGROUND},
+                },
+            },
+            *_words(width, y, height),
+        ],
+    }
+
+
+def _ticks(width: Width, axis: _Axis) -> dict[str, Any]:
+    title = "encrypted ÷ plain (logarithmic)" if axis.times else "← less · % · more →"
+    size = SIZES[width]
+    found: dict[str, Any] = {"title": title, "titleX": (size["from"] + size["to"]) / 2, "titleAnchor": "middle"}
+    if axis.times:
+        marks = [math.log10(step * 10.0**power) for power in range(-4, 7) for step in _steps(axis)]
+        return found | {
+            "values": [each for each in marks if axis.least <= each <= axis.most],
+            "labelExpr": "'×' + format(pow(10, datum.value), '~r')",
+        }
+    return found | {"tickCount": 7 if width == "wide" else 5, "labelExpr": "format(abs(datum.value), '~g')"}
+
+
+def _steps(axis: _Axis) -> tuple[float, ...]:
+    """Marks of a power of ten: the fewer, the more powers the axis spans."""
+    span = axis.most - axis.least
+    return (1, 1.5, 2, 3, 5, 7) if span < 0.8 else (1, 2, 5) if span < 1.6 else (1,)
+
+
+def _words(width: Width, y: dict[str, Any], height: int) -> list[dict[str, Any]]:
+    """A figure's name, and both costs in words: beside the marks, or above them."""
+    text = {"type": "text", "align": "left", "lineHeight": LINE}
+    text |= {"baseline": "top", "dy": (MARGIN if width == "wide" else ABOVE) - height / 2}
+    beside = SIZES[width]["to"] + 18 if width == "wide" else 0
+    places = ((text, 0, "name"), (text | {"color": MUTED}, beside, "said"))
+    return [
+        {"mark": mark | halo, "encoding": {"x": {"value": at}, "y": y, "text": {"field": field}}}
+        for halo in ((GROUND, {}) if width == "narrow" else ({},))
+        for mark, at, field in places
+    ]

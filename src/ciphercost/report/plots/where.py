@@ -1,0 +1,319 @@
+"""where: where the cost goes. CPU that encryption adds, by handshake, request and byte, where the run can tell; else both arms' CPU
+for an operation, by end and by mode. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ciphercost.estimate import levels
+from ciphercost.model.result import Cell, Parts
+from ciphercost.model.spec import ARMS
+from ciphercost.report import words
+from ciphercost.report.plots import Plot, Subject, Table, Width
+from ciphercost.report.plots._draw import (
+    BACKGROUND,
+    CLIENT,
+    CLIENT_HATCH,
+    GROUND,
+    INK,
+    KERNEL_DOTS,
+    MUTED,
+    SERVER,
+    SERVER_HATCH,
+    STRONG,
+    STRONG_HATCH,
+    WEAK,
+    Chart,
+)
+
+MOST = 20
+"""Cells that are drawn; the table has all."""
+WIDTHS: dict[Width, int] = {"wide": 940, "narrow": 312}
+WHOLE = 0.95
+"""A bar of which one part has this share shows nothing that a word does not: where all are such, there is no chart."""
+SAME = 0.01
+"""Nor is there one where no cell's CPU changes by more than this share."""
+
+Segments = tuple[tuple[str, str, str], ...]
+"""(key, words, colour), in the order in which they are stacked."""
+
+PARTS: Segments = (
+    ("handshake", "handshakes", STRONG),
+    ("request", "requests", WEAK),
+    ("byte", "bytes", STRONG_HATCH),
+)
+ENDS: Segments = (
+    ("server_user", "server, its own code", SERVER),
+    ("server_system", "server, in the kernel", SERVER_HATCH),
+    ("kernel", "kernel threads and the rest of the machine", KERNEL_DOTS),
+    ("client_user", "client, its own code", CLIENT),
+    ("client_system", "client, in the kernel", CLIENT_HATCH),
+)
+WITHOUT_WITH = {"plain": "without", "encrypted": "with"}
+"""A control's arms: nothing is encrypted in either."""
+EMBEDDED = {"client_user": "process, its own code", "client_system": "process, in the kernel"}
+LAYERS = {
+    "transit": "In transit the cipher works in both ends' own code, or in the kernel where it was handed over.",
+    "rest": "At rest a file system's encryption works in kernel threads, which are counted with whatever else ran on the machine.",
+    "column": "In columns the server's own code is where its functions encrypt; where the application seals, it is the client's.",
+}
+
+
+def plots(of: Subject) -> Iterator[Plot]:
+    """By parts for each mechanism that has them; by end and mode for the cells."""
+    for number, pair in enumerate(_pairs(of.result.parts)):
+        yield _by_parts(of, pair, number)
+    labels = words.names(of.result.cells)
+    known = [(cell, label) for cell, label in zip(of.result.cells, labels, strict=True) if _levels(cell)]
+    if known:
+        yield _by_end(known)
+
+
+def _pairs(parts: list[Parts]) -> Iterator[list[Parts]]:
+    """Both ends of what was fitted to the same cells."""
+    seen: dict[tuple[int, ...], list[Parts]] = {}
+    for each in parts:
+        seen.setdefault(tuple(each.cells), []).append(each)
+    yield from seen.values()
+
+
+# ── handshake, request, byte
+# ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _by_parts(of: Subject, pair: list[Parts], number: int) -> Plot:
+    cells = of.result.cells
+    labels = words.names(cells)
+    rows: list[dict[str, Any]] = []
+    table: list[tuple[str, ...]] = []
+    largest: dict[tuple[str, str], list[float]] = {}
+    for index in pair[0].cells:
+        plain = cells[index].arms["plain"]
+        each_op = {
+            "handshake": plain["connects"] / plain["operations"] if plain["operations"] else 0.0,
+            "request": 1.0,
+            "byte": plain["wire_bytes_per_op"] / 1e3,
+        }
+        for fitted in pair:
+            coefficients = {"handshake": fitted.handshake_us, "request": fitted.request_us, "byte": fitted.byte_ns}
+            added = {key: max(0.0, each_op[key] * part.value) for key, part in coefficients.items()}
+            whole = sum(added.values()) or 1.0
+            most = max(added, key=lambda key: added[key])
+            largest.setdefault((labels[index], most), []).append(added[most] / whole)
+            rows += _stack(
+                f"{index}-{fitted.end}",
+                labels[index],
+                fitted.end,
+                {k: 100 * v / whole for k, v in added.items()},
+                PARTS,
+            )
+            figures = (
+                f"{words.number(added[key])} µs ({added[key] / whole:.0%})".replace("%)", " %)") for key, *_ in PARTS
+            )
+            table.append((labels[index], fitted.end, *figures))
+    spoken = "; ".join(
+        f"at the {each.end} a handshake adds {words.plus(each.handshake_us, 'µs')}, a request {words.plus(each.request_us, 'µs')}, "
+        f"a byte {words.plus(each.byte_ns, 'ns')}"
+        for each in pair
+    )
+    head = ("cell", "end", *(name for _, name, _ in PARTS))
+    alike = all(share >= WHOLE for shares in largest.values() for share in shares)
+    names = {key: name for key, name, _ in PARTS}
+    said = "; ".join(f"{label}: {names[key]} {_percent(shares)}" for (label, key), shares in largest.items())
+    return Plot(
+        name="where-parts" if number == 0 else f"where-parts-{number + 1}",
+        title=f"CPU that encryption adds, by what it is added to: {pair[0].engine} {pair[0].mechanism}",
+        finding=spoken,
+        charts={} if alike else _charts(rows, PARTS, "% of the CPU that encryption adds"),
+        table=Table(head, table),
+        note=f"One part makes nearly all of the added CPU in each cell, so there is no chart. {said}."
+        if alike
+        else "As fitted to these cells. A part that the fit has below nothing is drawn as nothing.",
+    )
+
+
+def _percent(shares: Sequence[float]) -> str:
+    """`98 to 99 %` of several shares, rounded down so that no part is said to be all."""
+    low, high = (math.floor(100 * each) for each in (min(shares), max(shares)))
+    return f"{low} %" if low == high else f"{low} to {high} %"
+
+
+# ── by end and by mode
+# ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _levels(cell: Cell) -> dict[str, dict[str, float]]:
+    """µs of CPU for an operation, by arm and segment; empty where a cell has none."""
+    found: dict[str, dict[str, float]] = {}
+    for arm in ARMS:
+        facts = cell.arms.get(arm, {})
+        if "client_user_us_per_op" not in facts:
+            return {}
+        own = {key: float(facts.get(f"{key}_us_per_op", 0.0)) for key, *_ in ENDS if key != "kernel"}
+        # User and system time are counted in ticks and may not add up to the whole: this is shared out as they say.
+        for end in ("server", "client"):
+            whole, known = float(facts.get(f"{end}_cpu_us_per_op", 0.0)), own[f"{end}_user"] + own[f"{end}_system"]
+            for mode in ("user", "system"):
+                own[f"{end}_{mode}"] = whole * own[f"{end}_{mode}"] / known if known else whole * (mode == "user")
+        served = "client" if levels.embedded(cell) else "server"
+        rest = float(facts.get("machine_cpu_us_per_op", 0.0)) - float(facts.get(f"{served}_cpu_us_per_op", 0.0))
+        own["kernel"] = max(0.0, rest) if cell.layer == "rest" else 0.0
+        found[arm] = own
+    return found if sum(found["plain"].values()) > 0 else {}
+
+
+def _by_end(known: list[tuple[Cell, str]]) -> Plot:
+    rows: list[dict[str, Any]] = []
+    table: list[tuple[str, ...]] = []
+    grown = []
+    used = {key for cell, _ in known for own in _levels(cell).values() for key, value in own.items() if value > 0}
+    embedded = all(levels.embedded(cell) for cell, _ in known)
+    segments = tuple(
+        (key, EMBEDDED.get(key, name) if embedded else name, colour) for key, name, colour in ENDS if key in used
+    )
+    for number, (cell, label) in enumerate(known):
+        both = _levels(cell)
+        whole = {arm: sum(both[arm].values()) for arm in ARMS}
+        grown.append((whole["encrypted"] / whole["plain"], label))
+        for arm in ARMS:
+            side = WITHOUT_WITH[arm] if words.is_control(cell) else arm
+            shares = {key: 100 * value / whole["plain"] for key, value in both[arm].items()}
+            if number < MOST:
+                rows += _stack(f"{number}-{arm}", label, side, shares, segments)
+            table.append(
+                (
+                    label,
+                    side,
+                    *(f"{words.number(both[arm][key])} µs" for key, *_ in segments),
+                    f"{words.number(whole[arm])} µs",
+                )
+            )
+    ratio, dearest = max(grown)
+    all_cpu = "the process's CPU" if embedded else "all CPU"
+    finding = (
+        f"{all_cpu} for an operation, encrypted, is {100 * ratio:.0f} % of what it is plain"
+        if len(known) == 1
+        else f"{all_cpu} for an operation, encrypted, is between {100 * min(grown)[0]:.0f} and {100 * ratio:.0f} % of what it is plain; most with {dearest}"
+    )
+    said = [LAYERS[layer] for layer in dict.fromkeys(cell.layer for cell, _ in known) if layer in LAYERS]
+    if len(known) > MOST:
+        said.insert(0, f"The first {MOST} of {len(known)} cells are drawn; the table has all.")
+    if not embedded and any(levels.embedded(cell) for cell, _ in known):
+        said.append("Of a database that is part of the client, the client's CPU is the database's.")
+    alike = all(abs(each - 1) <= SAME for each, _ in grown)
+    if alike:
+        said = [f"No cell's CPU for an operation changes by more than {100 * SAME:.0f} %, so there is no chart."]
+    note = " ".join(said)
+    return Plot(
+        name="where-cpu",
+        title="CPU for an operation; the plain arm is 100",
+        finding=finding,
+        charts={} if alike else _charts(rows, segments, "CPU for an operation, % of the plain arm's"),
+        table=Table(("cell", "arm", *(name for _, name, _ in segments), "together"), table),
+        note=note,
+    )
+
+
+# ── a bar for each end or arm, a name above each pair
+# ──────────────────────────────────────────────────────────────────────
+
+
+def _stack(bar: str, name: str, side: str, shares: dict[str, float], segments: Segments) -> list[dict[str, Any]]:
+    made, at = [], 0.0
+    for key, label, _ in segments:
+        share = shares.get(key, 0.0)
+        made.append({"bar": bar, "name": name, "side": side, "part": label, "from": at, "to": at + share})
+        at += share
+    return made
+
+
+def _charts(rows: list[dict[str, Any]], segments: Segments, title: str) -> dict[Width, Chart]:
+    """Rows of one bar stand together; each gets its place from top to bottom here, so that a name has room above its bars."""
+    places: dict[str, float] = {}
+    names: list[dict[str, Any]] = []
+    top = 0.0
+    for row in rows:
+        if row["bar"] not in places:
+            if not names or names[-1]["name"] != row["name"]:
+                names.append({"name": row["name"], "y": top + 9})
+                top += 20
+            places[row["bar"]] = top
+            top += 21
+            last = [other for other in rows if other["name"] == row["name"]][-1]
+            top += 12 * (last["bar"] == row["bar"])
+    placed = [{**row, "y": places[row["bar"]], "y2": places[row["bar"]] + 16} for row in rows]
+    ends: dict[str, dict[str, Any]] = {
+        row["bar"]: {"side": row["side"], "y": row["y"] + 8.5, "to": row["to"]} for row in placed
+    }
+    return {
+        width: Chart(_spec(size, top, segments, title), {"parts": placed, "names": names, "ends": list(ends.values())})
+        for width, size in WIDTHS.items()
+    }
+
+
+def _spec(width: int, height: float, segments: Segments, title: str) -> dict[str, Any]:
+    y = {
+        "field": "y",
+        "type": "quantitative",
+        "axis": None,
+        "scale": {"domain": [0, height], "range": [0, height], "nice": False},
+    }
+    place = 76
+    x = {
+        "field": "from",
+        "type": "quantitative",
+        "axis": {"title": title, "tickCount": 5},
+        "scale": {"range": [place, width - 8], "nice": False},
+    }
+    return {
+        "width": width,
+        "height": height,
+        "layer": [
+            {
+                "data": {"name": "parts"},
+                "mark": {"type": "rect", "stroke": BACKGROUND, "strokeWidth": 1},
+                "encoding": {
+                    "x": x,
+                    "x2": {"field": "to"},
+                    "y": y,
+                    "y2": {"field": "y2"},
+                    "fill": {
+                        "field": "part",
+                        "type": "nominal",
+                        "scale": {
+                            "domain": [name for _, name, _ in segments],
+                            "range": [colour for *_, colour in segments],
+                        },
+                        "legend": {
+                            "orient": "top",
+                            "direction": "vertical" if width < 500 else "horizontal",
+                            "symbolType": "square",
+                            "columnPadding": 34,
+                        },
+                    },
+                },
+            },
+            *(
+                {
+                    "data": {"name": "names"},
+                    "mark": {
+                        "type": "text",
+                        "align": "left",
+                        "baseline": "middle",
+                        "fontWeight": 600,
+                        "limit": 0.82 * width,
+                    }
+                    | ground,
+                    "encoding": {"x": {"value": 0}, "y": y, "text": {"field": "name"}},
+                }
+                for ground in (GROUND, {"color": INK})
+            ),
+            {
+                "data": {"name": "ends"},
+                "mark": {"type": "text", "align": "left", "baseline": "middle", "color": MUTED},
+                "encoding": {"x": {"value": 0}, "y": y, "text": {"field": "side"}},
+            },
+        ],
+    }

@@ -1,0 +1,394 @@
+"""watch: what a person sees while a run goes on: a live screen on a terminal, plain lines elsewhere, nothing with --no-progress.
+
+Nothing is worked out or drawn but between two slices, and that at most once a second: what is watched is not to be disturbed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Self
+
+import msgspec
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
+
+from ciphercost.load.units import minutes
+from ciphercost.measure.progress import PREPARING, Asked, Watcher
+from ciphercost.model.result import Estimate
+from ciphercost.model.spec import ARMS
+from ciphercost.report.layout import wrap
+from ciphercost.report.words import interval, printable, worded
+
+EVERY = 1.0
+"""Seconds between two drawings."""
+ZOOM = 0.1
+"""Width of an interval ÷ that of its scale below which the scale is drawn anew."""
+SETUP_SECONDS = 3.0
+"""Of a session, before any was seen: its start, load and proof."""
+
+
+class Lines(Watcher):
+    """Plain lines on standard error, for pipes and logs: a line when a session begins and when a cell ends."""
+
+    def __init__(self) -> None:
+        self._titles: list[str] = []
+        self._seen: set[tuple[int, int]] = set()
+        self._asked: dict[int, Asked] = {}
+
+    def start(
+        self,
+        titles: list[str],
+        load_seconds: list[float],
+        wall_seconds: float,
+        sessions: Sequence[int] = (),  # noqa: ARG002
+    ) -> None:
+        self._titles = titles
+        self.say(outline(len(titles), sum(load_seconds), wall_seconds))
+
+    def kept(self, cell: int, sessions: int, *, done: bool) -> None:
+        if done or sessions:
+            self.say(f"{self._titles[cell]}: {'done already' if done else f'{counted(sessions)} there already'}")
+
+    def say(self, text: str) -> None:
+        print(printable(text), file=sys.stderr, flush=True)
+
+    def phase(self, cell: int, session: int, name: str) -> None:
+        if (cell, session) not in self._seen and name != PREPARING:
+            self._seen.add((cell, session))
+            self.say(f"{self._titles[cell]}: session {session}, {name}{self._so_far(cell)}")
+
+    def interval(self, cell: int, estimate: Asked) -> None:
+        self._asked[cell] = estimate
+
+    def done(self, cell: int, text: str) -> None:
+        self.say(f"{self._titles[cell]}: {text}{self._so_far(cell)}")
+
+    def _so_far(self, cell: int) -> str:
+        estimate = self._asked[cell]() if cell in self._asked else None
+        return f"; so far {cost(estimate)}" if estimate else ""
+
+
+# ── what there is to be seen ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Shown(msgspec.Struct):
+    """One cell, as far as it has come."""
+
+    title: str
+    load_s: float
+    """Planned."""
+    sessions: int
+    """Planned."""
+    kept: int = 0
+    """Sessions that an earlier part of the run has."""
+    spent_s: float = 0.0
+    begun: int = 0
+    """Sessions."""
+    session: int = 0
+    phase: str = ""
+    """Empty: it waits."""
+    state: str = ""
+    """How it ended; empty: it has not."""
+    estimate: Estimate | None = None
+    first: Estimate | None = None
+    """The interval on whose scale later ones are drawn: the first, or the first that was much narrower."""
+    asked: Asked | None = None
+    rates: dict[str, float] = {}
+    slices: int = 0
+    marked: int = 0
+    marks: Counter[str] = msgspec.field(default_factory=Counter)
+
+    @property
+    def left_s(self) -> float:
+        """Of its load."""
+        return 0.0 if self.state else max(0.0, self.load_s - self.spent_s)
+
+    @property
+    def left_sessions(self) -> int:
+        return 0 if self.state else max(0, self.sessions - self.begun)
+
+    def ask(self) -> None:
+        """The estimate, worked out now."""
+        if self.asked is not None:
+            self.estimate, self.asked = self.asked() or self.estimate, None
+            now = self.estimate
+            if now and (not self.first or now.high - now.low < ZOOM * (self.first.high - self.first.low)):
+                self.first = now
+
+
+class Clock(msgspec.Struct):
+    """How long what was done took, and so what is left."""
+
+    began: float
+    aside_s: float = 0.0
+    """Of it what was no cell's."""
+
+    def left(self, cells: Sequence[Shown], now: float) -> float:
+        """Seconds: the load that is left, and for each session to come what sessions took beside their load so far. Pure."""
+        spent = sum(cell.spent_s for cell in cells)
+        begun = sum(cell.begun for cell in cells)
+        beside = max(0.0, now - self.began - self.aside_s - spent)
+        # Beside a session's load is its setup; before any was seen it is as the plan supposed.
+        setup = (beside + SETUP_SECONDS) / (begun + 1)
+        return sum(cell.left_s + cell.left_sessions * setup for cell in cells)
+
+
+def page(
+    cells: Sequence[Shown], current: int, left_s: float, note: str, width: int, height: int
+) -> list[tuple[str, str]]:
+    """The screen: (line, style), none wider than `width`, no more than `height` of them. Pure.
+
+    `note`: what goes on instead of a cell.
+    """
+    if width < 20 or height < 6:
+        return [(f"{minutes(left_s)} left"[:width], "")]
+    lines = [(overview(cells, left_s, width), "bold")]
+    now = [(f"  {note}", "")] if note else detail(cells[current], width)
+    room = height - len(lines) - len(now) - 1
+    if len(cells) > 1:
+        lines += [*rows(cells, max(1, room), width)]
+    lines += now
+    return [(line if len(line) <= width else line[: width - 1] + "…", style) for line, style in lines[:height]]
+
+
+def overview(cells: Sequence[Shown], left_s: float, width: int) -> str:
+    """`━━━━━━━━────────  41 %  about 2 min left · 3 of 5 cells done`."""
+    done, all_ = sum(cell.load_s - cell.left_s for cell in cells), sum(cell.load_s for cell in cells)
+    share = min(1.0, done / all_) if all_ else 1.0
+    ended = sum(bool(cell.state) for cell in cells)
+    words = f"{share:4.0%} · about {minutes(left_s)} left".replace("%", " %")
+    if len(cells) > 1:
+        words += f" · {ended} of {len(cells)} cells done"
+    length = max(0, min(30, width - len(words) - 1))
+    full = round(share * length)
+    return f"{'━' * full}{'─' * (length - full)} {words}"
+
+
+MARKS = {"ok": ("✓", "green"), "": ("·", "dim")}
+
+
+def rows(cells: Sequence[Shown], most: int, width: int) -> Iterator[tuple[str, str]]:
+    """A line a cell; where there are too many, those that run, the last that ended and the next ones, and how many more."""
+    running = [number for number, cell in enumerate(cells) if cell.phase and not cell.state]
+    last = running[-1] if running else max((n for n, cell in enumerate(cells) if cell.state), default=0)
+    # Nearest to what runs first.
+    nearest = sorted(range(len(cells)), key=lambda number: (number not in running, abs(number - last)))
+    shown = sorted(nearest[: most if most >= len(cells) else max(1, most - 2)])
+    hidden = [number for number in range(len(cells)) if number not in shown]
+    ended = [number for number in hidden if cells[number].state]
+    if ended and most > 2:
+        bad = sum(cells[number].state != "ok" for number in ended)
+        yield f"  … {len(ended)} more done" + (f", {bad} of them without a number" if bad else ""), "dim"
+    for number in shown:
+        yield row(cells[number], width)
+    if waiting := len(hidden) - len(ended):
+        yield f"  … {waiting} more to come", "dim"
+
+
+def row(cell: Shown, width: int) -> tuple[str, str]:
+    """`✓ postgresql:tls point-select      24.9 % fewer (24.2 to 25.5 %)`."""
+    if cell.state:
+        mark, style = MARKS.get(cell.state, ("✗", "red"))
+        words = cost(cell.estimate) if cell.state == "ok" and cell.estimate else cell.state.upper().replace("-", " ")
+        words = "done" if words == "OK" else words
+    elif cell.phase:
+        mark, style = "▸", ""
+        words = cost(cell.estimate) if cell.estimate else cell.phase
+    else:
+        mark, style = MARKS[""]
+        words = "waits"
+    room = width - len(words) - 6
+    title = short(cell.title, room)
+    return (f"  {mark} {title:<{room}}  {words}" if room >= 8 else f"  {mark} {short(cell.title, width - 4)}"), style
+
+
+def detail(cell: Shown, width: int) -> list[tuple[str, str]]:
+    """The cell that runs: what it does, how fast both arms are, the interval as it narrows, what is suspect."""
+    where = (
+        f"session {cell.session} of {max(cell.kept + cell.sessions, cell.session)}, {cell.phase}"
+        if cell.session
+        else cell.phase
+    )
+    lines = [(short(cell.title, width), "bold"), (f"  {where}", "")]
+    if cell.rates:
+        lines.append(("  " + "   ".join(f"{arm} {cell.rates[arm]:,.0f} op/s" for arm in ARMS if arm in cell.rates), ""))
+    if cell.estimate is not None and cell.first is not None:
+        lines.append((f"  so far {cost(cell.estimate)} operations/s", ""))
+        lines.append((f"  {scale(cell.first, cell.estimate, min(60, width - 4))}", "cyan"))
+    if cell.marked:
+        kinds = ", ".join(f"{kind} {count}" for kind, count in cell.marks.most_common())
+        lines.append((f"  {cell.marked} of {cell.slices} slices marked: {kinds}", "yellow"))
+    return lines
+
+
+def scale(first: Estimate, now: Estimate, width: int) -> str:
+    """`40 % fewer [          ├──●──┤                 ] 10 % fewer`: the interval now, on a scale as wide as the first one was. Pure."""
+    low, high = min(first.low, now.low), max(first.high, now.high)
+    span = (high - low) or 1.0
+    least, most = (worded(Estimate(each, low, high), "more", "fewer") for each in (low, high))
+    before, after = f"{least} [", f"] {most}"
+    inner = max(5, width - len(before) - len(after))
+
+    def place(value: float) -> int:
+        return min(inner - 1, max(0, round((value - low) / span * (inner - 1))))
+
+    letters = [" "] * inner
+    left, middle, right = place(now.low), place(now.ratio), place(now.high)
+    letters[left : right + 1] = "─" * (right - left + 1)
+    letters[left], letters[right], letters[middle] = "├", "┤", "●"
+    return f"{before}{''.join(letters)}{after}"
+
+
+def cost(estimate: Estimate) -> str:
+    """`24.9 % fewer (24.2–25.5 %)`."""
+    return f"{worded(estimate, 'more', 'fewer')} ({interval(estimate, 'more', 'fewer')})"
+
+
+def short(text: str, room: int) -> str:
+    """A name that fits: what is left out is its middle, since names differ at their ends."""
+    if len(text) <= room:
+        return text
+    keep = max(1, room - 1)
+    return f"{text[: keep // 2]}…{text[len(text) - (keep - keep // 2) :]}"
+
+
+def counted(sessions: int) -> str:
+    return f"{sessions} session{'s' * (sessions != 1)}"
+
+
+# ── a terminal ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Screen(Watcher):
+    """Live: every cell, the time left, current operations a second of both arms, the interval as it narrows."""
+
+    def __init__(self, console: Console | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._console = console or Console(stderr=True)
+        self._now = clock
+        self._live = self._new_live()
+        self._cells: list[Shown] = []
+        self._clock = Clock(clock())
+        self._current = 0
+        self._aside: tuple[str, float] | None = None
+        """A published procedure, and when it should have ended."""
+        self._drawn = -EVERY
+
+    def __enter__(self) -> Self:
+        self._live.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.__exit__(None, None, None)
+
+    def _new_live(self) -> Live:
+        # Never by a thread of its own: that would draw in the middle of a slice.
+        return Live(console=self._console, auto_refresh=False, transient=True)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        if not self._live.is_started:
+            yield
+            return
+        self._live.stop()
+        try:
+            yield
+        finally:
+            # A new one: the old would first go back over the lines that it drew, which others stand on by now.
+            self._live = self._new_live()
+            self._live.start()
+
+    @contextmanager
+    def aside(self, name: str, seconds: float) -> Iterator[None]:
+        began = self._now()
+        self._aside = (name, began + seconds)
+        self._draw(at_once=True)
+        try:
+            yield
+        finally:
+            self._clock.aside_s += self._now() - began
+            self._aside = None
+
+    def start(
+        self, titles: list[str], load_seconds: list[float], wall_seconds: float, sessions: Sequence[int] = ()
+    ) -> None:
+        planned = sessions or [0] * len(titles)
+        self._cells = [Shown(*each) for each in zip(titles, load_seconds, planned, strict=True)]
+        self._clock = Clock(self._now())
+        self.say(outline(len(titles), sum(load_seconds), wall_seconds))
+
+    def kept(self, cell: int, sessions: int, *, done: bool) -> None:
+        own = self._cells[cell]
+        if done:
+            own.state = "ok"
+        elif sessions:
+            own.kept = sessions
+            self.say(f"{own.title}: {counted(sessions)} there already")
+
+    def say(self, text: str) -> None:
+        for line in wrap(printable(text), width=max(20, self._console.width - 1)):
+            self._console.print(line, highlight=False, soft_wrap=True, markup=False)
+
+    def phase(self, cell: int, session: int, name: str) -> None:
+        own = self._cells[cell]
+        quiet = name not in ("capacity", "latency", "warmup", "warm-up", "pilot")
+        if session != own.session and name != PREPARING:
+            own.session, own.begun = session, own.begun + 1
+            own.sessions = max(own.sessions, own.begun)
+        changed = name != own.phase
+        self._current, own.phase = cell, name
+        self._draw(at_once=quiet and changed)
+
+    def slice(self, cell: int, seconds: float, rate: float, arm: str, marks: Sequence[str] | None = None) -> None:
+        own = self._cells[cell]
+        own.spent_s += seconds
+        own.rates = {**own.rates, arm: rate}
+        if marks is not None:
+            own.slices += 1
+            own.marked += bool(marks)
+            own.marks.update(marks)
+        self._draw()
+
+    def interval(self, cell: int, estimate: Asked) -> None:
+        self._cells[cell].asked = estimate
+
+    def done(self, cell: int, text: str) -> None:
+        own = self._cells[cell]
+        own.ask()
+        own.state = text.partition(":")[0]
+        if own.state != "ok":
+            self.say(f"{own.title}: {text}")
+        self._draw(at_once=True)
+
+    def _draw(self, *, at_once: bool = False) -> None:
+        now = self._now()
+        if not self._cells or not self._live.is_started or (now - self._drawn < EVERY and not at_once):
+            return
+        self._drawn = now
+        self._cells[self._current].ask()
+        left, note = self._clock.left(self._cells, now), ""
+        if self._aside:
+            note, until = self._aside
+            left += max(0.0, until - now)
+        width, height = self._console.size
+        # A line as wide as the terminal would be wrapped by some of them.
+        lines = page(self._cells, self._current, left, note, width - 1, height - 2)
+        self._live.update(Group(*(Text(printable(line), style, no_wrap=True) for line, style in lines)), refresh=True)
+
+
+def outline(cells: int, load_seconds: float, wall_seconds: float) -> str:
+    """`5 cells: about 75 s, 60 s of it load`. Pure."""
+    return f"{cells} cell{'s' * (cells != 1)}: about {minutes(wall_seconds)}, {minutes(load_seconds)} of it load"
+
+
+def pick(progress: bool) -> Watcher:
+    """The watcher that fits: none asked for; a terminal that may be drawn on; a pipe, or a person who wants it plain."""
+    if not progress:
+        return Watcher()
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") in ("dumb", "unknown") or not sys.stderr.isatty()
+    return Lines() if plain else Screen()

@@ -1,0 +1,417 @@
+"""terminal: a result as text, 80 columns wide: the answer and a table of all cells first, then each cell with its proofs and warnings."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+
+from ciphercost.estimate import curves, limit
+from ciphercost.estimate.levels import embedded
+from ciphercost.host.volumes import disk
+from ciphercost.measure import round_trips
+from ciphercost.model.result import Cell, Curve, Result
+from ciphercost.model.slices import Finding
+from ciphercost.model.spec import ARMS
+from ciphercost.report import _imported, _study, capacity, disturbed
+from ciphercost.report.layout import WIDTH, figure_row, figure_rows, named, row, wrap
+from ciphercost.report.words import (
+    SHORT,
+    beside,
+    bounds,
+    by_severity,
+    cost,
+    heading,
+    heading_words,
+    in_common,
+    interval,
+    is_control,
+    lead_metric,
+    left_open,
+    levels,
+    logged,
+    names,
+    number,
+    plus,
+    prediction,
+    priced,
+    printable,
+    proof_line,
+    protects,
+    rows,
+    sentences,
+    size,
+    standing,
+    storage,
+    stored,
+    taken_apart,
+    verdict,
+    worded,
+)
+
+DOUBTFUL = 3.0
+"""Standard errors between a cell and the fit of the parts above which the fit is doubted aloud."""
+
+
+def render(result: Result) -> str:
+    """The answer and the summary; every cell, those of one experiment as one table; where the cost comes from; the machine."""
+    blocks = []
+    for _, cells in itertools.groupby(result.cells, key=lambda cell: cell.group or id(cell)):
+        together = list(cells)
+        # A control that was measured beside others stands in their lines; one that they are compared with is a row of its own.
+        controls = [] if all(map(is_control, together)) else [cell for cell in together[1:] if is_control(cell)]
+        shown = [cell for cell in together if cell not in controls] or together
+        made = block(shown[0], result.cells) if len(shown) == 1 else table(shown, result.cells)
+        blocks.append("\n".join([made, *lost(controls, shown)]))
+    if result.parts:
+        blocks.append("\n".join(parts(result)))
+    blocks += ["\n".join(curve(each)) for each in curves.shown(result.curves)]
+    if result.study is not None:
+        blocks = [
+            _study.render(result.study, result.cells),
+            "By our method:",
+            *summary(result),
+            *blocks,
+        ]
+    else:
+        blocks = [*summary(result), *blocks]
+    if warning := disturbed.warning(result.cells):
+        blocks.insert(0, "\n".join(wrap(f"! {warning}", "", "  ")))
+    return printable("\n\n".join([*blocks, footer(result)]))
+
+
+def summary(result: Result) -> list[str]:
+    """The answer, a sentence for each mechanism; where there are several cells, their costs and what each mechanism protects."""
+    blocks = ["\n".join(line for sentence in sentences(result) for line in wrap(sentence))]
+    if len(result.cells) > 1 and not any(cell.imported for cell in result.cells):
+        blocks.append("\n".join(overview(result.cells)))
+    if protections := protected(result.cells):
+        blocks.append("\n".join(protections))
+    return blocks
+
+
+def overview(cells: Sequence[Cell]) -> Iterator[str]:
+    """A line a cell, in the run's order: its lead figure, and the other of operations/s and CPU, each with its interval."""
+    yield from wrap(in_common(cells) or "all cells")
+    metrics = _metrics(cells)
+    lines: list[tuple[str, list[str] | str]] = []
+    for name, cell in zip(names(cells), cells, strict=True):
+        shown = [_in_column(cell, key) for key in metrics]
+        if not cell.overhead:
+            lines.append((name, standing(cell)))
+        elif not shown[0]:
+            lines.append((name, priced(cell)))
+        else:
+            lines.append((name, [text for key in shown for text in _figure(cell, key)]))
+    if not any(cell.overhead for cell in cells):
+        for name, text in lines:
+            yield from wrap(f"{name}: {text}", "  ", "    ")
+        return
+    embeds = any(_in_column(cell, "server_cpu_per_op") not in ("", "server_cpu_per_op") for cell in cells)
+    heads = ["CPU/op" if key == "server_cpu_per_op" and embeds else SHORT.get(key, key) for key in metrics]
+    yield from columned([heads[0], "95 % CI", heads[1], "95 % CI"], lines)
+
+
+def _figure(cell: Cell, key: str) -> tuple[str, str]:
+    return (cost(key, cell.overhead[key]), bounds(key, cell.overhead[key])) if key else ("–", "")
+
+
+def _metrics(cells: Sequence[Cell]) -> list[str]:
+    """The overview's two metrics: the one that most cells lead with, then the other of throughput and server CPU."""
+    leads = ["server_cpu_per_op" if "cpu" in key else key for cell in cells if (key := lead_metric(cell))]
+    first = max(dict.fromkeys(leads), key=leads.count, default="throughput")
+    return [first, "throughput" if first == "server_cpu_per_op" else "server_cpu_per_op"]
+
+
+def _in_column(cell: Cell, key: str) -> str:
+    """The cell's metric for a column, or nothing: in the CPU's column the one that it leads with, or the process's where embedded."""
+    if key == "server_cpu_per_op":
+        lead = lead_metric(cell)
+        key = lead if "cpu" in lead else "client_cpu_per_op" if embedded(cell) else key
+    return key if key in cell.overhead else ""
+
+
+def columned(heads: Sequence[str], lines: Sequence[tuple[str, Sequence[str] | str]]) -> Iterator[str]:
+    """Names with four columns, each as wide as its texts; a text in their place stands behind its name."""
+    figures = [heads, *(texts for _, texts in lines if not isinstance(texts, str))]
+    widths = [max(len(texts[at]) for texts in figures) for at in range(len(heads))]
+    room = WIDTH - 2 - sum(widths) - 2 * len(widths)
+    longest = max((len(name) for name, texts in lines if not isinstance(texts, str)), default=0)
+    left = 2 + max(0, min(room, longest))
+    places = []
+    for at, width in enumerate(widths):
+        # Costs end at their column's right edge, intervals begin at their left.
+        places.append(left + 2 if at % 2 else -(left + 2 + width))
+        left += 2 + width
+    for name, texts in [("", heads), *lines]:
+        if isinstance(texts, str):
+            yield from wrap(f"{name}: {texts}", "  ", "    ")
+        else:
+            yield from named(name, min(room, longest), list(zip(texts, places, strict=True)))
+
+
+def lost(controls: Iterable[Cell], shown: Iterable[Cell]) -> Iterator[str]:
+    """Controls that failed, where that is not what the cells say themselves."""
+    said = {cell.reason for cell in shown}
+    for cell in controls:
+        if cell.status != "ok" and cell.reason not in said:
+            name = cell.variant or cell.mechanism
+            yield from wrap(f"! the control {name}: {standing(cell)}: {cell.reason}", "  ", "    ")
+
+
+def table(cells: list[Cell], everything: Sequence[Cell] = ()) -> str:
+    """An experiment of several cells: a row a cell, the cheapest first; below it the proofs and the warnings."""
+    return "\n".join(_rows(cells, everything))
+
+
+def _rows(cells: list[Cell], everything: Sequence[Cell]) -> Iterator[str]:
+    reference = cells[0]
+    several = len({cell.workload for cell in cells}) > 1
+    words = [heading_words(cell) for cell in cells]
+    yield from wrap(
+        heading(reference, without=tuple(name for name in words[0] if len({each[name] for each in words}) > 1))
+    )
+    shared = max(cell.sessions for cell in cells)
+    sessions = f"{shared} session{'s' * (shared != 1)}"
+    measured = any(cell.overhead for cell in cells)
+    if measured:
+        yield from wrap(f"one experiment: {len(cells)} cells share {sessions}; sorted by estimated cost", "  ")
+    names = {id(cell): cell.variant if several or cell is not reference else "the reference" for cell in cells}
+    if not several:
+        yield from wrap(f"the reference: {reference.variant}", "  ")
+    closed = any("throughput" in cell.overhead for cell in cells)
+    metric, more, less = ("throughput", "more", "fewer") if closed else ("latency_p50", "higher", "lower")
+    if measured:
+        yield from _of_table("", "operations/s" if closed else "latency p50", "95 % CI", "server CPU/op", "p (Holm)")
+    shown = sorted((cell for cell in cells if metric in cell.overhead), key=lambda cell: cell.overhead[metric].ratio)
+    for cell in shown[::-1] if closed else shown:
+        estimate = cell.overhead[metric]
+        cpu = cell.overhead.get("server_cpu_per_op")
+        p = "" if estimate.p_value is None else "<0.001" if estimate.p_value < 0.001 else f"{estimate.p_value:.3f}"
+        server = worded(cpu) if cpu else ""
+        yield from _of_table(names[id(cell)], worded(estimate, more, less), interval(estimate, more, less), server, p)
+        if cell.against_reference is not None and not several:
+            yield from wrap(f"against the reference {beside(cell.against_reference)}", "    ", "      ")
+        for words_ in taken_apart(cell, everything):
+            yield from wrap(words_, "    ", "      ")
+        if cell.predicted:
+            yield from wrap(prediction(cell), "    ", "      ")
+    for cell in cells:
+        if cell not in shown:
+            yield from wrap(f"{names[id(cell)]}: {cell.status.upper().replace('-', ' ')}: {cell.reason}", "  ")
+    for text, where in _told(shown, ((names[id(cell)], proof_line(cell)) for cell in shown)):
+        yield from wrap(f"{where}{text}", "  ")
+    for cell in shown:
+        if planned := capacity.line(cell):
+            yield from wrap(f"{names[id(cell)]}: {planned}", "  ")
+        if limited := limit.line(cell):
+            yield from wrap(f"{names[id(cell)]}: {limited}", "  ")
+        for said in logged(cell):
+            yield from wrap(f"{names[id(cell)]}: {said}", "  ")
+    yield from _clients([cell for cell in cells if metric in cell.overhead], reference, names)
+    for text, where in _told(cells, ((names[id(cell)], each.text) for cell in cells for each in cell.warnings)):
+        yield from wrap(f"! {where}{text}", "  ", "    ")
+
+
+NAMES = 22
+"""Letters of a cell's name that have room beside its figures."""
+
+
+def _of_table(name: str, cost: str, bounds: str, server: str, p: str) -> list[str]:
+    return named(name, NAMES, [(cost, -37), (bounds, 39), (server, -71), (p, -80)])
+
+
+def _of_clients(name: str, server: str, client: str, trips: str) -> list[str]:
+    return named(name, NAMES, [(server, -42), (client, -60), (trips, -73)])
+
+
+def _clients(cells: list[Cell], reference: Cell, names: dict[int, str]) -> Iterator[str]:
+    """Where clients are compared: what each arm of each costs, and what they send."""
+    shown = [cell for cell in cells if cell.chatter or cell.traffic]
+    if not shown:
+        return
+    yield from _of_clients("each operation", "server CPU", "client CPU", "round trips")
+    for cell in shown:
+        trips = [f"{cell.traffic[arm]['round_trips']:g}" for arm in ARMS if arm in cell.traffic]
+        both = trips[:1] if len(set(trips)) == 1 else trips
+        server, client = (levels(cell, f"{end}_cpu_per_op") for end in ("server", "client"))
+        yield from _of_clients(names[id(cell)], server, client, " → ".join(both))
+    for cell in shown:
+        for arm in ARMS:
+            words = [
+                f"{label} {worded(each)} ({interval(each)})"
+                for key, label in (("server_cpu", "server CPU"), ("client_cpu", "client CPU"))
+                if (each := cell.client_against_reference.get(f"{key}_{arm}"))
+            ]
+            if words:
+                yield from wrap(f"{names[id(cell)]} against the reference, {arm}: {', '.join(words)}", "    ", "      ")
+    for text, where in _told(
+        shown, ((names[id(cell)], each) for cell in shown for each in round_trips.lines(cell.chatter))
+    ):
+        yield from wrap(f"{where}{text}", "  ", "    ")
+    for cell in shown:
+        for arm in ARMS:
+            differ = round_trips.unlike(reference.chatter.get(arm, {}), cell.chatter.get(arm, {}))
+            if cell is not reference and differ and cell.chatter.get(arm) and reference.chatter.get(arm):
+                text = f"{names[id(cell)]}, {arm}: other statements than the reference sends: {round_trips.differences(reference.chatter[arm], cell.chatter[arm])}"
+                yield from wrap(text, "  ", "    ")
+                break
+
+
+def _told(cells: list[Cell], said: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Each text once, and of which cells it is true: nothing where it is true of all."""
+    variants: dict[str, list[str]] = {}
+    for variant, text in said:
+        variants.setdefault(text, []).append(variant)
+    for text, those in variants.items():
+        yield text, "" if len(those) == len(cells) else f"{', '.join(those)}: "
+
+
+def parts(result: Result) -> Iterator[str]:
+    """Handshake, request and byte at both ends, and the cipher's own floor."""
+    yield "where the cost comes from: CPU that encryption adds, with 95 % intervals"
+    yield from _of_parts("", "a connection", "an operation", "a byte")
+    for each in result.parts:
+        name = f"{each.engine} {each.mechanism}, {each.end}"
+        fitted = plus(each.handshake_us, "µs"), plus(each.request_us, "µs"), plus(each.byte_ns, "ns")
+        yield from _of_parts(name, *fitted)
+        if each.floor_ns is not None:
+            yield f"  {'  the cipher alone, in the agent’s library':<62}{number(each.floor_ns)} ns"
+        if (even := each.break_even_bytes) is not None:
+            yield from wrap(
+                f"a handshake costs as much as {size(even.value)} of an answer ({size(even.low)} to {size(even.high)})",
+                "    ",
+            )
+    worst = max(each.worst for each in result.parts)
+    if worst > DOUBTFUL:
+        yield from wrap(
+            f"! a cell lies {worst:.1f} of its standard errors from the fit: the three parts do not tell all of the cost here",
+            "  ",
+            "    ",
+        )
+
+
+def _of_parts(name: str, connection: str, operation: str, byte: str) -> list[str]:
+    return named(name, 25, [(connection, 28), (operation, 46), (byte, 64)])
+
+
+BAR = 18
+"""Letters of the longest bar."""
+
+
+def curve(of: Curve) -> Iterator[str]:
+    """Cost against size or clients: a line a point, with a bar."""
+    what = "the size of an answer" if of.along == "size" else "clients"
+    yield from wrap(f"cost against {what}: {of.engine} {of.version} · {of.mechanism} · {of.workload}")
+    yield from row(("operations/s", -25), ("95 % CI", 27), ("server CPU/op", 46))
+    most = max(abs(1 - point.throughput.ratio) for point in of.points) or 1.0
+    for point in of.points:
+        name = size(point.x) if of.along == "size" else f"{point.x:.0f}"
+        bar = "█" * round(BAR * abs(1 - point.throughput.ratio) / most)
+        added = point.server_cpu_us
+        cpu = "" if added is None else f"{'-' if added < 0 else '+'}{number(abs(added))} µs"
+        change = cost("throughput", point.throughput)
+        (*lines, last) = row((name, -11), (change, -25), (bounds("throughput", point.throughput), 27), (cpu, 46))
+        yield from lines
+        yield f"{last:<59} {bar}".rstrip()[:WIDTH]
+
+
+def block(cell: Cell, everything: Sequence[Cell] = ()) -> str:
+    """One cell. No figure stands here unless the cell was proven."""
+    return "\n".join(_lines(cell, everything))
+
+
+def _lines(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
+    yield from wrap(heading(cell))
+    if cell.imported is not None:
+        yield from _imported.lines(cell, cell.imported)
+        return
+    if cell.status != "ok" and not cell.overhead:
+        yield from wrap(f"{standing(cell)}: {cell.reason}", "  ")
+        yield from wrap("no number is printed for this cell", "  ")
+        for proof in cell.proofs:
+            if not proof.passed:
+                yield from wrap(f"FAILED {proof.witness} witness, {proof.arm} arm: {proof.detail}", "  ")
+        return
+    if cell.status != "ok":
+        yield from wrap(f"{cell.status.upper()}: {cell.reason}", "  ")
+    shown = [(each.label, each.cost, each.interval, each.levels) for each in rows(cell)]
+    yield from figure_rows([("what encryption costs", "", "95 % CI", "plain → encrypted"), *shown])
+    if cell.predicted:
+        yield from wrap(prediction(cell), "  ", "    ")
+    for words in taken_apart(cell, everything):
+        yield from wrap(words, "  ", "    ")
+    if planned := capacity.line(cell):
+        yield from wrap(f"to plan with: {planned}", "  ", "                ")
+    if limited := limit.line(cell):
+        yield from wrap(limited, "  ", "    ")
+    yield from wrap(f"verdict: {verdict(cell)}", "  ", "           ")
+    yield from wrap(proof_line(cell), "  ", "          ")
+    for words in (*logged(cell), *round_trips.lines(cell.chatter, cell.traffic)):
+        yield from wrap(words, "  ", "          ")
+    if cell.storage:
+        yield "  the same directories without a server (fio)"
+    for figures in storage(cell):
+        yield from figure_row(*figures)
+    for what, words, both in stored(cell):
+        yield from figure_row(f"stored bytes, {what}", words, "", both)
+    if "rotation_s" in cell.key_life:
+        yield f"  a new key for the encrypted data: {number(cell.key_life['rotation_s'])} s"
+    yield from findings_lines(cell.findings)
+    for warning in cell.warnings:
+        yield from wrap(f"! {warning.text}", "  ", "    ")
+
+
+NAME_WIDTH = 24
+
+
+def protected(cells: list[Cell]) -> list[str]:
+    """What each mechanism protects and leaves open, where a run compares mechanisms; nothing where it doesn't."""
+    shown = [cell for cell in cells if cell.overhead and cell.layer != "control" and cell.imported is None]
+    if len({(cell.engine, cell.mechanism, cell.factors.get("iv")) for cell in shown}) < 2:
+        return []
+    alike: dict[str, list[str]] = {}
+    for cell in shown:
+        iv = f"iv={cell.factors['iv']}" if cell.layer == "column" and "iv" in cell.factors else ""
+        name = " ".join(each for each in (cell.engine, cell.version, cell.mechanism, iv) if each)
+        alike.setdefault(name, []).extend(protects(cell))
+    lines = row(("", 2), ("what it protects", 3 + NAME_WIDTH))
+    for name, texts in alike.items():
+        if any(len(word) > NAME_WIDTH for word in name.split()):
+            # Too long for the column: the name gets a line of its own.
+            lines += wrap(name, "  ")
+            name = ""
+        columns = [
+            wrap(name, "", "  ", NAME_WIDTH),
+            [line for text in dict.fromkeys(texts) for line in wrap(text, "", "  ", WIDTH - NAME_WIDTH - 3)],
+        ]
+        for left, right in itertools.zip_longest(*columns, fillvalue=""):
+            lines += row((left, 2), (right, 3 + NAME_WIDTH))
+    return lines
+
+
+def findings_lines(findings: list[Finding]) -> Iterator[str]:
+    """What the encryption leaves open, the worst first, each with what closes it."""
+    if findings:
+        yield "  what it leaves open"
+    for each in by_severity(findings):
+        yield from wrap(f"{each.severity}: {left_open(each)}.", "    ", "      ")
+
+
+def advice_line(text: str) -> list[str]:
+    """One line of advice, wrapped; its indent is kept."""
+    text = printable(text)
+    indent = " " * (len(text) - len(text.lstrip()))
+    return wrap(text.lstrip(), indent, f"{indent}  ") or [""]
+
+
+def footer(result: Result) -> str:
+    """The machine, the seed, and where the run is."""
+    if any(cell.imported for cell in result.cells):
+        return f"import {result.id}; for a real answer, paired and proven:\n  {_imported.real_answer(result)}"
+    machine = result.machine
+    aes = "with AES instructions" if machine.get("aes") else "WITHOUT AES instructions"
+    lines = [f"{machine.get('cpu')}, {machine.get('cores')} cores, {aes}, Linux {machine.get('kernel')}"]
+    if said := disk.words(machine):
+        lines.append(said)
+    lines.append(f"run {result.id}, seed {result.seed}")
+    return "\n".join(line for text in lines for line in wrap(text))

@@ -1,0 +1,132 @@
+"""together: results of several studies -> rows that stand side by side, and one page of them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from ciphercost import studies
+from ciphercost.model.study import StudyFigure, StudyResult
+from ciphercost.report.layout import row, wrap
+from ciphercost.studies import agreement
+from ciphercost.studies.costs import change, with_interval
+from ciphercost.studies.table import NOT_PUBLISHED, what
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What became of one study."""
+
+    study: str
+    result: StudyResult | None = None
+    """None: it has none yet."""
+    reason: str = ""
+    """Why it has no result, or not a whole one."""
+    run: str = ""
+    """The directory of its run, below that of all."""
+    unreliable: str = ""
+    """Why its verdict can't be relied on."""
+
+
+class Row(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What encryption does to one figure of a study: ratios, encrypted ÷ plain. Absent: not published, or not measured."""
+
+    study: str
+    what: str
+    """Which operation, file or server."""
+    figure: str
+    published: float | None = None
+    here: float | None = None
+    """The same procedure on this machine."""
+    ours: float | None = None
+    low: float | None = None
+    high: float | None = None
+    """95 % interval of `ours`."""
+    source: str = ""
+    """Where the publication prints it."""
+
+
+def rows(outcomes: Sequence[Outcome]) -> list[Row]:
+    """The headline figures of every study, in the order of the studies."""
+    return [each for outcome in outcomes if outcome.result is not None for each in rows_of(outcome.result)]
+
+
+def rows_of(result: StudyResult) -> list[Row]:
+    """Of one study: its headline figure, for each operation."""
+    shown = studies.get(result.study).headline(result)
+    several = len({each.operation for each in shown}) > 1
+    return [
+        Row(
+            result.study,
+            what(each, several),
+            each.figure,
+            each.published,
+            each.here,
+            each.ours,
+            each.low,
+            each.high,
+            each.source if each.published is not None else "",
+        )
+        for each in shown
+    ]
+
+
+def summary(outcomes: Sequence[Outcome]) -> str:
+    """How many of the studies were replicated in direction and size, in direction only, and so on: a sentence."""
+    counts: dict[str, int] = {}
+    for each in outcomes:
+        said = "without a result"
+        if each.result is not None:
+            head = agreement.HEADS[agreement.verdict(studies.get(each.study).judged(each.result))]
+            said = (head[0].lower() + head[1:]).removeprefix("direction and size ")
+        counts[said] = counts.get(said, 0) + 1
+    several = f"{len(outcomes)} published stud{'y' if len(outcomes) == 1 else 'ies'}"
+    return f"{several}: {'; '.join(f'{count} {said}' for said, count in counts.items())}."
+
+
+def page(outcomes: Sequence[Outcome]) -> str:
+    """Every study, published and here, as plain words and figures, 80 columns wide."""
+    return "\n".join(_lines(outcomes))
+
+
+def _lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    yield from wrap(summary(outcomes))
+    yield ""
+    yield "What encryption changed, as published and here"
+    yield from _columns("", "as published", "the same here", "our method here (95 %)")
+    for outcome in outcomes:
+        yield ""
+        yield from wrap(
+            f"{outcome.study}: {outcome.result.title if outcome.result else studies.get(outcome.study).title}"
+        )
+        if outcome.reason:
+            yield from wrap(f"! {outcome.reason}", "  ", "    ")
+        if outcome.result is not None:
+            yield from _study(outcome.result, outcome.unreliable)
+        if outcome.run:
+            yield from wrap(f"more: ciphercost report {outcome.run}", "  ")
+
+
+def _study(result: StudyResult, unreliable: str) -> Iterator[str]:
+    found = rows_of(result)
+    verdict = f"{agreement.counted(studies.get(result.study).judged(result))}."
+    yield from wrap(" ".join(filter(None, (verdict, unreliable))), "  ", "    ")
+    yield from wrap(f"published on {result.published_server}; here {result.server}", "  ")
+    for figure in dict.fromkeys(each.figure for each in found):
+        printed = dict.fromkeys(each.source for each in found if each.figure == figure and each.source)
+        where = f" (published: {', '.join(printed)})" if printed else ""
+        yield from wrap(f"{figure}, encrypted against plain{where}", "  ", "    ")
+        for each in (one for one in found if one.figure == figure):
+            published = change(each.published, figure) if each.published is not None else NOT_PUBLISHED
+            ours = StudyFigure("", figure, "", "cost", ours=each.ours, low=each.low, high=each.high)
+            yield from _columns(each.what, published, change(each.here, figure), with_interval(ours))
+
+
+NAME = 22
+
+
+def _columns(name: str, published: str, here: str, ours: str) -> list[str]:
+    columns = [(published, -38), (here, -53), (ours, -80)]
+    if len(name) <= NAME:
+        return row((f"    {name}" if name else "", 0), *columns)
+    return [*wrap(name, "    ", "      "), *row(*columns)]

@@ -1,0 +1,27 @@
+"""draw_process: writes the page of one run, or of all repeated studies: `python -m ciphercost.draw_process DIRECTORY`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import msgspec
+
+from ciphercost.model.result import Result
+from ciphercost.report import html
+from ciphercost.runs import replicate_all
+from ciphercost.runs.html_page import NAME
+
+
+def main(directory: Path) -> None:
+    """Read the result as it was written and the slices, and write the page. Raises CiphercostError."""
+    if (directory / replicate_all.FILE).is_file():
+        found = replicate_all.outcomes(directory)
+        html.write_all(replicate_all.as_page(directory, found), directory / NAME)
+        return
+    result = msgspec.json.decode((directory / "result.json").read_bytes(), type=Result)
+    html.write(result, directory, directory / NAME)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

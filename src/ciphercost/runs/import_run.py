@@ -1,0 +1,100 @@
+"""import_run: files of other tools -> a run's directory and its Result, as `ciphercost import` makes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ciphercost import engines, mechanisms
+from ciphercost.estimate import imported, results
+from ciphercost.host.supervisor import Guard
+from ciphercost.importers import clean, csv, gather
+from ciphercost.importers.gather import Wanted
+from ciphercost.model import checked, run_directory
+from ciphercost.model.errors import UsageError
+from ciphercost.model.facts import RunFacts
+from ciphercost.model.result import Result
+from ciphercost.model.spec import ARMS, Arm, Spec
+from ciphercost.model.terms import FORMAT
+from ciphercost.runs import conclude as concluding
+from ciphercost.runs import html_page, pipeline
+
+UNNAMED = "encryption"
+"""The mechanism of figures of which nobody said what encrypted."""
+
+
+def run(files: Sequence[Path], given: Mapping[str, Any], command: str = "") -> tuple[Result, Path, list[str]]:
+    """(result, directory, what was read as what). `given`: the options of the command. Raises UsageError; then nothing was written."""
+    wanted = asked(given)
+    mechanism = clean(given.get("mechanism") or UNNAMED)
+    if mechanism in mechanisms.names() and mechanisms.get(mechanism).layer == "control":
+        raise UsageError(f"--mechanism {mechanism}: it encrypts nothing; import compares plain with encrypted")
+    engine = clean(given.get("engine") or "")
+    fits(engine, mechanism)
+    found, said = gather.gather(files, wanted)
+    cells = imported.specs(found, engine, mechanism)
+    started = pipeline.now()
+    facts = RunFacts(
+        format=FORMAT,
+        id=run_directory.new_id(),
+        started=started,
+        ended=started,
+        tool=results.tool(),
+        machine={"cpu": "not known: these runs were not made here"},
+        seed=0,
+        spec=Spec(cells=[each.spec for each in cells]),
+        cells=cells,
+        command=clean(command),
+    )
+    try:
+        imported.cells(facts, found)
+    except ArithmeticError as error:
+        raise UsageError(f"these figures can't be reckoned with ({error}): are all of them of one unit?") from None
+    checked.ranged(found, "these figures can't be used")
+    directory = run_directory.directory_for(facts.id, given.get("output"))
+    with run_directory.Record(directory, facts) as kept:
+        kept.save_imported(found)
+        result = concluding.result_of(directory)
+        kept.save_result(result)
+    if html_page.wanted():
+        with Guard(facts.id) as run_guard:
+            html_page.page(directory, run_guard, said.append)
+    return result, directory, said
+
+
+def fits(engine: str, mechanism: str) -> None:
+    """Raises UsageError where the engine is known, the mechanism too, and the engine doesn't have it."""
+    if engine not in engines.names() or mechanism not in mechanisms.names():
+        return
+    own = engines.get(engine)
+    if not mechanisms.get(mechanism).serves(own):
+        has = ", ".join(
+            mechanisms.folded([name for name in mechanisms.of(own) if mechanisms.get(name).layer != "control"])
+        )
+        raise UsageError(f"--mechanism {mechanism}: {engine} does not have it; it has {has}")
+
+
+def asked(given: Mapping[str, Any]) -> Wanted:
+    """The options' meaning. Raises UsageError."""
+    words: list[tuple[Arm, str]] = []
+    only: Arm | None = None
+    for text in given.get("arm_words") or ():
+        name, equals, word = text.partition("=")
+        arm = next((each for each in ARMS if each == name), None)
+        if arm is None or (equals and not word):
+            raise UsageError(
+                f"--arm {text}: write plain=WORD, encrypted=WORD, or plain or encrypted alone where all files are of it"
+            )
+        if not equals and only not in (None, arm):
+            raise UsageError(
+                "--arm plain --arm encrypted: all files can't be of both; write --arm plain=WORD --arm encrypted=WORD"
+            )
+        if equals:
+            words.append((arm, word))
+        else:
+            only = arm
+    if only and (words or given.get("plain") or given.get("encrypted")):
+        raise UsageError(f"--arm {only} says that all files are of it: leave the other words of arms out")
+    columns = csv.columns(given["columns"]) if given.get("columns") else []
+    return Wanted(given.get("plain") or (), given.get("encrypted") or (), words, only, columns)

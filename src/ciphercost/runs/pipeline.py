@@ -1,0 +1,111 @@
+"""pipeline: spec ─► plan ─► provision ─► prove ─► drive ─► record ─► estimate ─► report, on one screen.
+
+It is `ciphercost.run` to those who import the package; a file of that name would hide the function.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ciphercost.estimate import estimator, results
+from ciphercost.host import procfs, supervisor
+from ciphercost.load.agent import find as find_agent
+from ciphercost.load.jdbc import options
+from ciphercost.measure.experiment import Run, experiment, title
+from ciphercost.measure.progress import Watcher
+from ciphercost.model.errors import Interrupted
+from ciphercost.model.facts import CellFacts, RunFacts
+from ciphercost.model.result import Result
+from ciphercost.model.run_directory import Record, directory_for, new_id
+from ciphercost.model.spec import Spec
+from ciphercost.model.terms import FORMAT
+from ciphercost.plan import schedule, specs
+from ciphercost.provision import server_pairs
+from ciphercost.runs import conclude as concluding
+from ciphercost.runs import html_page
+
+Before = Callable[[Record, supervisor.Guard, Path, Watcher], None]
+
+
+def run(spec: Spec, directory: Path | None = None) -> Result:
+    """Run every cell of a spec, silently. See `run_in`."""
+    return run_in(spec, directory)[0]
+
+
+def run_in(
+    spec: Spec,
+    directory: Path | None = None,
+    watcher: Watcher | None = None,
+    command: str = "",
+    before: Before | None = None,
+    study: tuple[str, dict[str, Any]] = ("", {}),
+) -> tuple[Result, Path]:
+    """Run every cell of a spec. Returns the result and the directory that keeps it (`directory`, or ./runs/<id>).
+
+    `before`: what the same run does first (a study's published procedure), `study`: its name and options, for `resume`.
+
+    A cell that fails or can't be proven has no number and says why; the others go on. Raises UsageError before anything is
+    started, Interrupted where a person ends it.
+    """
+    spec, watcher, run_id = specs.check(spec), watcher or Watcher(), new_id()
+    find_agent()
+    options.fetch(spec.cells)
+    facts = RunFacts(
+        format=FORMAT,
+        id=run_id,
+        started=now(),
+        tool=results.tool(),
+        machine=procfs.machine(),
+        seed=spec.seed or secrets.randbits(32),
+        spec=spec,
+        cells=[CellFacts(spec=cell) for cell in spec.cells],
+        command=command,
+        study=study[0],
+        study_options=study[1],
+    )
+    return carry_out(Record(directory_for(run_id, directory), facts), run_id, watcher, before)
+
+
+def carry_out(record: Record, mark: str, watcher: Watcher, before: Before | None = None) -> tuple[Result, Path]:
+    """Measure what the record lacks, and conclude. `mark`: under which what is started and made is found again."""
+    facts, spec = record.facts, record.facts.spec
+    try:
+        with record, supervisor.Guard(mark) as run_guard, watcher:
+            scratch = supervisor.scratch(mark, run_guard)
+            announce(record.facts, watcher)
+            if before:
+                before(record, run_guard, scratch, watcher)
+            whole = Run(record, run_guard, scratch, watcher, estimator.watching, server_pairs.Servers(spec.cells))
+            for numbers in schedule.groups(spec):
+                experiment(numbers, whole)
+            facts.ended = now()
+            record.save_facts()
+            result = concluding.result_of(record.directory)
+            record.save_result(result)
+            html_page.page(record.directory, run_guard, watcher.say)
+    except KeyboardInterrupt:
+        raise Interrupted(record.directory) from None
+    return result, record.directory
+
+
+def announce(facts: RunFacts, watcher: Watcher) -> None:
+    """Tell what is to be done, and what an earlier part of the run has done already."""
+    budgets = [schedule.budget(facts.spec, cell) for cell in facts.spec.cells]
+    had = [len(cell.whole_sessions) - len(cell.void_sessions) for cell in facts.cells]
+    left = [
+        0 if cell.status == "ok" else max(0, budget.sessions - whole)
+        for cell, budget, whole in zip(facts.cells, budgets, had, strict=True)
+    ]
+    loads = [budget.total_s * each / budget.sessions for budget, each in zip(budgets, left, strict=True)]
+    share = sum(loads) / (sum(budget.total_s for budget in budgets) or 1.0)
+    watcher.start([title(cell) for cell in facts.cells], loads, schedule.time_estimate(facts.spec) * share, left)
+    for number, cell in enumerate(facts.cells):
+        watcher.kept(number, had[number], done=cell.status == "ok")
+
+
+def now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

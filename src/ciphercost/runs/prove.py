@@ -1,0 +1,113 @@
+"""examine: `ciphercost prove`: a target -> the witnesses' words and whether it is encrypted. No load."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ciphercost import engines, mechanisms
+from ciphercost.host import supervisor
+from ciphercost.load.agent import Agent
+from ciphercost.mechanisms._column import Columns
+from ciphercost.mechanisms._rest import AtRest
+from ciphercost.model.errors import UsageError
+from ciphercost.model.run_directory import new_id
+from ciphercost.model.slices import Finding, Proof
+from ciphercost.model.spec import ARMS, CellSpec, Spec
+from ciphercost.plan import specs
+from ciphercost.prove import at_rest, column_checks, witnesses
+from ciphercost.provision import server_pairs
+from ciphercost.provision.shared import Shared
+from ciphercost.provision.twins import Twins
+from ciphercost.report.layout import wrap
+from ciphercost.report.terminal import findings_lines
+
+
+def examine(cell: CellSpec) -> tuple[bool, str]:
+    """(proven, text for people). Raises CiphercostError where the target can't be reached or started."""
+    mechanism = mechanisms.get(cell.mechanism)
+    if mechanism.layer == "control" and cell.engine in engines.names():
+        encrypting = [
+            name for name in mechanisms.of(engines.get(cell.engine)) if mechanisms.get(name).layer != "control"
+        ]
+        instead = f"name one that encrypts, e.g. {cell.engine}:{encrypting[0]}" if encrypting else "it encrypts nothing"
+        raise UsageError(
+            f"{cell.engine}:{cell.mechanism} has nothing to prove: {mechanism.title}; {instead}. "
+            f"`ciphercost calibrate {cell.engine}` measures plain against plain"
+        )
+    if isinstance(mechanism, Columns):
+        cell = msgspec.structs.replace(cell, workload=mechanism.workload)  # nothing of it is run
+    specs.check(Spec(cells=[cell], mode="quick", sessions=1), load=False)
+    run_id = new_id()
+    with supervisor.Guard(run_id) as run_guard:
+        scratch = supervisor.scratch(run_id, run_guard)
+        logs = scratch / "logs"
+        logs.mkdir(mode=0o700)
+        shared = Shared(scratch / "secrets" / "group-0")
+        with (
+            server_pairs.bench(cell, run_guard, scratch, logs, 0, shared, data=False) as bench,
+            shared.session(),
+        ):
+            closely = at_rest.ordeal(bench) if isinstance(bench.mechanism, AtRest) else at_rest.Ordeal()
+            twins = bench.twins(1, set(), set())
+            with bench.agent(twins) as agent:
+                proofs, connected = witnesses.prove(bench.engine, bench.mechanism, twins, agent, 1)
+                unverified = witnesses.unverified(connected, twins.connect["encrypted"])
+                proven, text = judge([*proofs, *closely.proofs], bench, unverified, twins.closed)
+                found = in_columns(twins, agent) if twins.sealing and proven else closely.findings
+            return proven, "\n".join([text, *findings_lines(found)])
+
+
+def in_columns(twins: Twins, agent: Agent) -> list[Finding]:
+    """What values that are encrypted give away."""
+    agent.connect("encrypted", **witnesses.single(twins.connect["encrypted"]))
+    return column_checks.findings(twins.sight("encrypted", agent, "encrypted"))
+
+
+def but_for(bench: server_pairs.Bench) -> str:
+    """What was asked to be left in clear, in the words of a verdict; empty: nothing."""
+    left = bench.mechanism.left_in_clear(bench.rest) if isinstance(bench.mechanism, AtRest) else {}
+    return f" but for {', '.join(left)} ({', '.join(dict.fromkeys(left.values()))})" if left else ""
+
+
+def judge(proofs: list[Proof], bench: server_pairs.Bench, unverified: str = "", closed: str = "") -> tuple[bool, str]:
+    """(proven, text for people). `unverified`: what of the server's identity was not checked (`prove.unverified`); `closed`: why
+    nothing was sent unencrypted (`Twins.closed`).
+
+    The encrypted arm decides; the plain arm is the control that shows that the witnesses can see.
+
+    On a server that is the user's the plain arm may be refused: then encryption is enforced, and the control is missing.
+    """
+    encrypted = [proof for proof in proofs if proof.arm == "encrypted"]
+    plain = [proof for proof in proofs if proof.arm == "plain"]
+    lines = [f"{' '.join(filter(None, (bench.engine.name, bench.installation.version)))} · {bench.mechanism.name}"]
+    for title, heard in (("encrypted arm", encrypted), ("plain arm (control)", plain)):
+        lines += [f"  {title}"] if heard else []
+        for proof in heard:
+            lines += wrap(
+                f"{'ok    ' if proof.passed else 'FAILED'} {proof.witness}: {proof.detail}", "    ", "           "
+            )
+    # Anything else that goes wrong there is no proof of anything; nor is a refusal that the encrypted arm meets too.
+    codes = tuple(f"[{code}]" for code in bench.engine.refuses_clear)
+    both = bool(bench.cell.url and plain and encrypted)
+    refused = both and encrypted[0].passed and not plain[0].passed and plain[0].detail.endswith(codes)
+    if refused:
+        lines += wrap(
+            "The server refuses connections in clear: encryption is enforced, so there is no control in clear.", "  "
+        )
+    mechanism, mute = bench.mechanism, bench.engine.mute
+    proven = not (
+        witnesses.unproven(encrypted if refused else proofs, mechanism, ("encrypted",) if refused else ARMS, mute)
+    )
+    others = " and ".join(each for each in ("server", "client") if each not in mute)
+    by = f"by {others}; the wire witness had no control" if refused else "by every witness"
+    if mute:
+        by += (
+            f"; the {' and the '.join(mute)} can't be asked"
+            if refused
+            else " that can be heard (the server can't be asked)"
+        )
+    if closed:
+        lines += wrap(f"{closed}.", "  ")
+    verdict = f"ENCRYPTED{but_for(bench)}, {f'but {unverified}. Encryption is ' if unverified else ''}proven {by}"
+    lines += wrap(verdict if proven else "NOT PROVEN", "  ", "    ")
+    return proven, "\n".join(lines)

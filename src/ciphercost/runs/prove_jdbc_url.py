@@ -1,0 +1,274 @@
+"""application: an application's own JDBC URL and driver -> is its connection encrypted, is the server verified, and with what. No load.
+
+Nothing is told to the driver but what the application tells it. The server is asked of the session; a relay looks at the bytes; an
+impostor shows another certificate; and the real server is called by another name. The last three put another host and port into the URL.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import ipaddress
+import os
+import re
+import sys
+from pathlib import Path
+
+import msgspec
+
+from ciphercost import engines, mechanisms
+from ciphercost.engines import Engine
+from ciphercost.engines._mysql.greeting import greeting
+from ciphercost.engines._mysql.running import client_options, password_found
+from ciphercost.engines.postgresql import password_for
+from ciphercost.host import marks, supervisor
+from ciphercost.host.canary_scan import canary
+from ciphercost.host.ports import address_of, is_loopback
+from ciphercost.host.relay import Relay
+from ciphercost.load.jdbc import java, jdbc_agent, options, verify
+from ciphercost.load.jdbc.drivers import Driver
+from ciphercost.model.errors import AgentError, RunError, UsageError, nearest
+from ciphercost.model.run_directory import new_id
+from ciphercost.model.spec import CellSpec
+from ciphercost.prove.witnesses import judge_wire
+from ciphercost.report.layout import wrap
+
+SCHEMES = {
+    "mysql": "mysql",
+    "mariadb": "mariadb",
+    "postgresql": "postgresql",
+    "firebirdsql": "firebird",
+    "firebird": "firebird",
+}
+"""Engines by the word behind `jdbc:`."""
+PORTS = {"mysql": 3306, "mariadb": 3306, "postgresql": 5432, "firebird": 3050}
+DENIED = ("1045", "28P01", "28000")
+"""Codes of a server that wants another password, or one at all."""
+_PLACE = re.compile(r"//(?:[^/@?]*@)?(?P<place>(?P<host>\[[0-9a-fA-F:]+\]|[\w.-]+)(?::(?P<port>\d+))?)(?=[/?;]|$)")
+_USER = re.compile(r"(?:[?&;](?:user|userName)=([^&;]*))|//([^/:@?]+)@")
+_SECRET = re.compile(
+    r"(?i)[?&;,(](?!trust)[^=?&;]*(?:pass(?:word|wd|phrase)|pwd|secret|dbcryptconfig)[^=?&;]*=[^&;)]|//[^/@?]*:[^/@?]+@"
+)
+"""A trust store's is none: there are certificates in it, which are public."""
+
+
+class Address(msgspec.Struct, frozen=True):
+    """What of a URL is needed to stand between. `host` is empty where it can't be read: several hosts, or another form."""
+
+    url: str
+    engine: str
+    host: str = ""
+    port: int = 0
+
+    def moved(self, port: int, host: str = "") -> str:
+        """The same URL, to another port, and host where one is given. Pure."""
+        found = _PLACE.search(self.url)
+        assert found is not None
+        begin, end = found.span("place")
+        return f"{self.url[:begin]}{host or found['host']}:{port}{self.url[end:]}"
+
+
+def read(url: str) -> Address:
+    """Raises UsageError for a URL of no known database, and for a password in it. Pure."""
+    match = re.match(r"jdbc:([a-z]+):", url)
+    if match is None or match[1] not in SCHEMES:
+        word = match[1] if match else url.removeprefix("jdbc:").partition(":")[0]
+        raise UsageError(f"no engine for 'jdbc:{word}:': {nearest(word, SCHEMES)}")
+    engine = SCHEMES[match[1]]
+    if _SECRET.search(url):
+        variable = engines.get(engine).password_from
+        raise UsageError(
+            "the URL holds a password, and command lines can be read by every user of this machine. Leave it out of the URL and "
+            f"set {variable}."
+        )
+    place = _PLACE.search(url)
+    if place is None:
+        return Address(url, engine)
+    return Address(url, engine, place["host"].strip("[]"), int(place["port"] or PORTS[engine]))
+
+
+class Probe:
+    """The application's connection, made again and again."""
+
+    def __init__(self, address: Address, engine: Engine, driver: Driver, place: Path) -> None:
+        self.address = address
+        self.engine = engine
+        self.place = place
+        self._log = place / "agent.log"
+        self._stack = contextlib.ExitStack()
+        self._agent = self._stack.enter_context(java.agent(log=self._log))
+        found = _USER.search(address.url)
+        self._fields: dict[str, object] = {
+            "driver": "jdbc",
+            "jars": ":".join(map(str, driver.jars())),
+            "witness": engine.tls_witness,
+            "user": next(filter(None, found.groups()), "") if found else _user(address),
+        }
+        self._fields |= {"driver_class": driver.driver_class} if driver.driver_class else {}
+        if password := _password(address, str(self._fields["user"])):
+            self._fields["password"] = password
+        loopback = _is_loopback(address)
+        self._own_name = bool(address.host) and (loopback or not _is_number(address.host))
+        """Whether what stands between can be called by the server's own name."""
+        self._between = self._agent
+        if address.host and not loopback and self._own_name:
+            hosts = place / "hosts"
+            hosts.write_text(f"127.0.0.1 {address.host}\n")
+            self._between = self._stack.enter_context(java.agent([f"-Djdk.net.hosts.file={hosts}"], log=self._log))
+
+    def close(self) -> None:
+        self._stack.close()
+
+    def connect(self) -> dict[str, object]:
+        """As the application does. Raises UsageError for a driver that isn't this URL's, RunError with its own reason."""
+        try:
+            return self._login()
+        except AgentError as error:
+            if error.code == "driver":
+                raise UsageError(str(error)) from None
+            raise RunError(f"the application can't connect: {error} [{error.code}]") from None
+
+    def _login(self) -> dict[str, object]:
+        try:
+            return self._agent.connect("own", url=self.address.url, **self._fields)
+        except AgentError as error:
+            if not error.code.startswith(DENIED) or self._fields.get("password") or not sys.stdin.isatty():
+                raise
+        self._fields["password"] = getpass.getpass(f"password of {self._fields['user']}: ")
+        return self._agent.connect("own", url=self.address.url, **self._fields)
+
+    def between(self, port: int, host: str = "") -> str:
+        """Connect by this port of 127.0.0.1 (or of `host`, by that name); the reason why it failed, or nothing."""
+        agent = self._agent if host else self._between
+        shown = host or ("" if self._own_name else "127.0.0.1")
+        relayed = {"relayed": True} if self.address.host and not is_loopback(self._target()) else {}
+        try:
+            agent.connect("between", url=self.address.moved(port, shown), **self._fields, **relayed)
+        except AgentError as error:
+            return str(error) or error.code
+        return ""
+
+    def wire(self) -> tuple[bool, str]:
+        """What an eye between the two sees."""
+        if not self.address.host:
+            return False, "not looked at: host and port of this URL can't be replaced"
+        word = canary()
+        with Relay(self._target(), self.address.port) as relay:
+            if reason := self.between(relay.port):
+                return False, f"not looked at: the driver does not connect by a relay ({reason[:200]})"
+            rows = self._between.query("between", self.engine.echo(word))
+            sent, received = bytes(relay.to_server), bytes(relay.to_client)
+        words = self.engine.echoed(rows, word)
+        if not all(words):
+            return False, "the server did not answer with the canary, so its absence would prove nothing"
+        return judge_wire(sent, received, words, "encrypted", _mechanism(self.engine).sign)
+
+    def verified(self) -> tuple[bool, bool, str]:
+        """(whether an impostor is refused, whether another name is, both in words)."""
+        if self.engine.driver not in jdbc_agent.SPEECHES:
+            return (
+                False,
+                False,
+                f"{self.engine.title}'s wire encryption has no certificates: there is nothing to verify",
+            )
+        if not self.address.host:
+            return False, False, "not tried: host and port of this URL can't be replaced"
+        name = "" if _is_number(self.address.host) or self.address.host == "localhost" else self.address.host
+        speech = jdbc_agent.SPEECHES[self.engine.driver]
+        passed, words = verify.refuses_impostor(
+            speech, self._target(), self.address.port, self.place, self.between, name=name
+        )
+        if not passed:
+            return False, False, words
+        named, more = verify.refuses_other_name(self._target(), self.address.port, self.between)
+        return True, named, f"{words}, {more}"
+
+    def _target(self) -> str:
+        return address_of(self.address.host, self.address.port)
+
+
+def examine(url: str, jars: str = "", client: str = "") -> tuple[bool, str]:
+    """(encrypted and verified, text for people). Raises CiphercostError where it can't connect, or the driver isn't the URL's."""
+    address = read(url)
+    cell = CellSpec(address.engine, "tls", client=client or options.WORD, driver=jars)
+    driver = options.driver_of(cell)
+    options.check_java(driver)
+    engine = engines.get(_engine(address))
+    with supervisor.Guard(new_id()) as run_guard, supervisor.temporary(run_guard, "prove") as place:
+        marks.hand_over(place)
+        probe = Probe(address, engine, driver, place)
+        try:
+            return judge(probe, driver)
+        finally:
+            probe.close()
+
+
+def judge(probe: Probe, driver: Driver) -> tuple[bool, str]:
+    """Every witness of the connection, and what they come to."""
+    said = probe.connect()
+    encrypted = bool(said["encrypted"])
+    used = f"{said['protocol']} {said['cipher']}".strip()
+    found = [("server", encrypted, f"the server says of the session: {used or 'not encrypted'}")]
+    verdict, reason = False, "IN CLEAR: whoever is on the way reads and changes everything"
+    if encrypted:
+        found.append(("wire", *probe.wire()))
+        chain, named, words = probe.verified()
+        certified = probe.engine.driver in jdbc_agent.SPEECHES
+        found.append(("peer", chain or not certified, words))
+        verdict = all(passed for _, passed, _ in found)
+        reason = "NOT PROVEN"
+        if found[1][1] and not verdict:
+            reason = "ENCRYPTED, NOT VERIFIED: whoever is on the way can be the server, and then reads and changes everything"
+        elif verdict and not certified:
+            reason = f"ENCRYPTED with {used}"
+        elif verdict:
+            how = (
+                "its certificate's authority and its name"
+                if named
+                else "its certificate's authority alone: any server that has one of it will do"
+            )
+            reason = f"ENCRYPTED with {used}, and the server VERIFIED ({how})"
+    version = jdbc_agent.plain_version(str(said["server_version"]))
+    lines = [f"{driver.title} · {probe.engine.title} {version} · {said['library']}"]
+    for witness, passed, detail in found:
+        lines += wrap(
+            f"{'ok    ' if passed else 'FAILED'} {witness}: {' '.join(detail.split())}", "    ", "           "
+        )
+    return verdict, "\n".join([*lines, *wrap(reason, "  ", "    ")])
+
+
+def _engine(address: Address) -> str:
+    """Of MySQL and MariaDB whichever answers: either's drivers speak to both."""
+    if engines.get(address.engine).driver != "mysql" or not address.host:
+        return address.engine
+    said = greeting(address_of(address.host, address.port), address.port)
+    return address.engine if not said.version else "mariadb" if said.mariadb else "mysql"
+
+
+def _mechanism(engine: Engine) -> mechanisms.Mechanism:
+    return mechanisms.get("tls" if engine.has_tls else "wire-crypt")
+
+
+def _user(address: Address) -> str:
+    own = {"postgresql": "PGUSER", "firebird": "ISC_USER"}.get(address.engine, "")
+    found = os.environ.get(own, "") if own else client_options().get("user", "")
+    return found or getpass.getuser()
+
+
+def _password(address: Address, user: str) -> str:
+    if address.engine == "postgresql":
+        database = re.search(r"//[^/]*/([^?;]*)", address.url)
+        return password_for(address.host, address.port, database[1] if database else user, user)
+    return os.environ.get("ISC_PASSWORD", "") if address.engine == "firebird" else password_found()
+
+
+def _is_number(host: str) -> bool:
+    with contextlib.suppress(ValueError):
+        ipaddress.ip_address(host)
+        return True
+    return False
+
+
+def _is_loopback(address: Address) -> bool:
+    """Whether 127.0.0.1 is the server's host by its own name."""
+    return bool(address.host) and address_of(address.host, address.port) == "127.0.0.1"

@@ -1,0 +1,202 @@
+"""replicate: a published study -> its procedure as it was run, then its operations by our method, in one run's directory. I/O."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, closing
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ciphercost import studies
+from ciphercost.host import idle, memory
+from ciphercost.host.supervisor import Guard
+from ciphercost.load.agent import Agent
+from ciphercost.measure.experiment import out_of_the_way
+from ciphercost.measure.progress import Watcher
+from ciphercost.model.errors import CiphercostError, MissingServer, RunError, Unproven, UsageError
+from ciphercost.model.result import Result
+from ciphercost.model.run_directory import Record
+from ciphercost.model.spec import Spec
+from ciphercost.model.study import StudyRecord, StudyRun
+from ciphercost.plan import schedule
+from ciphercost.prove import aes_mask, witnesses
+from ciphercost.provision import server_pairs
+from ciphercost.provision.shared import Shared
+from ciphercost.provision.twins import Twins
+from ciphercost.runs import pipeline
+from ciphercost.studies import Stage, Study
+
+
+def chosen(name: str, given: Mapping[str, Any] | None = None) -> list[Study]:
+    """The study of that name with these of its options, or `all`, each with those it has. Raises UsageError with the nearest name."""
+    given = given or {}
+    if name != "all":
+        return [studies.get(name).configured(given)]
+    every = [studies.get(each) for each in studies.names()]
+    if unknown := [option for option in given if not any(option in each.options for each in every)]:
+        every[0].configured(dict.fromkeys(unknown))
+    return [each.configured({key: given[key] for key in given if key in each.options}) for each in every]
+
+
+def before(study: Study, spec: Spec) -> pipeline.Before:
+    """What a run of the study does first."""
+    return partial(as_published, study, study.procedure_seconds(spec.time))
+
+
+def run_in(
+    study: Study,
+    spec: Spec,
+    directory: Path | None = None,
+    watcher: Watcher | None = None,
+    command: str = "",
+    options: Mapping[str, Any] | None = None,
+) -> tuple[Result, Path]:
+    """Run the study as it was published and then `spec`, its own by our method. Raises UsageError before anything is started.
+
+    `options`: with which the study was `configured`, so that the run can be resumed.
+    """
+    own = (study.name, dict(options or {}))
+    return pipeline.run_in(spec, directory, watcher, command, before=before(study, spec), study=own)
+
+
+def as_published(
+    study: Study, seconds: float, record: Record, run_guard: Guard, scratch: Path, watcher: Watcher
+) -> None:
+    """The published procedure, on arms that are proven first, as the study's own were not. What went wrong is written into its record."""
+    kept = study.begin(",".join(dict.fromkeys(cell.spec.engine for cell in record.facts.cells)))
+    record.save_study(kept)
+    wish = next((cell.spec.idle for cell in record.facts.cells), "")
+    with watcher.aside(f"{study.name} as published", seconds), idle.all_awake(run_guard, scratch, wish) as kept.idle:
+        _pairs(study, kept, seconds, record, run_guard, scratch, watcher)
+    if kept.reason:
+        watcher.say(f"{study.name} as published: {kept.reason}")
+
+
+def _pairs(
+    study: Study,
+    kept: StudyRecord,
+    seconds: float,
+    record: Record,
+    run_guard: Guard,
+    scratch: Path,
+    watcher: Watcher,
+) -> None:
+    """Every pair of arms of the procedure, one after the other."""
+    cells = study.procedure_cells(kept.engine)
+    reasons = []
+    began = time.monotonic()
+    with ExitStack() as benches:
+        # Pairs that begin with the same data load it once.
+        shared, servers = Shared(scratch / "secrets" / "study"), server_pairs.Servers()
+        for number, cell in enumerate(cells, start=1):
+            name = f"{cell.engine}:{cell.mechanism}" if kept.engines else cell.mechanism
+            # What one pair does not need is the next ones'.
+            share = max(0.0, seconds - (time.monotonic() - began)) / (len(cells) - number + 1)
+            place = len(record.facts.cells) + number - 1
+            make = server_pairs.bench(cell, run_guard, scratch, record.logs, place, shared, servers=servers)
+            try:
+                bench = benches.enter_context(make)
+                _pair(study, bench, number, _Told(record, kept, watcher.say, share))
+            except UsageError as error:
+                if len(cells) == 1:
+                    raise
+                reasons.append((name, str(error)))
+            except Unproven as error:
+                reasons.append((name, f"not proven: {error}"))
+            except OSError as error:
+                where = f": {error.filename}" if error.filename else ""
+                reasons.append((name, f"{error.strerror or error}{where}; is the disk full?"))
+            except CiphercostError as error:
+                reasons.append((name, str(error)))
+            kept.reason = "; ".join(f"{name}: {reason}" if len(cells) > 1 else reason for name, reason in reasons)
+            record.save_study(kept)
+    kept.complete = not reasons
+    record.save_study(kept)
+
+
+class _Told(NamedTuple):
+    """Whom a pair of arms tells what becomes of it, and how long it may take."""
+
+    record: Record
+    kept: StudyRecord
+    say: Callable[[str], None]
+    seconds: float
+
+    def keep(self, run: StudyRun) -> None:
+        self.kept.runs.append(run)
+        self.record.save_study(self.kept)
+
+
+class _Pair:
+    """One pair of arms: a server and an agent at a time, proven; the pair's number is its proofs' session."""
+
+    def __init__(self, study: Study, bench: server_pairs.Bench, number: int, told: _Told) -> None:
+        self._study, self._bench, self._number, self._told = study, bench, number, told
+        self._opened = 0
+        self._stack = ExitStack()
+        self.client: Callable[[], Agent]
+        """Starts another client process, like the session's agent."""
+
+    def close(self) -> None:
+        self._stack.close()
+
+    def open(self) -> tuple[Twins, Agent]:
+        """Begin a session in the place of the one before. Raises RunError, Unproven, UsageError."""
+        self._stack.close()
+        self._opened += 1
+        bench, kept = self._bench, self._told.kept
+        seed = self._told.record.facts.seed
+        available = sorted(os.sched_getaffinity(0))
+        number = self._opened
+        cores = schedule.cores(seed, number, available, "one-core")[0] if self._study.one_core else ()
+        self._stack.enter_context(bench.shared.session())
+        self._stack.enter_context(out_of_the_way(set(cores)))
+        groups = self._stack.enter_context(memory.limited(bench.guard, self._study.memory_limit))
+        twins = bench.twins(number, set(cores), set(cores), schedule.arms(seed, self._number, number))
+        self.client = partial(
+            Agent,
+            cpus=cores or None,
+            log=bench.logs / "agent.log",
+            env=bench.mask,
+            netns=twins.netns,  # behind the link, where there is one
+            cgroups=groups,
+        )
+        agent = self._stack.enter_context(self.client())
+        kept.version = kept.version or bench.installation.version
+        if kept.engines:
+            kept.versions[bench.cell.engine] = bench.installation.version
+        proofs, connected = witnesses.prove(bench.engine, bench.mechanism, twins, agent, self._number)
+        if bench.mask:
+            proofs += aes_mask.prove(bench, twins, agent, self._number)
+        kept.proofs += proofs
+        kept.encryption = kept.encryption or witnesses.negotiated(connected)
+        self._told.record.save_study(kept)
+        witnesses.require(proofs, bench.mechanism)
+        return twins, agent
+
+    def renew(self, stage: Stage) -> None:
+        stage.twins, stage.agent = self.open()
+
+
+def _pair(study: Study, bench: server_pairs.Bench, number: int, told: _Told) -> None:
+    """The procedure on one pair of arms. Raises RunError, UsageError."""
+    pair = _Pair(study, bench, number, told)
+    with closing(pair):
+        twins, agent = pair.open()
+        seed = told.record.facts.seed
+        stage = Stage(
+            bench, twins, agent, told.kept, told.seconds, told.say, told.keep, pair.renew, lambda: pair.client(), seed
+        )
+        try:
+            study.procedure(stage)
+        except MissingServer as error:
+            # A program of the procedure's own: our method needs none of it.
+            raise RunError(str(error)) from None
+
+
+def failed(result: Result) -> bool:
+    """Whether a cell or the published procedure has no number. Pure."""
+    return any(cell.status != "ok" for cell in result.cells) or (result.study is not None and not result.study.complete)

@@ -1,0 +1,234 @@
+"""replicate_all: every published study, one after the other, each in a run of its own below one directory; one page at the end. I/O."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ciphercost import studies
+from ciphercost.host.supervisor import Guard
+from ciphercost.load.units import minutes
+from ciphercost.measure.progress import Watcher
+from ciphercost.model import checked
+from ciphercost.model.errors import CiphercostError, Interrupted, UsageError
+from ciphercost.model.result import Result
+from ciphercost.model.run_directory import directory_for, new_id, open_alone, write_whole
+from ciphercost.model.terms import FORMAT
+from ciphercost.plan import schedule
+from ciphercost.report import together
+from ciphercost.report.together import Outcome
+from ciphercost.runs import conclude, html_page, pipeline, replicate, resume
+from ciphercost.studies import Study, agreement
+
+Say = Callable[[str], None]
+MOST_NAMED = 4
+"""Cells that are named; of more only the number is said."""
+FILE, LOCK = "all.json", ".lock"
+
+
+class Evening(msgspec.Struct, omit_defaults=True):
+    """`all.json`: what was asked for, and why a study has no result."""
+
+    format: int
+    id: str
+    started: str
+    studies: list[str]
+    seed: int
+    time: float = 0.0
+    """Of each operation by our method, seconds; 0: each study's own."""
+    engine: str = ""
+    options: dict[str, Any] = {}
+    command: str = ""
+    reasons: dict[str, str] = {}
+    ended: str = ""
+
+
+def find(name: str) -> Path | None:
+    """The directory of that name that holds all studies, here or below ./runs; None where there is none."""
+    return next((path for path in (Path(name), Path("runs") / name) if (path / FILE).is_file()), None)
+
+
+def begin(directory: Path | None, asked: Evening) -> Path:
+    """Make the directory, for `go_on` to fill. Raises UsageError, before anything is started, for options that no study has."""
+    chosen(asked)
+    path = directory_for("", directory or Path("runs") / f"{asked.id}-all")
+    (path / "logs").rmdir()
+    save(path, asked)
+    return path
+
+
+def ask(seconds: float, seed: int, engine: str, options: dict[str, Any], command: str) -> Evening:
+    """A new evening with every study there is."""
+    return Evening(
+        FORMAT,
+        new_id(),
+        pipeline.now(),
+        studies.names(),
+        seed or secrets.randbits(32),
+        seconds,
+        engine,
+        options,
+        command,
+    )
+
+
+def read(directory: Path) -> Evening:
+    """Raises UsageError where the file is damaged, or of a newer format."""
+    return checked.whole(directory / FILE, Evening)
+
+
+def save(directory: Path, asked: Evening) -> None:
+    write_whole(directory / FILE, msgspec.json.format(msgspec.json.encode(asked), indent=2) + b"\n")
+
+
+def chosen(asked: Evening) -> list[Study]:
+    """The studies, each with those of the options that it has. Raises UsageError."""
+    every = {each.name: each for each in replicate.chosen("all", asked.options)}
+    if unknown := [name for name in asked.studies if name not in every]:
+        raise UsageError(
+            f"this version of ciphercost has no study '{unknown[0]}': resume with the version that began this directory"
+        )
+    if asked.engine and not any(_takes(each, asked.engine) for each in every.values()):
+        raise UsageError(f"no study runs on '{asked.engine}'; `ciphercost list studies` says what each runs on")
+    return [every[name] for name in asked.studies]
+
+
+def _takes(study: Study, engine: str) -> bool:
+    return all(each in study.engines for each in engine.split(","))
+
+
+def go_on(
+    directory: Path, watcher: Callable[[], Watcher], say: Say, wanted: list[Study] | None = None
+) -> list[Outcome]:
+    """Run every study that is not finished; one that fails does not stop the others. Raises Interrupted, UsageError where it lives.
+
+    `wanted`: the studies themselves, where a test has them small.
+    """
+    with open_alone(directory, LOCK):
+        asked = read(directory)
+        for number, study in enumerate(wanted or chosen(asked), start=1):
+            place = directory / study.name
+            asked.reasons.pop(study.name, None)
+            try:
+                if done(place):
+                    say(f"{study.name}: done already")
+                else:
+                    say(f"{study.name}: study {number} of {len(asked.studies)}")
+                    one(study, place, asked, watcher(), say)
+            except KeyboardInterrupt:
+                raise Interrupted(directory) from None
+            except OSError as error:
+                asked.reasons[study.name] = (
+                    f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"
+                )
+            except CiphercostError as error:
+                asked.reasons[study.name] = str(error)
+            if study.name in asked.reasons:
+                say(f"{study.name}: {asked.reasons[study.name]}")
+            save(directory, asked)
+        asked.ended = pipeline.now()
+        save(directory, asked)
+        if html_page.wanted():
+            with Guard(asked.id) as guard:
+                html_page.page(directory, guard, say)
+    return outcomes(directory)
+
+
+def one(study: Study, place: Path, asked: Evening, watcher: Watcher, say: Say) -> None:
+    """Begin a study, or go on with it."""
+    if (place / "plan.json").is_file():
+        resume.run_in(place, watcher)
+        return
+    engine = asked.engine if asked.engine and _takes(study, asked.engine) else study.engine
+    spec = study.spec(engine, asked.time or study.seconds, asked.seed)
+    say(f"{study.name}: about {minutes(schedule.time_estimate(spec) + study.procedure_seconds(spec.time))}")
+    if place.is_dir():  # killed before there was a plan
+        shutil.rmtree(place)
+    options = {name: value for name, value in asked.options.items() if name in study.options}
+    replicate.run_in(study, spec, place, watcher, asked.command, options)
+
+
+def done(place: Path) -> bool:
+    return (place / "plan.json").is_file() and resume.finished(place)
+
+
+def outcomes(directory: Path) -> list[Outcome]:
+    """What there is of every study now. Reads only the records."""
+    asked = read(directory)
+    found = []
+    for name in asked.studies:
+        place, reason = directory / name, asked.reasons.get(name, "")
+        if not (place / "plan.json").is_file():
+            found.append(Outcome(name, None, reason or "not begun"))
+            continue
+        try:
+            result = conclude.result_of(place)
+            # A study may have been finished by itself, after the evening that it failed in.
+            why = "" if done(place) else reason or lacking(result)
+            found.append(Outcome(name, result.study, why, str(place), agreement.unreliable(result.cells)))
+        except CiphercostError as error:
+            found.append(Outcome(name, None, reason or str(error), str(place)))
+    return found
+
+
+def lacking(result: Result) -> str:
+    """Why a study's run is not whole; empty where it is. Pure."""
+    bad: dict[str, list[str]] = {}
+    for cell in result.cells:
+        if cell.status != "ok":
+            # `mysql-tls/insert` is an insert here.
+            own = bad.setdefault(f"{cell.status.replace('-', ' ')}: {cell.reason}", [])
+            own.append(
+                " ".join(filter(None, (cell.engine, cell.mechanism, cell.workload.rpartition("/")[2], cell.variant)))
+            )
+    told = [
+        f"{', '.join(dict.fromkeys(names)) if len(names) <= MOST_NAMED else f'{len(names)} cells'}: {reason}"
+        for reason, names in bad.items()
+    ]
+    if result.study is not None and not result.study.complete:
+        told.insert(0, "the published procedure did not run to its end")
+    return "; ".join(told)
+
+
+def as_page(directory: Path, found: list[Outcome]) -> str:
+    """The page for a browser."""
+    from ciphercost.report import html
+
+    asked = read(directory)
+    return html.render_all(found, asked.id, asked.command, asked.ended)
+
+
+def failed(found: list[Outcome]) -> bool:
+    """Whether anything is not there. Pure."""
+    return any(each.reason or each.result is None for each in found)
+
+
+def as_json(directory: Path, found: list[Outcome]) -> str:
+    """The page for programs."""
+    asked = read(directory)
+    whole = {
+        "format": FORMAT,
+        "id": asked.id,
+        "started": asked.started,
+        "ended": asked.ended,
+        "seed": asked.seed,
+        "studies": [
+            {
+                "study": each.study,
+                "reason": each.reason,
+                "run": each.run,
+                "published_server": each.result.published_server if each.result else "",
+                "server": each.result.server if each.result else "",
+                "verdict": agreement.verdict(studies.get(each.study).judged(each.result)) if each.result else "",
+                "unreliable": each.unreliable,
+                "rows": together.rows_of(each.result) if each.result else [],
+            }
+            for each in found
+        ],
+    }
+    return msgspec.json.format(msgspec.json.encode(whole), indent=2).decode()

@@ -1,0 +1,74 @@
+"""hospital_app: records -> the statements that the study's application sends for each of its operations, one after the other. Pure.
+
+They are those of the workload `hospital-2024`, with every value written in: made new for each record, as the application prepares each
+statement anew. All tables begin with number 1, so that the client knows a record's numbers without the rows that it reads.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import groupby
+
+from ciphercost.load import script, secret_sql, workloads
+from ciphercost.load.codec import PLAIN, Codec
+from ciphercost.load.tables import hospital
+from ciphercost.load.tables.hospital import OPERATIONS, Record
+from ciphercost.model.errors import UsageError
+from ciphercost.studies.column_functions.statements import statements_of
+
+WORKLOAD = "hospital-2024"
+SECRETS = tuple(hospital.APPLICATION_LENGTHS)
+"""The 21 columns that are secret, in the order of the workload's tables."""
+
+
+def operation(dialect: str, codec: Codec | None, name: str, records: Sequence[Record]) -> Iterator[str]:
+    """One operation over all records, without BEGIN and COMMIT. Raises UsageError for a name that isn't there."""
+    where = f"workload {WORKLOAD}, {name}"
+    found = statements_of(WORKLOAD, dialect, name)
+    if name == "insert":
+        for record in records:
+            values = _values(record, dialect)
+            for each in found:
+                yield secret_sql.expand(script.fill(each, values, where), codec or PLAIN, where)
+        return
+    expanded = [secret_sql.expand(each, codec or PLAIN, where) for each in found]
+    # A statement is sent as often as there are records where it names one; neighbours that name the same one alternate.
+    for loop, body in groupby(expanded, lambda each: _loop(each, _loops(dialect, name))):
+        statements = list(body)
+        for record in records if loop else records[:1]:
+            for each in statements:
+                yield re.sub(rf":{loop}\b", str(record.number), each) if loop else each
+
+
+def counts(name: str, records: int) -> dict[str, int]:
+    """How many statements of each kind an operation is, on so many records of which DELETE takes all. Pure."""
+    read = 1 + 4 * records
+    found: dict[str, dict[str, int]] = {
+        "insert": {"insert": 5 * records, "select": 4 * records},
+        "select": {"select": read},
+        "update": {"select": read, "update": records},
+        "delete": {"select": read, "delete": 5 * records},
+    }
+    if name not in found:
+        raise UsageError(f"workload {WORKLOAD} has no operation '{name}'; it has {', '.join(OPERATIONS)}")
+    return found[name]
+
+
+def _values(record: Record, dialect: str) -> Mapping[str, int | str]:
+    own = {each: hospital.literal(record, each, dialect) for each in hospital.FIELDS if each not in SECRETS}
+    secret = {each: hospital.secret_literal(record, each, dialect) for each in SECRETS}
+    return {**own, **secret, **dict.fromkeys(hospital.NEWEST, record.number)}
+
+
+@lru_cache(maxsize=32)
+def _loops(dialect: str, name: str) -> tuple[str, ...]:
+    """The variables of the operation's script that stand for every record."""
+    found = workloads.get(WORKLOAD)
+    texts = {each.name: str(found.dialect.get(dialect, {}).get(each.name, each.script)) for each in found.transaction}
+    return tuple(re.findall(r"^\\set (\w+) each\(", texts[name], re.MULTILINE))
+
+
+def _loop(statement: str, loops: Sequence[str]) -> str:
+    return next((each for each in loops if re.search(rf"(?<!:):{each}\b", statement)), "")

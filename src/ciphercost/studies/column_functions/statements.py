@@ -1,0 +1,52 @@
+"""statements: TODO"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from ciphercost.load import script, secret_sql, workloads
+from ciphercost.load.codec import PLAIN, Codec
+from ciphercost.load.tables.hospital import FIELDS, LAYOUTS, OPERATIONS, RUN_ONLY, TABLES, WORKLOADS, Record, literal
+from ciphercost.model.errors import UsageError, nearest
+
+
+def operation(workload: str, dialect: str, codec: Codec | None, name: str, record: Record | None = None) -> list[str]:
+    """The statements of one operation of the study in one arm: of one record for `insert`, of all records for the others.
+
+    Without BEGIN and COMMIT, and without what keeps the tables' size in a run. Raises UsageError for a name that isn't there.
+    """
+    if (name == "insert") != (record is not None):
+        raise UsageError(f"{workload}: an insert is of one record, and {', '.join(OPERATIONS[1:])} are of all")
+    values: dict[str, int | str] = {each: literal(record, each, dialect) for each in FIELDS} if record else {}
+    where = f"workload {workload}, {name}"
+    return [
+        secret_sql.expand(script.fill(each, values, where), codec or PLAIN, where)
+        for each in statements_of(workload, dialect, name)
+    ]
+
+
+@lru_cache(maxsize=64)
+def statements_of(workload: str, dialect: str, name: str) -> tuple[str, ...]:
+    """The statements of an operation as the workload's file has them, without BEGIN, COMMIT and what is only in a run."""
+    found = workloads.get(workload)
+    texts = {each.name: str(found.dialect.get(dialect, {}).get(each.name, each.script)) for each in found.transaction}
+    if workload not in (*WORKLOADS, *LAYOUTS) or name not in texts:
+        raise UsageError(f"workload {workload} has no operation '{name}': {nearest(name, texts)}")
+    text = texts[name].partition(RUN_ONLY)[0]
+    text = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("\\"))
+    bare = [each.strip().rstrip(";") for each in script.bare(text).split(";\n")]
+    return tuple(each for each in bare if each and each.upper() not in ("BEGIN", "COMMIT"))
+
+
+def tables(workload: str, dialect: str, codec: Codec | None = None) -> list[str]:
+    """What makes the workload's tables, without rows, in one arm."""
+    found = workloads.get(workload)
+    text = secret_sql.expand(
+        str(found.dialect.get(dialect, {}).get("load", found.load)), codec or PLAIN, f"workload {workload}, load"
+    )
+    return [each.strip() for each in text.split(";\n") if each.strip()]
+
+
+def drop() -> list[str]:
+    """What takes the tables away, a notification before its parents. Firebird's are in use while any connection has statements on them prepared."""
+    return [f"DROP TABLE {each}" for each in reversed(TABLES)]
