@@ -43,7 +43,7 @@ fresh:
 	@bash tests/fresh.sh $(ON)
 
 schema: ready
-	$(BIN)/python -m ciphercost.schema > docs/result.schema.json
+	$(BIN)/python -m ciphercost.model.schema > docs/result.schema.json
 
 # ── what the targets above need ──────────────────────────────────────────────────────────────────────────────────────
 

@@ -22,8 +22,8 @@ CLI = Path(sys.executable).parent / "ciphercost"
 DRIVE = """
 import sys
 from pathlib import Path
-from ciphercost import pipeline
-from ciphercost.model import CellSpec, Spec
+from ciphercost.runs import pipeline
+from ciphercost.model.spec import CellSpec, Spec
 seconds = {slices} * 0.1 * 1.35
 spec = Spec(cells=[CellSpec("null", "busy", regime="one-core")], seed=1, sessions=8, time=seconds, slice_seconds=0.1)
 pipeline.run(spec, Path(sys.argv[1]))
@@ -34,8 +34,8 @@ ESTIMATE = """
 import sys, time
 from pathlib import Path
 began = time.perf_counter()
-from ciphercost import concluding
-result = concluding.result_of(Path(sys.argv[1]))
+from ciphercost.runs import conclude
+result = conclude.result_of(Path(sys.argv[1]))
 print("seconds", time.perf_counter() - began)
 print(Path("/proc/self/status").read_text())
 """

@@ -16,8 +16,8 @@ CELLS = 60
 MAKE = """
 import sys
 from pathlib import Path
-from ciphercost import pipeline
-from ciphercost.model import CellSpec, Spec
+from ciphercost.runs import pipeline
+from ciphercost.model.spec import CellSpec, Spec
 cells = [
     CellSpec("null", "busy", regime="one-core", group="1", variant=f"effect={n}%", factors={"effect": f"{n}%"}) for n in range(1, CELLS + 1)
 ]
@@ -27,11 +27,11 @@ pipeline.run(Spec(cells=cells, seed=1, mode="quick", sessions=1, time=12), Path(
 DRAW = """
 import sys, time
 from pathlib import Path
-from ciphercost import concluding
-result = concluding.result_of(Path(sys.argv[1]))
+from ciphercost.runs import conclude
+result = conclude.result_of(Path(sys.argv[1]))
 began = time.perf_counter()
-from ciphercost import trace
-from ciphercost.reports import html
+from ciphercost.estimate import trace
+from ciphercost.report.formats import html
 page = html.render(result, trace.read(Path(sys.argv[1])))
 print("seconds", time.perf_counter() - began, "bytes", len(page.encode()))
 """

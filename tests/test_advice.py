@@ -11,11 +11,11 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ciphercost import commands, report
+from ciphercost import commands
 from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Cell, Estimate
 from ciphercost.model.slices import Finding
-from ciphercost.report import advice, capacity, comparison, words
+from ciphercost.report import advice, capacity, comparison, formats, words
 from results import cell, estimate, failed, mixed, real, result
 
 
@@ -180,13 +180,13 @@ def test_the_command_prints_it_at_80_columns_and_ends_with_its_status(tmp_path: 
     )
     assert isinstance(done.exception, UsageError)
     with pytest.raises(UsageError, match="terminal, md or json"):
-        report.with_advice("csv", mixed(), advice.advise(mixed()))
+        formats.with_advice("csv", mixed(), advice.advise(mixed()))
     for need in ([], ["tls1.3"], ["at-rest", "nothing-in-clear"]):
         found = advice.advise(mixed(), need, 0.05)
-        text = report.with_advice("terminal", mixed(), found)
+        text = formats.with_advice("terminal", mixed(), found)
         assert all(len(line) <= 80 for line in text.splitlines())
-        assert json.loads(report.with_advice("json", mixed(), found))["exit_status"] == found.exit_status
-        markdown = report.with_advice("md", mixed(), found)
+        assert json.loads(formats.with_advice("json", mixed(), found))["exit_status"] == found.exit_status
+        markdown = formats.with_advice("md", mixed(), found)
         for each in (one for answer in found.answers for one in answer.candidates if one.estimate):
             assert words.cost(each.metric, each.estimate or Estimate(1, 1, 1)) in markdown
 
@@ -225,12 +225,12 @@ def test_kernel_threads_count_at_rest_and_the_process_where_it_is_embedded() -> 
 
 
 def test_the_terminal_has_one_such_line_for_each_cell_and_none_for_a_control() -> None:
-    text = " ".join(report.get("terminal")(result(cell())).split())
+    text = " ".join(formats.get("terminal")(result(cell())).split())
     assert text.count("a million operations:") == 1
     assert capacity.line(cell()) in text
     grouped = [cell(group="g", variant=f"cipher={name}") for name in "ab"]
     control = cell("nginx", "no-sendfile", layer="control", group="g")
-    assert report.get("terminal")(result(*grouped, control)).count("a million operations:") == 2
+    assert formats.get("terminal")(result(*grouped, control)).count("a million operations:") == 2
     assert not capacity.line(control)
     assert not capacity.line(failed())
 

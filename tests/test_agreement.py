@@ -12,7 +12,7 @@ import pytest
 import results
 from ciphercost import studies
 from ciphercost.model.study import StudyFigure, StudyResult
-from ciphercost.report import _study, html, md, terminal
+from ciphercost.report.formats import _study, html, md, terminal
 from ciphercost.studies import agreement, costs
 from ciphercost.studies.agreement import Judged
 

@@ -14,7 +14,7 @@ from ciphercost.host.volumes.volume import Volume
 from ciphercost.load.agent import Agent
 from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.provision.server_pairs import Bench
-from ciphercost.report import terminal
+from ciphercost.report.formats import terminal
 from conftest import RequireServer
 
 Sabotage = Callable[[Bench, Volume], None]

@@ -16,14 +16,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ciphercost import report
 from ciphercost.model import checked, run_directory
 from ciphercost.model.errors import UsageError
 from ciphercost.model.slices import Counters, StorageSlice
 from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.model.study import HostSample, StudyRecord, StudyRun
 from ciphercost.plan import toml
-from ciphercost.report import frames, inventory
+from ciphercost.report import formats, frames, inventory
 from ciphercost.runs import conclude, pipeline, resume
 from test_import import SAMPLES
 from test_import import made as imported
@@ -77,7 +76,7 @@ def outcome(directory: Path) -> str | None:
     """All figures as text, or None where they are refused in one line. Anything else is an exception, or a failed assertion."""
     try:
         result = conclude.result_of(directory)
-        texts = [report.get(each)(result) for each in FORMATS]
+        texts = [formats.get(each)(result) for each in FORMATS]
     except UsageError as error:
         said = str(error)
     else:

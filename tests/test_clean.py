@@ -24,12 +24,12 @@ from processes import wait_for
 
 CONTROLLER = """
 import sys, time
-from ciphercost import guard
+from ciphercost.host import marks, supervisor
 run_id = sys.argv[1]
-made = guard.Guard(run_id)
-scratch = guard.scratch(run_id, made)
+made = supervisor.Guard(run_id)
+scratch = supervisor.scratch(run_id, made)
 process = made.spawn(["sh", "-c", "trap '' INT; setsid sh -c ': > up; exec sleep 1000' & wait"], cwd=scratch / "secrets",
-                     cgroups=guard.cgroup_for(run_id, "server"), user=guard.server_user())
+                     cgroups=marks.cgroup_for(run_id, "server"), user=marks.server_user())
 while not (scratch / "secrets" / "up").exists():
     time.sleep(0.02)
 print(made.pid, flush=True)

@@ -25,8 +25,9 @@ from ciphercost.estimate.estimator import CellEstimator
 from ciphercost.estimate.statistics import Error, Interval
 from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Cell, Estimate, Result, Warning_
-from ciphercost.report import _compare, comparison, md
+from ciphercost.report import comparison, comparison_formats
 from ciphercost.report.comparison import Comparison, Run, against, match
+from ciphercost.report.formats import md
 from results import MACHINE, cell, estimate, failed, real, result
 
 MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable("table")
@@ -118,7 +119,7 @@ def test_quick_runs_must_show_more_and_what_disturbed_them_is_said() -> None:
         (pair,) = comparison.compare([run(one, name="a"), run(other, name="b")], margin=0.0001).pairs
         assert 0.01 < (pair.change["throughput"].p_value or 0) < 0.05
         assert pair.mind == ["b: other processes used the CPU"]
-        verdicts.append((pair.verdict, "must be below 0.01" in _compare.verdict(pair, 0.01)))
+        verdicts.append((pair.verdict, "must be below 0.01" in comparison_formats.verdict(pair, 0.01)))
     assert verdicts == [("differs", False), ("unresolved", True)]
 
 
@@ -238,7 +239,7 @@ def test_the_words_say_which_way_a_cost_went() -> None:
                 for each in (0.8 if metric == "throughput" else 1.25, value)
             ]
             found = comparison.compare([run(cells[0], name="a"), run(cells[1], name="b")])
-            assert f"it is {way} here" in _compare.verdict(found.pairs[0], 0.01)
+            assert f"it is {way} here" in comparison_formats.verdict(found.pairs[0], 0.01)
 
 
 def test_one_run_twice_is_refused() -> None:
@@ -328,14 +329,14 @@ def every_kind(limit: float | None = 0.22, name: str = "b") -> Comparison:
 
 def test_machines_that_differ_are_told_loudly_in_every_format() -> None:
     for name in ("terminal", "md"):
-        text = _compare.get(name)(every_kind())
+        text = comparison_formats.get(name)(every_kind())
         assert "DIFFERENT MACHINES" in text
         assert "Test CPU" in text
         assert "Another CPU" in text
-    (differences,) = json.loads(_compare.get("json")(every_kind()))["differences"]
+    (differences,) = json.loads(comparison_formats.get("json")(every_kind()))["differences"]
     assert {each["name"] for each in differences["machine"]} == {"cpu", "cores"}
     one = [run(costing(0.8), name="a"), run(costing(0.7), name="b")]
-    assert "MACHINES" not in _compare.get("terminal")(comparison.compare(one))
+    assert "MACHINES" not in comparison_formats.get("terminal")(comparison.compare(one))
 
 
 def test_the_seed_is_no_difference_and_the_tool_is() -> None:
@@ -351,14 +352,14 @@ def test_the_seed_is_no_difference_and_the_tool_is() -> None:
 @pytest.mark.parametrize("limit", [None, 0.22])
 def test_the_terminal_keeps_to_80_columns(limit: float | None) -> None:
     for found in (every_kind(limit), every_kind(limit, "runs/" + "long-" * 10)):
-        for line in _compare.get("terminal")(found).splitlines():
+        for line in comparison_formats.get("terminal")(found).splitlines():
             assert len(line) <= 80 or " " not in line.strip(), line
 
 
 def test_every_format_says_the_same_change() -> None:
     found = every_kind()
-    known = json.loads(_compare.get("json")(found))
-    rows = list(csv.DictReader(io.StringIO(_compare.get("csv")(found))))
+    known = json.loads(comparison_formats.get("json")(found))
+    rows = list(csv.DictReader(io.StringIO(comparison_formats.get("csv")(found))))
     figures = [row for row in rows if row["change"]]
     changes = [(pair, metric) for pair in found.pairs for metric in pair.change]
     assert len(figures) == len(changes) > 3
@@ -367,11 +368,11 @@ def test_every_format_says_the_same_change() -> None:
         assert float(row["change_high"]) == pair.change[metric].high
         assert (float(row["reference_ratio"]), float(row["ratio"])) == tuple(each.ratio for each in pair.costs[metric])
     assert [pair["verdict"] for pair in known["pairs"]] == [pair.verdict for pair in found.pairs]
-    tokens = MARKDOWN.parse(_compare.get("md")(found))
+    tokens = MARKDOWN.parse(comparison_formats.get("md")(found))
     shown = ["".join(one.content for one in each.children or []) for each in tokens if each.type == "inline"]
-    for name, text in (("md", "\n".join(shown)), ("terminal", _compare.get("terminal")(found))):
+    for name, text in (("md", "\n".join(shown)), ("terminal", comparison_formats.get("terminal")(found))):
         for pair in found.pairs:
-            for _, _, change, interval, both in _compare.shown(pair):
+            for _, _, change, interval, both in comparison_formats.shown(pair):
                 assert all(said in text for said in (change, interval, both)), (name, change, interval, both)
 
 
@@ -384,7 +385,7 @@ def test_csv_has_the_gates_figures_of_every_cell_with_a_partner_or_without() -> 
         cell(workload="slow", overhead=both), costing(0.9, workload="old", verdict="differs"), name="b",
     )  # fmt: skip
     found = comparison.compare([reference, other], limit=0.25)
-    rows = list(csv.DictReader(io.StringIO(_compare.get("csv")(found))))
+    rows = list(csv.DictReader(io.StringIO(comparison_formats.get("csv")(found))))
     gated = {int(row["cell"]): row for row in rows if row["gate"]}
     assert len(gated) == sum(bool(row["gate"]) for row in rows) == len(found.gates) == 5
     for gate in found.gates:
@@ -405,17 +406,17 @@ def test_of_several_runs_each_is_compared_with_the_first_and_gated() -> None:
     assert [(pair.run, pair.verdict) for pair in found.pairs] == [(1, "unresolved"), (2, "differs")]
     assert [(each.run, each.outcome) for each in found.gates] == [(1, "pass"), (2, "fail")]
     for name in ("terminal", "md"):
-        assert "run 2" in _compare.get(name)(found)
+        assert "run 2" in comparison_formats.get(name)(found)
 
 
 def test_a_comment_escapes_what_comes_from_the_record_and_fits() -> None:
-    text = _compare.get("md")(every_kind())
+    text = comparison_formats.get("md")(every_kind())
     assert "<b>" not in text
     tables = text.split("\n\n")[3]
     assert {line.count("|") for line in tables.splitlines() if line.startswith("|")} == {8}
     many = [costing(0.8, workload=f"w{n}", version="x" * 300) for n in range(300)]
     long = comparison.compare([run(*many, name="a"), run(*many, name="b")])
-    assert len(_compare.get("md")(long)) <= md.MOST
+    assert len(comparison_formats.get("md")(long)) <= md.MOST
 
 
 # ── the command ───────────────────────────────────────────────────────────────────────────────────────────────────────

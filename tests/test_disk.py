@@ -13,7 +13,7 @@ from ciphercost.host.volumes import disk, image
 from ciphercost.host.volumes.disk import Disk
 from ciphercost.model import run_directory
 from ciphercost.model.errors import UsageError
-from ciphercost.report import md, terminal
+from ciphercost.report.formats import md, terminal
 from conftest import Require
 from results import result
 

@@ -11,7 +11,8 @@ import pytest
 import results
 from ciphercost.estimate.estimator import CellEstimator
 from ciphercost.estimate.simulate import records
-from ciphercost.report import disturbed, html, md, terminal, words
+from ciphercost.report import disturbed, words
+from ciphercost.report.formats import html, md, terminal
 
 
 def estimated(marks: Sequence[list[str]]) -> bool:

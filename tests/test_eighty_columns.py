@@ -20,7 +20,8 @@ from ciphercost.model.result import Cell, Curve, Estimate, Part, Parts, Point, R
 from ciphercost.model.slices import Finding, Proof
 from ciphercost.model.spec import ARMS
 from ciphercost.model.study import StudyResult
-from ciphercost.report import _study, inventory, layout, terminal, words
+from ciphercost.report import inventory, layout, words
+from ciphercost.report.formats import _study, terminal
 from ciphercost.report.layout import WIDTH
 from conftest import Require
 

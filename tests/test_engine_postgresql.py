@@ -198,10 +198,10 @@ def test_it_also_works_for_somebody_who_is_not_root(
 ) -> None:
     require(os.geteuid() != 0 or shutil.which("setpriv"), "setpriv (Debian: apt-get install util-linux)")
     script = (
-        "import sys; from pathlib import Path; from ciphercost import engines, guard\n"
+        "import sys; from pathlib import Path; from ciphercost import engines; from ciphercost.host import supervisor\n"
         "engine = engines.get('postgresql')\n"
-        "with guard.Guard('unprivileged') as made:\n"
-        "    scratch = guard.scratch('unprivileged', made)\n"
+        "with supervisor.Guard('unprivileged') as made:\n"
+        "    scratch = supervisor.scratch('unprivileged', made)\n"
         "    assert scratch.stat().st_mode & 0o777 == 0o700\n"
         "    found = engine.find(bindir=sys.argv[1])\n"
         "    engine.initialise(found, scratch / 'data', made)\n"

@@ -663,7 +663,7 @@ MEASURE = """
 import pathlib, sys, time
 import msgspec
 from ciphercost.estimate import CellEstimator
-from ciphercost.model import SliceRecord
+from ciphercost.model.slices import SliceRecord
 decoder, estimator = msgspec.json.Decoder(SliceRecord), CellEstimator()
 with open(sys.argv[1], "rb") as lines:
     for line in lines:

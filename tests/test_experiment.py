@@ -8,12 +8,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ciphercost import report
 from ciphercost.model import run_directory
 from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Result
 from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.plan import matrix, schedule
+from ciphercost.report import formats
 from ciphercost.runs import pipeline
 from fake import Fake
 
@@ -64,7 +64,7 @@ def test_the_end_of_one_cell_is_not_the_end_of_the_others(tmp_path: Path, fake: 
 
 def test_the_table_begins_with_the_cheapest_and_keeps_the_failed(tmp_path: Path, fake: Fake) -> None:
     fake("--busy 50000 --sd 0.001 --die-busy 74000")
-    text = report.get("terminal")(measure(tmp_path, "10%", "50%", "2%", "20%"))
+    text = formats.get("terminal")(measure(tmp_path, "10%", "50%", "2%", "20%"))
     text = text[text.index("one experiment") :]
     places = [text.index(word) for word in ("effect=2%", "the reference  ", "effect=20%", "effect=50%: FAILED")]
     assert places == sorted(places), text
@@ -82,7 +82,7 @@ def test_every_cell_of_an_experiment_runs_on_the_cores_of_its_regime(tmp_path: P
 def test_in_an_open_loop_the_table_is_of_latency(tmp_path: Path, fake: Fake) -> None:
     fake("--busy 50000 --sd 0.001")
     cells = matrix.matrix(msgspec.structs.replace(REFERENCE, regime="latency", rate=2000.0), ["effect=2%,10%"])
-    text = report.get("terminal")(
+    text = formats.get("terminal")(
         pipeline.run(Spec(cells=cells, seed=7, mode="quick", sessions=1, time=60.0), tmp_path / "run")
     )
     assert "latency p50" in text

@@ -21,11 +21,12 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 import ciphercost
-from ciphercost import api, commands, report
+from ciphercost import api, commands
 from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Cell, Estimate, Result
 from ciphercost.model.run_directory import read_slices
-from ciphercost.report import figures, frames, latex, md, words
+from ciphercost.report import figures, formats, frames, words
+from ciphercost.report.formats import latex, md
 from results import cell, estimate, failed, mixed, real, result
 
 MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable("table")
@@ -168,7 +169,7 @@ def test_every_format_says_the_same_numbers(name: str) -> None:
         result(cell()),
         result(*[cell(variant=f"v={n}", overhead={"throughput": estimate(0.5 + n / 50)}) for n in range(60)]),
     ):
-        assert READERS[name](report.get(name)(found)) == in_words(found)
+        assert READERS[name](formats.get(name)(found)) == in_words(found)
     assert ("×8.40", "×8.15–×8.65") in in_words(mixed()).values()
     assert ("0.1 % fewer", "0.4 % fewer to 0.2 % more") in in_words(mixed()).values()
 
@@ -176,14 +177,14 @@ def test_every_format_says_the_same_numbers(name: str) -> None:
 @pytest.mark.parametrize("name", READERS)
 def test_every_format_says_the_numbers_of_a_real_run(name: str, run: Path) -> None:
     found = ciphercost.load(run)
-    assert READERS[name](report.get(name)(found)) == in_words(found) != {}
+    assert READERS[name](formats.get(name)(found)) == in_words(found) != {}
 
 
 def test_csv_and_json_hold_every_digit(run: Path) -> None:
     for found in (mixed(), ciphercost.load(run)):
-        rows = list(csv.DictReader(io.StringIO(report.get("csv")(found))))
+        rows = list(csv.DictReader(io.StringIO(formats.get("csv")(found))))
         assert list(rows[0]) == list(figures.COLUMNS)
-        cells = json.loads(report.get("json")(found))["cells"]
+        cells = json.loads(formats.get("json")(found))["cells"]
         for row in rows:
             if row["metric"]:
                 known = cells[int(row["cell"])]["overhead"][row["metric"]]
@@ -195,7 +196,7 @@ def test_csv_and_json_hold_every_digit(run: Path) -> None:
 
 @pytest.mark.parametrize("name", ["md", "csv", "latex", "json", "terminal"])
 def test_a_cell_without_a_number_says_why_in_every_format(name: str) -> None:
-    text = report.get(name)(result(cell(), failed("no space left")))
+    text = formats.get(name)(result(cell(), failed("no space left")))
     assert "no space left" in text
     assert "FAILED" in text or name in ("csv", "json")
 
@@ -203,7 +204,7 @@ def test_a_cell_without_a_number_says_why_in_every_format(name: str) -> None:
 @pytest.mark.parametrize("name", ["md", "latex", "csv"])
 def test_figures_of_a_cell_that_is_not_ok_are_never_shown_without_that(name: str) -> None:
     found = result(cell(), cell(status="unproven", workload="old"), cell(status="no-steady-state", workload="wild"))
-    lines = [line for line in report.get(name)(found).splitlines() if "point-select" not in line]
+    lines = [line for line in formats.get(name)(found).splitlines() if "point-select" not in line]
     for workload, words_ in (("old", "unproven"), ("wild", "no steady state")):
         assert any(workload in line and words_ in line.lower().replace("-", " ") for line in lines)
     assert "UNPROVEN" in api.Result.of(found)._repr_html_()
@@ -269,7 +270,7 @@ def test_no_text_breaks_a_page_of_markdown(text: str) -> None:
 @given(HOSTILE)
 @settings(max_examples=200, deadline=None)
 def test_csv_gives_every_text_back_and_none_is_a_formula(text: str) -> None:
-    rows = list(csv.DictReader(io.StringIO(report.get("csv")(hostile(text)), newline="")))
+    rows = list(csv.DictReader(io.StringIO(formats.get("csv")(hostile(text)), newline="")))
     cells = {row["cell"]: row for row in rows}
     for field in (cells["0"]["version"], cells["1"]["reason"], cells["1"]["variant"]):
         assert not field.startswith(("=", "+", "-", "@", "\t", "\r", "\n"))
@@ -277,7 +278,7 @@ def test_csv_gives_every_text_back_and_none_is_a_formula(text: str) -> None:
 
 
 def test_a_negative_number_in_csv_stays_a_number() -> None:
-    assert all("'" not in line.split(",")[20] for line in report.get("csv")(mixed()).splitlines()[1:])
+    assert all("'" not in line.split(",")[20] for line in formats.get("csv")(mixed()).splitlines()[1:])
 
 
 @given(HOSTILE)
@@ -372,4 +373,4 @@ def test_a_notebook_shows_a_table_that_nothing_in_it_can_break() -> None:
 
 def test_an_unknown_format_names_the_nearest() -> None:
     with pytest.raises(UsageError, match="latex"):
-        report.get("latx")
+        formats.get("latx")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ciphercost.engines import grants
+from ciphercost.model import grants
 from ciphercost.report import inventory
 from test_real import ciphercost
 from test_user_server import server, target

@@ -276,12 +276,14 @@ def test_a_server_is_counted_in_a_control_group_of_its_own(run_guard: Guard) -> 
 CONTROLLER = """
 import sys
 from pathlib import Path
-from ciphercost import engines, guard, mechanisms
+from ciphercost import engines
+from ciphercost.host import supervisor
+from ciphercost import mechanisms
 run_id = sys.argv[1]
 engine, mechanism = engines.get("postgresql"), mechanisms.get("tls")
-with guard.Guard(run_id) as made:
+with supervisor.Guard(run_id) as made:
     print("guard", flush=True)
-    scratch = guard.scratch(run_id, made)
+    scratch = supervisor.scratch(run_id, made)
     print("scratch", flush=True)
     installation = next(iter(engine.available()))
     factors = mechanism.check({"certificate": "ecdsa-p256"})
@@ -324,7 +326,7 @@ def _link(path: Path) -> str:
 def test_the_guardian_does_not_need_the_pipe_to_see_its_controller_die() -> None:
     """A forked child may hold the pipe open."""
     script = (
-        "import os, time; from ciphercost import guard; made = guard.Guard('forked-' + str(os.getpid()));"
+        "import os, time; from ciphercost.host import supervisor; made = supervisor.Guard('forked-' + str(os.getpid()));"
         "process = made.spawn(['sleep', '1000']); child = os.fork();"
         "print(process.pid, child, flush=True) if child else None; time.sleep(1000)"
     )

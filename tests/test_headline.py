@@ -9,7 +9,8 @@ import pytest
 
 import results
 from ciphercost.model.result import Cell, Estimate
-from ciphercost.report import figures, html, latex, md, terminal, words
+from ciphercost.report import figures, words
+from ciphercost.report.formats import html, latex, md, terminal
 from ciphercost.report.plots import Subject, forest
 
 RANKING = re.compile("cheapest|dearest|best|worst|fastest|slowest")

@@ -25,7 +25,8 @@ from ciphercost.measure import session
 from ciphercost.model.result import Result, Warning_
 from ciphercost.model.slices import Finding
 from ciphercost.model.spec import CellSpec, Spec
-from ciphercost.report import advice, html, words
+from ciphercost.report import advice, words
+from ciphercost.report.formats import html
 from ciphercost.runs import conclude, html_page, pipeline
 from conftest import Require
 

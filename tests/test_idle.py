@@ -145,10 +145,11 @@ def test_halves_are_of_equal_size_where_not_all_threads_of_a_core_are_ours() -> 
 HOLDER = """
 import sys
 from pathlib import Path
-from ciphercost import guard, idle
+from ciphercost.host import supervisor
+from ciphercost.host import idle
 idle.CPUS = Path(sys.argv[2])
-made = guard.Guard(sys.argv[1])
-idle.Awake(made, guard.scratch(sys.argv[1], made)).keep({0, 3})
+made = supervisor.Guard(sys.argv[1])
+idle.Awake(made, supervisor.scratch(sys.argv[1], made)).keep({0, 3})
 print(made.pid, flush=True)
 sys.stdin.read()
 """

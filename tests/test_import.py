@@ -17,15 +17,17 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from ciphercost import commands as cli
-from ciphercost import importers, report
 from ciphercost.estimate import imported, statistics
-from ciphercost.importers import Bad, Lines, csv, gather, pgbench, pgbench_log
+from ciphercost.importers import formats as importer_formats
+from ciphercost.importers import gather
+from ciphercost.importers.formats import Bad, Lines, csv, pgbench, pgbench_log
 from ciphercost.importers.gather import Wanted, arm_in
 from ciphercost.model import run_directory, schema
 from ciphercost.model.errors import UsageError
 from ciphercost.model.imported import ImportedRecord, Reading
 from ciphercost.model.result import Cell, Result
-from ciphercost.report import terminal, words
+from ciphercost.report import formats, words
+from ciphercost.report.formats import terminal
 from ciphercost.runs import conclude, import_run
 
 PACKAGE = Path(gather.__file__).parent
@@ -324,7 +326,7 @@ def test_tests_that_are_not_the_same_are_not_compared(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["terminal", "md", "html", "csv", "latex", "json"])
 def test_every_format_says_that_it_is_not_proven(name: str, tmp_path: Path) -> None:
     result = made(tmp_path, runs({"plain": PLAIN, "tls": TLS}), mechanism="tls")
-    page = report.get(name)(result)
+    page = formats.get(name)(result)
     estimate = result.cells[0].overhead["throughput"]
     assert (str(estimate.ratio) if name in ("csv", "json") else words.worded(estimate).split()[0]) in page
     assert "unproven" in page.lower() or "not proven" in page.lower()
@@ -525,7 +527,7 @@ def test_passwords_of_a_command_and_tokens_of_an_address_stay_out_of_everything(
     assert [cell.workload for cell in result.cells] == ["a command", "GET /1000?…"]
     assert result.cells[0].imported is not None
     assert result.cells[0].imported.files[0].how == "its own words 'ssl disabled', its own words 'ssl required'"
-    pages = [report.get(name)(result) for name in ("terminal", "md", "json")]
+    pages = [formats.get(name)(result) for name in ("terminal", "md", "json")]
     pages += [path.read_text() for path in (tmp_path / "made").iterdir() if path.is_file()]
     assert any("1 of 3 runs of command 2 ended with an error" in page for page in pages)
     unsaid = tmp_path / "unsaid.json"
@@ -558,7 +560,7 @@ def test_passwords_of_a_command_and_tokens_of_an_address_stay_out_of_everything(
     ],
 )
 def test_what_of_a_command_is_shown(text: str, shown: str) -> None:
-    assert importers.discreet(text) == shown
+    assert importer_formats.discreet(text) == shown
 
 
 @pytest.mark.parametrize("words", [["plain="], ["clear=x"], ["plain", "encrypted"], ["plain", "encrypted=x"]])
@@ -1011,7 +1013,7 @@ def test_a_summary_of_pgbench_comes_back_as_it_was_printed(
 
 def test_every_importer_knows_its_own_sample_and_no_other_does() -> None:
     for name, text in SAMPLES.items():
-        assert list(importers.recognised(text)) == [name.removesuffix("_13")]
+        assert list(importer_formats.recognised(text)) == [name.removesuffix("_13")]
 
 
 def test_a_log_of_any_length_is_read_in_little_memory(tmp_path: Path) -> None:

@@ -13,12 +13,14 @@ from hypothesis import strategies as st
 
 from ciphercost import engines, mechanisms
 from ciphercost.estimate import imported, statistics
-from ciphercost.importers import csv, gather, hyperfine
+from ciphercost.importers import gather
+from ciphercost.importers.formats import csv, hyperfine
 from ciphercost.importers.gather import Wanted
 from ciphercost.model.errors import UsageError
 from ciphercost.model.imported import Reading
 from ciphercost.model.result import Cell
-from ciphercost.report import _imported, md, terminal, words
+from ciphercost.report import words
+from ciphercost.report.formats import _imported, md, terminal
 from ciphercost.runs import import_run
 from test_import import HYPERFINE, LOG, PGBENCH, PLAIN, QUICK, SYSBENCH, TLS, WRK, anything, codes, made, read, runs
 

@@ -23,13 +23,14 @@ from ciphercost import engines, mechanisms
 from ciphercost.host import supervisor
 from ciphercost.host.installation import Installation
 from ciphercost.host.supervisor import Guard
-from ciphercost.importers import csv, gather
+from ciphercost.importers import gather
+from ciphercost.importers.formats import csv
 from ciphercost.importers.gather import Wanted
 from ciphercost.model import run_directory, schema
 from ciphercost.model.errors import UsageError
 from ciphercost.model.imported import ImportedRecord, Reading
 from ciphercost.model.result import Result
-from ciphercost.report import terminal
+from ciphercost.report.formats import terminal
 from ciphercost.runs import conclude, import_run
 from conftest import Require, RequireServer
 from other_tools import run

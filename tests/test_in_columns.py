@@ -16,7 +16,7 @@ from cryptography.hazmat.decrepit.ciphers import modes as old
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 import steady
-from ciphercost import commands, engines, mechanisms, report
+from ciphercost import commands, engines, mechanisms
 from ciphercost.engines import Engine, Server
 from ciphercost.host import canary_scan, marks, supervisor
 from ciphercost.load.agent import Agent
@@ -30,6 +30,7 @@ from ciphercost.plan import specs
 from ciphercost.prove import column_checks
 from ciphercost.provision import columns
 from ciphercost.provision.columns import LENGTH, TABLE, Secrets, Sight
+from ciphercost.report import formats
 from ciphercost.runs import pipeline
 from conftest import RequireServer
 
@@ -493,7 +494,7 @@ def test_a_run_shows_what_is_protected_beside_its_cost(require_server: RequireSe
         assert cell.stored["encrypted"]["index_bytes"] > cell.stored["plain"]["index_bytes"] > 0
     assert [cell.encryption["cipher"] for cell in result.cells] == ["AES-256-CBC", "AES-128-ECB"]
     assert [len(cell.findings) for cell in result.cells] == [1, 3]
-    text = report.get("terminal")(result)
+    text = formats.get("terminal")(result)
     for words in ("stored bytes, tables", "what it protects", "open, high: pattern-shows"):
         assert words in text
     for path in directory.rglob("*"):

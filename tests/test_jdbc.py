@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import steady
-from ciphercost import engines, report
+from ciphercost import engines
 from ciphercost.engines import Server
 from ciphercost.host import supervisor
 from ciphercost.host.impostor import Impostor
@@ -30,6 +30,7 @@ from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.plan import matrix, resolve, specs
 from ciphercost.provision import server_pairs
 from ciphercost.provision.shared import Shared
+from ciphercost.report import formats
 from ciphercost.runs import pipeline, prove, prove_jdbc_url
 from conftest import Require, RequireServer
 from firebird import started as firebird_started
@@ -457,7 +458,7 @@ def test_a_matrix_of_drivers_goes_on_where_one_can_not_connect(
         f"{name}_{arm}" for name in ("throughput", "server_cpu", "client_cpu") for arm in ("plain", "encrypted")
     }
     assert all(each.low < each.ratio < each.high for each in newest.client_against_reference.values())
-    text = report.get("terminal")(result)
+    text = formats.get("terminal")(result)
     assert "driver=9.7.0 against the reference, plain: server CPU" in " ".join(text.split())
     assert not any("password" in path.read_text() for path in directory.glob("*.json*"))
 

@@ -69,7 +69,7 @@ def guardian_of(pid: int) -> int:
     """The guardian among a controller's children; 0: not there yet."""
     for each in tree(pid)[1:]:
         with contextlib.suppress(OSError):
-            if b"/guardian.py" in Path(f"/proc/{each}/cmdline").read_bytes():
+            if b"/supervisor_process.py" in Path(f"/proc/{each}/cmdline").read_bytes():
                 return each
     return 0
 

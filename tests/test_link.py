@@ -129,8 +129,8 @@ def test_a_link_that_cannot_be_made_leaves_nothing(run_guard: Guard) -> None:
 
 SCRIPT = """
 import sys, time
-from ciphercost.conditions import link
-from ciphercost.guard import Guard
+from ciphercost.host import link
+from ciphercost.host.supervisor import Guard
 with Guard(sys.argv[1]) as guard, link.linked(guard, 1e8, 0) as way:
     print(way.namespace, way.device, guard.pid, flush=True)
     time.sleep(600)

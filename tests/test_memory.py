@@ -23,9 +23,10 @@ from processes import wait_for
 LIMIT = 200_000_000
 CONTROLLER = """
 import sys, time
-from ciphercost import guard, memory
-made = guard.Guard(sys.argv[1])
-guard.scratch(sys.argv[1], made)
+from ciphercost.host import supervisor
+from ciphercost.host import memory
+made = supervisor.Guard(sys.argv[1])
+supervisor.scratch(sys.argv[1], made)
 with memory.limited(made, 200_000_000):
     made.spawn(["sleep", "1000"])
     print(made.pid, flush=True)

@@ -14,7 +14,8 @@ import browser
 import results
 from ciphercost.estimate import curves
 from ciphercost.model.result import Cell, Curve, Part, Parts, Point, Result
-from ciphercost.report import html, md, plots, terminal
+from ciphercost.report import plots
+from ciphercost.report.formats import html, md, terminal
 from ciphercost.report.plots import Subject, _draw, curve, forest, where
 from conftest import Require
 from test_agreement import made as study_of

@@ -23,8 +23,9 @@ from ciphercost.model.slices import AgentSlice, SliceRecord
 from ciphercost.model.spec import ARMS, Arm
 from ciphercost.model.terms import Verdict
 from ciphercost.plan import schedule
-from ciphercost.report import _compare, comparison, html, plots, terminal, words
-from ciphercost.report.html import _method
+from ciphercost.report import comparison, comparison_formats, plots, words
+from ciphercost.report.formats import html, terminal
+from ciphercost.report.formats.html import _method
 from ciphercost.report.plots import Plot, Subject, curve, forest, latency, slices, where
 
 
@@ -393,7 +394,7 @@ def test_no_letter_of_a_name_reaches_a_terminal_or_a_page_raw() -> None:
     compared = comparison.compare(
         [comparison.Run(name, msgspec.structs.replace(made, id=name), [{}, {}]) for name in (ILL, "b")], limit=0.1
     )
-    for text in (html.render(made), terminal.render(made), _compare.get("terminal")(compared)):
+    for text in (html.render(made), terminal.render(made), comparison_formats.get("terminal")(compared)):
         assert "c\ufffd[31m" in text
         assert words.printable(text) == text
     assert not set("\x1b\u202e") & set("".join(terminal.advice_line(f"  {ILL}")))

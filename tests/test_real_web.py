@@ -12,7 +12,7 @@ import pytest
 from ciphercost import load
 from ciphercost.engines import Server
 from ciphercost.host import pki
-from ciphercost.report import terminal
+from ciphercost.report.formats import terminal
 from conftest import RequireServer
 from test_real import ciphercost, result_of
 from web_servers import Site, site

@@ -17,7 +17,7 @@ from ciphercost.load.agent import Agent
 from ciphercost.model import run_directory, schema
 from ciphercost.model.errors import AgentError, UsageError
 from ciphercost.model.spec import ARMS, Spec
-from ciphercost.report import terminal
+from ciphercost.report.formats import terminal
 from ciphercost.runs import conclude, replicate
 from ciphercost.studies.mysql_tls import MysqlTls
 from conftest import Require, RequireServer

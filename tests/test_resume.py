@@ -27,13 +27,15 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 import msgspec
-from ciphercost import drive, pipeline, watch
-from ciphercost.model import Spec
+from ciphercost.measure import session
+from ciphercost.runs import pipeline
+from ciphercost.measure import progress
+from ciphercost.model.spec import Spec
 
 if "VIRTUAL_TIME" in os.environ:
-    drive._cost = lambda asked, began: asked
+    session._cost = lambda asked, began: asked
 
-class Killing(watch.Watcher):
+class Killing(progress.Watcher):
     left = int(sys.argv[3])
     def phase(self, cell, session, name):
         if sys.argv[3] == "0" and (session, name) == (2, "capacity"):
@@ -129,7 +131,7 @@ def test_it_can_be_killed_again_and_again(tmp_path: Path, fake: Fake) -> None:
     killed(spec, tmp_path / "run", len(expected) // 2)
     again = KILLED.replace(
         "pipeline.run_in(msgspec.json.decode(sys.argv[1], type=Spec), Path(sys.argv[2]), Killing())",
-        "from ciphercost import resume\nresume.run_in(Path(sys.argv[2]), Killing())",
+        "from ciphercost.runs import resume\nresume.run_in(Path(sys.argv[2]), Killing())",
     )
     for _ in range(2):
         argv = [sys.executable, "-c", again, "", str(tmp_path / "run"), str(len(expected) // 8)]

@@ -27,7 +27,7 @@ def test_a_mark_comes_back_from_its_text_which_is_short_enough_for_any_server(mo
 
 def test_the_run_of_a_living_process_lives_and_that_of_an_ended_one_is_dead() -> None:
     assert mark_of("run").fate == "living"
-    code = "from ciphercost import schemas; print(schemas.mark_of('run'))"
+    code = "from ciphercost.provision import scratch_schema; print(scratch_schema.mark_of('run'))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert read_mark(done.stdout.strip()).fate == "dead"
 

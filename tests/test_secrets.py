@@ -21,7 +21,6 @@ from urllib.parse import quote, quote_plus
 import pytest
 
 import ciphercost
-from ciphercost import report
 from ciphercost.host import marks, supervisor
 from ciphercost.host.environment import child_environment, secret
 from ciphercost.host.procfs import tree
@@ -30,6 +29,7 @@ from ciphercost.load.agent import Agent
 from ciphercost.load.jdbc import java
 from ciphercost.model import run_directory
 from ciphercost.model.errors import MissingServer
+from ciphercost.report import formats
 from conftest import Require, RequireServer
 from userservers import user_server
 
@@ -110,7 +110,7 @@ def test_every_process_that_is_started_gets_an_environment_of_its_own() -> None:
         f"{path.name}:{node.lineno}"
         for path, node in found
         # The guardian's own environment has a PATH and the run's mark, and no more.
-        if path.name != "guardian.py" and not any(each.arg == "env" for each in node.keywords)
+        if path.name != "supervisor_process.py" and not any(each.arg == "env" for each in node.keywords)
     ]
     assert bare == []
     whole = [path.name for path in SOURCES.rglob("*.py") if "**os.environ" in path.read_text()]
@@ -148,8 +148,8 @@ def test_no_temporary_directory_lies_outside_of_scratch() -> None:
 def test_a_temporary_directory_goes_also_when_we_are_killed() -> None:
     run_id = run_directory.new_id()
     script = (
-        "import sys, time; from ciphercost import guard\n"
-        "with guard.Guard(sys.argv[1]) as made, guard.temporary(made, 'jdbc') as place:\n"
+        "import sys, time; from ciphercost.host import supervisor\n"
+        "with supervisor.Guard(sys.argv[1]) as made, supervisor.temporary(made, 'jdbc') as place:\n"
         "    (place / 'store').write_text('x'); print(place, flush=True); time.sleep(1000)"
     )
     with subprocess.Popen([sys.executable, "-c", script, run_id], stdout=subprocess.PIPE, text=True) as process:
@@ -286,7 +286,7 @@ def reported(directory: Path, run: Path) -> None:
     """Write every report there is."""
     made = directory / "reports"
     made.mkdir()
-    for name in report.names():
+    for name in formats.names():
         argv = [str(CLI), "report", str(run), "--format", name, "-o", str(made / f"report.{name}")]
         subprocess.run(argv, check=True, capture_output=True)
 

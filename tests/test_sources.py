@@ -111,11 +111,11 @@ def test_what_fails_half_way_leaves_nothing_and_can_be_tried_again(cache: Path) 
 
 def test_an_install_that_is_killed_ends_its_package_client_and_leaves_nothing(cache: Path, tmp_path: Path) -> None:
     script = (
-        "import os; from pathlib import Path; from ciphercost import sources\n"
+        "import os; from pathlib import Path; from ciphercost.host import packages\n"
         "def make(work):\n"
         "    print(work.path, flush=True)\n"
         "    work.run(['sh', '-c', 'echo $$ > pid; exec sleep 1000'], 'failed')\n"
-        "sources.keep('thing', '1', make)"
+        "packages.keep('thing', '1', make)"
     )
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as installer:
         assert installer.stdout is not None

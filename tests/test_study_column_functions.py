@@ -27,7 +27,7 @@ from ciphercost.model.slices import Proof
 from ciphercost.model.spec import ARMS
 from ciphercost.model.study import HostSample, StudyFigure, StudyRecord, StudyResult, StudyRun
 from ciphercost.plan import conditions
-from ciphercost.report import _study, terminal
+from ciphercost.report.formats import _study, terminal
 from ciphercost.runs import conclude, replicate
 from ciphercost.studies.column_functions import (
     ColumnFunctions,

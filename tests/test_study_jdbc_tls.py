@@ -20,7 +20,7 @@ from ciphercost.model.slices import Proof
 from ciphercost.model.spec import ARMS
 from ciphercost.model.study import StudyFigure, StudyRecord, StudyResult, StudyRun
 from ciphercost.model.terms import FORMAT
-from ciphercost.report import _study, terminal
+from ciphercost.report.formats import _study, terminal
 from ciphercost.runs import replicate
 from ciphercost.studies.jdbc_tls import JdbcTls, measured, published, setups
 from ciphercost.studies.jdbc_tls.loops import FLAG, ROWS

@@ -14,7 +14,7 @@ from ciphercost.model.result import Cell, Estimate
 from ciphercost.model.slices import Proof
 from ciphercost.model.spec import ARMS
 from ciphercost.model.study import HostSample, StudyRecord, StudyResult, StudyRun
-from ciphercost.report import _study
+from ciphercost.report.formats import _study
 from ciphercost.studies.mysql_tls import MysqlTls, compare, findings, procedure, published
 
 STUDY = studies.get("mysql-tls")

@@ -14,7 +14,8 @@ import browser
 import results
 from ciphercost import studies
 from ciphercost.model.study import StudyFigure, StudyResult
-from ciphercost.report import html, md, terminal, together
+from ciphercost.report import together
+from ciphercost.report.formats import html, md, terminal
 from ciphercost.report.plots import published
 from ciphercost.report.together import Outcome
 from ciphercost.studies import agreement, sheet

@@ -22,7 +22,7 @@ from ciphercost.model.result import Cell, Estimate
 from ciphercost.model.slices import Proof
 from ciphercost.model.spec import ARMS
 from ciphercost.model.study import StudyRecord, StudyResult, StudyRun
-from ciphercost.report import _study, terminal
+from ciphercost.report.formats import _study, terminal
 from ciphercost.runs import replicate
 from ciphercost.studies.postgres_tde import PostgresTde, findings, pgbench, procedure, published, servers
 from conftest import Require

@@ -29,7 +29,7 @@ from ciphercost.model.result import Cell, Estimate
 from ciphercost.model.slices import Proof
 from ciphercost.model.spec import ARMS
 from ciphercost.model.study import StudyRecord, StudyResult, StudyRun
-from ciphercost.report import _study, terminal
+from ciphercost.report.formats import _study, terminal
 from ciphercost.runs import conclude, replicate
 from ciphercost.studies.web_tls import WebTls, changes, compare, counters, measured, procedure, published, report
 from ciphercost.studies.web_tls.published import CV, DISK, MEAN, MEMORY, NETWORK, PROCESSOR, VARIANCE

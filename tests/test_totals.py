@@ -18,7 +18,6 @@ from hdrh.histogram import HdrHistogram
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ciphercost import report
 from ciphercost.estimate import levels as levels_
 from ciphercost.estimate import simulate, statistics, storage, totals
 from ciphercost.estimate.estimator import CellEstimator, Pooled, ratio_of_totals, throughput_differs
@@ -29,7 +28,7 @@ from ciphercost.model.result import Cell, CellEstimate, Estimate
 from ciphercost.model.slices import SliceRecord, StorageSlice
 from ciphercost.model.spec import ARMS, Mode
 from ciphercost.model.study import StudyRun
-from ciphercost.report import advice, comparison, words
+from ciphercost.report import advice, comparison, formats, words
 from ciphercost.report.comparison import Run
 from ciphercost.studies.column_functions import measured
 from ciphercost.studies.jdbc_tls import measured as jdbc
@@ -346,13 +345,13 @@ def test_every_printed_row_agrees_in_every_format(
     assert len(known) >= 5
     assert all(agree(*each) for each in known), known
     for name in ("terminal", "md", "latex", "html"):
-        rows = rows_of(name, report.get(name)(made))
+        rows = rows_of(name, formats.get(name)(made))
         assert len(rows) >= 3, (name, rows)
         assert all(agree(*each) for each in rows), (name, rows)
-    for row in csv.DictReader(io.StringIO(report.get("csv")(made))):
+    for row in csv.DictReader(io.StringIO(formats.get("csv")(made))):
         if row["plain"]:
             assert float(row["encrypted"]) / float(row["plain"]) == pytest.approx(float(row["ratio"]), rel=1e-9)
-    (raw,) = json.loads(report.get("json")(made))["cells"]
+    (raw,) = json.loads(formats.get("json")(made))["cells"]
     plain, encrypted = (raw["arms"][arm]["typical"]["throughput"] for arm in ARMS)
     assert encrypted / plain == pytest.approx(raw["overhead"]["throughput"]["ratio"])
     plain, encrypted = (raw["arms"][arm]["throughput"] for arm in ARMS)

@@ -11,7 +11,7 @@ import pytest
 
 import ciphercost as api
 import results
-from ciphercost import engines, mechanisms, report, studies
+from ciphercost import engines, mechanisms, studies
 from ciphercost.estimate import trace
 from ciphercost.load import workloads
 from ciphercost.model import errors, run_directory
@@ -19,7 +19,7 @@ from ciphercost.model.errors import CiphercostError, UsageError, nearest
 from ciphercost.model.result import Result
 from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.plan import schedule, toml
-from ciphercost.report import plots
+from ciphercost.report import formats, plots
 from test_real import ciphercost
 
 # ── names ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -52,7 +52,7 @@ def test_another_word_for_it_is_answered_with_ours_and_no_long_list(
 
 
 def test_every_alias_leads_to_a_name_that_there_is() -> None:
-    known = {*engines.names(), *mechanisms.names(), *workloads.names(), *studies.names(), *report.names()}
+    known = {*engines.names(), *mechanisms.names(), *workloads.names(), *studies.names(), *formats.names()}
     for word, meant in errors.ALIASES.items():
         assert set(meant) <= known, word
         assert word not in known

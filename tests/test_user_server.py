@@ -229,7 +229,7 @@ def test_a_run_that_is_killed_with_its_guardian_leaves_its_marked_schema_alone_a
         refused = ciphercost("clean", "--url", server.url, "--schema", named, cwd=tmp_path, **server.environment)
         assert refused.returncode == 2
         assert "is still going on here" in refused.stderr
-        guardians = one.family(b"guardian.py")
+        guardians = one.family(b"supervisor_process.py")
         assert guardians
         for pid in guardians:
             os.kill(pid, signal.SIGSTOP)

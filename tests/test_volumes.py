@@ -23,12 +23,14 @@ from resting import CANARY, left_of
 
 CONTROLLER = """
 import sys
-from ciphercost import engines, guard, mechanisms
+from ciphercost import engines
+from ciphercost.host import supervisor
+from ciphercost import mechanisms
 from ciphercost.engines import Installation
 from ciphercost.mechanisms._rest import Rest
 name, run_id, *given = sys.argv[1:]
-made = guard.Guard(run_id)
-scratch = guard.scratch(run_id, made)
+made = supervisor.Guard(run_id)
+scratch = supervisor.scratch(run_id, made)
 mechanism = mechanisms.get(name)
 factors = mechanism.check(dict(each.split("=") for each in given))
 rest = Rest(engines.get("sqlite"), Installation("sqlite", "", "library", ""), factors, scratch / "secrets", made)

@@ -14,7 +14,8 @@ from ciphercost.model import run_directory
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.plan import schedule, specs, targets, toml
-from ciphercost.report import frames, md, notebook
+from ciphercost.report import frames, notebook
+from ciphercost.report.formats import md
 from ciphercost.runs import conclude, pipeline
 
 if TYPE_CHECKING:

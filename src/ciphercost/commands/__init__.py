@@ -358,7 +358,7 @@ def _measure(
 
 def _show(result: Result, directory: Path, json_: Path | None, render: Callable[[Result], str] | None = None) -> None:
     """What a command that made a run's directory prints at its end; `json_`: where JSON is to go besides, `-` in the place of words."""
-    from ciphercost import report as reports
+    from ciphercost.report import formats as reports
     from ciphercost.runs import html_page
 
     if str(json_) == "-":
@@ -766,10 +766,10 @@ def report(run_: str, format_: str, output: Path | None, need: str | None, max_c
     With --need or --max-cost: advice. Words of --need: in-transit, tls1.2, tls1.3, verified, forward-secrecy, post-quantum, at-rest,
     nothing-in-clear, column, key-off-server, authenticated. Exit status: 0 one meets it · 3 none within the budget · 4 unresolved.
     """
-    from ciphercost import report as reports
     from ciphercost.load import units
     from ciphercost.model import run_directory
     from ciphercost.report import advice
+    from ciphercost.report import formats as reports
     from ciphercost.runs import conclude as concluding
     from ciphercost.runs import replicate_all
 
@@ -818,7 +818,7 @@ def _report_all(directory: Path, format_: str, output: Path | None) -> None:
         raise UsageError("--format html is for a browser, not for a terminal: give it -o FILE")
     found = replicate_all.outcomes(directory)
     if format_ == "html" and output is not None:
-        from ciphercost.report import html
+        from ciphercost.report.formats import html
 
         html.write_all(replicate_all.as_page(directory, found), output)
         return
@@ -853,10 +853,10 @@ def compare(
     from ciphercost.estimate import results
     from ciphercost.load import units
     from ciphercost.model import run_directory
-    from ciphercost.report import _compare
     from ciphercost.report import comparison as compare_
+    from ciphercost.report import comparison_formats
 
-    render = _compare.get(format_)
+    render = comparison_formats.get(format_)
     limit = units.budget(fail_over) if fail_over is not None else None
     within = units.share(margin, "--margin") if margin is not None else None
     read = [compare_.Run(name, *results.with_intervals(run_directory.find(name))) for name in runs]

@@ -22,7 +22,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, unquote
 
-from ciphercost.engines import Server, Spill, _firebird_pages, _network, grants
+from ciphercost.engines import Server, Spill, _firebird_pages, _network
 from ciphercost.engines._found import Found
 from ciphercost.engines._network import PASSWORD_FILE, StartedServer, own_file, parse_url
 from ciphercost.host import packages
@@ -31,6 +31,7 @@ from ciphercost.host.installation import Installation
 from ciphercost.host.launch import LAST_LINES, apart, launch
 from ciphercost.host.marks import hand_over, scratch_base, server_user
 from ciphercost.host.packages import Receipt, Work
+from ciphercost.model import grants
 from ciphercost.model.errors import AgentError, MissingServer, RunError, UsageError
 from ciphercost.model.spec import ARMS
 from ciphercost.model.terms import PREFIX

@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, unquote
 
-from ciphercost.engines import Server, Spill, _network, grants
+from ciphercost.engines import Server, Spill, _network
 from ciphercost.engines._found import Found
 from ciphercost.engines._network import PASSWORD_FILE, StartedServer, own_file, parse_url
 from ciphercost.host import deadlines, packages, tls_names
@@ -28,6 +28,7 @@ from ciphercost.host.installation import Installation
 from ciphercost.host.launch import apart, launch
 from ciphercost.host.marks import hand_over, server_user
 from ciphercost.host.packages import Artifact, Receipt, Work
+from ciphercost.model import grants
 from ciphercost.model.errors import MissingServer, RunError, UsageError
 
 if TYPE_CHECKING:

@@ -179,7 +179,7 @@ class Guard:
         self._lock = threading.Lock()
         self._number = 0
         self._mark = {RUN_MARK: run_id, OWNER_MARK: identity()}
-        script = Path(__file__).with_name("guardian.py")
+        script = Path(__file__).with_name("supervisor_process.py")
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", str(script), run_id, str(os.getpid())],
             stdin=subprocess.PIPE,

@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from ciphercost import importers
-from ciphercost.importers import Bad, Lines, clean, discreet, pgbench_log, set_rate
-from ciphercost.importers import csv as table
+from ciphercost.importers import formats
+from ciphercost.importers.formats import Bad, Lines, clean, discreet, pgbench_log, set_rate
+from ciphercost.importers.formats import csv as table
 from ciphercost.model.errors import UsageError
 from ciphercost.model.imported import ImportedRecord, Reading
 from ciphercost.model.result import ImportedFile, Warning_
@@ -276,7 +276,7 @@ def read(path: Path, columns: list[table.Column]) -> tuple[str, list[Reading], s
             headings: list[Heading] = []
             above = None if importer in (*STRICT, *CPU) else headings
             lines = Lines(texts(file, encoding, digest, "" if importer in STRICT else importer, above))
-            readings = table.read(lines, columns) if importer == "csv" else importers.get(importer).read(lines)
+            readings = table.read(lines, columns) if importer == "csv" else formats.get(importer).read(lines)
             for _ in lines:  # what the reader left, for the checksum
                 pass
     except OSError as error:
@@ -392,7 +392,7 @@ def texts(
         digest.update(block)  # type: ignore[attr-defined]
         *whole, rest = (rest + decoder.decode(block)).split("\n")
         if of and number:
-            for name, line_of_it in importers.recognised("\n".join(whole)).items():
+            for name, line_of_it in formats.recognised("\n".join(whole)).items():
                 if name not in (of, "pgbench_log"):
                     raise Bad(
                         number + line_of_it,
@@ -412,7 +412,7 @@ def texts(
 
 def format_of(head: str, columns: list[table.Column], label: str) -> str:
     """The importer whose mark the text bears. Raises UsageError where two do, Unknown where none does."""
-    fits = importers.recognised(head)
+    fits = formats.recognised(head)
     if "hyperfine" in fits:
         return "hyperfine"
     if len(fits) > 1:
@@ -425,7 +425,7 @@ def format_of(head: str, columns: list[table.Column], label: str) -> str:
             raise Unknown(f"{label} is {what}", what)
     if columns:
         return "csv"
-    known = ", ".join(name for name in importers.names() if name != "csv")
+    known = ", ".join(name for name in formats.names() if name != "csv")
     first = next((line for line in head.splitlines() if line.strip()), "")
     if any(first.count(each) >= 1 for each in (";", ",", "\t")):
         raise Unknown(
@@ -683,7 +683,7 @@ def with_summary(log: Reading, loads: list[Reading]) -> None:
 def as_many(summary: Reading, log: Reading) -> bool:
     """Whether a log is of as many transactions as a summary; of a sampled one that is an estimate."""
     if any(note.code == "sampled-log" for note in log.notes):
-        return not importers.differ(summary.operations, log.operations, SAMPLE_TOLERANCE)
+        return not formats.differ(summary.operations, log.operations, SAMPLE_TOLERANCE)
     return summary.operations == log.operations
 
 

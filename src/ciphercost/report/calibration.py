@@ -11,7 +11,8 @@ import math
 from ciphercost.estimate.statistics import ALPHA, t_quantile
 from ciphercost.model.result import Cell, Estimate, Result
 from ciphercost.plan.schedule import LEAST_SESSIONS
-from ciphercost.report import terminal, words
+from ciphercost.report import words
+from ciphercost.report.formats import terminal
 from ciphercost.report.layout import wrap
 
 WANTED = math.log(1.01)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from ciphercost import engines, mechanisms, studies
-from ciphercost.engines import grants
 from ciphercost.load import workloads
-from ciphercost.model import run_directory
+from ciphercost.model import grants, run_directory
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.report.layout import wrap
 

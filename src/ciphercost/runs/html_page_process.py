@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from ciphercost.model.result import Result
-from ciphercost.report import html
+from ciphercost.report.formats import html
 from ciphercost.runs import replicate_all
 from ciphercost.runs.html_page import NAME
 

@@ -9,7 +9,8 @@ from typing import Any
 from ciphercost import engines, mechanisms
 from ciphercost.estimate import imported, results
 from ciphercost.host.supervisor import Guard
-from ciphercost.importers import clean, csv, gather
+from ciphercost.importers import gather
+from ciphercost.importers.formats import clean, csv
 from ciphercost.importers.gather import Wanted
 from ciphercost.model import checked, run_directory
 from ciphercost.model.errors import UsageError

@@ -18,8 +18,8 @@ from ciphercost.prove import at_rest, column_checks, witnesses
 from ciphercost.provision import server_pairs
 from ciphercost.provision.shared import Shared
 from ciphercost.provision.twins import Twins
+from ciphercost.report.formats.terminal import findings_lines
 from ciphercost.report.layout import wrap
-from ciphercost.report.terminal import findings_lines
 
 
 def examine(cell: CellSpec) -> tuple[bool, str]:

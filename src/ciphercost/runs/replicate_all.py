@@ -197,7 +197,7 @@ def lacking(result: Result) -> str:
 
 def as_page(directory: Path, found: list[Outcome]) -> str:
     """The page for a browser."""
-    from ciphercost.report import html
+    from ciphercost.report.formats import html
 
     asked = read(directory)
     return html.render_all(found, asked.id, asked.command, asked.ended)

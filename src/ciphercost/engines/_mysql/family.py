@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ciphercost.engines import Server, Spill, grants
+from ciphercost.engines import Server, Spill
 from ciphercost.engines._mysql import spills
 from ciphercost.engines._mysql.greeting import greeting
 from ciphercost.engines._mysql.running import RunningServer, parse
@@ -23,6 +23,7 @@ from ciphercost.host.environment import child_environment
 from ciphercost.host.installation import Installation
 from ciphercost.host.launch import apart, launch
 from ciphercost.host.marks import hand_over
+from ciphercost.model import grants
 from ciphercost.model.errors import AgentError, RunError
 
 if TYPE_CHECKING:

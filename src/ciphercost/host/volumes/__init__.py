@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-
 from ciphercost.host.mounts import escaped
 from ciphercost.host.supervisor import Guard
 from ciphercost.model.errors import RunError

@@ -90,7 +90,7 @@ def number(said: str) -> int:
 
 def source() -> Path:
     """The agent's Maven module."""
-    here = Path(__file__).parent
+    here = Path(__file__).parents[2]
     return next((place for place in (here / "_java", here.parents[1] / "agents" / "java") if place.is_dir()), here)
 
 

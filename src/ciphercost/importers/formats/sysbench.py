@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from ciphercost.importers import NUMBER, Bad, Lines, differ, digits, line_of, number, set_rate
-from ciphercost.importers.pgbench_log import quantile
+from ciphercost.importers.formats import NUMBER, Bad, Lines, differ, digits, line_of, number, set_rate
+from ciphercost.importers.formats.pgbench_log import quantile
 from ciphercost.model.imported import Reading
 from ciphercost.model.result import Warning_
 

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from ciphercost.importers import Bad
+from ciphercost.importers.formats import Bad
 from ciphercost.model.imported import Reading
 from ciphercost.model.result import Warning_
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from ciphercost.importers import NUMBER, Bad, Lines, digits, duration, line_of, number
-from ciphercost.importers._http import contradictions
+from ciphercost.importers.formats import NUMBER, Bad, Lines, digits, duration, line_of, number
+from ciphercost.importers.formats._http import contradictions
 from ciphercost.model.imported import Reading
 from ciphercost.model.result import Warning_
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from ciphercost.importers import NUMBER, Bad, Lines, digits, line_of, number
+from ciphercost.importers.formats import NUMBER, Bad, Lines, digits, line_of, number
 from ciphercost.model.imported import Reading
 from ciphercost.model.result import Warning_
 

@@ -7,9 +7,9 @@ import math
 import re
 from typing import Literal
 
-from ciphercost.importers import Bad, Lines, line_of, number
-from ciphercost.importers._host import Row, reading
-from ciphercost.importers.sar import ADDED, NAMES
+from ciphercost.importers.formats import Bad, Lines, line_of, number
+from ciphercost.importers.formats._host import Row, reading
+from ciphercost.importers.formats.sar import ADDED, NAMES
 from ciphercost.model.imported import Reading
 from ciphercost.model.result import Warning_
 

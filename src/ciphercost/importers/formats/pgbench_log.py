@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Sequence
 
-from ciphercost.importers import Bad, Lines, set_rate
+from ciphercost.importers.formats import Bad, Lines, set_rate
 from ciphercost.model.imported import Reading
 from ciphercost.model.result import Warning_
 

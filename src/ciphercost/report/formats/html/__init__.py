@@ -17,7 +17,7 @@ from ciphercost.estimate.trace import Trace
 from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Result
 from ciphercost.report import words
-from ciphercost.report.html import _all, _content
+from ciphercost.report.formats.html import _all, _content
 from ciphercost.report.plots import Subject
 from ciphercost.report.together import Outcome
 from ciphercost.studies.sheet import FINDINGS, SOURCES, anchor
@@ -41,7 +41,7 @@ def write_all(page: str, output: Path) -> None:
 
 def _rendered(template: str, **values: object) -> str:
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("ciphercost.report.html", "."),
+        loader=jinja2.PackageLoader("ciphercost.report.formats.html", "."),
         autoescape=True,  # all that a record says is somebody else's text
         trim_blocks=True,
         lstrip_blocks=True,

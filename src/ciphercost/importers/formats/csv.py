@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ciphercost.estimate.statistics import depend
-from ciphercost.importers import SECONDS, Bad, Lines, digits
+from ciphercost.importers.formats import SECONDS, Bad, Lines, digits
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.imported import Reading
 from ciphercost.model.result import Warning_

@@ -9,8 +9,8 @@ import datetime
 import math
 import re
 
-from ciphercost.importers import NUMBER, Bad, Lines, line_of, number
-from ciphercost.importers._host import Row, reading
+from ciphercost.importers.formats import NUMBER, Bad, Lines, line_of, number
+from ciphercost.importers.formats._host import Row, reading
 from ciphercost.model.imported import Reading
 from ciphercost.model.result import Warning_
 

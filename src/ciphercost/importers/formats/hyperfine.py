@@ -10,7 +10,7 @@ import re
 
 import msgspec
 
-from ciphercost.importers import Bad, Lines, line_of
+from ciphercost.importers.formats import Bad, Lines, line_of
 from ciphercost.model.imported import Reading
 from ciphercost.model.result import Warning_
 

@@ -15,7 +15,7 @@ from ciphercost.model.result import Cell, Result
 from ciphercost.model.spec import ARMS
 from ciphercost.plan import toml
 from ciphercost.report import advice, capacity, disturbed, plots, words
-from ciphercost.report.html import _method
+from ciphercost.report.formats.html import _method
 from ciphercost.report.plots import Plot, Subject, Table
 from ciphercost.report.plots._draw import patterns
 from ciphercost.studies.sheet import Report

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from ciphercost.importers import Bad, Lines, line_of
-from ciphercost.importers._host import Row, reading
+from ciphercost.importers.formats import Bad, Lines, line_of
+from ciphercost.importers.formats._host import Row, reading
 from ciphercost.model.imported import Reading
 from ciphercost.model.result import Warning_
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from ciphercost.model.result import Estimate
-from ciphercost.report._compare import listed
 from ciphercost.report.comparison import Comparison, Gate
-from ciphercost.report.csv import table
+from ciphercost.report.comparison_formats import listed
+from ciphercost.report.formats.csv import table
 
 COLUMNS = (
     "run",  # number of the run, from 1: 0 is the reference

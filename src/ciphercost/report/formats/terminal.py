@@ -12,7 +12,8 @@ from ciphercost.measure import round_trips
 from ciphercost.model.result import Cell, Curve, Result
 from ciphercost.model.slices import Finding
 from ciphercost.model.spec import ARMS
-from ciphercost.report import _imported, _study, capacity, disturbed
+from ciphercost.report import capacity, disturbed
+from ciphercost.report.formats import _imported, _study
 from ciphercost.report.layout import WIDTH, figure_row, figure_rows, named, row, wrap
 from ciphercost.report.words import (
     SHORT,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ciphercost.importers import differ
+from ciphercost.importers.formats import differ
 from ciphercost.model.result import Warning_
 
 TOLERANCE = 0.02

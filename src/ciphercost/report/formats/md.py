@@ -146,7 +146,7 @@ def advice(report: Report, result: Result) -> str:
 
 def whole_run(result: Result) -> Iterator[str]:
     """What is of several cells together, as the terminal has it."""
-    from ciphercost.report import terminal
+    from ciphercost.report.formats import terminal
 
     if result.study is not None:
         from ciphercost import studies

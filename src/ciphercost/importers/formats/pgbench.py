@@ -6,7 +6,7 @@ import itertools
 import math
 import re
 
-from ciphercost.importers import NUMBER, Bad, Lines, differ, digits, line_of, number, set_rate
+from ciphercost.importers.formats import NUMBER, Bad, Lines, differ, digits, line_of, number, set_rate
 from ciphercost.model.imported import Reading
 from ciphercost.model.result import Warning_
 

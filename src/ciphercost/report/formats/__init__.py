@@ -1,0 +1,61 @@
+"""reports: Result -> text. One file a format, each with `render(result) -> str`, found by file name. Pure.
+
+A format that needs more than the result, or is no text, has `write(result, directory, output, budget)`: from a run's directory into a
+file, or a directory, of the user's; `budget` is the most that encryption may cost, for those that draw it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import msgspec
+
+from ciphercost.model.errors import UsageError, nearest
+from ciphercost.model.result import Result
+from ciphercost.report import advice
+from ciphercost.report.advice import Report
+
+
+def names() -> list[str]:
+    """Names of all formats, by file."""
+    return sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
+
+
+def get(name: str) -> Callable[[Result], str]:
+    """The renderer of that format. Raises UsageError with the nearest name, and for a format that is no text."""
+    module = _module(name)
+    if not hasattr(module, "render"):
+        raise UsageError(f"{name} is no text: give -o a name to write it to")
+    render: Callable[[Result], str] = module.render
+    return render
+
+
+def writer(name: str) -> Callable[[Result, Path, Path, float | None], None] | None:
+    """What writes a format that is no text; None of one that is. Raises UsageError with the nearest name."""
+    found: Callable[[Result, Path, Path, float | None], None] | None = getattr(_module(name), "write", None)
+    return found
+
+
+def _module(name: str) -> ModuleType:
+    if name not in names():
+        raise UsageError(f"unknown report format '{name}': {nearest(name, names())}")
+    return importlib.import_module(f"{__name__}.{name}")
+
+
+def with_advice(name: str, result: Result, advised: Report) -> str:
+    """Advice in the words of a format: as the terminal has it; folded into Markdown; as JSON. Raises UsageError for others."""
+    if name == "terminal":
+        from ciphercost.report.formats import terminal
+
+        return "\n".join(line for text in advice.lines(advised, result) for line in terminal.advice_line(text))
+    if name == "md":
+        from ciphercost.report.formats import md
+
+        return md.advice(advised, result)
+    if name == "json":
+        return msgspec.json.format(msgspec.json.encode(advised), indent=2).decode()
+    raise UsageError(f"--need and --max-cost have no format {name}: use terminal, md or json")
