@@ -33,6 +33,7 @@ check: dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
 	cd $(RUST) && cargo fmt --check
 	cd $(RUST) && cargo clippy --release --all-targets --quiet -- -D warnings
 

@@ -1,4 +1,4 @@
-"""cli: parse, call, print; no logic. Heavy modules are imported where they are called, so that --help is quick."""
+"""commands: parse, call, print; no logic. Heavy modules are imported where they are called, so that --help is quick."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""estimate: slices, one by one -> ratios with intervals, verdict, warnings. Pure; the method is in METHODOLOGY.md.
+"""estimator: slices, one by one -> ratios with intervals, verdict, warnings. Pure; the method is in METHODOLOGY.md.
 
 Only complete blocks count: four good slices at positions 1 to 4 of phase `capacity` or `latency`. Each block is kept as
 four rows of numbers, never as records, so that a run of 100,000 slices is estimated in about 20 MB.

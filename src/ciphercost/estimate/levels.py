@@ -1,4 +1,4 @@
-"""levels: TODO"""
+"""levels: One arm's level of each metric, by the same estimator as the ratio beside it. Pure."""
 
 from __future__ import annotations
 

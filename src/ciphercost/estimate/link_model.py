@@ -1,4 +1,4 @@
-"""predict: a link's round-trip time and bandwidth -> what TLS should cost over it, from the protocol's round trips and the bytes alone.
+"""link_model: a link's round-trip time and bandwidth -> what TLS should cost over it, from the protocol's round trips and the bytes alone.
 Pure.
 
 What encryption costs in CPU is left out on purpose: where measured and predicted agree, the link is the whole story.

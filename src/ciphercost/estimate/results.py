@@ -1,4 +1,4 @@
-"""conclude: a run's record -> Result. Reads only the record, so any run can be estimated again, later and elsewhere."""
+"""results: a run's record -> Result. Reads only the record, so any run can be estimated again, later and elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""storage: TODO"""
+"""storage: fio's slices -> what encryption costs storage itself, with intervals. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""describe: tallied blocks -> what each arm did, and what is to be said against the numbers. Pure."""
+"""warnings: tallied blocks -> what each arm did, and what is to be said against the numbers. Pure."""
 
 from __future__ import annotations
 

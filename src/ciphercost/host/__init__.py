@@ -1,1 +1,1 @@
-"""host: TODO."""
+"""host: This machine: processes, packages, certificates, ports, volumes, links, CPUs, /proc."""

@@ -1,4 +1,4 @@
-"""crypto: who does AES here: /proc/crypto, the CPU's flags and an environment -> facts, in words, with a warning. Nothing is measured.
+"""aes: who does AES here: /proc/crypto, the CPU's flags and an environment -> facts, in words, with a warning. Nothing is measured.
 
 What encrypts below a server is either the kernel (fscrypt, dm-crypt) or a library in a process (nearly always OpenSSL). Both have
 several implementations of AES, and which of them works decides the cost more than the mechanism does. For the kernel:

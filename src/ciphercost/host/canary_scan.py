@@ -1,4 +1,4 @@
-"""scan: files as they rest on the disk -> where a word lies in them in clear. I/O, no verdict."""
+"""canary_scan: files as they rest on the disk -> where a word lies in them in clear. I/O, no verdict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""childenv: this process's environment without secrets, for every process that it starts.
+"""environment: this process's environment without secrets, for every process that it starts.
 
 Agents get a server's password by their protocol alone, and nothing else that we start needs one. So a password that the user has put into
 the environment for us must not be copied into the environments of a dozen others, where `ps e` and /proc show it.

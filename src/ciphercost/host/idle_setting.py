@@ -1,4 +1,4 @@
-"""idle_setting: TODO"""
+"""idle_setting: The kernel's per-CPU setting of whether an idle core polls or halts: read, written, put back."""
 
 from __future__ import annotations
 

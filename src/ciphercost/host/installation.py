@@ -1,4 +1,4 @@
-"""installation: TODO"""
+"""installation: Where a server's binaries come from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""clean: what runs left behind that ended without their guard: found, shown, removed. What a living run owns is never touched."""
+"""leftovers: what runs left behind that ended without their guard: found, shown, removed. What a living run owns is never touched."""
 
 from __future__ import annotations
 

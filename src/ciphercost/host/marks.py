@@ -1,4 +1,4 @@
-"""marks: TODO"""
+"""marks: Who a run is and what belongs to it: ids, owners, scratch base, control groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""mounts: TODO"""
+"""mounts: What is mounted where. Reads /proc/self/mountinfo."""
 
 from __future__ import annotations
 

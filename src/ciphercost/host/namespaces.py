@@ -1,4 +1,4 @@
-"""namespaces: TODO"""
+"""namespaces: Network namespaces that runs made, and those that are left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""sources: where servers are fetched from, by the machine's own package clients, into a cache; nothing is installed on the host.
+"""packages: where servers are fetched from, by the machine's own package clients, into a cache; nothing is installed on the host.
 
 `debian` unpacks packages of a named suite into a private root and makes their programs run in place; `apt` does the same with the
 release that the machine itself runs; `maven` brings one archive with a pinned checksum. No registry is named here: `mvn` and `apt`

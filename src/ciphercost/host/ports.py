@@ -1,4 +1,4 @@
-"""listening: what can be seen of servers on this machine and on the network: addresses, ports, processes, their crypto library."""
+"""ports: what can be seen of servers on this machine and on the network: addresses, ports, processes, their crypto library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""sample: what the server's processes and the host did in a slice's counted part. I/O by /proc and control groups, no statistics.
+"""procfs: what the server's processes and the host did in a slice's counted part. I/O by /proc and control groups, no statistics.
 
 CPU time of the server comes, in this order, from its control group (cpuacct.usage or cpu.stat: nanoseconds or microseconds,
 processes that came and went included) or from the CPU clock of each process of the tree (nanoseconds, all its threads) plus the

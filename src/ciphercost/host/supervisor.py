@@ -1,4 +1,4 @@
-"""guard: what a run starts and makes outside its own process, tied to the run's life: processes, scratch, control groups.
+"""supervisor: what a run starts and makes outside its own process, tied to the run's life: processes, scratch, control groups.
 
 The controller may be killed at any moment. So it starts nothing itself: it asks one small process, the guardian, to. The guardian
 notices the controller's end and undoes everything; see `guardian.py`.

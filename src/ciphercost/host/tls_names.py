@@ -1,4 +1,4 @@
-"""tls_names: TODO"""
+"""tls_names: TLS versions, suites, groups and keys: our names and those of OpenSSL and the agent. Pure."""
 
 from __future__ import annotations
 

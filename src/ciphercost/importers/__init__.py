@@ -1,1 +1,1 @@
-"""importers: TODO."""
+"""importers: Other tools' output -> readings of two arms."""

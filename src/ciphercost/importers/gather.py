@@ -1,4 +1,4 @@
-"""importing: files of other tools -> what they say, and which arm each is of. Reads files; no statistics.
+"""gather: files of other tools -> what they say, and which arm each is of. Reads files; no statistics.
 
 A format is known by its content; an arm by what was said, else by names. What can't be told is refused, never guessed.
 """

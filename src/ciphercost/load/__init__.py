@@ -1,1 +1,1 @@
-"""load: TODO."""
+"""load: Making load: the agent and its protocol, programs of statements, workloads, tables, JDBC."""

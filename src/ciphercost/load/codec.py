@@ -1,4 +1,4 @@
-"""codec: TODO"""
+"""codec: How a value of one arm is written in SQL: plain, or sealed by the server or by the application."""
 
 from __future__ import annotations
 

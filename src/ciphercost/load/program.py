@@ -1,4 +1,4 @@
-"""program: TODO"""
+"""program: What an agent is given to do: statements, weights, and what fills an arm's tables."""
 
 from __future__ import annotations
 

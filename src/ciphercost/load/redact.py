@@ -1,4 +1,4 @@
-"""hidden: keys made by this process -> texts without them. What a server says of a statement may repeat the keys that stood in it.
+"""redact: keys made by this process -> texts without them. What a server says of a statement may repeat the keys that stood in it.
 
 A server quotes the statement from where it stopped reading, and cuts it off where it likes: so parts of a key are hidden too.
 """

@@ -1,4 +1,4 @@
-"""macros: the words by which a workload's SQL says what is secret -> SQL of one arm. Pure.
+"""secret_sql: the words by which a workload's SQL says what is secret -> SQL of one arm. Pure.
 
     secret(60)              the type of a column for secret texts of up to 60 letters
     sealed(:name, 60)       a text as it is stored

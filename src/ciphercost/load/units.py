@@ -1,4 +1,4 @@
-"""units: TODO"""
+"""units: Durations, shares and budgets as people write them, and back."""
 
 from __future__ import annotations
 

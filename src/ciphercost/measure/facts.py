@@ -1,4 +1,4 @@
-"""facts: TODO"""
+"""facts: What a cell's facts say of the server, the session, the client and what lies on the disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""quiet: the twin whose turn it isn't stands still, so that each pays for its own checkpoints, purges and vacuum. I/O by signals.
+"""pause: the twin whose turn it isn't stands still, so that each pays for its own checkpoints, purges and vacuum. I/O by signals.
 
 A stopped process holds no CPU and starts no I/O; what it had handed to the kernel is still written. SIGSTOP and not the control
 group's freezer: it needs no rights over control groups, and a stopped process can be killed.

@@ -1,4 +1,4 @@
-"""progress: TODO"""
+"""progress: What a run tells whoever watches it; this one says nothing."""
 
 from __future__ import annotations
 

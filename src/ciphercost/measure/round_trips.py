@@ -1,4 +1,4 @@
-"""chatter: what an operation is to the server and on the wire: statements by kind, as the server counted them; bytes and round trips.
+"""round_trips: what an operation is to the server and on the wire: statements by kind, as the server counted them; bytes and round trips.
 
 Outside of the measured slices, on one connection of each arm. Two runs of different lengths are compared, so that what happens once
 (the login, what is prepared, what the session is asked) is in neither figure. On servers of ours alone: a user's is not made to log.

@@ -1,4 +1,4 @@
-"""drive: one session of one cell: pilot, warm-up, blocks in mirrored order, then latency in an open loop. I/O by the agent, no statistics.
+"""session: one session of one cell: pilot, warm-up, blocks in mirrored order, then latency in an open loop. I/O by the agent, no statistics.
 
 Every slice goes to the record the moment it is answered. Time is counted as load time asked of the agent, so that a session
 has the same length on a fast and on a slow machine; only where operations outlast their slices is it the time taken.

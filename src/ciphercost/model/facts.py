@@ -1,4 +1,4 @@
-"""facts: TODO"""
+"""facts: What is known of a run while it goes on, as plan.json has it. No logic."""
 
 from __future__ import annotations
 

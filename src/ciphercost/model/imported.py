@@ -1,4 +1,4 @@
-"""imported: TODO"""
+"""imported: Other tools' figures, as `import` read them. No logic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""result: TODO"""
+"""result: The result of a run, as result.json has it: estimates, cells, warnings. No logic."""
 
 from __future__ import annotations
 

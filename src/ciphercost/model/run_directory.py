@@ -1,4 +1,4 @@
-"""record: a run's directory, append-only. Written early, read back by estimates and reports. Passwords and keys never enter it."""
+"""run_directory: a run's directory, append-only. Written early, read back by estimates and reports. Passwords and keys never enter it."""
 
 from __future__ import annotations
 

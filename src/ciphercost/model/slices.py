@@ -1,4 +1,4 @@
-"""slices: TODO"""
+"""slices: What is measured: a slice, its counters, a block, a proof, a finding. No logic."""
 
 from __future__ import annotations
 

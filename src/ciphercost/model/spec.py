@@ -1,4 +1,4 @@
-"""spec: TODO"""
+"""spec: What the user asked for: a run and its cells. No logic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""study: TODO"""
+"""study: A published study repeated here: its runs as recorded, and its figures beside the published ones. No logic."""
 
 from __future__ import annotations
 

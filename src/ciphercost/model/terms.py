@@ -1,4 +1,4 @@
-"""model: every record of the pipeline, in its order: spec, plan, endpoint, proof, slice, estimate, result. No logic."""
+"""terms: Words and ranges that the records are made of: arms, verdicts, counts. No logic."""
 
 from __future__ import annotations
 

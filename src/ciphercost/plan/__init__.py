@@ -1,1 +1,1 @@
-"""plan: TODO."""
+"""plan: From what was asked for to what will be done: specs checked, targets, matrix, schedule. Starts nothing."""

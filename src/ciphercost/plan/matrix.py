@@ -1,4 +1,4 @@
-"""matrix: TODO"""
+"""matrix: `--matrix`, `--split` and controls: one cell -> several that are measured together. Pure."""
 
 from __future__ import annotations
 

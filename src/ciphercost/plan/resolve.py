@@ -1,4 +1,4 @@
-"""resolve: TODO"""
+"""resolve: A cell's workload, factors, parameters, client options and program, looked up by their names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""plan: Spec + seed -> budget, cores, ordered slices. Pure; what the pilot and the warm-up saw comes in as arrays.
+"""schedule: Spec + seed -> budget, cores, ordered slices. Pure; what the pilot and the warm-up saw comes in as arrays.
 
 Every random choice has its own generator, keyed by (seed, cell, session), so that a run's order doesn't depend on its
 timing and can be drawn again from the seed alone.

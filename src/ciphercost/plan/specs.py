@@ -1,4 +1,4 @@
-"""spec: command line or TOML file -> Spec, checked as far as can be without starting anything."""
+"""specs: command line or TOML file -> Spec, checked as far as can be without starting anything."""
 
 from __future__ import annotations
 

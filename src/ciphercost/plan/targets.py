@@ -1,4 +1,4 @@
-"""targets: TODO"""
+"""targets: `ENGINE[@VERSION]:MECHANISM` and URLs -> engine, version, mechanism. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""toml: TODO"""
+"""toml: A spec as a TOML file, read and written."""
 
 from __future__ import annotations
 

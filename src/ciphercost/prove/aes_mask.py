@@ -1,4 +1,4 @@
-"""masked: proves that the CPU's AES instructions are hidden from server and agent. I/O by the agent.
+"""aes_mask: proves that the CPU's AES instructions are hidden from server and agent. I/O by the agent.
 
 A mask is set in the environment, and an environment is no proof: a library may not read it, a server may write over it. So AES is
 held against ChaCha20, which uses none of the hidden instructions: with them AES is the cheaper of the two on every CPU that has

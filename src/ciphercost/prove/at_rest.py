@@ -1,4 +1,4 @@
-"""ordeal: one more pair of twins, for nothing but looking -> proofs and findings that no living session could give. I/O, no load.
+"""at_rest: one more pair of twins, for nothing but looking -> proofs and findings that no living session could give. I/O, no load.
 
 Each arm's server is made to write temporary data, then killed by force; what lies on the disk is searched both times. Then its
 key is taken away, and it must not start. Nothing of this touches the twins that are measured.

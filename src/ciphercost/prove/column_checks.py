@@ -1,4 +1,4 @@
-"""columns: TODO"""
+"""column_checks: Are the columns encrypted, and what do they give away? The server and the disk are asked. I/O."""
 
 from __future__ import annotations
 

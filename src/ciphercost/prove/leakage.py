@@ -1,4 +1,4 @@
-"""patterns: values and how they are stored -> what the stored bytes give away. Pure; every finding is counted, none supposed."""
+"""leakage: values and how they are stored -> what the stored bytes give away. Pure; every finding is counted, none supposed."""
 
 from __future__ import annotations
 

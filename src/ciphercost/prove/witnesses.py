@@ -1,4 +1,4 @@
-"""prove: twins -> proofs, before any load. Three witnesses an arm, each of which can fail. I/O, no statistics.
+"""witnesses: twins -> proofs, before any load. Three witnesses an arm, each of which can fail. I/O, no statistics.
 
 Both directions are asserted: a probe that can't see the canary on the plain twin proves nothing about the encrypted one.
 """

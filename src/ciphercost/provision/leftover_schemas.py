@@ -1,4 +1,4 @@
-"""clean_server: schemas that killed runs left on a server that is the user's: found, judged, dropped.
+"""leftover_schemas: schemas that killed runs left on a server that is the user's: found, judged, dropped.
 
 One without our mark, or with the mark of a run that lives or that we can't see, is left as it is.
 """

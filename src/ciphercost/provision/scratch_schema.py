@@ -1,4 +1,4 @@
-"""schemas: a schema of our own on a server that is the user's: made for a run, marked with it, dropped at its end.
+"""scratch_schema: a schema of our own on a server that is the user's: made for a run, marked with it, dropped at its end.
 
 Whose a schema is, its mark alone says.
 """

@@ -1,4 +1,4 @@
-"""provision: CellSpec -> twins that are up, loaded and reachable. Data is loaded once a cell; every session gets a fresh copy of it.
+"""server_pairs: CellSpec -> twins that are up, loaded and reachable. Data is loaded once a cell; every session gets a fresh copy of it.
 
 In transit both arms use one server and differ in the connection alone; in columns they use one server, and each has a schema of its own;
 at rest (and in an embedded engine) each arm has a directory of its own.

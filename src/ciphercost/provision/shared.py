@@ -1,4 +1,4 @@
-"""shared: TODO"""
+"""shared: What the cells of an experiment have in common: secrets, templates, schemas."""
 
 from __future__ import annotations
 

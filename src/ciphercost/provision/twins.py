@@ -1,4 +1,4 @@
-"""twins: TODO"""
+"""twins: A session's pair of servers, one for each arm or one for both."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""report: TODO."""
+"""report: A result for people: figures, words, plots, formats, comparison, advice, progress."""

@@ -1,4 +1,4 @@
-"""calibrate: the result of a plain arm against a plain arm -> this machine's noise floor, in words. Pure.
+"""calibration: the result of a plain arm against a plain arm -> this machine's noise floor, in words. Pure.
 
 Two equal arms differ by noise alone, so the half-width of the interval around their ratio is the smallest difference that a run of
 this length can tell from noise. It falls with the square root of the length.

@@ -1,4 +1,4 @@
-"""compare: runs -> how their costs differ, cell by cell, with intervals; what else differs; and a gate on a budget. Pure.
+"""comparison: runs -> how their costs differ, cell by cell, with intervals; what else differs; and a gate on a budget. Pure.
 
 What is compared is the cost itself, encrypted ÷ plain: the other run's ratio ÷ the reference's. A faster machine speeds up both arms and
 cancels; a cost that changed does not. Each run's log ratio comes with the standard errors of its own units (sessions; blocks of a quick

@@ -1,4 +1,4 @@
-"""catalogue: what there is, as tables for `list` and `doctor`."""
+"""inventory: what there is, as tables for `list` and `doctor`."""
 
 from __future__ import annotations
 

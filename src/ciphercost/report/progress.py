@@ -1,4 +1,4 @@
-"""watch: what a person sees while a run goes on: a live screen on a terminal, plain lines elsewhere, nothing with --no-progress.
+"""progress: what a person sees while a run goes on: a live screen on a terminal, plain lines elsewhere, nothing with --no-progress.
 
 Nothing is worked out or drawn but between two slices, and that at most once a second: what is watched is not to be disturbed.
 """

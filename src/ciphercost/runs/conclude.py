@@ -1,4 +1,4 @@
-"""concluding: a run's record -> its result, with the published study beside it where the run repeats one."""
+"""conclude: a run's record -> its result, with the published study beside it where the run repeats one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""draw: a finished run, or all repeated studies -> report.html, by a process of its own (`draw_process`).
+"""html_page: a finished run, or all repeated studies -> report.html, by a process of its own (`draw_process`).
 
 Plots are drawn by a JavaScript engine, whose memory and failures must not be the run's. A page that can't be drawn is reported,
 and the run goes on.

@@ -1,4 +1,4 @@
-"""examine: `ciphercost prove`: a target -> the witnesses' words and whether it is encrypted. No load."""
+"""prove: `ciphercost prove`: a target -> the witnesses' words and whether it is encrypted. No load."""
 
 from __future__ import annotations
 

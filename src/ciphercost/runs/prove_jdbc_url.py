@@ -1,4 +1,4 @@
-"""application: an application's own JDBC URL and driver -> is its connection encrypted, is the server verified, and with what. No load.
+"""prove_jdbc_url: an application's own JDBC URL and driver -> is its connection encrypted, is the server verified, and with what. No load.
 
 Nothing is told to the driver but what the application tells it. The server is asked of the session; a relay looks at the bytes; an
 impostor shows another certificate; and the real server is called by another name. The last three put another host and port into the URL.

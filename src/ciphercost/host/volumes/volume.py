@@ -1,4 +1,4 @@
-"""volume: TODO"""
+"""volume: Where an arm's data lies, and the directories that a witness looks at."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""importers: what another tool printed -> readings. One file a format, found by file name; the format of a text by its content. Pure.
+"""formats: what another tool printed -> readings. One file a format, found by file name; the format of a text by its content. Pure.
 
 Each has `recognise(head) -> int`: the line on which the tool's mark stands, 0 where the text is not its own; and `read(lines) ->
 list[Reading]`, a reading for each run that the text holds. A reader raises `Bad` where figures are missing, cut off or contradict

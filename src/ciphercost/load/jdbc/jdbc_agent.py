@@ -1,4 +1,4 @@
-"""jdbc: a cell whose load a JDBC driver makes -> which driver, what may be set of it, and an agent that is told what the Rust agent is.
+"""jdbc_agent: a cell whose load a JDBC driver makes -> which driver, what may be set of it, and an agent that is told what the Rust agent is.
 
 JDBC can't say what was negotiated, so the server is asked of each session. That the peer is verified is never taken from what the
 driver was told: an impostor has shown it another certificate, and was refused.

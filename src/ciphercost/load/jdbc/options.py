@@ -1,4 +1,4 @@
-"""options: TODO"""
+"""options: What `--set` may say to a JDBC client, and which driver a cell asks for."""
 
 from __future__ import annotations
 

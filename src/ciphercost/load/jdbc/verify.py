@@ -1,4 +1,4 @@
-"""verify: TODO"""
+"""verify: Does a driver verify the server? An impostor and another host name are put in its way."""
 
 from __future__ import annotations
 

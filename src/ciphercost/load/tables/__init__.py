@@ -1,4 +1,4 @@
-"""owndata: `--csv FILE` -> a Program on a table of the user's own. The file is read twice, and never held: first its types, then its rows.
+"""tables: `--csv FILE` -> a Program on a table of the user's own. The file is read twice, and never held: first its types, then its rows.
 
 What is kept of it is a few rows, drawn at random: what the load inserts is what the file's rows are like.
 """

@@ -1,4 +1,4 @@
-"""_compare: Comparison -> text. One file a format, each with `render(comparison) -> str`, found by file name; and the words they share. Pure."""
+"""comparison_formats: Comparison -> text. One file a format, each with `render(comparison) -> str`, found by file name; and the words they share. Pure."""
 
 from __future__ import annotations
 

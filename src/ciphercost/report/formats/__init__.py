@@ -1,4 +1,4 @@
-"""reports: Result -> text. One file a format, each with `render(result) -> str`, found by file name. Pure.
+"""formats: Result -> text. One file a format, each with `render(result) -> str`, found by file name. Pure.
 
 A format that needs more than the result, or is no text, has `write(result, directory, output, budget)`: from a run's directory into a
 file, or a directory, of the user's; `budget` is the most that encryption may cost, for those that draw it.

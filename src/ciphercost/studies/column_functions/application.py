@@ -1,4 +1,4 @@
-"""hospital_app: records -> the statements that the study's application sends for each of its operations, one after the other. Pure.
+"""application: records -> the statements that the study's application sends for each of its operations, one after the other. Pure.
 
 They are those of the workload `hospital-2024`, with every value written in: made new for each record, as the application prepares each
 statement anew. All tables begin with number 1, so that the client knows a record's numbers without the rows that it reads.

@@ -1,4 +1,4 @@
-"""statements: TODO"""
+"""statements: The statements of the study, by operation, server and arm. Pure."""
 
 from __future__ import annotations
 
