@@ -18,6 +18,7 @@ from ciphercost.model import run_directory
 from ciphercost.model.errors import RunError
 from ciphercost.model.slices import StorageSlice
 from ciphercost.model.spec import ARMS, Arm
+from ciphercost.model.storage_jobs import JOBS
 from ciphercost.plan import schedule
 from conftest import Require
 
@@ -84,7 +85,7 @@ def test_a_block_with_a_slice_that_failed_does_not_count(position: int) -> None:
 @given(st.text(max_size=60))
 def test_what_is_not_fios_output_is_an_error_and_no_number(text: str) -> None:
     made = fio.parse(text, StorageSlice(0, 1, 0, "ABBA", 1, "plain", ""))
-    assert [each.job for each in made] == [job.name for job in fio.JOBS]
+    assert [each.job for each in made] == [job.name for job in JOBS]
     assert all(each.error and not each.operations for each in made)
 
 
@@ -98,7 +99,7 @@ def test_a_job_that_ended_with_an_error_is_one() -> None:
             "read": side if "read" in job.name else blank,
             "write": blank if "read" in job.name else side,
         }
-        for job in fio.JOBS
+        for job in JOBS
     ]
     text = "fio: a warning\n" + msgspec.json.encode({"jobs": jobs}).decode()
     made = {each.job: each for each in fio.parse(text, StorageSlice(0, 1, 0, "ABBA", 1, "plain", ""))}
@@ -131,10 +132,10 @@ def test_fio_runs_on_both_directories_in_mirrored_order_and_leaves_nothing(
     found = list(fio.measure(places, 1, 7, run_guard, blocks=1, size=8 << 20, seconds=0.1))
     assert not [each.error for each in found if each.error]
     block = next(schedule.blocks(7, 0, 1))
-    for job in fio.JOBS:
+    for job in JOBS:
         assert tuple(each.arm for each in found if each.job == job.name) == block.arms
     assert storage.estimate([*found, *(msgspec.structs.replace(each, session=2) for each in found)], "full").keys() == {
-        job.name for job in fio.JOBS
+        job.name for job in JOBS
     }
     # No job reads a block twice, which the page cache would answer; and each write of `fsync` has been waited for.
     assert all(each.bytes <= 8 << 20 for each in found if "read" in each.job)

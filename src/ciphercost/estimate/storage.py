@@ -11,10 +11,10 @@ import numpy as np
 from ciphercost.estimate import statistics
 from ciphercost.estimate.estimator import around, stated
 from ciphercost.estimate.statistics import Floats
-from ciphercost.measure.fio import JOBS
 from ciphercost.model.result import Estimate
 from ciphercost.model.slices import StorageSlice
 from ciphercost.model.spec import ARMS, Arm, Mode
+from ciphercost.model.storage_jobs import JOBS
 
 LATENCIES = frozenset(job.name for job in JOBS if job.latency)
 

@@ -13,7 +13,7 @@ import itertools
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -21,6 +21,7 @@ from ciphercost.host.marks import hand_over, server_user
 from ciphercost.model.errors import RunError
 from ciphercost.model.slices import StorageSlice
 from ciphercost.model.spec import Arm
+from ciphercost.model.storage_jobs import JOBS
 from ciphercost.plan import schedule
 
 if TYPE_CHECKING:
@@ -33,24 +34,6 @@ SIZE = 128 * 1024 * 1024
 LIMIT = 120.0
 """Seconds that one run of fio may take before it is given up: an fsync may have to wait for what others write."""
 FOLDER = "ciphercost-fio"
-
-
-class Job(NamedTuple):
-    """One way to use storage."""
-
-    name: str
-    options: tuple[str, ...]
-    latency: bool = False
-    """What is told is the time of an operation, not bytes a second."""
-
-
-JOBS = (
-    Job("sequential_read", ("rw=read", "bs=128k")),
-    Job("random_read", ("rw=randread", "bs=8k")),
-    Job("sequential_write", ("rw=write", "bs=128k", "end_fsync=1")),
-    Job("random_write", ("rw=randwrite", "bs=8k", "end_fsync=1")),
-    Job("fsync_latency", ("rw=write", "bs=4k", "fsync=1"), latency=True),
-)
 
 
 def find() -> str:

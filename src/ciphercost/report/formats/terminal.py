@@ -253,7 +253,8 @@ def _clients(cells: list[Cell], reference: Cell, names: dict[int, str]) -> Itera
         for arm in ARMS:
             differ = round_trips.unlike(reference.chatter.get(arm, {}), cell.chatter.get(arm, {}))
             if cell is not reference and differ and cell.chatter.get(arm) and reference.chatter.get(arm):
-                text = f"{names[id(cell)]}, {arm}: other statements than the reference sends: {round_trips.differences(reference.chatter[arm], cell.chatter[arm])}"
+                what = round_trips.differences(reference.chatter[arm], cell.chatter[arm])
+                text = f"{names[id(cell)]}, {arm}: other statements than the reference sends: {what}"
                 yield from wrap(text, "  ", "    ")
                 break
 

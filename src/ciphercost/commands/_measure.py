@@ -1,0 +1,96 @@
+"""measure: start a run, and print what it found."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ciphercost.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from ciphercost.model.result import Result
+
+
+COST_OF_FAILURE = 1
+"""A cell failed or a proof failed."""
+
+
+def run_spec(spec: Any, given: dict[str, Any]) -> None:
+    from ciphercost.runs import pipeline
+
+    banner(spec)
+    failed = measure(given, partial(pipeline.run_in, spec), has_failed)
+    raise click.exceptions.Exit(COST_OF_FAILURE if failed else 0)
+
+
+def measure(
+    given: dict[str, Any],
+    run_in: Callable[..., Any],
+    failed: Callable[[Any], bool],
+    render: Callable[[Result], str] | None = None,
+) -> bool:
+    """Run it, print it; whether anything of it failed. `render`: in place of the terminal's report."""
+    from ciphercost.report import progress as watch
+
+    watcher = watch.pick(not given["no_progress"])
+    result, directory = run_in(given["output"], watcher, command_line())
+    show(result, directory, given["json_"], render)
+    return failed(result)
+
+
+def show(result: Result, directory: Path, json_: Path | None, render: Callable[[Result], str] | None = None) -> None:
+    """What a command that made a run's directory prints at its end; `json_`: where JSON is to go besides, `-` in the place of words."""
+    from ciphercost.report import formats as reports
+    from ciphercost.runs import html_page
+
+    if str(json_) == "-":
+        click.echo(reports.get("json")(result))
+        return
+    click.echo((render or reports.get("terminal"))(result))
+    click.echo(f"kept in {directory}; again:\n  ciphercost report {directory}")
+    if (page := directory / html_page.NAME).is_file():
+        click.echo(f"to look at and to show:\n  {page}")
+    if json_:
+        write(json_, reports.get("json")(result) + "\n")
+
+
+def command_line() -> str:
+    """The command as typed, for the record: passwords are never arguments, so there is none in it."""
+    return shlex.join(["ciphercost", *sys.argv[1:]])
+
+
+def has_failed(result: Any) -> bool:
+    """Whether a cell has no number, or something of ours is left on the user's server. Pure."""
+    left = any(each.code == "schema-left" for cell in result.cells for each in cell.warnings)
+    return left or any(cell.status != "ok" for cell in result.cells)
+
+
+def banner(spec: Any) -> None:
+    from ciphercost import engines
+
+    if not any(cell.url for cell in spec.cells):
+        return
+    if all(engines.get(cell.engine).language == "http" for cell in spec.cells):
+        done = "Requests are sent to it, and nothing else is done to it."
+    elif any(cell.sql for cell in spec.cells):
+        done = "Your statements (--sql) run on your own tables, as they are."
+    else:
+        done = "Everything is made in a schema of its own, ciphercost_<run>, and dropped at the end."
+    first = "This server is not ours. ciphercost does not control it: other load on it is in the figures."
+    from ciphercost.report.layout import wrap
+
+    for line in [*wrap(first, "=== ", "=== "), *wrap(done, "=== ", "=== ")]:
+        click.echo(line, err=True)
+
+
+def write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text)
+    except OSError as error:
+        raise UsageError(f"can't write {path}: {error.strerror}") from None

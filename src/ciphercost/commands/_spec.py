@@ -1,0 +1,155 @@
+"""spec: what was typed -> cells and a spec. Raises UsageError."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ciphercost.model.errors import UsageError
+
+
+def cell_of(target: str, given: dict[str, Any]) -> Any:
+    from ciphercost import engines
+    from ciphercost.load import tables
+    from ciphercost.model.spec import CellSpec
+    from ciphercost.plan import targets as targets_
+
+    engine, version, mechanism = targets_.target(target)
+    factors = pairs("--set", given["factors"], "version=1.2")
+    if given.get("iv"):
+        factors |= iv_of(mechanism, given["iv"], factors)
+    if given["pooled"] and given["workload"] == "connect":
+        raise UsageError("workload connect opens a connection for each operation: leave --pooled out")
+    if given["sql"] and given["workload"]:
+        raise UsageError("--workload and --sql both say what an operation is: leave one of them out")
+    if given["csv"] and not given.get("no_progress"):
+        announce_reading(given["csv"])
+    for name in ("clients", "rows", "rate", "sessions", "mtu"):
+        if given.get(name) is not None and given[name] <= 0:
+            raise UsageError(
+                f"--{name} {given[name]}: must be at least 1" if name != "rate" else "--rate: must be above 0"
+            )
+    return CellSpec(
+        engine=engine,
+        version=version,
+        mechanism=mechanism,
+        workload=given["workload"] or (tables.DEFAULT_WORKLOAD if given["csv"] else engines.get(engine).usual_workload),
+        factors=factors,
+        clients=given["clients"] or 0,
+        rows=given["rows"] or 0,
+        regime=given["regime"] or "capacity",
+        per_request=given["pooled"] is False,
+        rate=given["rate"] or 0.0,
+        url=" ".join(each.strip().replace(" ", "%20") for each in given["urls"]),
+        ca=given["ca"] or "",
+        bindir=given["bindir"] or "",
+        sql=given["sql"] or "",
+        csv=given["csv"] or "",
+        cpu_crypto=given["cpu_crypto"] or "on",
+        bandwidth=given["bandwidth"] or "",
+        delay=given["delay"] or "",
+        mtu=given["mtu"] or 0,
+        cache=given["cache"] or "warm",
+        idle=given["idle"] or "",
+        client="" if given["client"] in (None, "rust") else given["client"],
+        driver=given["driver"] or "",
+        settings=pairs("--setting", given.get("settings", ()), "shared_buffers=1GB"),
+    )
+
+
+def pairs(option: str, texts: Iterable[str], example: str) -> dict[str, str]:
+    """`NAME=VALUE` of an option that may be given again. Raises UsageError."""
+    found = {}
+    for each in texts:
+        name, equals, value = each.partition("=")
+        if not equals or not name:
+            raise UsageError(f"{option} {each}: write NAME=VALUE, e.g. {option} {example}")
+        found[name] = value
+    return found
+
+
+def iv_of(mechanism: str, value: str, factors: dict[str, str]) -> dict[str, str]:
+    """The factor that --iv is short for. Raises UsageError where the mechanism has none."""
+    from ciphercost import mechanisms
+
+    if "iv" in factors:
+        raise UsageError("--iv and --set iv=… say the same: leave one of them out")
+    made = mechanisms.get(mechanism)
+    if "iv" not in {factor.name for factor in made.factors}:
+        why = "ECB has no IV" if "-ecb-" in mechanism else "it is for modes in columns that have an IV"
+        raise UsageError(f"--iv {value}: {mechanism} has no choice of IV ({why}): leave --iv out")
+    return {"iv": value}
+
+
+BESIDE_A_FILE = ("output", "json_", "no_progress", "print_spec", "targets")
+
+
+def refuse_beside_a_file(path: str) -> None:
+    """A spec file says everything itself: a flag beside it would be read over without a word. Raises UsageError."""
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        if parameter.name not in BESIDE_A_FILE and source is click.core.ParameterSource.COMMANDLINE:
+            raise UsageError(f"{parameter.opts[0]} has no effect beside a spec file: write it into {path}")
+
+
+USUAL_SESSIONS = 8
+
+
+MOST_SESSIONS = 40
+
+
+def length_of(given: dict[str, Any], usual: float) -> tuple[int, float]:
+    """(sessions, seconds of load for each cell). With a precision wanted, sessions go on until it is reached or time is up.
+
+    `usual`: seconds where nothing else is asked for.
+    """
+    from ciphercost.load import units
+
+    a_session = usual / USUAL_SESSIONS
+    time = units.duration(given["time_"]) if given["time_"] else 0.0
+    if given["quick_mode"]:
+        if (given["sessions"] or 1) > 1:
+            raise UsageError(f"--quick is one session: leave it out, or --sessions {given['sessions']}")
+        return 1, time or usual
+    if given["precision"]:
+        sessions = given["sessions"] or min(
+            MOST_SESSIONS, max(USUAL_SESSIONS, round(time / a_session)) if time else MOST_SESSIONS
+        )
+        return sessions, time or sessions * a_session
+    return given["sessions"] or USUAL_SESSIONS, time or usual
+
+
+def spec_of(cells: list[Any], given: dict[str, Any]) -> Any:
+    from ciphercost.load import units
+    from ciphercost.model.spec import Spec
+    from ciphercost.plan import schedule
+    from ciphercost.plan import specs as spec
+
+    sessions, time = length_of(given, schedule.seconds(cells))
+    made = spec.check(
+        Spec(
+            cells=cells,
+            seed=given["seed"],
+            mode="quick" if given["quick_mode"] else "full",
+            sessions=sessions,
+            time=time,
+            precision=units.share(given["precision"]) if given["precision"] else 0.0,
+            latency=not given["no_latency"],
+        )
+    )
+    return spec.long_enough(made)
+
+
+LONG_BYTES, READ_BYTES_A_SECOND = 100e6, 15e6
+
+
+def announce_reading(path: str) -> None:
+    """A long file is read before anything else is said: say that it is."""
+    size = Path(path).stat().st_size if Path(path).is_file() else 0
+    if size > LONG_BYTES:
+        seconds = f"about {size / READ_BYTES_A_SECOND:.0f} s"
+        click.echo(f"reading {path} ({size / 1e6:,.0f} MB) to learn its columns' types: {seconds}", err=True)

@@ -1,0 +1,13 @@
+"""doctor: `ciphercost doctor`."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command()
+def doctor() -> None:
+    """What this machine has and lacks."""
+    from ciphercost.runs import doctor as doctor_
+
+    click.echo(doctor_.doctor())

@@ -1,0 +1,97 @@
+"""report: `ciphercost report`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ciphercost.commands._measure import write
+from ciphercost.model.errors import UsageError
+
+
+@click.command()
+@click.argument("run_", metavar="RUN|latest")
+@click.option(
+    "--format",
+    "format_",
+    default="terminal",
+    metavar="FORMAT",
+    help="terminal, md, csv, latex, json; with -o: html, svg or png (every plot), parquet (raw slices). [default: terminal]",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write to a file; of svg and png a directory, or for a run of one cell a file that ends in .svg or .png.",
+)
+@click.option("--need", metavar="WORD,WORD…", help="Advice: the cheapest proven mechanism of the run that meets this.")
+@click.option("--max-cost", metavar="SHARE", help="… and costs at most this: 5%.")
+def report(run_: str, format_: str, output: Path | None, need: str | None, max_cost: str | None) -> None:
+    """Estimate a run again from its slices.
+
+    With --need or --max-cost: advice. Words of --need: in-transit, tls1.2, tls1.3, verified, forward-secrecy, post-quantum, at-rest,
+    nothing-in-clear, column, key-off-server, authenticated. Exit status: 0 one meets it · 3 none within the budget · 4 unresolved.
+    """
+    from ciphercost.load import units
+    from ciphercost.model import run_directory
+    from ciphercost.report import advice
+    from ciphercost.report import formats as reports
+    from ciphercost.runs import conclude as concluding
+    from ciphercost.runs import replicate_all
+
+    if (several := replicate_all.find(run_)) is not None:
+        if format_ not in ("terminal", "json", "html") or need is not None or max_cost is not None:
+            raise UsageError(
+                f"{several} holds several studies, which have one page in the formats terminal, json and html. Of one of them: "
+                f"ciphercost report {several}/STUDY"
+            )
+        _report_all(several, format_, output)
+        return
+    wanted = advice.needs(need) if need is not None else []
+    limit = units.budget(max_cost, "--max-cost") if max_cost is not None else None
+    to_file = reports.writer(format_)
+    if to_file and need is not None:
+        raise UsageError(f"--need has no format {format_}: use terminal, md or json")
+    if to_file:
+        if output is None:
+            raise UsageError(
+                f"--format {format_} is for looking at, not for a terminal: give it -o FILE, or -o DIR for svg and png"
+            )
+        directory = run_directory.find(run_)
+        result = concluding.result_of(directory)
+        to_file(result, directory, output, limit)
+        if limit is not None:
+            raise click.exceptions.Exit(advice.advise(result, wanted, limit).exit_status)
+    else:
+        render = reports.get(format_)
+        result = concluding.result_of(run_directory.find(run_))
+        advised = advice.advise(result, wanted, limit) if need is not None or max_cost is not None else None
+        text = reports.with_advice(format_, result, advised) if advised else render(result)
+        if output:
+            write(output, text + "\n")
+        else:
+            click.echo(text)
+        if advised:
+            raise click.exceptions.Exit(advised.exit_status)
+
+
+def _report_all(directory: Path, format_: str, output: Path | None) -> None:
+    """The page of `replicate all`, as text, JSON or HTML."""
+    from ciphercost.report import together
+    from ciphercost.runs import replicate_all
+
+    if format_ == "html" and output is None:
+        raise UsageError("--format html is for a browser, not for a terminal: give it -o FILE")
+    found = replicate_all.outcomes(directory)
+    if format_ == "html" and output is not None:
+        from ciphercost.report.formats import html
+
+        html.write_all(replicate_all.as_page(directory, found), output)
+        return
+    page = replicate_all.as_json(directory, found) if format_ == "json" else together.page(found)
+    if output:
+        write(output, page + "\n")
+    else:
+        click.echo(page)

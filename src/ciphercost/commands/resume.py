@@ -1,0 +1,39 @@
+"""resume: `ciphercost resume`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ciphercost.commands._measure import COST_OF_FAILURE, has_failed, measure
+from ciphercost.commands._options import OUTPUT, options
+from ciphercost.commands.replicate import all_studies
+
+
+@click.command()
+@click.argument("run_", metavar="RUN|latest")
+@options(*OUTPUT[3:])
+def resume(run_: str, **given: Any) -> None:
+    """Go on with a run that was cut off, or whose cells failed.
+
+    Whole sessions are kept, the unfinished one is thrown away. Passwords are in no record: they are found or asked for again.
+    """
+    from ciphercost.model import run_directory
+    from ciphercost.runs import replicate as replicate_
+    from ciphercost.runs import replicate_all
+    from ciphercost.runs import resume as resume_
+
+    if (several := replicate_all.find(run_)) is not None:
+        all_studies(several, given)
+    directory = run_directory.find(run_)
+    if resume_.finished(directory):
+        click.echo(f"{directory} is finished; `ciphercost report {directory}` shows it")
+        return
+
+    def go_on(_: Path | None, watcher: Any, __: str) -> Any:
+        return resume_.run_in(directory, watcher)
+
+    failed = measure({**given, "output": None}, go_on, lambda result: has_failed(result) or replicate_.failed(result))
+    raise click.exceptions.Exit(COST_OF_FAILURE if failed else 0)

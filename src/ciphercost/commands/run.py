@@ -1,0 +1,55 @@
+"""run: `ciphercost run`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ciphercost.commands._measure import run_spec
+from ciphercost.commands._options import MEASURE, OUTPUT, options
+from ciphercost.commands._spec import cell_of, refuse_beside_a_file, spec_of
+from ciphercost.model.errors import UsageError
+
+
+@click.command()
+@click.argument("targets", nargs=-1, required=True, metavar="ENGINE[@VERSION]:MECHANISM… | FILE.toml")
+@options(
+    *MEASURE,
+    click.option(
+        "--matrix",
+        multiple=True,
+        metavar="NAME=A,B…",
+        help="One experiment, a cell for each value; the first is the reference, one factor differs at a time.",
+    ),
+    click.option("--split", "split_", is_flag=True, help="Where the cost comes from: handshake, request, byte."),
+    *OUTPUT,
+    click.option("--print-spec", is_flag=True, help="Print the run as a TOML file, and run nothing."),
+)
+def run(targets: tuple[str, ...], print_spec: bool, **given: Any) -> None:
+    """Measure: ENGINE:MECHANISM or a spec file.
+
+    Full mode: eight sessions, each a fresh start of everything, so that the interval covers restarts.
+    """
+    from ciphercost.load.jdbc.options import settled
+    from ciphercost.plan import matrix, toml
+
+    if len(targets) == 1 and targets[0].endswith(".toml"):
+        refuse_beside_a_file(targets[0])
+        made = toml.load(Path(targets[0]))
+    else:
+        if given["split_"] and given["matrix"]:
+            raise UsageError("--split and --matrix are two experiments: run one after the other")
+        if given["split_"] and (wrong := [each for each in ("workload", "sql", "csv", "rows") if given[each]]):
+            raise UsageError(f"--split brings its own workloads: leave --{wrong[0]} out")
+        cells = [cell_of(target, given) for target in targets]
+        grouped = [
+            matrix.split(cell, number) if given["split_"] else matrix.matrix(cell, given["matrix"], number)
+            for number, cell in enumerate(cells)
+        ]
+        made = spec_of(settled(matrix.with_controls([each for cells in grouped for each in cells])), given)
+    if print_spec:
+        click.echo(toml.dump(made), nl=False)
+        return
+    run_spec(made, given)
