@@ -37,7 +37,7 @@ def said(tmp_path_factory: pytest.TempPathFactory, require: Require) -> Said:
     subprocess.run(["javac", "-cp", str(jar), "-d", str(place), str(place / "Said.java")], check=True)
 
     def say(password: str, message: str) -> str:
-        command = [str(program), "-cp", f"{jar}{os.pathsep}{place}", "ciphercost.load.agent.Said", password, message]
+        command = [str(program), "-cp", f"{jar}{os.pathsep}{place}", "ciphercost.agent.Said", password, message]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
     return say

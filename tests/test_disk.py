@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ciphercost.host import marks, procfs, supervisor, volumes
+from ciphercost.host import marks, mounts, procfs, supervisor
 from ciphercost.host.mounts import Mount
 from ciphercost.host.volumes import disk, image
 from ciphercost.host.volumes.disk import Disk
@@ -117,7 +117,7 @@ def test_a_ring_of_devices_ends(tree: Sys) -> None:
 def test_what_is_on_no_disk_is_said_and_never_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def lies_on(kind: str, source: str, options: str = "") -> list[Disk]:
         mount = Mount("0:99", "/", "/", kind, source, options)
-        monkeypatch.setattr(volumes, "mount_of", lambda _: mount)
+        monkeypatch.setattr(mounts, "mount_of", lambda _: mount)
         return disk.under(tmp_path)
 
     assert lies_on("tmpfs", "tmpfs") == [Disk(name="tmpfs", transport="memory")]

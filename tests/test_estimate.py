@@ -662,7 +662,7 @@ def test_every_warning_names_what_to_try() -> None:
 MEASURE = """
 import pathlib, sys, time
 import msgspec
-from ciphercost.estimate import CellEstimator
+from ciphercost.estimate.estimator import CellEstimator
 from ciphercost.model.slices import SliceRecord
 decoder, estimator = msgspec.json.Decoder(SliceRecord), CellEstimator()
 with open(sys.argv[1], "rb") as lines:

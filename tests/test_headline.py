@@ -9,7 +9,7 @@ import pytest
 
 import results
 from ciphercost.model.result import Cell, Estimate
-from ciphercost.report import figures, words
+from ciphercost.report import figures, notebook, words
 from ciphercost.report.formats import html, latex, md, terminal
 from ciphercost.report.plots import Subject, forest
 
@@ -214,7 +214,7 @@ def test_every_report_leads_with_the_same_figure() -> None:
     assert plot.name == "forest"
     assert plot.title == forest.TITLES["cpu"]
     assert "37.0 % more server CPU/op" in md.render(made)
-    assert "server CPU per operation 37.0 % more" in repr(made)
+    assert "server CPU per operation 37.0 % more" in notebook.line(made)
     assert next(words.costs(made.cells[0])) == "37.0 % more server CPU/op"
     budgeted = [each.title for each in forest.plots(Subject(made, (), 0.1))]
     assert budgeted == [forest.TITLES["cpu"], forest.TITLES["throughput"]], "the budget is one of operations per second"

@@ -60,7 +60,7 @@ def machine(place: Path, cpus: int, *, threads: int = 1, state: str = "POLL") ->
 @pytest.fixture
 def cpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Four CPUs in files: the machine's own are shared with whatever else runs."""
-    monkeypatch.setattr(idle, "CPUS", machine(tmp_path / "cpus", 4))
+    monkeypatch.setattr(idle_setting, "CPUS", machine(tmp_path / "cpus", 4))
     return tmp_path / "cpus"
 
 
@@ -117,7 +117,7 @@ def test_what_is_in_the_way_is_named(cpus: Path, tmp_path: Path, monkeypatch: py
     assert idle.obstacle({0, 1}, {2, 3}) == ""
     (cpus / "cpu3/cpuidle/state0/name").write_text("C1")
     assert "polls" in idle.obstacle({0, 1}, {2, 3})
-    monkeypatch.setattr(idle, "CPUS", machine(tmp_path / "smt", 4, threads=2))
+    monkeypatch.setattr(idle_setting, "CPUS", machine(tmp_path / "smt", 4, threads=2))
     assert "SMT" in idle.obstacle({0}, {1})
     assert idle.obstacle({0, 1}, {2, 3}) == ""
     assert idle.obstacle({0}, {0}) == "", "on one core nobody waits for another"
@@ -146,8 +146,8 @@ HOLDER = """
 import sys
 from pathlib import Path
 from ciphercost.host import supervisor
-from ciphercost.host import idle
-idle.CPUS = Path(sys.argv[2])
+from ciphercost.host import idle, idle_setting
+idle_setting.CPUS = Path(sys.argv[2])
 made = supervisor.Guard(sys.argv[1])
 idle.Awake(made, supervisor.scratch(sys.argv[1], made)).keep({0, 3})
 print(made.pid, flush=True)
@@ -233,7 +233,7 @@ def measured(tmp_path: Path, regime: Regime, wish: str = "", latency: bool = Tru
 def on_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str = "POLL") -> None:
     """This machine's own CPUs, in files."""
     place = machine(tmp_path / "cpus", max(os.sched_getaffinity(0)) + 1, state=state)
-    monkeypatch.setattr(idle, "CPUS", place)
+    monkeypatch.setattr(idle_setting, "CPUS", place)
 
 
 def test_a_closed_loop_keeps_both_sides_awake_and_an_open_one_the_client(
@@ -293,7 +293,7 @@ def test_a_cell_that_was_begun_in_one_mode_is_never_continued_in_the_other(
     older = CellFacts(CellSpec("null", "busy"), whole_sessions=[1])
     describe_idle(older, twins)  # type: ignore[arg-type]
     assert older.idle == "halt", "before this was recorded, cores halted"
-    monkeypatch.setattr(idle, "CPUS", machine(cpus.parent / "other", 4, state="C1"))
+    monkeypatch.setattr(idle_setting, "CPUS", machine(cpus.parent / "other", 4, state="C1"))
     polled = CellFacts(CellSpec("null", "busy"), idle="poll", whole_sessions=[1])
     with pytest.raises(UsageError, match="1 sessions"):
         describe_idle(polled, twins)  # type: ignore[arg-type]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ciphercost import commands, engines
+from ciphercost.commands import quick as quick_command
 from ciphercost.host.installation import Installation
 from ciphercost.measure import facts
 from ciphercost.model.errors import MissingServer
@@ -42,7 +43,7 @@ def test_without_postgresql_the_embedded_cells_run_and_one_line_says_what_to_ins
         measured.append(run_in.args[0])
         return False
 
-    monkeypatch.setattr(commands, "_measure", measure)
+    monkeypatch.setattr(quick_command, "measure", measure)
     monkeypatch.setattr(sys, "argv", ["ciphercost", "quick", "--time", "15s", "--no-progress"])
     with pytest.raises(SystemExit) as ended:
         commands.main()

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from ciphercost import engines
 from ciphercost.engines import Engine, Server
 from ciphercost.host import marks, supervisor
+from ciphercost.load import program as load_program
 from ciphercost.load import workloads
 from ciphercost.load.agent import Agent
 from ciphercost.load.program import BATCH, Load, Program
@@ -138,7 +139,7 @@ def test_a_workload_runs_on_a_real_server(
     server: tuple[Engine, Server], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine, started = server
-    monkeypatch.setattr(workloads, "BATCH", 700)  # Several, the last of which is cut short.
+    monkeypatch.setattr(load_program, "BATCH", 700)  # Several, the last of which is cut short.
     made = program(name, engine.dialect, PIECES[name])
     pragmas = {"pragmas": "PRAGMA journal_mode=WAL"} if engine.embedded else {}
     with Agent(log=tmp_path / "agent.log") as agent:

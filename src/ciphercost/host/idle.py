@@ -14,7 +14,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from ciphercost.host.idle_setting import CPUS, JOURNAL, NEVER, Idle, _text, _write, physical, setting
+from ciphercost.host import idle_setting
+from ciphercost.host.idle_setting import JOURNAL, NEVER, Idle, _text, _write, physical, setting
 from ciphercost.host.supervisor import Guard
 from ciphercost.model import owned
 from ciphercost.model.errors import RunError
@@ -33,7 +34,7 @@ def obstacle(server: Iterable[int], client: Iterable[int]) -> str:
             "give the run more cores"
         )
     for cpu in sorted(server | client):
-        if not setting(cpu).exists() or _text(CPUS / f"cpu{cpu}/cpuidle/state0/name") != "POLL":
+        if not setting(cpu).exists() or _text(idle_setting.CPUS / f"cpu{cpu}/cpuidle/state0/name") != "POLL":
             return "this kernel offers no idle state that polls (a cpuidle driver is needed)"
         if not os.access(setting(cpu), os.W_OK) or os.statvfs(setting(cpu)).f_flag & os.ST_RDONLY:
             return f"only root may keep them awake, or a user who may write to {setting(cpu)}"
@@ -50,7 +51,7 @@ def halts(cpus: Iterable[int]) -> int:
     return sum(
         int(_text(state / "usage") or 0)
         for cpu in cpus
-        for state in (CPUS / f"cpu{cpu}/cpuidle").glob("state*")
+        for state in (idle_setting.CPUS / f"cpu{cpu}/cpuidle").glob("state*")
         if _text(state / "name") != "POLL"
     )
 
