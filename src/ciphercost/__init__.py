@@ -48,18 +48,22 @@ def load(directory: str | Path) -> Result:
 
 
 def slices(directory: str | Path) -> polars.DataFrame:
-    """Every raw slice of a run as a data frame; see `ciphercost.frames.slices`. Raises ciphercost.errors.UsageError."""
+    """Every raw slice of a run as a data frame; see `ciphercost.report.frames.slices`. Raises ciphercost.errors.UsageError."""
     from ciphercost import api
 
     return api.slices(directory)
 
 
 def __getattr__(name: str) -> Any:
-    # The records are looked up when asked for, so that `ciphercost --help` need not load them.
+    # Records and errors are looked up when asked for, so that `ciphercost --help` need not load them.
     if name in ("CellSpec", "Spec"):
         from ciphercost.model import terms
 
         return getattr(terms, name)
+    if name == "errors":
+        from ciphercost.model import errors
+
+        return errors
     if name == "Result":
         from ciphercost import api
 

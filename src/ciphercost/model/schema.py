@@ -1,4 +1,4 @@
-"""schema: the JSON Schema of the result, made from the records themselves. `python -m ciphercost.schema` prints it."""
+"""schema: the JSON Schema of the result, made from the records themselves. `python -m ciphercost.model.schema` prints it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""html_page_process: writes the page of one run, or of all repeated studies: `python -m ciphercost.draw_process DIRECTORY`."""
+"""html_page_process: writes the page of one run, or of all repeated studies: `python -m ciphercost.runs.html_page_process DIRECTORY`."""
 
 from __future__ import annotations
 
