@@ -86,7 +86,7 @@ def rows(user: str = "USER", database: str = "DATABASE") -> Iterator[tuple[str, 
 
 
 def markdown() -> str:
-    """docs/grants.md. `python -m ciphercost.grants` prints it."""
+    """docs/grants.md. `python -m ciphercost.model.grants` prints it."""
     lines = [
         "# What a run needs on a server of yours",
         "",
