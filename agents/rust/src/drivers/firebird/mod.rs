@@ -530,3 +530,6 @@ fn unprepared(statement: &Statement) -> Prepared {
         verb => Prepared::own(verb),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -244,3 +244,6 @@ fn add_row(body: &[u8], rows: &mut Rows) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

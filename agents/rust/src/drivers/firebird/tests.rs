@@ -1,0 +1,142 @@
+//! tests: operations that open their own connections, on servers that answer, refuse and hang up.
+
+use super::connect;
+use crate::drivers::Arm;
+use crate::load::{Plan, Tally};
+use crate::message::{Arrivals, Connect, Line, Request};
+use crate::program::{Program, Script};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+const SHUT_DOWN: i32 = 335_544_856;
+
+fn ints(values: &[i32]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_be_bytes()).collect()
+}
+
+/// The server agrees to protocol 13, without authentication.
+fn accept() -> Vec<u8> {
+    ints(&[3, 0x800d, 1, 5])
+}
+
+/// An answer that makes this object, or none.
+fn done(object: i32) -> Vec<u8> {
+    ints(&[9, object, 0, 0, 0, 1, 0, 0])
+}
+
+fn refusal(code: i32) -> Vec<u8> {
+    ints(&[9, 0, 0, 0, 0, 1, code, 0])
+}
+
+/// Answers what comes by one reply after the other, waits for what follows the last one, and closes.
+fn converse(mut stream: TcpStream, replies: &[Vec<u8>], pause: Duration) {
+    let mut room = [0; 4096];
+    for reply in replies {
+        if stream.read(&mut room).unwrap_or(0) == 0 {
+            return;
+        }
+        thread::sleep(pause);
+        if stream.write_all(reply).is_err() {
+            return;
+        }
+    }
+    let _ = stream.read(&mut room);
+}
+
+/// A server whose first connection lets `connect` in, and whose later ones get these replies. Gives its port.
+fn server(replies: Vec<Vec<u8>>, pause: Duration) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        let first = vec![accept(), done(1), done(0), done(0)];
+        for (number, stream) in listener.incoming().enumerate() {
+            let (stream, replies) = (stream.unwrap(), if number == 0 { first.clone() } else { replies.clone() });
+            stream.set_nodelay(true).unwrap();
+            thread::spawn(move || converse(stream, &replies, pause));
+        }
+    });
+    port
+}
+
+fn arm(port: u16, connections: usize) -> Box<dyn Arm> {
+    let line = format!(
+        r#"{{"type":"connect","driver":"firebird","arm":"a","host":"127.0.0.1","port":{port},"user":"u","password":"p",
+            "database":"d","per_request":true,"connections":{connections}}}"#
+    );
+    match Line::read(line.as_bytes()).and_then(Line::request).unwrap() {
+        Request::Connect(Connect::Firebird(pool, asked)) => connect(&pool, &asked).unwrap().0,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn script(sql: &str) -> Arc<Script> {
+    let mut program = Program::new("p".into());
+    program.add_transaction("t".into(), 1).unwrap();
+    program.add_statement("t", None, sql.into(), "", false).unwrap();
+    Arc::new(program.script("a").unwrap())
+}
+
+fn plan(operations: Option<u64>) -> Plan {
+    Plan {
+        length_ns: 60_000_000_000,
+        discard_ns: 0,
+        seed: 1,
+        interval_ns: None,
+        arrivals: Arrivals::Even,
+        operations,
+        silence_ns: 60_000_000_000,
+    }
+}
+
+fn run(arm: &mut dyn Arm, sql: &str, operations: u64) -> Tally {
+    arm.slice(&script(sql), &plan(Some(operations)), &mut || ()).unwrap().tally
+}
+
+/// Outside a transaction the driver has nothing to send for it: the operation is login and farewell.
+const NOTHING: &str = "COMMIT";
+
+#[test]
+fn a_connection_has_all_its_bytes_in_one_slice_or_in_none() {
+    let port = server(vec![accept(), done(1), done(0)], Duration::from_millis(2));
+    let mut arm = arm(port, 8);
+    let each = run(&mut *arm, NOTHING, 1).traffic.bytes_received;
+    assert_eq!(each, (accept().len() + 2 * done(0).len()) as u64);
+    for slice in 0..6 {
+        let length_ns = 150_000_000 + slice * 1_000_000;
+        let cut = Plan { length_ns, discard_ns: 50_000_000, ..plan(None) };
+        let tally = arm.slice(&script(NOTHING), &cut, &mut || ()).unwrap().tally;
+        assert!(tally.operations > 8 && tally.errors == 0, "{} {}", tally.operations, tally.first_error);
+        assert_eq!(tally.traffic.bytes_received, tally.operations * each, "slice {slice}: {}", tally.operations);
+    }
+}
+
+#[test]
+fn a_connection_that_fails_has_moved_bytes_too() {
+    for (replies, bytes) in [
+        // The server hangs up within the login, refuses it, hangs up after it, and answers in another protocol.
+        (vec![accept()], accept().len()),
+        (vec![accept(), refusal(SHUT_DOWN)], accept().len() + refusal(SHUT_DOWN).len()),
+        (vec![accept(), done(1)], accept().len() + done(1).len()),
+        (vec![b"HTTP/1.1".to_vec()], 8),
+    ] {
+        for connections in [1, 2] {
+            let port = server(replies.clone(), Duration::ZERO);
+            let tally = run(&mut *arm(port, connections), NOTHING, 4);
+            assert_eq!((tally.operations, tally.errors), (0, 4), "{}", tally.first_error);
+            assert_eq!(tally.traffic.bytes_received, 4 * bytes as u64, "{}", tally.first_error);
+            assert!(tally.traffic.bytes_sent > 4 * 100, "{:?}", tally.traffic);
+        }
+    }
+}
+
+#[test]
+fn what_the_server_said_last_is_why_the_connection_is_lost() {
+    // The transaction is refused, and the farewell gets no answer any more.
+    let port = server(vec![accept(), done(1), refusal(SHUT_DOWN)], Duration::ZERO);
+    let tally = run(&mut *arm(port, 1), "SELECT 1 FROM rdb$database", 2);
+    assert_eq!(tally.kinds.spell(), "08003=2", "{}", tally.first_error);
+    assert!(tally.first_error.contains("the connection was shut down"), "{}", tally.first_error);
+}
