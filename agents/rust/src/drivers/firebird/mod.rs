@@ -25,7 +25,6 @@ use format::{Format, Kind};
 use inbox::Packet;
 use link::{Link, Server};
 use sql::Verb;
-pub use sql::split as statements;
 use statement::Prepared;
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -207,7 +207,7 @@ fn connect_by<E: Exchange>(pool: &message::Pool, asked: &Http, patience: Patienc
     });
     let target = |asked: message::Server| -> Result<Arc<Target>> {
         let tls = TlsClient::offering(&asked, Some(Application { name: E::NAME, must_agree: E::MUST_AGREE }))?;
-        Ok(Arc::new(Target { address: resolve(&asked.host, asked.port)?, asked, tls, setup: Vec::new() }))
+        Ok(Arc::new(Target { address: resolve(&asked.host, asked.port)?, asked, tls }))
     };
     let target_of_clear = clear_server.map(target).transpose()?;
     let target = target(server)?;

@@ -1,12 +1,14 @@
 //! mysql: statements -> MySQL's binary protocol, as MySQL and MariaDB speak it; one send and one receive a statement.
 
 mod answers;
+mod lexer;
 mod login;
 mod opened;
 mod outbox;
 mod packets;
 mod placeholders;
 mod scramble;
+mod sql;
 
 use super::network::link::Link;
 use super::network::{Protocol, Ready, Wire};
@@ -108,6 +110,10 @@ impl Protocol for Mysql {
             }
         }
         Ok(None)
+    }
+
+    fn statements<'a>(link: &Link<Mysql>, sql: &'a str) -> Vec<&'a str> {
+        sql::statements(sql, takes_backslash(link))
     }
 
     /// Several statements at once are allowed for as long as this takes, and never while load runs.

@@ -19,8 +19,6 @@ pub struct Target {
     pub address: SocketAddr,
     pub asked: message::Server,
     pub tls: Option<TlsClient>,
-    /// Statements that each connection begins with.
-    pub setup: Vec<String>,
 }
 
 /// Where a connection stands.

@@ -3,9 +3,9 @@
 pub mod buffer;
 pub mod decimal;
 pub mod link;
+mod setup;
 
 use super::{Connection, Interest, Opened, Outcome, Pool, Rows, Step};
-use crate::drivers::firebird::statements;
 use crate::failure::{Failure, Result};
 use crate::message::{self, Connected, Tls};
 use crate::program::{Operation, Script};
@@ -13,6 +13,7 @@ use crate::transport::socket::{Mode, Socket, Traffic, resolve};
 use crate::transport::tls::{self, Facts, TlsClient};
 use buffer::Buffer;
 use link::{Link, Target};
+use setup::Setup;
 use std::sync::Arc;
 
 /// How a connection to a server begins and ends, whatever is said on it.
@@ -42,6 +43,8 @@ pub trait Protocol: Wire + Default {
     fn say(&mut self, link: &mut Link<Self>, sql: &str);
     /// Takes what has come. None: the statement goes on.
     fn hear(&mut self, link: &mut Link<Self>, outcome: &mut Outcome) -> Result<Option<Ready>>;
+    /// The statements of a text that are separated by `;`. The connection is open.
+    fn statements<'a>(link: &Link<Self>, sql: &'a str) -> Vec<&'a str>;
     /// Runs statements separated by `;` and gives the last result.
     fn query(&mut self, link: &mut Link<Self>, sql: &str) -> Result<Rows>;
 }
@@ -85,15 +88,15 @@ pub enum Turn {
 /// Opens the connections of an arm, one after the other.
 pub fn connect<P: Protocol>(pool: &message::Pool, asked: &message::Server) -> Result<Opened> {
     let tls = TlsClient::new(asked)?;
-    let setup = statements(asked.setup.as_deref().unwrap_or_default()).into_iter().map(str::to_string).collect();
+    let setup = Arc::new(Setup::new(asked.setup.as_ref()));
     let address = resolve(&asked.host, asked.port)?;
     let asked = &message::Server { address: Some(address.ip()), ..asked.clone() };
-    let target = Arc::new(Target { address, asked: asked.clone(), tls, setup });
+    let target = Arc::new(Target { address, asked: asked.clone(), tls });
     let polled = pool.connections > pool.threads;
     let mut connections = Vec::with_capacity(pool.connections);
     let mut connected = Connected { encrypted: asked.tls != Tls::Off, ..Connected::default() };
     for number in 0..pool.connections {
-        let mut connection = Client::<P>::new(target.clone(), polled, pool.per_request);
+        let mut connection = Client::<P>::new(target.clone(), setup.clone(), polled, pool.per_request);
         // Where each operation opens its own connection, one is tried here: it proves the address and the encryption.
         if number == 0 || !pool.per_request {
             let facts = pool.opening(|| connection.open_now())?;
@@ -119,6 +122,7 @@ pub fn connect<P: Protocol>(pool: &message::Pool, asked: &message::Server) -> Re
 struct Client<P: Protocol> {
     link: Link<P>,
     protocol: P,
+    setup: Arc<Setup>,
     per_request: bool,
     /// The script whose statements are prepared.
     prepared: Option<Arc<Script>>,
@@ -131,10 +135,11 @@ struct Client<P: Protocol> {
 }
 
 impl<P: Protocol> Client<P> {
-    fn new(target: Arc<Target>, polled: bool, per_request: bool) -> Client<P> {
+    fn new(target: Arc<Target>, setup: Arc<Setup>, polled: bool, per_request: bool) -> Client<P> {
         Client {
             link: Link::new(target, polled, per_request),
             protocol: P::default(),
+            setup,
             per_request,
             prepared: None,
             statement: 0,
@@ -147,8 +152,7 @@ impl<P: Protocol> Client<P> {
     /// Opens the connection and runs its setup, waiting for both. Gives what TLS negotiated: None in clear.
     fn open_now(&mut self) -> Result<Option<Facts>> {
         let facts = self.link.open_now()?;
-        let target = self.link.target.clone();
-        for statement in &target.setup {
+        for statement in self.setup.statements(&self.link) {
             let ran = self.protocol.query(&mut self.link, statement);
             ran.map_err(|failure| Failure { text: format!("setup: {}", failure.text), ..failure })?;
         }
@@ -200,8 +204,7 @@ impl<P: Protocol> Client<P> {
 
     /// On a new connection: sends what is left of its setup, one statement at a time, then the operation's first statement.
     fn send_first(&mut self, script: &Script, operation: &Operation) -> Result<()> {
-        let target = self.link.target.clone();
-        match target.setup.get(self.set_up) {
+        match self.setup.statements(&self.link).get(self.set_up) {
             Some(statement) => {
                 self.protocol.say(&mut self.link, statement);
                 self.link.flush()
@@ -222,7 +225,7 @@ impl<P: Protocol> Client<P> {
                 return Ok(Step::Pending);
             }
         }
-        while self.set_up < self.link.target.setup.len() {
+        while self.set_up < self.setup.statements(&self.link).len() {
             if self.protocol.hear(&mut self.link, &mut self.outcome)?.is_none() {
                 if self.link.receive()? {
                     continue;

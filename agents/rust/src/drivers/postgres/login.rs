@@ -19,6 +19,8 @@ pub struct Login {
     scram: Option<ScramSha256>,
     method: &'static str,
     server_version: String,
+    /// In every string a backslash begins an escape: `standard_conforming_strings` is off.
+    pub backslash_escapes: bool,
 }
 
 impl network::Login<Inbox> for Login {
@@ -66,8 +68,10 @@ impl network::Login<Inbox> for Login {
                 },
                 b'S' => {
                     let mut fields = Fields(body);
-                    if fields.string() == "server_version" {
-                        self.server_version = fields.string();
+                    match fields.string().as_str() {
+                        "server_version" => self.server_version = fields.string(),
+                        "standard_conforming_strings" => self.backslash_escapes = fields.string() == "off",
+                        _ => {}
                     }
                 }
                 b'E' => return Err(error_of(body).lost()),

@@ -3,6 +3,7 @@
 mod inbox;
 mod login;
 mod outbox;
+mod sql;
 
 use super::network::link::Link;
 use super::network::{Protocol, Ready, Wire};
@@ -123,6 +124,10 @@ impl Protocol for Postgres {
             }
         }
         Ok(None)
+    }
+
+    fn statements<'a>(link: &Link<Postgres>, sql: &'a str) -> Vec<&'a str> {
+        sql::statements(sql, link.login.backslash_escapes)
     }
 
     fn query(&mut self, link: &mut Link<Postgres>, sql: &str) -> Result<Rows> {
