@@ -2,9 +2,9 @@
 
 use crate::alarms::{Alarms, NEVER};
 use crate::clock::{CpuTime, ThreadCpu, now_ns, sleep_until, timespec, wake_on_time};
+use crate::connection::{Connection, Interest, Outcome, Step};
 use crate::deadline;
 use crate::draw::Random;
-use crate::drivers::{Connection, Interest, Outcome, Step};
 use crate::envelope;
 use crate::failure::{Failure, Fault, Result};
 use crate::histogram::Latencies;
@@ -736,8 +736,10 @@ fn found(ready: i32) -> Result<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arm::Arm;
+    use crate::connection::Rows;
     use crate::draw::Kind;
-    use crate::drivers::{Arm, Rows, null};
+    use crate::drivers::null;
     use crate::message;
     use crate::program::Program;
     use std::io::{Read, Write};

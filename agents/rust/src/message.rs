@@ -2,7 +2,6 @@
 
 use crate::deadline;
 use crate::failure::{Failure, Result, one_line};
-use crate::transport::wirecrypt;
 use serde::de::{DeserializeOwned, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -211,6 +210,9 @@ pub struct Sqlite {
     pub pragmas: Option<String>,
 }
 
+/// Firebird's wire encryption plugins that an agent has, the preferred one first.
+pub const WIRE_CRYPT_PLUGINS: [&str; 3] = ["ChaCha64", "ChaCha", "Arc4"];
+
 #[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WireCrypt {
@@ -241,7 +243,7 @@ pub struct Firebird {
 impl Firebird {
     /// The wire encryption plugins that may be used, the preferred one first.
     pub fn plugins(&self) -> impl Iterator<Item = &str> {
-        let named = self.wire_crypt_plugins.as_deref().unwrap_or(wirecrypt::PLUGINS[0]);
+        let named = self.wire_crypt_plugins.as_deref().unwrap_or(WIRE_CRYPT_PLUGINS[0]);
         named.split([',', ' ']).filter(|name| !name.is_empty())
     }
 }
@@ -443,12 +445,12 @@ impl Connect {
             }
             Connect::Sqlite(_, Sqlite { passphrase: true, .. }) => Err(Failure::bad_message("missing field `key`")),
             Connect::Http(_, asked) => asked.check(),
-            Connect::Firebird(_, asked) => match asked.plugins().find(|name| !wirecrypt::PLUGINS.contains(name)) {
+            Connect::Firebird(_, asked) => match asked.plugins().find(|name| !WIRE_CRYPT_PLUGINS.contains(name)) {
                 None if asked.plugins().next().is_some() => Ok(()),
                 unknown => Err(Failure::bad_message(format!(
                     "wire_crypt_plugins: {:?} is none of {}",
                     unknown.unwrap_or_default(),
-                    wirecrypt::PLUGINS.join(", ")
+                    WIRE_CRYPT_PLUGINS.join(", ")
                 ))),
             },
             _ => Ok(()),

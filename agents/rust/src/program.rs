@@ -1,7 +1,7 @@
 //! program: messages -> what an operation is; and one operation drawn from it.
 
+use crate::decimal::{DIGITS, decimal};
 use crate::draw::{Kind, Random, Value};
-use crate::drivers::network::decimal::{DIGITS, decimal};
 use crate::envelope::{self, Key};
 use crate::failure::{Failure, Result};
 use std::cell::Cell;

@@ -10,9 +10,6 @@ use openssl::sha::sha256;
 use std::fmt;
 use std::io;
 
-/// The plugins that this client has.
-pub const PLUGINS: [&str; 3] = ["ChaCha64", "ChaCha", "Arc4"];
-
 /// A stream cipher whose place in the key stream goes on from call to call.
 enum Stream {
     ChaCha(CipherCtx),

@@ -1,7 +1,7 @@
 //! format: what a prepared statement says of its columns and parameters -> how their values lie on the wire.
 
 use super::xdr::{Outbox, Reader, padding};
-use crate::drivers::network::decimal::{DIGITS, decimal};
+use crate::decimal::{DIGITS, decimal};
 use crate::failure::{Failure, Result};
 use crate::program::Parameter;
 

@@ -14,7 +14,8 @@ mod srp;
 mod statement;
 mod xdr;
 
-use super::{Connection, Interest, Opened, Outcome, Pool, Rows, Step};
+use crate::arm::{Opened, Pool};
+use crate::connection::{Connection, Interest, Outcome, Rows, Step};
 use crate::envelope::{Vault, opened_length};
 use crate::failure::{Failure, Result};
 use crate::message::{self, Connected};

@@ -6,7 +6,7 @@ use super::sql::{self, Verb};
 use super::statement::{self, Prepared};
 use super::xdr::Reader;
 use super::{Awaited, FirebirdConnection, unprepared};
-use crate::drivers::{QUERY_LIMIT_BYTES, Rows, escape};
+use crate::connection::{QUERY_LIMIT_BYTES, Rows, escape};
 use crate::failure::{Failure, Result};
 use crate::program::Script;
 

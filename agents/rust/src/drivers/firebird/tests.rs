@@ -1,7 +1,7 @@
 //! tests: operations that open their own connections, on servers that answer, refuse and hang up.
 
 use super::connect;
-use crate::drivers::Arm;
+use crate::arm::Arm;
 use crate::load::{Plan, Tally};
 use crate::message::{Arrivals, Connect, Line, Request};
 use crate::program::{Program, Script};

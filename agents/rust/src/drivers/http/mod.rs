@@ -9,8 +9,9 @@ mod two;
 
 use super::network::link::{Link, Target};
 use super::network::{Inbox, Wire};
-use super::{Connection, Interest, Opened, Outcome, Pool, Rows, Step, escape};
+use crate::arm::{Opened, Pool};
 use crate::clock::coarse_ns;
+use crate::connection::{Connection, Interest, Outcome, Rows, Step, escape};
 use crate::failure::{Failure, Result};
 use crate::message::{self, Connected, Http, HttpVersion, Tls};
 use crate::program::{Operation, Script, Statement};

@@ -3,9 +3,9 @@
 use super::reader::Reader;
 use super::statement::{Asked, Method};
 use super::{Exchange, Place, Response, Taken, malformed};
-use crate::drivers::Step;
+use crate::connection::Step;
+use crate::decimal::{DIGITS, decimal};
 use crate::drivers::network::buffer::Buffer;
-use crate::drivers::network::decimal::{DIGITS, decimal};
 use crate::drivers::network::{Inbox, Login, Turn, Wire};
 use crate::failure::Result;
 use crate::message;

@@ -1,8 +1,8 @@
 //! tests: clients against servers on real sockets that behave, and that do not.
 
 use super::*;
+use crate::arm::Arm;
 use crate::draw::Kind;
-use crate::drivers::Arm;
 use crate::load::{Plan, Tally};
 use crate::message::{Arrivals, Connect, Line as Said, Request as Asking};
 use crate::program::Program;

@@ -24,9 +24,7 @@ pub fn piece(rest: &[u8], backslash: bool) -> (Kind, usize) {
         b'/' if rest.starts_with(b"/*!") || rest.starts_with(b"/*M!") => (Kind::Hidden, comment(rest)),
         b'/' if rest.starts_with(b"/*") => (Kind::Comment, comment(rest)),
         // A name or a number swallows the `$` within it.
-        byte if is_word(byte) => {
-            (Kind::Word, rest.iter().take_while(|byte| is_word(**byte) || **byte == b'$').count())
-        }
+        byte if is_word(byte) => (Kind::Word, rest.iter().take_while(|byte| is_word(**byte) || **byte == b'$').count()),
         _ => (Kind::Sign, 1),
     }
 }

@@ -4,7 +4,7 @@ use super::answers::{Answers, status_of};
 use super::outbox::Outbox;
 use super::packets::{END, ERROR, Fields, HEADER_BYTES, Message, OK, error_of, length, stranger};
 use super::scramble;
-use crate::drivers::Step;
+use crate::connection::Step;
 use crate::drivers::network::{self, Turn};
 use crate::failure::{Failure, Result};
 use crate::message::{Server, Tls};

@@ -12,7 +12,7 @@ mod sql;
 
 use super::network::link::Link;
 use super::network::{Protocol, Ready, Wire};
-use super::{Outcome, QUERY_LIMIT_BYTES, Rows, escape};
+use crate::connection::{Outcome, QUERY_LIMIT_BYTES, Rows, escape};
 use crate::failure::{Failure, Result};
 use crate::program::{Operation, Script};
 use answers::{AUTOCOMMIT, Answers, IN_TRANSACTION, NO_BACKSLASH_ESCAPES, Part};

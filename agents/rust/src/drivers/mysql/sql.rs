@@ -157,7 +157,8 @@ mod tests {
     fn what_is_put_together_comes_apart_again() {
         let mut random = Random::of_operation(3, 2);
         let whole = ["';'", r"'\';'", r#""\";""#, "`;\\`", "/*;*/ 1", "/*!;*/", "x", "é$1", "#;\n1", "-- ;\n1", "CASE"];
-        let letters = ["'", "\"", "`", "\\", "#", "-", "\n", "/", "*", "!", ";", " ", "é", "CREATE EVENT", "BEGIN", "END"];
+        let letters =
+            ["'", "\"", "`", "\\", "#", "-", "\n", "/", "*", "!", ";", " ", "é", "CREATE EVENT", "BEGIN", "END"];
         for _ in 0..20_000 {
             let statement = |random: &mut Random| {
                 let parts = 1 + random.below(4);

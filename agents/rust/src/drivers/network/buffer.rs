@@ -1,6 +1,6 @@
 //! buffer: what a connection has received and nobody has read yet. Its memory is bounded and reused.
 
-use crate::drivers::QUERY_LIMIT_BYTES;
+use crate::connection::QUERY_LIMIT_BYTES;
 use std::io;
 use xxhash_rust::xxh3::Xxh3;
 

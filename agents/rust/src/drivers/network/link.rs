@@ -1,8 +1,8 @@
 //! link: a server -> an open connection to it: connect, TLS, login, goodbye. Waits nowhere unless its socket does.
 
 use super::{Inbox, Login, Turn, Wire};
+use crate::connection::{Interest, Step};
 use crate::deadline::{self, LOGIN_BYTES};
-use crate::drivers::{Interest, Step};
 use crate::failure::{Failure, Result};
 use crate::message;
 use crate::transport::Transport;

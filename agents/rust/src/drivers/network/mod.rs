@@ -1,11 +1,11 @@
 //! network: what the drivers of servers have in common: opening an arm's connections, and running operations on them.
 
 pub mod buffer;
-pub mod decimal;
 pub mod link;
 mod setup;
 
-use super::{Connection, Interest, Opened, Outcome, Pool, Rows, Step};
+use crate::arm::{Opened, Pool};
+use crate::connection::{Connection, Interest, Outcome, Rows, Step};
 use crate::failure::{Failure, Result};
 use crate::message::{self, Connected, Tls};
 use crate::program::{Operation, Script};

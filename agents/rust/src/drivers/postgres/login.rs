@@ -1,7 +1,7 @@
 //! login: what the server asks for -> what a client answers, until it is let in.
 
 use super::inbox::{Fields, Inbox, Message, error_of};
-use crate::drivers::Step;
+use crate::connection::Step;
 use crate::drivers::network::{self, Turn};
 use crate::failure::{Failure, Result};
 use crate::message::{Server, Tls};

@@ -1,7 +1,7 @@
 //! tests: a driver's connections against servers that let it in, refuse it, and note what they are sent.
 
 use super::Postgres;
-use crate::drivers::Opened;
+use crate::arm::Opened;
 use crate::drivers::network::connect;
 use crate::failure::Result;
 use crate::load::{Plan, Tally};
