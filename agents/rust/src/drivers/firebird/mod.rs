@@ -6,7 +6,6 @@
 mod errors;
 mod format;
 mod inbox;
-mod link;
 mod login;
 mod query;
 mod sql;
@@ -14,53 +13,65 @@ mod srp;
 mod statement;
 mod xdr;
 
+use super::network::facts;
+use super::network::link::{Link, Target};
+use super::network::wire::{self, Login as _, Protection};
 use crate::arm::{Opened, Pool};
 use crate::connection::{Connection, Interest, Outcome, Rows, Step};
 use crate::envelope::{Vault, opened_length};
 use crate::failure::{Failure, Result};
-use crate::message::{self, Connected};
+use crate::message::{self, Connected, WireCrypt};
 use crate::program::{Operation, Script, Statement};
 use crate::transport::socket::{Mode, Traffic, resolve};
-use crate::transport::tls;
 use format::{Format, Kind};
+use inbox::Inbox;
 use inbox::Packet;
-use link::{Link, Server};
+use login::Login;
 use sql::Verb;
 use statement::Prepared;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use xdr::{Outbox, Reader, padding};
+use xdr::{Reader, padding};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+/// What is spoken on a connection.
+struct Wire;
+
+impl wire::Wire for Wire {
+    type Asked = message::Firebird;
+    type Inbox = Inbox;
+    type Login = Login;
+    /// Its opcode alone.
+    const GOODBYE: &'static [u8] = b"\0\0\0\x06";
+}
 
 /// Opens the connections of an arm, one after the other.
 pub fn connect(pool: &message::Pool, asked: &message::Firebird) -> Result<Opened> {
-    let server = Arc::new(Server { address: resolve(&asked.host, asked.port)?, asked: asked.clone() });
+    let address = resolve(&asked.host, asked.port)?;
+    let target = |asked: message::Firebird| {
+        let in_clear = asked.wire_crypt == WireCrypt::Off;
+        let protection = if in_clear { Protection::Clear } else { Protection::WireCrypt };
+        Arc::new(Target { address, asked, protection })
+    };
+    // The first connection may make the database. Whatever is opened later attaches it.
+    let (first, later) = (target(asked.clone()), target(message::Firebird { create: false, ..asked.clone() }));
     let polled = pool.connections > pool.threads;
     let mut connections = Vec::with_capacity(pool.connections);
-    let mut connected = Connected::default();
+    let mut connected = Connected { encrypted: asked.wire_crypt != WireCrypt::Off, ..Connected::default() };
     for number in 0..pool.connections {
-        let server = if number == 1 && asked.create {
-            // The first connection made the database; the others attach it.
-            let asked = message::Firebird { create: false, ..asked.clone() };
-            Arc::new(Server { address: server.address, asked })
-        } else {
-            server.clone()
-        };
-        let mut connection = FirebirdConnection::new(server, polled, pool.per_request);
+        let target = if number == 0 { &first } else { &later };
+        let mut connection = FirebirdConnection::new(target.clone(), polled, pool.per_request);
         // Where each operation opens its own connection, one is tried here: it proves the address and the encryption.
         if number == 0 || !pool.per_request {
-            pool.opening(|| connection.link.open_now())?;
-            let facts = connection.link.facts.clone();
-            connected.encrypted = !facts.plugin.is_empty();
-            connected.protocol = if connected.encrypted { "wire-crypt".to_string() } else { String::new() };
-            connected.cipher = facts.plugin;
-            connected.auth = facts.auth.to_string();
-            connected.library = if connected.encrypted { tls::library() } else { String::new() };
+            let facts = pool.opening(|| connection.link.open_now())?;
+            facts::note(facts, &mut connected);
+            connected.auth = connection.link.login.auth();
             if number == 0 {
                 connected.server_version = pool.opening(|| connection.version())?;
             }
             if pool.per_request {
                 connection.leave()?;
+                connection.link.target = later.clone();
             }
         }
         connections.push(connection);
@@ -97,9 +108,8 @@ enum Stage {
 }
 
 pub struct FirebirdConnection {
-    link: Link,
+    link: Link<Wire>,
     per_request: bool,
-    outbox: Outbox,
     awaited: VecDeque<Awaited>,
     /// The statements, in the order of the script that they were prepared from.
     statements: Vec<Prepared>,
@@ -122,11 +132,10 @@ pub struct FirebirdConnection {
 }
 
 impl FirebirdConnection {
-    fn new(server: Arc<Server>, polled: bool, per_request: bool) -> FirebirdConnection {
+    fn new(target: Arc<Target<message::Firebird>>, polled: bool, per_request: bool) -> FirebirdConnection {
         FirebirdConnection {
-            link: Link::new(server, polled, per_request),
+            link: Link::new(target, polled, per_request),
             per_request,
-            outbox: Outbox::default(),
             awaited: VecDeque::with_capacity(8),
             statements: Vec::new(),
             script: None,
@@ -144,13 +153,6 @@ impl FirebirdConnection {
         }
     }
 
-    #[inline]
-    fn send(&mut self) -> Result<()> {
-        let sent = self.link.send(&self.outbox.0);
-        self.outbox.0.clear();
-        sent
-    }
-
     fn fail(&mut self, failure: &Failure) {
         self.outcome.fail(failure);
     }
@@ -163,7 +165,7 @@ impl FirebirdConnection {
                 return match self.transaction {
                     Some(_) if !self.rolling_back => self.end(self.outcome.error.is_none()),
                     _ if self.per_request => {
-                        self.link.detach(&mut self.outbox);
+                        self.link.login.detach(&mut self.link.outbox);
                         self.await_one(Awaited::Ignored, Stage::Leaving)
                     }
                     _ => Ok(false),
@@ -189,8 +191,8 @@ impl FirebirdConnection {
                 }
                 (_, None) => return self.begin_transaction(self.statements[self.statement].reads),
                 (None, Some(transaction)) => {
-                    let (database, sql) = (self.link.facts.database, &script.statements[self.statement].sql);
-                    let order = statement::prepare(&mut self.outbox, database, transaction, sql);
+                    let (database, sql) = (self.link.login.database, &script.statements[self.statement].sql);
+                    let order = statement::prepare(&mut self.link.outbox, database, transaction, sql);
                     self.statements[self.statement].order = order;
                     self.awaited.push_back(Awaited::Statement);
                     return self.await_one(Awaited::Description, Stage::Preparing);
@@ -201,7 +203,7 @@ impl FirebirdConnection {
                         continue;
                     }
                     self.stage = Stage::Running;
-                    self.send()?;
+                    self.link.flush()?;
                     return Ok(true);
                 }
             }
@@ -211,13 +213,13 @@ impl FirebirdConnection {
     #[inline]
     fn put_run(&mut self, script: &Script, operation: &Operation, transaction: i32) -> Result<()> {
         let (asked, prepared) = (&script.statements[self.statement], &self.statements[self.statement]);
-        let before = self.outbox.0.len();
+        let before = self.link.outbox.len();
         let values = prepared.order.iter().map(|at| match asked.parameters.get(*at) {
             Some(variable) => operation.parameter(*variable),
             None => crate::program::Parameter::Text(b""),
         });
-        if let Err(failure) = prepared.run(&mut self.outbox, transaction, self.link.facts.protocol, values) {
-            self.outbox.0.truncate(before);
+        if let Err(failure) = prepared.run(&mut self.link.outbox, transaction, self.link.login.protocol, values) {
+            self.link.outbox.truncate(before);
             return Err(failure);
         }
         if !prepared.cursor && !prepared.columns.is_empty() {
@@ -235,13 +237,13 @@ impl FirebirdConnection {
     fn await_one(&mut self, awaited: Awaited, stage: Stage) -> Result<bool> {
         self.awaited.push_back(awaited);
         self.stage = stage;
-        self.send()?;
+        self.link.flush()?;
         Ok(true)
     }
 
     #[inline]
     fn begin_transaction(&mut self, read_only: bool) -> Result<bool> {
-        statement::begin(&mut self.outbox, self.link.facts.database, read_only);
+        statement::begin(&mut self.link.outbox, self.link.login.database, read_only);
         self.await_one(Awaited::Transaction, Stage::Beginning)
     }
 
@@ -249,7 +251,7 @@ impl FirebirdConnection {
     fn end(&mut self, commit: bool) -> Result<bool> {
         let Some(transaction) = self.transaction else { return Ok(false) };
         self.rolling_back = !commit;
-        statement::end(&mut self.outbox, transaction, commit);
+        statement::end(&mut self.link.outbox, transaction, commit);
         self.await_one(Awaited::Done, Stage::Ending)
     }
 
@@ -262,7 +264,7 @@ impl FirebirdConnection {
             Stage::ReadingBlob if self.outcome.error.is_none() && !self.blob_read => self.read_blob(),
             Stage::ReadingBlob if self.outcome.error.is_none() => {
                 self.outcome.checksum = self.outcome.checksum.wrapping_add(self.content.digest());
-                statement::close_blob(&mut self.outbox, self.blob);
+                statement::close_blob(&mut self.link.outbox, self.blob);
                 self.awaited.push_back(Awaited::Ignored);
                 self.after_rows(script, operation)
             }
@@ -283,7 +285,7 @@ impl FirebirdConnection {
     }
 
     fn read_blob(&mut self) -> Result<bool> {
-        statement::get_segment(&mut self.outbox, self.blob);
+        statement::get_segment(&mut self.link.outbox, self.blob);
         self.await_one(Awaited::Segments, Stage::ReadingBlob)
     }
 
@@ -292,16 +294,16 @@ impl FirebirdConnection {
     fn after_rows(&mut self, script: &Script, operation: &Operation) -> Result<bool> {
         if let (Some(id), Some(transaction)) = (self.blobs.pop(), self.transaction) {
             self.content.reset();
-            statement::open_blob(&mut self.outbox, transaction, id);
+            statement::open_blob(&mut self.link.outbox, transaction, id);
             return self.await_one(Awaited::Blob, Stage::OpeningBlob);
         }
         let prepared = &self.statements[self.statement];
         if !self.exhausted {
-            prepared.fetch(&mut self.outbox, false);
+            prepared.fetch(&mut self.link.outbox, false);
             return self.await_one(Awaited::Rows, Stage::Running);
         }
         if prepared.cursor {
-            prepared.close(&mut self.outbox);
+            prepared.close(&mut self.link.outbox);
             self.awaited.push_back(Awaited::Ignored);
         }
         self.statement = script.after(operation, self.statement);
@@ -331,12 +333,16 @@ impl FirebirdConnection {
                 (Awaited::Ignored, Packet::Response { .. }) => {}
                 (_, Packet::Response { failure: Some((_, failure)), .. }) => {
                     outcome.fail(&failure);
+                    link.last_error = Some(failure);
                     if awaited == Awaited::Single {
                         self.awaited.pop_front(); // of two answers only this one comes
                     }
                 }
-                (Awaited::Done, Packet::Response { .. }) => {}
-                (Awaited::Transaction, Packet::Response { object, .. }) => self.transaction = Some(object),
+                (Awaited::Done, Packet::Response { .. }) => link.last_error = None,
+                (Awaited::Transaction, Packet::Response { object, .. }) => {
+                    self.transaction = Some(object);
+                    link.last_error = None;
+                }
                 (Awaited::Statement, Packet::Response { object, .. }) => {
                     self.statements[self.statement].handle = object
                 }
@@ -473,7 +479,6 @@ impl Connection for FirebirdConnection {
         self.statement = operation.first;
         if self.per_request {
             self.awaited.clear();
-            self.outbox.0.clear();
             (self.transaction, self.explicit, self.rolling_back) = (None, false, false);
             for statement in &mut self.statements[operation.first..operation.last] {
                 if statement.verb == Some(Verb::Other) {

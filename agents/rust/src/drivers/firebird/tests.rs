@@ -31,19 +31,28 @@ fn refusal(code: i32) -> Vec<u8> {
     ints(&[9, 0, 0, 0, 0, 1, code, 0])
 }
 
+/// What the server is asked for when a database is attached, and when it is made.
+const ATTACH: i32 = 19;
+const CREATE: i32 = 20;
+
 /// Answers what comes by one reply after the other, waits for what follows the last one, and closes.
-fn converse(mut stream: TcpStream, replies: &[Vec<u8>], pause: Duration) {
-    let mut room = [0; 4096];
-    for reply in replies {
+/// Gives what it was asked for by the second packet.
+fn converse(mut stream: TcpStream, replies: &[Vec<u8>], pause: Duration) -> i32 {
+    let (mut room, mut second) = ([0; 4096], 0);
+    for (number, reply) in replies.iter().enumerate() {
         if stream.read(&mut room).unwrap_or(0) == 0 {
-            return;
+            return second;
+        }
+        if number == 1 {
+            second = i32::from_be_bytes(room[..4].try_into().unwrap());
         }
         thread::sleep(pause);
         if stream.write_all(reply).is_err() {
-            return;
+            return second;
         }
     }
     let _ = stream.read(&mut room);
+    second
 }
 
 /// A server whose first connection lets `connect` in, and whose later ones get these replies. Gives its port.
@@ -62,9 +71,13 @@ fn server(replies: Vec<Vec<u8>>, pause: Duration) -> u16 {
 }
 
 fn arm(port: u16, connections: usize) -> Box<dyn Arm> {
+    arm_with(port, &format!(r#""per_request":true,"connections":{connections}"#))
+}
+
+fn arm_with(port: u16, fields: &str) -> Box<dyn Arm> {
     let line = format!(
         r#"{{"type":"connect","driver":"firebird","arm":"a","host":"127.0.0.1","port":{port},"user":"u","password":"p",
-            "database":"d","per_request":true,"connections":{connections}}}"#
+            "database":"d",{fields}}}"#
     );
     match Line::read(line.as_bytes()).and_then(Line::request).unwrap() {
         Request::Connect(Connect::Firebird(pool, asked)) => connect(&pool, &asked).unwrap().0,
@@ -139,4 +152,33 @@ fn what_the_server_said_last_is_why_the_connection_is_lost() {
     let tally = run(&mut *arm(port, 1), "SELECT 1 FROM rdb$database", 2);
     assert_eq!(tally.kinds.spell(), "08003=2", "{}", tally.first_error);
     assert!(tally.first_error.contains("the connection was shut down"), "{}", tally.first_error);
+}
+
+#[test]
+fn a_database_is_made_once_however_many_connections_are_opened() {
+    for (fields, wanted) in [
+        (r#""create":true,"connections":3"#, [CREATE, ATTACH, ATTACH]),
+        (r#""create":true,"per_request":true"#, [CREATE, ATTACH, ATTACH]),
+        (r#""create":false,"connections":3"#, [ATTACH, ATTACH, ATTACH]),
+    ] {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let served = thread::spawn(move || {
+            let first = [accept(), done(1), done(0), done(0)];
+            let other = [accept(), done(1), done(0)];
+            let serve = |number: usize| {
+                let (stream, _) = listener.accept().unwrap();
+                let replies = if number == 0 { first.to_vec() } else { other.to_vec() };
+                thread::spawn(move || converse(stream, &replies, Duration::ZERO))
+            };
+            let served: Vec<_> = (0..3).map(serve).collect();
+            served.into_iter().map(|each| each.join().unwrap()).collect::<Vec<_>>()
+        });
+        let mut arm = arm_with(port, fields);
+        if fields.contains("per_request") {
+            assert_eq!(run(&mut *arm, NOTHING, 2).errors, 0);
+        }
+        drop(arm);
+        assert_eq!(served.join().unwrap(), wanted, "{fields}");
+    }
 }

@@ -7,8 +7,9 @@ mod reader;
 mod statement;
 mod two;
 
+use super::network::facts;
 use super::network::link::{Link, Target};
-use super::network::{Inbox, Wire};
+use super::network::wire::{Inbox, Wire};
 use crate::arm::{Opened, Pool};
 use crate::clock::coarse_ns;
 use crate::connection::{Connection, Interest, Outcome, Rows, Step, escape};
@@ -17,7 +18,7 @@ use crate::message::{self, Connected, Http, HttpVersion, Tls};
 use crate::program::{Operation, Script, Statement};
 use crate::think::{Think, Thinking};
 use crate::transport::socket::{Mode, Traffic, resolve};
-use crate::transport::tls::{self, Application, Facts, TlsClient};
+use crate::transport::tls::{Application, Facts, TlsClient};
 use body::Body;
 use one::One;
 use statement::Asked;
@@ -52,7 +53,7 @@ fn closed_early(text: impl Into<String>) -> Failure {
 }
 
 /// One version of HTTP: a connection's state, and what is said on it. One request at a time.
-trait Exchange: Wire<Login: Send, Inbox: Send> + Default {
+trait Exchange: Wire<Asked = message::Server> + Default {
     type Request: Send + Sync;
     /// As ALPN calls it.
     const NAME: &'static str;
@@ -206,9 +207,9 @@ fn connect_by<E: Exchange>(pool: &message::Pool, asked: &Http, patience: Patienc
         patience,
         ready: Mutex::new(None),
     });
-    let target = |asked: message::Server| -> Result<Arc<Target>> {
+    let target = |asked: message::Server| -> Result<Arc<Target<message::Server>>> {
         let tls = TlsClient::offering(&asked, Some(Application { name: E::NAME, must_agree: E::MUST_AGREE }))?;
-        Ok(Arc::new(Target { address: resolve(&asked.host, asked.port)?, asked, tls }))
+        Ok(Arc::new(Target { address: resolve(&asked.host, asked.port)?, asked, protection: tls.into() }))
     };
     let target_of_clear = clear_server.map(target).transpose()?;
     let target = target(server)?;
@@ -223,13 +224,7 @@ fn connect_by<E: Exchange>(pool: &message::Pool, asked: &Http, patience: Patienc
         // Where each operation opens its own connections, they are tried here once.
         if number == 0 || !pool.per_request {
             let facts = pool.opening(|| client.open_now())?;
-            connected.encrypted &= facts.is_some();
-            let facts = facts.unwrap_or_default();
-            connected.resumed += u64::from(facts.resumed);
-            connected.verified = facts.verified;
-            (connected.protocol, connected.cipher, connected.group) = (facts.protocol, facts.cipher, facts.group);
-            (connected.peer, connected.peer_key) = (facts.peer, facts.peer_key);
-            connected.library = if connected.encrypted { tls::library() } else { String::new() };
+            facts::note(facts, &mut connected);
             if pool.per_request {
                 client.close();
             }
@@ -248,7 +243,7 @@ struct Line<E: Exchange> {
 }
 
 impl<E: Exchange> Line<E> {
-    fn new(target: Arc<Target>, polled: bool, per_request: bool) -> Line<E> {
+    fn new(target: Arc<Target<message::Server>>, polled: bool, per_request: bool) -> Line<E> {
         Line { link: Link::new(target, polled, per_request), exchange: E::default(), say: Vec::new() }
     }
 

@@ -5,10 +5,9 @@ use super::hpack::{self, Name};
 use super::reader::{MOST_HEADERS, MOST_INTERIM};
 use super::statement::{Asked, Method};
 use super::{Details, Exchange, Place, Response, Taken, closed_early, malformed};
-use crate::connection::Step;
 use crate::decimal::{DIGITS, decimal};
 use crate::drivers::network::buffer::Buffer;
-use crate::drivers::network::{Inbox, Login, Turn, Wire};
+use crate::drivers::network::wire::{Inbox, Login, Turn, Wire};
 use crate::failure::{Failure, Result};
 use crate::message;
 use crate::program::Operation;
@@ -648,6 +647,7 @@ fn error_name(code: u32) -> String {
 }
 
 impl Wire for Two {
+    type Asked = message::Server;
     type Inbox = Beginning;
     type Login = Preface;
     /// GOAWAY, without an error.
@@ -683,10 +683,6 @@ impl Inbox for Beginning {
 pub struct Preface;
 
 impl Login<Beginning> for Preface {
-    fn greet(&mut self, _: &Socket, _: &message::Server) -> Result<Step> {
-        Ok(Step::Done)
-    }
-
     fn first(&mut self, _: &message::Server) -> Result<Vec<u8>> {
         let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
         // No dynamic table, no push, and a window that holds any response.
@@ -709,13 +705,5 @@ impl Login<Beginning> for Preface {
             return Err(Failure::connect("the server does not speak HTTP/2"));
         }
         Ok(if unread.len() < HEADER_BYTES + frame.length { Turn::Wait } else { Turn::Ready })
-    }
-
-    fn server_version(&self) -> String {
-        String::new()
-    }
-
-    fn auth(&self) -> String {
-        String::new()
     }
 }

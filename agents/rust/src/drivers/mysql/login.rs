@@ -5,7 +5,7 @@ use super::outbox::Outbox;
 use super::packets::{END, ERROR, Fields, HEADER_BYTES, Message, OK, error_of, length, stranger};
 use super::scramble;
 use crate::connection::Step;
-use crate::drivers::network::{self, Turn};
+use crate::drivers::network::wire::{self, Turn};
 use crate::failure::{Failure, Result};
 use crate::message::{Server, Tls};
 use crate::transport::socket::Socket;
@@ -65,7 +65,7 @@ pub struct Login {
     answered: bool,
 }
 
-impl network::Login<Answers> for Login {
+impl wire::Login<Answers> for Login {
     /// Takes the greeting, and asks for TLS. Whatever follows the greeting in clear would be someone else's.
     fn greet(&mut self, socket: &Socket, asked: &Server) -> Result<Step> {
         loop {
@@ -312,7 +312,7 @@ fn clean(version: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drivers::network::{Inbox, Login as _};
+    use crate::drivers::network::wire::{Inbox, Login as _};
     use crate::message::{Connect, Line, Request};
     use crate::transport::socket::Mode;
     use std::io::{Read, Write};
@@ -400,6 +400,7 @@ mod tests {
                     sent.push(bytes[HEADER_BYTES..].to_vec());
                 }
                 Ok(Turn::Ready) => return (sent, Ok(login.auth())),
+                Ok(Turn::Encrypt(..)) => panic!("TLS comes before the login"),
                 Err(failure) => return (sent, Err(failure)),
             }
         }

@@ -11,9 +11,11 @@ mod scramble;
 mod sql;
 
 use super::network::link::Link;
-use super::network::{Protocol, Ready, Wire};
+use super::network::wire::Wire;
+use super::network::{Protocol, Ready};
 use crate::connection::{Outcome, QUERY_LIMIT_BYTES, Rows, escape};
 use crate::failure::{Failure, Result};
+use crate::message::Server;
 use crate::program::{Operation, Script};
 use answers::{AUTOCOMMIT, Answers, IN_TRANSACTION, NO_BACKSLASH_ESCAPES, Part};
 use login::Login;
@@ -37,6 +39,7 @@ pub struct Mysql {
 }
 
 impl Wire for Mysql {
+    type Asked = Server;
     type Inbox = Answers;
     type Login = Login;
     const GOODBYE: &'static [u8] = b"\x01\0\0\0\x01";

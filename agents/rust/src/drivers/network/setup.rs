@@ -1,6 +1,6 @@
 //! setup: what each connection begins with, after its login and before anything else.
 
-use super::Protocol;
+use super::client::Protocol;
 use super::link::Link;
 use std::sync::OnceLock;
 

@@ -2,7 +2,7 @@
 
 use super::inbox::{Fields, Inbox, Message, error_of};
 use crate::connection::Step;
-use crate::drivers::network::{self, Turn};
+use crate::drivers::network::wire::{self, Turn};
 use crate::failure::{Failure, Result};
 use crate::message::{Server, Tls};
 use crate::transport::socket::Socket;
@@ -23,7 +23,7 @@ pub struct Login {
     pub backslash_escapes: bool,
 }
 
-impl network::Login<Inbox> for Login {
+impl wire::Login<Inbox> for Login {
     /// Asks for TLS; the server answers with one byte.
     fn greet(&mut self, socket: &Socket, asked: &Server) -> Result<Step> {
         if asked.tls == Tls::Off {
@@ -152,7 +152,7 @@ fn internal(error: std::io::Error) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drivers::network::{Inbox as _, Login as _};
+    use crate::drivers::network::wire::{Inbox as _, Login as _};
     use crate::message::{Connect, Line, Request};
 
     /// What is sent after these messages of the server, and how we were let in.
@@ -176,6 +176,7 @@ mod tests {
                 Ok(Turn::Wait) => {}
                 Ok(Turn::Send(bytes)) => sent.push(bytes),
                 Ok(Turn::Ready) => return (sent, Ok(login.auth())),
+                Ok(Turn::Encrypt(..)) => panic!("TLS comes before the login"),
                 Err(failure) => return (sent, Err(failure)),
             }
         }

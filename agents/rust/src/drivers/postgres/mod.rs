@@ -6,10 +6,12 @@ mod outbox;
 mod sql;
 
 use super::network::link::Link;
-use super::network::{Protocol, Ready, Wire};
+use super::network::wire::Wire;
+use super::network::{Protocol, Ready};
 use crate::connection::{Outcome, QUERY_LIMIT_BYTES, Rows, escape};
 use crate::envelope::Vault;
 use crate::failure::{Failure, Result};
+use crate::message::Server;
 use crate::program::{Operation, Script, Statement};
 use inbox::{Fields, Inbox, Message, error_of};
 use login::Login;
@@ -37,6 +39,7 @@ const ALL_TEXT: [u8; 2] = [0, 0];
 const BYTEA: i32 = 17;
 
 impl Wire for Postgres {
+    type Asked = Server;
     type Inbox = Inbox;
     type Login = Login;
     const GOODBYE: &'static [u8] = b"X\0\0\0\x04";
