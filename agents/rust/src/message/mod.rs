@@ -1,0 +1,13 @@
+//! message: one line -> one request; one answer -> one line. PROTOCOL.md describes them.
+
+mod answer;
+mod connect;
+mod flat;
+mod request;
+
+pub use answer::{Answer, Connected, SliceAnswer};
+pub use connect::{
+    Connect, Firebird, Http, HttpVersion, Null, Pool, Server, Sqlite, Tls, TlsVersion, WIRE_CRYPT_PLUGINS, WireCrypt,
+    seconds,
+};
+pub use request::{Arrivals, Hello, Line, Request, Slice, Variable};
