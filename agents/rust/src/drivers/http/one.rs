@@ -1,8 +1,8 @@
 //! one: HTTP/1.1: requests as they are sent, most of them once and for all, and responses as `Reader` reads them.
 
+use super::exchange::{Exchange, Place, Response, Taken, malformed};
 use super::reader::Reader;
 use super::statement::{Asked, Method};
-use super::{Exchange, Place, Response, Taken, malformed};
 use crate::decimal::{DIGITS, decimal};
 use crate::drivers::network::buffer::Buffer;
 use crate::drivers::network::wire::{Inbox, Login, Turn, Wire};

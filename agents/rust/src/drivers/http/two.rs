@@ -1,10 +1,10 @@
 //! two: HTTP/2 (RFC 9113), one stream at a time: requests -> frames, and frames cut anywhere -> the stream's response.
 
 use super::body::Body;
+use super::exchange::{Details, Exchange, Place, Response, Taken, closed_early, malformed};
 use super::hpack::{self, Name};
 use super::reader::{MOST_HEADERS, MOST_INTERIM};
 use super::statement::{Asked, Method};
-use super::{Details, Exchange, Place, Response, Taken, closed_early, malformed};
 use crate::decimal::{DIGITS, decimal};
 use crate::drivers::network::buffer::Buffer;
 use crate::drivers::network::wire::{Inbox, Login, Turn, Wire};
