@@ -1,14 +1,14 @@
 //! query: what is asked outside the load loop, waited for answer by answer: preparing, queries, the server's version.
 
+use super::client::{Awaited, FirebirdConnection};
 use super::format::{Described, Format, Kind, describe};
 use super::inbox::Packet;
 use super::sql::{self, Verb};
 use super::statement::{self, Prepared};
 use super::xdr::Reader;
-use super::{Awaited, FirebirdConnection, unprepared};
 use crate::connection::{QUERY_LIMIT_BYTES, Rows, escape};
 use crate::failure::{Failure, Result};
-use crate::program::Script;
+use crate::program::{Script, Statement};
 
 /// A value of a row, or the BLOB that it has to be read from.
 enum Value {
@@ -85,7 +85,7 @@ impl FirebirdConnection {
     /// Every statement of a script, prepared within a transaction of its own.
     pub fn prepare_now(&mut self, script: &Script) -> Result<Vec<Prepared>> {
         self.begin_now()?;
-        let prepare = |statement: &crate::program::Statement| match unprepared(statement) {
+        let prepare = |statement: &Statement| match Prepared::of(statement) {
             Prepared { verb: None, reads, open, .. } => {
                 self.prepare_one(&statement.sql, false).map(|(prepared, _)| Prepared { reads, open, ..prepared })
             }

@@ -4,7 +4,7 @@ use super::format::{Description, Format, PREPARE_ITEMS};
 use super::sql::{self, Verb};
 use super::xdr::Put;
 use crate::failure::Result;
-use crate::program::Parameter;
+use crate::program::{Parameter, Statement};
 
 const OP_TRANSACTION: i32 = 29;
 const OP_COMMIT: i32 = 30;
@@ -62,6 +62,14 @@ impl Prepared {
             columns: if text { Format::text(columns) } else { Format::native(columns) },
             parameters: Format::parameters(&description.parameters),
             order,
+        }
+    }
+
+    /// A statement before the server knows it.
+    pub fn of(statement: &Statement) -> Prepared {
+        match sql::verb(&statement.sql) {
+            Verb::Other => Prepared { reads: sql::reads(&statement.sql), open: statement.open, ..Prepared::default() },
+            verb => Prepared::own(verb),
         }
     }
 

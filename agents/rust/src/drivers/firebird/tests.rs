@@ -57,12 +57,17 @@ fn converse(mut stream: TcpStream, replies: &[Vec<u8>], pause: Duration) -> i32 
 
 /// A server whose first connection lets `connect` in, and whose later ones get these replies. Gives its port.
 fn server(replies: Vec<Vec<u8>>, pause: Duration) -> u16 {
+    server_by(move |_| replies.clone(), pause)
+}
+
+/// The same with replies by the number of the connection.
+fn server_by(replies: impl Fn(usize) -> Vec<Vec<u8>> + Send + 'static, pause: Duration) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     thread::spawn(move || {
         let first = vec![accept(), done(1), done(0), done(0)];
         for (number, stream) in listener.incoming().enumerate() {
-            let (stream, replies) = (stream.unwrap(), if number == 0 { first.clone() } else { replies.clone() });
+            let (stream, replies) = (stream.unwrap(), if number == 0 { first.clone() } else { replies(number) });
             stream.set_nodelay(true).unwrap();
             thread::spawn(move || converse(stream, &replies, pause));
         }
@@ -152,6 +157,17 @@ fn what_the_server_said_last_is_why_the_connection_is_lost() {
     let tally = run(&mut *arm(port, 1), "SELECT 1 FROM rdb$database", 2);
     assert_eq!(tally.kinds.spell(), "08003=2", "{}", tally.first_error);
     assert!(tally.first_error.contains("the connection was shut down"), "{}", tally.first_error);
+}
+
+#[test]
+fn a_query_has_nothing_to_do_with_the_connection_that_was_lost_before_it() {
+    // The server hangs up when a statement is to be prepared within a transaction.
+    let lost = || vec![accept(), done(1), done(2)];
+    let port =
+        server_by(move |number| if number < 3 { lost() } else { vec![accept(), done(1), done(0)] }, Duration::ZERO);
+    let mut arm = arm(port, 1);
+    assert_eq!(run(&mut *arm, "SELECT 1 FROM rdb$database", 2).errors, 2);
+    assert_eq!(arm.query(NOTHING, false).unwrap().rows, 0);
 }
 
 #[test]
