@@ -2,8 +2,9 @@
 
 use super::facts;
 use super::link::{Link, Target};
+use super::protocol::Protocol;
 use super::setup::Setup;
-use super::wire::{Login, Protection, Wire};
+use super::wire::{Login, Protection};
 use crate::arm::{Opened, Pool};
 use crate::connection::{Connection, Interest, Outcome, Rows, Step};
 use crate::failure::{Failure, Result};
@@ -12,33 +13,6 @@ use crate::program::{Operation, Script};
 use crate::transport::socket::{Mode, Traffic, resolve};
 use crate::transport::tls::{Facts, TlsClient};
 use std::sync::Arc;
-
-/// A database server's statements.
-pub trait Protocol: Wire<Asked = message::Server> + Default {
-    /// Refuses a script that could run on no connection: all that there is to prepare where every operation has its own.
-    fn check(&self, script: &Script) -> Result<()>;
-    /// Prepares every statement, in place of those that were prepared before.
-    fn prepare(&mut self, link: &mut Link<Self>, script: &Script) -> Result<()>;
-    /// Puts one run of a prepared statement into the outbox.
-    fn run(&mut self, link: &mut Link<Self>, script: &Script, number: usize, operation: &Operation);
-    /// The same for a statement that was not prepared.
-    fn run_unprepared(&mut self, link: &mut Link<Self>, script: &Script, number: usize, operation: &Operation);
-    /// Puts one statement without values into the outbox.
-    fn say(&mut self, link: &mut Link<Self>, sql: &str);
-    /// Takes what has come. None: the statement goes on.
-    fn hear(&mut self, link: &mut Link<Self>, outcome: &mut Outcome) -> Result<Option<Ready>>;
-    /// The statements of a text that are separated by `;`. The connection is open.
-    fn statements<'a>(link: &Link<Self>, sql: &'a str) -> Vec<&'a str>;
-    /// Runs statements separated by `;` and gives the last result.
-    fn query(&mut self, link: &mut Link<Self>, sql: &str) -> Result<Rows>;
-}
-
-/// The server is ready for the next statement.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Ready {
-    /// After an error: a transaction is open, or may be.
-    pub to_roll_back: bool,
-}
 
 /// Opens the connections of an arm, one after the other.
 pub fn connect<P: Protocol>(pool: &message::Pool, asked: &message::Server) -> Result<Opened> {

@@ -4,7 +4,8 @@ pub mod buffer;
 mod client;
 pub mod facts;
 pub mod link;
+pub mod protocol;
 mod setup;
 pub mod wire;
 
-pub use client::{Protocol, Ready, connect};
+pub use client::connect;

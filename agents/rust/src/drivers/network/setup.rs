@@ -1,7 +1,7 @@
 //! setup: what each connection begins with, after its login and before anything else.
 
-use super::client::Protocol;
 use super::link::Link;
+use super::protocol::Protocol;
 use std::sync::OnceLock;
 
 /// The text, and its statements once the first connection is open: where they end may depend on the server's settings.

@@ -6,8 +6,8 @@ mod outbox;
 mod sql;
 
 use super::network::link::Link;
+use super::network::protocol::{Protocol, Ready};
 use super::network::wire::Wire;
-use super::network::{Protocol, Ready};
 use crate::connection::{Outcome, QUERY_LIMIT_BYTES, Rows, escape};
 use crate::envelope::Vault;
 use crate::failure::{Failure, Result};
