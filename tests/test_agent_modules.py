@@ -83,7 +83,9 @@ def test_a_circle_is_found(tmp_path: Path) -> None:
     assert found("use crate::b::c::Thing;\n", "use crate::a::{self, Other};\n")
     assert found("fn f() { crate::b::f() }\n", "use super::super::a;\n")
     assert found("use crate::{draw, b::c};\n", "fn f() -> crate::a::Other {}\n")
-    assert not found("use crate::b::c::Thing;\n", "//! Not crate::a.\n#[cfg(test)]\nmod tests {\n    use crate::a;\n}\n")
+    assert not found(
+        "use crate::b::c::Thing;\n", "//! Not crate::a.\n#[cfg(test)]\nmod tests {\n    use crate::a;\n}\n"
+    )
     assert not found("use super::b::c;\n", "use crate::d;\n")
 
 
