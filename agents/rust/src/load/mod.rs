@@ -15,4 +15,6 @@ mod worker;
 
 pub use plan::Plan;
 pub use run::run;
-pub use tally::{Tally, Total};
+#[cfg(test)]
+pub use tally::Tally;
+pub use tally::Total;

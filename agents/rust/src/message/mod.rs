@@ -7,7 +7,6 @@ mod request;
 
 pub use answer::{Answer, Connected, SliceAnswer};
 pub use connect::{
-    Connect, Firebird, Http, HttpVersion, Null, Pool, Server, Sqlite, Tls, TlsVersion, WIRE_CRYPT_PLUGINS, WireCrypt,
-    seconds,
+    Connect, Firebird, Http, HttpVersion, Null, Pool, Server, Sqlite, Tls, TlsVersion, WireCrypt, seconds,
 };
 pub use request::{Arrivals, Hello, Line, Request, Slice, Variable};

@@ -172,6 +172,7 @@ impl Program {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::envelope;
     use crate::program::{Operation, Parameter};
 
     fn program() -> Program {

@@ -115,19 +115,33 @@ fn run(arm: &mut dyn Arm, sql: &str, operations: u64) -> Tally {
 
 /// Outside a transaction the driver has nothing to send for it: the operation is login and farewell.
 const NOTHING: &str = "COMMIT";
+const CONNECTIONS: u64 = 8;
+
+/// The kernel may count the end of a connection as one byte more.
+fn is_all_of(received: u64, each: u64, connections: u64) -> bool {
+    (connections * each..=connections * (each + 1)).contains(&received)
+}
 
 #[test]
 fn a_connection_has_all_its_bytes_in_one_slice_or_in_none() {
-    let port = server(vec![accept(), done(1), done(0)], Duration::from_millis(2));
-    let mut arm = arm(port, 8);
-    let each = run(&mut *arm, NOTHING, 1).traffic.bytes_received;
-    assert_eq!(each, (accept().len() + 2 * done(0).len()) as u64);
+    // Long answers, so that what is cut shows beside the ends of the connections.
+    let long = |object: i32| [ints(&[9, object, 0, 0, 4000]), vec![0; 4000], ints(&[1, 0, 0])].concat();
+    let each = (accept().len() + 2 * long(0).len()) as u64;
+    let port = server(vec![accept(), long(1), long(0)], Duration::from_millis(2));
+    let mut arm = arm(port, CONNECTIONS as usize);
     for slice in 0..6 {
         let length_ns = 150_000_000 + slice * 1_000_000;
         let cut = Plan { length_ns, discard_ns: 50_000_000, ..plan(None) };
         let tally = arm.slice(&script(NOTHING), &cut, &mut || ()).unwrap().tally;
         assert!(tally.operations > 8 && tally.errors == 0, "{} {}", tally.operations, tally.first_error);
-        assert_eq!(tally.traffic.bytes_received, tally.operations * each, "slice {slice}: {}", tally.operations);
+        // Operations that ended right before the slice may have the ends of their connections in it, and the other way round.
+        let ends = tally.operations + CONNECTIONS;
+        let (received, all) = (tally.traffic.bytes_received, tally.operations * each);
+        assert!(
+            received.abs_diff(all) <= ends,
+            "slice {slice}: {} operations, {received} bytes, not {all}",
+            tally.operations
+        );
     }
 }
 
@@ -144,7 +158,12 @@ fn a_connection_that_fails_has_moved_bytes_too() {
             let port = server(replies.clone(), Duration::ZERO);
             let tally = run(&mut *arm(port, connections), NOTHING, 4);
             assert_eq!((tally.operations, tally.errors), (0, 4), "{}", tally.first_error);
-            assert_eq!(tally.traffic.bytes_received, 4 * bytes as u64, "{}", tally.first_error);
+            assert!(
+                is_all_of(tally.traffic.bytes_received, bytes as u64, 4),
+                "{:?} {}",
+                tally.traffic,
+                tally.first_error
+            );
             assert!(tally.traffic.bytes_sent > 4 * 100, "{:?}", tally.traffic);
         }
     }
