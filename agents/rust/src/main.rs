@@ -2,9 +2,12 @@
 //! `ciphercost-agent relay …` is a program of its own: it makes no load, but lengthens the way.
 
 mod alarms;
+mod arm;
 mod clock;
+mod connection;
 mod cpu;
 mod deadline;
+mod decimal;
 mod draw;
 mod drivers;
 mod envelope;

@@ -1,11 +1,12 @@
 //! session: requests -> answers, in order. Holds the program and the arms; a refused request changes nothing.
 
+use crate::arm::Arm;
 use crate::cpu;
 use crate::deadline;
 use crate::draw::{Kind, Zipf};
 use crate::drivers::mysql::Mysql;
 use crate::drivers::postgres::Postgres;
-use crate::drivers::{Arm, firebird, http, network, null, sqlite};
+use crate::drivers::{firebird, http, network, null, sqlite};
 use crate::envelope::Key;
 use crate::failure::{Failure, Result};
 use crate::floor;

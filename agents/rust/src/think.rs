@@ -1,7 +1,7 @@
 //! think: a statement `THINK $1` -> time in which the client waits for nobody. What the drivers that have it share.
 
 use crate::clock::{now_ns, sleep_until};
-use crate::drivers::Step;
+use crate::connection::Step;
 use crate::failure::{Failure, Result};
 use crate::program::{Operation, Parameter, Statement};
 

@@ -1,7 +1,8 @@
 //! null: an operation that does nothing, waits busily, or thinks: the agent's own floor, and a known effect to be found.
 
-use super::{Connection, Opened, Outcome, Pool, Rows, Step};
+use crate::arm::{Opened, Pool};
 use crate::clock::now_ns;
+use crate::connection::{Connection, Outcome, Rows, Step};
 use crate::draw::Random;
 use crate::failure::{Failure, Result};
 use crate::message::{self, Connected};

@@ -3,15 +3,13 @@
 //! The names are those of the server's plugins. None of them authenticates what it encrypts.
 
 use super::socket::Socket;
+use super::tls::Facts;
 use openssl::cipher::Cipher;
 use openssl::cipher_ctx::CipherCtx;
 use openssl::error::ErrorStack;
 use openssl::sha::sha256;
 use std::fmt;
 use std::io;
-
-/// The plugins that this client has.
-pub const PLUGINS: [&str; 3] = ["ChaCha64", "ChaCha", "Arc4"];
 
 /// A stream cipher whose place in the key stream goes on from call to call.
 enum Stream {
@@ -89,28 +87,40 @@ impl Arc4 {
     }
 }
 
-/// A socket whose bytes are encrypted from now on.
-pub struct WireCrypt {
-    socket: Socket,
+/// A plugin's ciphers with their key, ready for both directions.
+pub struct Ciphers {
     plugin: String,
     sending: Stream,
     receiving: Stream,
+}
+
+impl Ciphers {
+    /// `key`: the session key of the login; `iv`: what the server sent for this plugin. Both directions use both.
+    pub fn new(plugin: &str, key: &[u8], iv: &[u8]) -> Result<Ciphers, String> {
+        if key.len() < 16 {
+            return Err("the login gave no session key".to_string());
+        }
+        let (sending, receiving) = (Stream::new(plugin, key, iv)?, Stream::new(plugin, key, iv)?);
+        Ok(Ciphers { plugin: plugin.to_string(), sending, receiving })
+    }
+}
+
+/// A socket whose bytes are encrypted from now on.
+pub struct WireCrypt {
+    socket: Socket,
+    ciphers: Ciphers,
     /// What is being sent, encrypted. Reused.
     outgoing: Vec<u8>,
 }
 
 impl WireCrypt {
-    /// `key`: the session key of the login; `iv`: what the server sent for this plugin. Both directions use both.
-    pub fn new(socket: Socket, plugin: &str, key: &[u8], iv: &[u8]) -> Result<WireCrypt, String> {
-        if key.len() < 16 {
-            return Err("the login gave no session key".to_string());
-        }
-        let (sending, receiving) = (Stream::new(plugin, key, iv)?, Stream::new(plugin, key, iv)?);
-        Ok(WireCrypt { socket, plugin: plugin.to_string(), sending, receiving, outgoing: Vec::new() })
+    pub fn new(socket: Socket, ciphers: Ciphers) -> WireCrypt {
+        WireCrypt { socket, ciphers, outgoing: Vec::new() }
     }
 
-    pub fn plugin(&self) -> &str {
-        &self.plugin
+    /// There is no certificate and no handshake: the plugin is all that was negotiated.
+    pub fn facts(&self) -> Facts {
+        Facts { protocol: "wire-crypt".to_string(), cipher: self.ciphers.plugin.clone(), ..Facts::default() }
     }
 
     pub fn socket(&self) -> &Socket {
@@ -124,7 +134,7 @@ impl WireCrypt {
     #[inline]
     pub fn receive(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let read = self.socket.receive(into)?;
-        self.receiving.apply(&mut into[..read])?;
+        self.ciphers.receiving.apply(&mut into[..read])?;
         Ok(read)
     }
 
@@ -132,7 +142,7 @@ impl WireCrypt {
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.outgoing.clear();
         self.outgoing.extend_from_slice(bytes);
-        self.sending.apply(&mut self.outgoing)?;
+        self.ciphers.sending.apply(&mut self.outgoing)?;
         self.socket.send_all(&self.outgoing)
     }
 }
@@ -141,7 +151,7 @@ impl fmt::Debug for WireCrypt {
     /// Without keys.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("WireCrypt")
-            .field("plugin", &self.plugin)
+            .field("plugin", &self.ciphers.plugin)
             .field("socket", &self.socket)
             .finish_non_exhaustive()
     }

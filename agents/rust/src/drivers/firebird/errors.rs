@@ -155,11 +155,11 @@ fn words((code, values): &(i32, Vec<String>)) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::xdr::Outbox;
+    use super::super::xdr::Put;
     use super::*;
 
     fn vector(parts: &[(i32, Result<i32, &str>)]) -> Vec<u8> {
-        let mut outbox = Outbox::default();
+        let mut outbox = Vec::new();
         for (kind, value) in parts {
             outbox.int(*kind);
             match value {
@@ -168,7 +168,7 @@ mod tests {
             }
         }
         outbox.int(END);
-        outbox.0
+        outbox
     }
 
     fn text(parts: &[(i32, Result<i32, &str>)]) -> String {

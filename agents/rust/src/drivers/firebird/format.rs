@@ -1,7 +1,7 @@
 //! format: what a prepared statement says of its columns and parameters -> how their values lie on the wire.
 
-use super::xdr::{Outbox, Reader, padding};
-use crate::drivers::network::decimal::{DIGITS, decimal};
+use super::xdr::{Put, Reader, padding};
+use crate::decimal::{DIGITS, decimal};
 use crate::failure::{Failure, Result};
 use crate::program::Parameter;
 
@@ -153,12 +153,12 @@ impl Format {
 
     /// One message of parameters. An error where a value does not fit what was described.
     #[inline]
-    pub fn write<'a>(&self, outbox: &mut Outbox, values: impl Iterator<Item = Parameter<'a>>) -> Result<()> {
+    pub fn write<'a>(&self, outbox: &mut Vec<u8>, values: impl Iterator<Item = Parameter<'a>>) -> Result<()> {
         let zeros = [0; 4];
         let mut nulls = self.kinds.len().div_ceil(8);
         nulls += padding(nulls);
         while nulls > 0 {
-            outbox.0.extend_from_slice(&zeros);
+            outbox.extend_from_slice(&zeros);
             nulls -= 4;
         }
         for (&kind, value) in self.kinds.iter().zip(values) {
@@ -200,7 +200,7 @@ fn text_of_value() -> (Vec<u8>, Kind, usize) {
 
 /// A number's decimal digits as text.
 #[inline]
-fn digits(outbox: &mut Outbox, value: i64) {
+fn digits(outbox: &mut Vec<u8>, value: i64) {
     outbox.bytes(decimal(value, &mut [0; DIGITS]));
 }
 
@@ -273,13 +273,13 @@ mod tests {
         let columns = [column(497, 4), column(449, 20), column(453, 3), column(521, 8), column(581, 8)];
         let format = Format::native(&columns);
         assert!(format.has_blobs);
-        let mut outbox = Outbox::default();
+        let mut outbox = Vec::new();
         outbox.opaque(&[0b0001_0001]); // the first and the last are NULL
         outbox.bytes(b"hello");
         outbox.opaque(b"abc");
         outbox.long(77);
         let mut seen = Vec::new();
-        let mut reader = Reader::new(&outbox.0);
+        let mut reader = Reader::new(&outbox);
         format.walk(&mut reader, |kind, value| seen.push((kind, value.map(<[u8]>::to_vec)))).unwrap();
         let wanted = [
             (Kind::Four, None),
@@ -289,30 +289,30 @@ mod tests {
             (Kind::Eight, None),
         ];
         assert_eq!(seen, wanted);
-        assert_eq!(reader.at(), outbox.0.len());
-        for end in 0..outbox.0.len() {
-            assert!(format.walk(&mut Reader::new(&outbox.0[..end]), |_, _| {}).is_none(), "{end}");
+        assert_eq!(reader.at(), outbox.len());
+        for end in 0..outbox.len() {
+            assert!(format.walk(&mut Reader::new(&outbox[..end]), |_, _| {}).is_none(), "{end}");
         }
     }
 
     #[test]
     fn parameters_travel_in_the_described_type_or_as_text() {
         let format = Format::parameters(&[column(496, 4), column(580, 8), column(448, 40), column(480, 8)]);
-        let mut outbox = Outbox::default();
+        let mut outbox = Vec::new();
         let values = [Parameter::Integer(-7), Parameter::Text(b"8"), Parameter::Text(b"ab"), Parameter::Integer(-90)];
         format.write(&mut outbox, values.into_iter()).unwrap();
-        assert_eq!(outbox.0, b"\0\0\0\0\xff\xff\xff\xf9\0\0\0\0\0\0\0\x08\0\0\0\x02ab\0\0\0\0\0\x03-90\0");
+        assert_eq!(outbox, b"\0\0\0\0\xff\xff\xff\xf9\0\0\0\0\0\0\0\x08\0\0\0\x02ab\0\0\0\0\0\x03-90\0");
         let too_large = [Parameter::Integer(1 << 40)];
-        assert!(format.write(&mut Outbox::default(), too_large.into_iter()).is_err());
-        assert!(format.write(&mut Outbox::default(), [Parameter::Text(b"x")].into_iter()).is_err());
+        assert!(format.write(&mut Vec::new(), too_large.into_iter()).is_err());
+        assert!(format.write(&mut Vec::new(), [Parameter::Text(b"x")].into_iter()).is_err());
     }
 
     #[test]
     fn integers_travel_as_their_decimal_digits_where_text_is_wanted() {
         for value in [0, 7, -1, 1_234_567_890, i64::MAX, i64::MIN] {
-            let mut outbox = Outbox::default();
+            let mut outbox = Vec::new();
             digits(&mut outbox, value);
-            assert_eq!(Reader::new(&outbox.0).bytes(), Some(value.to_string().as_bytes()));
+            assert_eq!(Reader::new(&outbox).bytes(), Some(value.to_string().as_bytes()));
         }
     }
 

@@ -3,10 +3,11 @@
 use super::errors;
 use super::format::Format;
 use super::xdr::Reader;
+use crate::drivers::network::buffer::{BUFFER_BYTES, Buffer};
+use crate::drivers::network::wire;
 use crate::failure::{Failure, Result};
 use std::io;
 
-const BUFFER_BYTES: usize = 64 * 1024;
 /// No packet that is understood is longer than this.
 const PACKET_BYTES: usize = 64 << 20;
 
@@ -60,60 +61,51 @@ pub struct Accept<'a> {
     pub conditional: bool,
 }
 
+#[derive(Default)]
 pub struct Inbox {
-    buffer: Vec<u8>,
-    start: usize,
-    end: usize,
+    buffer: Buffer,
+}
+
+impl wire::Inbox for Inbox {
+    #[inline]
+    fn buffer(&mut self) -> &mut Buffer {
+        &mut self.buffer
+    }
+
+    fn clear(&mut self) {
+        if self.buffer.size() > BUFFER_BYTES {
+            self.buffer = Buffer::default();
+        }
+        self.buffer.clear();
+    }
+
+    /// Makes room first, where a packet is longer than the buffer.
+    #[inline]
+    fn fill(&mut self, receive: impl FnOnce(&mut [u8]) -> io::Result<usize>) -> io::Result<()> {
+        if self.buffer.unread().len() == self.buffer.size() {
+            if self.buffer.size() >= PACKET_BYTES {
+                return Err(io::Error::other("the server does not speak Firebird's protocol"));
+            }
+            self.buffer.grow();
+        }
+        self.buffer.fill(receive)
+    }
 }
 
 impl Inbox {
-    pub fn new() -> Inbox {
-        Inbox { buffer: vec![0; BUFFER_BYTES], start: 0, end: 0 }
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.start == self.end
-    }
-
-    /// Fills the buffer by one call of `receive`. The end of the connection is an error.
-    #[inline]
-    pub fn fill(&mut self, receive: impl FnOnce(&mut [u8]) -> io::Result<usize>) -> io::Result<()> {
-        if self.start == self.end {
-            self.start = 0;
-            self.end = 0;
-        } else if self.end == self.buffer.len() || self.start > self.buffer.len() / 2 {
-            self.buffer.copy_within(self.start..self.end, 0);
-            self.end -= self.start;
-            self.start = 0;
-            if self.end == self.buffer.len() {
-                if self.end >= PACKET_BYTES {
-                    return Err(io::Error::other("the server does not speak Firebird's protocol"));
-                }
-                self.buffer.resize(2 * self.end, 0);
-            }
-        }
-        match receive(&mut self.buffer[self.end..])? {
-            0 => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the server closed the connection")),
-            read => {
-                self.end += read;
-                Ok(())
-            }
-        }
-    }
-
     /// Whether the next packet has yet to come in full.
     pub fn next_is_missing(&self, format: &Format) -> Result<bool> {
-        let mut reader = Reader::new(&self.buffer[self.start..self.end]);
+        let mut reader = Reader::new(self.buffer.unread());
         Ok(read(&mut reader, format)?.is_none())
     }
 
     /// The next packet that has come in full; rows are of this format.
     #[inline]
     pub fn next(&mut self, format: &Format) -> Result<Option<Packet<'_>>> {
-        let mut reader = Reader::new(&self.buffer[self.start..self.end]);
-        let Some(packet) = read(&mut reader, format)? else { return Ok(None) };
-        self.start += reader.at();
-        Ok(Some(packet))
+        self.buffer.take_found(|unread| {
+            let mut reader = Reader::new(unread);
+            Ok(read(&mut reader, format)?.map(|packet| (packet, reader.at())))
+        })
     }
 }
 
@@ -195,16 +187,17 @@ fn go_on<'a>(reader: &mut Reader<'a>) -> Option<Packet<'a>> {
 #[cfg(test)]
 mod tests {
     use super::super::format::Described;
-    use super::super::xdr::Outbox;
+    use super::super::xdr::Put;
     use super::*;
+    use crate::drivers::network::wire::Inbox as _;
 
     fn format() -> Format {
         Format::native(&[Described { sql_type: 448, length: 32_000, ..Described::default() }])
     }
 
     fn bytes() -> Vec<u8> {
-        let mut outbox = Outbox::default();
-        let row = |outbox: &mut Outbox, text: &[u8]| {
+        let mut outbox = Vec::new();
+        let row = |outbox: &mut Vec<u8>, text: &[u8]| {
             outbox.int(OP_FETCH_RESPONSE);
             outbox.int(0);
             outbox.int(1);
@@ -225,14 +218,14 @@ mod tests {
         outbox.int(1);
         outbox.int(0);
         outbox.int(0);
-        outbox.0
+        outbox
     }
 
     #[test]
     fn however_the_bytes_are_cut_the_packets_are_the_same() {
         let (format, bytes) = (format(), bytes());
         for size in [1, 7, 1000, BUFFER_BYTES, usize::MAX] {
-            let (mut inbox, mut seen, mut rest) = (Inbox::new(), Vec::new(), &bytes[..]);
+            let (mut inbox, mut seen, mut rest) = (Inbox::default(), Vec::new(), &bytes[..]);
             while !rest.is_empty() {
                 inbox
                     .fill(|into| {
@@ -255,13 +248,13 @@ mod tests {
             }
             let wanted = ["row 16", "row 32008", "row 100008", "batch true", "response 3 4 false"];
             assert_eq!(seen, wanted, "in pieces of {size}");
-            assert!(inbox.is_empty());
+            assert!(inbox.buffer().unread().is_empty());
         }
     }
 
     #[test]
     fn what_is_not_the_protocol_is_refused() {
-        let mut inbox = Inbox::new();
+        let mut inbox = Inbox::default();
         inbox
             .fill(|into| {
                 into[..8].copy_from_slice(b"HTTP/1.1");

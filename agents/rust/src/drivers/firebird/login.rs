@@ -1,13 +1,17 @@
 //! login: what the server asks for -> what a client answers: who it is, SRP's proof, and which wire encryption to begin.
 
 use super::errors;
-use super::inbox::Packet;
+use super::format::Format;
+use super::inbox::{Inbox, Packet};
 use super::srp::{PLUGINS, Srp};
-use super::xdr::Outbox;
+use super::xdr::Put;
+use crate::drivers::network::wire::{self, Turn};
 use crate::failure::{Failure, Result};
 use crate::message::{Firebird, WireCrypt};
+use crate::transport::wirecrypt::Ciphers;
 
 const OP_CONNECT: i32 = 1;
+const OP_DETACH: i32 = 21;
 const OP_ATTACH: i32 = 19;
 const OP_CREATE: i32 = 20;
 const OP_CONT_AUTH: i32 = 92;
@@ -22,16 +26,36 @@ const PAGE_BYTES: i32 = 8192;
 /// One login in progress.
 pub struct Login {
     stage: Stage,
-    srp: Srp,
+    /// Made with the first packet.
+    srp: Option<Srp>,
     /// The authentication plugin in use.
-    pub plugin: &'static str,
+    plugin: &'static str,
     /// What the plugin wants to be sent next.
     data: String,
     /// Whether the plugin's name was sent already.
     named: bool,
     session_key: Option<[u8; 20]>,
     offers: Offers,
+    /// Version of the protocol.
     pub protocol: i32,
+    /// The database's handle, once it is attached.
+    pub database: i32,
+}
+
+impl Default for Login {
+    fn default() -> Login {
+        Login {
+            stage: Stage::Greeting,
+            srp: None,
+            plugin: PLUGINS[0],
+            data: String::new(),
+            named: true,
+            session_key: None,
+            offers: Offers::default(),
+            protocol: 0,
+            database: 0,
+        }
+    }
 }
 
 /// What the server was asked last.
@@ -55,40 +79,39 @@ struct Offers {
     specific: Vec<(String, Vec<u8>)>,
 }
 
-/// A chosen wire encryption.
-pub struct Chosen {
-    pub plugin: String,
-    pub key: [u8; 20],
-    pub iv: Vec<u8>,
-}
+impl wire::Login<Inbox, Firebird> for Login {
+    /// Who we are, and what we speak.
+    fn first(&mut self, asked: &Firebird) -> Result<Vec<u8>> {
+        let srp = Srp::new()?;
+        self.data = srp.public()?;
+        self.srp = Some(srp);
+        let mut outbox = Vec::new();
+        self.connect(asked, &mut outbox);
+        Ok(outbox)
+    }
 
-/// What to do after a packet.
-pub enum Turn {
-    Send(Outbox),
-    /// Send this in clear; whatever follows, the answer too, is encrypted.
-    Encrypt(Outbox, Chosen),
-    /// The database is attached and has this handle.
-    Ready(i32),
+    fn hear(&mut self, inbox: &mut Inbox, asked: &Firebird) -> Result<Turn> {
+        match inbox.next(&Format::default())? {
+            Some(packet) => self.answer(packet, asked),
+            None => Ok(Turn::Wait),
+        }
+    }
+
+    /// Takes leave of the database.
+    fn farewell(&self) -> Vec<u8> {
+        let mut outbox = Vec::new();
+        self.detach(&mut outbox);
+        outbox
+    }
+
+    fn auth(&self) -> String {
+        self.plugin.to_string()
+    }
 }
 
 impl Login {
-    pub fn new() -> Result<Login> {
-        let srp = Srp::new()?;
-        let data = srp.public()?;
-        Ok(Login {
-            stage: Stage::Greeting,
-            srp,
-            plugin: PLUGINS[0],
-            data,
-            named: true,
-            session_key: None,
-            offers: Offers::default(),
-            protocol: 0,
-        })
-    }
-
     /// What follows from a packet. An error means that we are not let in, or not as it was asked.
-    pub fn hear(&mut self, packet: Packet<'_>, asked: &Firebird) -> Result<Turn> {
+    fn answer(&mut self, packet: Packet<'_>, asked: &Firebird) -> Result<Turn> {
         let require = asked.wire_crypt == WireCrypt::Require;
         match (self.stage, packet) {
             (_, Packet::Response { failure: Some((code, failure)), .. }) => Err(refusal(code, failure, asked)),
@@ -120,13 +143,13 @@ impl Login {
                 if !require {
                     return Ok(self.attach(asked, true));
                 }
-                let chosen = self.choose(asked)?;
+                let (plugin, ciphers) = self.choose(asked)?;
                 self.stage = Stage::Encrypting;
-                let mut outbox = Outbox::default();
+                let mut outbox = Vec::new();
                 outbox.int(OP_CRYPT);
-                outbox.bytes(chosen.plugin.as_bytes());
+                outbox.bytes(plugin.as_bytes());
                 outbox.bytes(b"Symmetric");
-                Ok(Turn::Encrypt(outbox, chosen))
+                Ok(Turn::Encrypt(outbox, ciphers))
             }
             (Stage::Encrypting, Packet::Response { .. }) => Ok(self.attach(asked, true)),
             (Stage::Attaching, Packet::Continue { plugin, data, .. }) => {
@@ -135,15 +158,27 @@ impl Login {
                 self.stage = Stage::Attaching;
                 Ok(turn)
             }
-            (Stage::Attaching, Packet::Response { object, .. }) => Ok(Turn::Ready(object)),
+            (Stage::Attaching, Packet::Response { object, .. }) => {
+                self.database = object;
+                Ok(Turn::Ready)
+            }
             (stage, packet) => {
                 Err(Failure::connect(format!("the server answers out of order ({packet:?} while {stage:?})")))
             }
         }
     }
 
-    /// The first packet: who we are, and what we speak.
-    pub fn connect(&self, asked: &Firebird, outbox: &mut Outbox) {
+    /// Takes leave of the database. The server answers that.
+    pub fn detach(&self, outbox: &mut Vec<u8>) {
+        outbox.int(OP_DETACH);
+        outbox.int(self.database);
+    }
+
+    fn srp(&self) -> Result<&Srp> {
+        self.srp.as_ref().ok_or_else(|| Failure::internal("a login that has not begun"))
+    }
+
+    fn connect(&self, asked: &Firebird, outbox: &mut Vec<u8>) {
         let level: i32 = if asked.wire_crypt == WireCrypt::Off { 0 } else { 2 };
         let mut user = Vec::new();
         clumplet(&mut user, 9, asked.user.as_bytes());
@@ -182,7 +217,7 @@ impl Login {
                 Failure::connect(format!("the server asks for authentication by {wanted}; only {LIST} are known"))
             })?;
             self.named = false;
-            self.data = self.srp.public()?;
+            self.data = self.srp()?.public()?;
         }
         if data.is_empty() {
             return Ok(());
@@ -198,7 +233,7 @@ impl Login {
             .as_deref()
             .ok_or_else(|| Failure::connect("the server asks for a password and none was given"))?;
         let key = String::from_utf8_lossy(key);
-        let answer = self.srp.answer(self.plugin, &name(&asked.user), password, salt, &key)?;
+        let answer = self.srp()?.answer(self.plugin, &name(&asked.user), password, salt, &key)?;
         self.data = answer.proof;
         self.session_key = Some(answer.session_key);
         Ok(())
@@ -206,7 +241,7 @@ impl Login {
 
     /// Sends what the plugin has to say.
     fn prove(&mut self) -> Turn {
-        let mut outbox = Outbox::default();
+        let mut outbox = Vec::new();
         self.stage = Stage::Proving;
         outbox.int(OP_CONT_AUTH);
         outbox.bytes(self.data.as_bytes());
@@ -220,7 +255,7 @@ impl Login {
     /// Attaches the database, or makes it. `logged_in`: the server knows us already.
     fn attach(&mut self, asked: &Firebird, logged_in: bool) -> Turn {
         self.stage = Stage::Attaching;
-        let (mut outbox, mut parameters) = (Outbox::default(), vec![2]);
+        let (mut outbox, mut parameters) = (Vec::new(), vec![2]);
         let mut add = |tag: u8, value: &[u8]| {
             parameters.push(tag);
             parameters.extend_from_slice(&(value.len() as u32).to_le_bytes());
@@ -268,7 +303,7 @@ impl Login {
     }
 
     /// The first plugin asked for that the server has. Never none: what must be encrypted doesn't go on in clear.
-    fn choose(&self, asked: &Firebird) -> Result<Chosen> {
+    fn choose<'a>(&self, asked: &'a Firebird) -> Result<(&'a str, Ciphers)> {
         let theirs: Vec<&str> = self.offers.plugins.split_whitespace().collect();
         let wanted: Vec<&str> = asked.plugins().collect();
         let Some(plugin) = wanted.iter().find(|name| theirs.contains(name)) else {
@@ -280,8 +315,8 @@ impl Login {
         };
         let key = self.session_key.ok_or_else(|| Failure::tls("the login gave no session key"))?;
         let specific = self.offers.specific.iter().find(|(name, _)| name == plugin);
-        let iv = specific.map(|(_, iv)| iv.clone()).unwrap_or_default();
-        Ok(Chosen { plugin: plugin.to_string(), key, iv })
+        let iv = specific.map(|(_, iv)| iv.as_slice()).unwrap_or_default();
+        Ok((*plugin, Ciphers::new(plugin, &key, iv).map_err(Failure::tls)?))
     }
 }
 
@@ -331,6 +366,12 @@ mod tests {
         .unwrap()
     }
 
+    fn begun() -> Login {
+        let mut login = Login::default();
+        wire::Login::first(&mut login, &asked("")).unwrap();
+        login
+    }
+
     #[test]
     fn a_users_name_is_upper_case_unless_it_is_quoted() {
         assert_eq!(name("sysdba"), "SYSDBA");
@@ -339,16 +380,16 @@ mod tests {
 
     #[test]
     fn the_first_plugin_that_both_have_is_chosen_with_its_nonce() {
-        let mut login = Login::new().unwrap();
-        login.session_key = Some([1; 20]);
+        let mut login = Login { session_key: Some([1; 20]), ..Login::default() };
         let mut keys = Vec::new();
         clumplet(&mut keys, 0, b"Symmetric");
         clumplet(&mut keys, 1, b"ChaCha64 ChaCha");
         clumplet(&mut keys, 3, b"ChaCha64\x0012345678");
         clumplet(&mut keys, 3, b"ChaCha\x001234567890120000");
         login.offered(&keys);
-        let chosen = login.choose(&asked("Arc4, ChaCha")).unwrap();
-        assert_eq!((chosen.plugin.as_str(), chosen.iv.as_slice()), ("ChaCha", &b"1234567890120000"[..]));
+        assert_eq!(login.choose(&asked("Arc4, ChaCha")).unwrap().0, "ChaCha");
+        let (name, nonce) = &login.offers.specific[1];
+        assert_eq!((name.as_str(), nonce.as_slice()), ("ChaCha", &b"1234567890120000"[..]));
         let Err(refused) = login.choose(&asked("Arc4")) else { panic!("chosen") };
         assert!(refused.code == "tls" && refused.text.contains("the server has ChaCha64, ChaCha"), "{refused}");
     }
@@ -356,13 +397,13 @@ mod tests {
     #[test]
     fn a_challenge_that_is_cut_short_is_an_error() {
         for data in [&b"\x01"[..], b"\x05\0abc", b"\x01\0a", b"\x01\0a\x04\0FF"] {
-            assert!(Login::new().unwrap().challenged(b"Srp256", data, &asked("")).is_err(), "{data:?}");
+            assert!(begun().challenged(b"Srp256", data, &asked("")).is_err(), "{data:?}");
         }
     }
 
     #[test]
     fn another_plugin_that_is_not_known_is_refused_by_name() {
-        let refused = Login::new().unwrap().challenged(b"Legacy_Auth", b"", &asked("")).unwrap_err();
+        let refused = begun().challenged(b"Legacy_Auth", b"", &asked("")).unwrap_err();
         assert!(refused.text.contains("Legacy_Auth"), "{refused}");
     }
 }

@@ -1,14 +1,14 @@
 //! query: what is asked outside the load loop, waited for answer by answer: preparing, queries, the server's version.
 
+use super::client::{Awaited, FirebirdConnection};
 use super::format::{Described, Format, Kind, describe};
 use super::inbox::Packet;
 use super::sql::{self, Verb};
 use super::statement::{self, Prepared};
 use super::xdr::Reader;
-use super::{Awaited, FirebirdConnection, unprepared};
-use crate::drivers::{QUERY_LIMIT_BYTES, Rows, escape};
+use crate::connection::{QUERY_LIMIT_BYTES, Rows, escape};
 use crate::failure::{Failure, Result};
-use crate::program::Script;
+use crate::program::{Script, Statement};
 
 /// A value of a row, or the BLOB that it has to be read from.
 enum Value {
@@ -20,17 +20,26 @@ enum Value {
 impl FirebirdConnection {
     /// Sends what waits, and waits for the answers to what was put off.
     fn flush(&mut self) -> Result<()> {
-        self.send()?;
+        self.link.flush()?;
         while self.awaited.pop_front().is_some() {
-            self.link.next_now(&Format::default())?;
+            self.next_now(&Format::default())?;
         }
         Ok(())
+    }
+
+    /// The next packet, waited for.
+    fn next_now(&mut self, format: &Format) -> Result<Packet<'_>> {
+        // Looked for twice: what is returned from within the loop would hold the inbox for all of it.
+        while self.link.inbox.next_is_missing(format)? {
+            self.link.await_more()?;
+        }
+        self.link.inbox.next(format)?.ok_or_else(|| Failure::internal("a packet was lost"))
     }
 
     /// Sends what waits, and waits for the answer to the last of it. Gives its object and its data.
     fn answer(&mut self) -> Result<(i32, Vec<u8>)> {
         self.flush()?;
-        match self.link.next_now(&Format::default())? {
+        match self.next_now(&Format::default())? {
             Packet::Response { object, data, failure: None } => Ok((object, data.to_vec())),
             Packet::Response { failure: Some((_, failure)), .. } => Err(failure),
             other => Err(Failure::connect(format!("the server answers out of order: {other:?}"))),
@@ -38,20 +47,20 @@ impl FirebirdConnection {
     }
 
     pub fn version(&mut self) -> Result<String> {
-        statement::ask_version(&mut self.outbox, self.link.facts.database);
+        statement::ask_version(&mut self.link.outbox, self.link.login.database);
         Ok(statement::version(&self.answer()?.1))
     }
 
     /// Takes leave of the database and closes the connection.
     pub fn leave(&mut self) -> Result<()> {
-        self.link.detach(&mut self.outbox);
+        self.link.login.detach(&mut self.link.outbox);
         self.answer()?;
         self.link.close();
         Ok(())
     }
 
     fn begin_now(&mut self) -> Result<i32> {
-        statement::begin(&mut self.outbox, self.link.facts.database, false);
+        statement::begin(&mut self.link.outbox, self.link.login.database, false);
         let transaction = self.answer()?.0;
         self.transaction = Some(transaction);
         Ok(transaction)
@@ -59,7 +68,7 @@ impl FirebirdConnection {
 
     fn end_now(&mut self, commit: bool) -> Result<()> {
         let Some(transaction) = self.transaction else { return Ok(()) };
-        statement::end(&mut self.outbox, transaction, commit);
+        statement::end(&mut self.link.outbox, transaction, commit);
         self.answer()?;
         self.transaction = None;
         Ok(())
@@ -68,7 +77,7 @@ impl FirebirdConnection {
     /// Makes the server forget a statement. It answers only when it is asked something else.
     pub fn forget(&mut self, statement: &Prepared) {
         if statement.verb == Some(Verb::Other) {
-            statement.drop(&mut self.outbox);
+            statement.drop(&mut self.link.outbox);
             self.awaited.push_back(Awaited::Ignored);
         }
     }
@@ -76,7 +85,7 @@ impl FirebirdConnection {
     /// Every statement of a script, prepared within a transaction of its own.
     pub fn prepare_now(&mut self, script: &Script) -> Result<Vec<Prepared>> {
         self.begin_now()?;
-        let prepare = |statement: &crate::program::Statement| match unprepared(statement) {
+        let prepare = |statement: &Statement| match Prepared::of(statement) {
             Prepared { verb: None, reads, open, .. } => {
                 self.prepare_one(&statement.sql, false).map(|(prepared, _)| Prepared { reads, open, ..prepared })
             }
@@ -88,8 +97,8 @@ impl FirebirdConnection {
     }
 
     fn prepare_one(&mut self, sql: &str, text: bool) -> Result<(Prepared, Vec<Described>)> {
-        let (database, transaction) = (self.link.facts.database, self.transaction.unwrap_or(0));
-        let order = statement::prepare(&mut self.outbox, database, transaction, sql);
+        let (database, transaction) = (self.link.login.database, self.transaction.unwrap_or(0));
+        let order = statement::prepare(&mut self.link.outbox, database, transaction, sql);
         // Two answers to one flight.
         let handle = self.answer()?.0;
         let described = self.answer().and_then(|(_, data)| describe(&data));
@@ -111,7 +120,7 @@ impl FirebirdConnection {
                 Verb::Commit => self.end_now(true).map(|()| None),
                 Verb::Rollback => self.end_now(false).map(|()| None),
                 Verb::DropDatabase => {
-                    statement::drop_database(&mut self.outbox, self.link.facts.database);
+                    statement::drop_database(&mut self.link.outbox, self.link.login.database);
                     self.answer().map(|_| None)
                 }
                 Verb::Other if self.transaction.is_some() => self.run_one(statement),
@@ -160,24 +169,24 @@ impl FirebirdConnection {
     fn rows_of(&mut self, prepared: &Prepared) -> Result<Rows> {
         let (mut rows, mut too_long) = (Rows::default(), false);
         let transaction = self.transaction.unwrap_or(0);
-        prepared.run(&mut self.outbox, transaction, self.link.facts.protocol, std::iter::empty())?;
+        prepared.run(&mut self.link.outbox, transaction, self.link.login.protocol, std::iter::empty())?;
         self.flush()?;
         let (mut refusal, mut batch, mut last) = (None, Vec::new(), !prepared.cursor);
         // A row without a cursor comes before the answer.
         if !prepared.cursor && !prepared.columns.is_empty() {
-            match self.link.next_now(&prepared.columns)? {
+            match self.next_now(&prepared.columns)? {
                 Packet::Single(row) => batch.extend(row.map(|row| values(row, &prepared.columns))),
                 Packet::Response { failure: Some((_, failure)), .. } => return Err(failure),
                 other => return Err(Failure::connect(format!("the server answers out of order: {other:?}"))),
             }
         }
-        if let Packet::Response { failure: Some((_, failure)), .. } = self.link.next_now(&prepared.columns)? {
+        if let Packet::Response { failure: Some((_, failure)), .. } = self.next_now(&prepared.columns)? {
             refusal = Some(failure);
         }
         while !last {
             let mut size = 0;
             loop {
-                match self.link.next_now(&prepared.columns)? {
+                match self.next_now(&prepared.columns)? {
                     Packet::Row(row) => {
                         size += row.len();
                         if rows.text.len() + size <= QUERY_LIMIT_BYTES {
@@ -199,7 +208,7 @@ impl FirebirdConnection {
             }
             self.add(std::mem::take(&mut batch), &mut rows)?;
             if !last {
-                prepared.fetch(&mut self.outbox, false);
+                prepared.fetch(&mut self.link.outbox, false);
                 self.flush()?;
             }
         }
@@ -242,17 +251,17 @@ impl FirebirdConnection {
 
     fn blob_now(&mut self, id: i64) -> Result<Vec<u8>> {
         let mut content = Vec::new();
-        statement::open_blob(&mut self.outbox, self.transaction.unwrap_or(0), id);
+        statement::open_blob(&mut self.link.outbox, self.transaction.unwrap_or(0), id);
         let blob = self.answer()?.0;
         loop {
-            statement::get_segment(&mut self.outbox, blob);
+            statement::get_segment(&mut self.link.outbox, blob);
             let (state, data) = self.answer()?;
             statement::segments(&data).for_each(|segment| content.extend_from_slice(segment));
             if state == 2 || content.len() > QUERY_LIMIT_BYTES {
                 break;
             }
         }
-        statement::close_blob(&mut self.outbox, blob);
+        statement::close_blob(&mut self.link.outbox, blob);
         self.awaited.push_back(Awaited::Ignored);
         Ok(content)
     }

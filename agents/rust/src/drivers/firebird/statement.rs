@@ -2,9 +2,9 @@
 
 use super::format::{Description, Format, PREPARE_ITEMS};
 use super::sql::{self, Verb};
-use super::xdr::Outbox;
+use super::xdr::Put;
 use crate::failure::Result;
-use crate::program::Parameter;
+use crate::program::{Parameter, Statement};
 
 const OP_TRANSACTION: i32 = 29;
 const OP_COMMIT: i32 = 30;
@@ -65,6 +65,14 @@ impl Prepared {
         }
     }
 
+    /// A statement before the server knows it.
+    pub fn of(statement: &Statement) -> Prepared {
+        match sql::verb(&statement.sql) {
+            Verb::Other => Prepared { reads: sql::reads(&statement.sql), open: statement.open, ..Prepared::default() },
+            verb => Prepared::own(verb),
+        }
+    }
+
     pub fn own(verb: Verb) -> Prepared {
         Prepared { verb: Some(verb), ..Prepared::default() }
     }
@@ -73,7 +81,7 @@ impl Prepared {
     #[inline]
     pub fn run<'a>(
         &self,
-        outbox: &mut Outbox,
+        outbox: &mut Vec<u8>,
         transaction: i32,
         protocol: i32,
         values: impl Iterator<Item = Parameter<'a>>,
@@ -103,7 +111,7 @@ impl Prepared {
 
     /// Asks for a batch of rows; the first time their format is told.
     #[inline]
-    pub fn fetch(&self, outbox: &mut Outbox, first: bool) {
+    pub fn fetch(&self, outbox: &mut Vec<u8>, first: bool) {
         outbox.int(OP_FETCH);
         outbox.int(self.handle);
         outbox.bytes(if first { &self.columns.blr } else { &[] });
@@ -113,24 +121,24 @@ impl Prepared {
 
     /// Closes its cursor. Sent with whatever is sent next.
     #[inline]
-    pub fn close(&self, outbox: &mut Outbox) {
+    pub fn close(&self, outbox: &mut Vec<u8>) {
         free(outbox, self.handle, 1);
     }
 
     /// Makes the server forget it.
-    pub fn drop(&self, outbox: &mut Outbox) {
+    pub fn drop(&self, outbox: &mut Vec<u8>) {
         free(outbox, self.handle, 2);
     }
 }
 
-fn free(outbox: &mut Outbox, handle: i32, how: i32) {
+fn free(outbox: &mut Vec<u8>, handle: i32, how: i32) {
     outbox.int(OP_FREE);
     outbox.int(handle);
     outbox.int(how);
 }
 
 /// Makes a statement and prepares it, in one flight. Gives the order of its parameters.
-pub fn prepare(outbox: &mut Outbox, database: i32, transaction: i32, sql: &str) -> Vec<usize> {
+pub fn prepare(outbox: &mut Vec<u8>, database: i32, transaction: i32, sql: &str) -> Vec<usize> {
     let (text, order) = sql::translate(sql);
     outbox.int(OP_ALLOCATE);
     outbox.int(database);
@@ -145,43 +153,43 @@ pub fn prepare(outbox: &mut Outbox, database: i32, transaction: i32, sql: &str) 
 }
 
 #[inline]
-pub fn begin(outbox: &mut Outbox, database: i32, read_only: bool) {
+pub fn begin(outbox: &mut Vec<u8>, database: i32, read_only: bool) {
     outbox.int(OP_TRANSACTION);
     outbox.int(database);
     outbox.bytes(if read_only { &READ_ONLY } else { &READ_WRITE });
 }
 
 #[inline]
-pub fn end(outbox: &mut Outbox, transaction: i32, commit: bool) {
+pub fn end(outbox: &mut Vec<u8>, transaction: i32, commit: bool) {
     outbox.int(if commit { OP_COMMIT } else { OP_ROLLBACK });
     outbox.int(transaction);
 }
 
-pub fn open_blob(outbox: &mut Outbox, transaction: i32, id: i64) {
+pub fn open_blob(outbox: &mut Vec<u8>, transaction: i32, id: i64) {
     outbox.int(OP_OPEN_BLOB);
     outbox.int(transaction);
     outbox.long(id);
 }
 
-pub fn get_segment(outbox: &mut Outbox, blob: i32) {
+pub fn get_segment(outbox: &mut Vec<u8>, blob: i32) {
     outbox.int(OP_GET_SEGMENT);
     outbox.int(blob);
     outbox.int(SEGMENT_BYTES);
     outbox.bytes(&[]);
 }
 
-pub fn close_blob(outbox: &mut Outbox, blob: i32) {
+pub fn close_blob(outbox: &mut Vec<u8>, blob: i32) {
     outbox.int(OP_CLOSE_BLOB);
     outbox.int(blob);
 }
 
-pub fn drop_database(outbox: &mut Outbox, database: i32) {
+pub fn drop_database(outbox: &mut Vec<u8>, database: i32) {
     outbox.int(OP_DROP_DATABASE);
     outbox.int(database);
 }
 
 /// Asks for the server's version: the item, and the end.
-pub fn ask_version(outbox: &mut Outbox, database: i32) {
+pub fn ask_version(outbox: &mut Vec<u8>, database: i32) {
     outbox.int(OP_INFO_DATABASE);
     outbox.int(database);
     outbox.int(0);

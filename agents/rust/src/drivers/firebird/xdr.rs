@@ -1,29 +1,33 @@
 //! xdr: numbers and strings <-> their form on Firebird's wire: big-endian, everything padded to four bytes.
 
-/// Packets that wait to be sent, in one buffer that is sent at once. Reused, so that encoding allocates nothing.
-#[derive(Debug, Default)]
-pub struct Outbox(pub Vec<u8>);
-
-impl Outbox {
-    #[inline]
-    pub fn int(&mut self, value: i32) {
-        self.0.extend_from_slice(&value.to_be_bytes());
-    }
-
-    #[inline]
-    pub fn long(&mut self, value: i64) {
-        self.0.extend_from_slice(&value.to_be_bytes());
-    }
-
+/// Puts numbers and strings behind those that wait to be sent.
+pub trait Put {
+    fn int(&mut self, value: i32);
+    fn long(&mut self, value: i64);
     /// Bytes without their length.
+    fn opaque(&mut self, bytes: &[u8]);
+    fn bytes(&mut self, bytes: &[u8]);
+}
+
+impl Put for Vec<u8> {
     #[inline]
-    pub fn opaque(&mut self, bytes: &[u8]) {
-        self.0.extend_from_slice(bytes);
-        self.0.extend_from_slice(&[0; 3][..padding(bytes.len())]);
+    fn int(&mut self, value: i32) {
+        self.extend_from_slice(&value.to_be_bytes());
     }
 
     #[inline]
-    pub fn bytes(&mut self, bytes: &[u8]) {
+    fn long(&mut self, value: i64) {
+        self.extend_from_slice(&value.to_be_bytes());
+    }
+
+    #[inline]
+    fn opaque(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+        self.extend_from_slice(&[0; 3][..padding(bytes.len())]);
+    }
+
+    #[inline]
+    fn bytes(&mut self, bytes: &[u8]) {
         self.int(bytes.len() as i32);
         self.opaque(bytes);
     }
@@ -89,26 +93,26 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_again_and_padded_to_four_bytes() {
-        let mut outbox = Outbox::default();
+        let mut outbox = Vec::new();
         outbox.int(-2);
         outbox.bytes(b"abcde");
         outbox.bytes(b"");
         outbox.opaque(b"abcd");
-        assert_eq!(outbox.0, b"\xff\xff\xff\xfe\0\0\0\x05abcde\0\0\0\0\0\0\0abcd");
-        let mut reader = Reader::new(&outbox.0);
+        assert_eq!(outbox, b"\xff\xff\xff\xfe\0\0\0\x05abcde\0\0\0\0\0\0\0abcd");
+        let mut reader = Reader::new(&outbox);
         assert_eq!(reader.int(), Some(-2));
         assert_eq!(reader.bytes(), Some(&b"abcde"[..]));
         assert_eq!(reader.bytes(), Some(&b""[..]));
         assert_eq!(reader.opaque(4), Some(&b"abcd"[..]));
-        assert_eq!((reader.int(), reader.at()), (None, outbox.0.len()));
+        assert_eq!((reader.int(), reader.at()), (None, outbox.len()));
     }
 
     #[test]
     fn what_is_cut_short_is_not_read() {
-        let mut outbox = Outbox::default();
+        let mut outbox = Vec::new();
         outbox.bytes(b"abcde");
-        for end in 0..outbox.0.len() {
-            assert_eq!(Reader::new(&outbox.0[..end]).bytes(), None, "{end}");
+        for end in 0..outbox.len() {
+            assert_eq!(Reader::new(&outbox[..end]).bytes(), None, "{end}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! body: a response's body as it passes -> one hash of status and body; or the body itself, of a query.
 
-use crate::drivers::QUERY_LIMIT_BYTES;
+use crate::connection::QUERY_LIMIT_BYTES;
 use crate::failure::{Failure, Result};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 

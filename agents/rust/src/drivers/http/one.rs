@@ -1,12 +1,11 @@
 //! one: HTTP/1.1: requests as they are sent, most of them once and for all, and responses as `Reader` reads them.
 
+use super::exchange::{Exchange, Place, Response, Taken, malformed};
 use super::reader::Reader;
 use super::statement::{Asked, Method};
-use super::{Exchange, Place, Response, Taken, malformed};
-use crate::drivers::Step;
+use crate::decimal::{DIGITS, decimal};
 use crate::drivers::network::buffer::Buffer;
-use crate::drivers::network::decimal::{DIGITS, decimal};
-use crate::drivers::network::{Inbox, Login, Turn, Wire};
+use crate::drivers::network::wire::{Inbox, Login, Turn, Wire};
 use crate::failure::Result;
 use crate::message;
 use crate::program::Operation;
@@ -125,6 +124,7 @@ impl Request {
 }
 
 impl Wire for One {
+    type Asked = message::Server;
     type Inbox = Nothing;
     type Login = LetIn;
     const GOODBYE: &'static [u8] = b"";
@@ -158,23 +158,11 @@ impl Inbox for Nothing {
 pub struct LetIn;
 
 impl Login<Nothing> for LetIn {
-    fn greet(&mut self, _: &Socket, _: &message::Server) -> Result<Step> {
-        Ok(Step::Done)
-    }
-
     fn first(&mut self, _: &message::Server) -> Result<Vec<u8>> {
         Ok(Vec::new())
     }
 
     fn hear(&mut self, _: &mut Nothing, _: &message::Server) -> Result<Turn> {
         Ok(Turn::Ready)
-    }
-
-    fn server_version(&self) -> String {
-        String::new()
-    }
-
-    fn auth(&self) -> String {
-        String::new()
     }
 }

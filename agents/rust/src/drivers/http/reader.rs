@@ -1,7 +1,7 @@
 //! reader: bytes of an HTTP/1.1 response, cut anywhere -> its status, its body's hash, and where it ends.
 
 use super::body::Body;
-use super::{Details, closed_early, malformed};
+use super::exchange::{Details, closed_early, malformed};
 use crate::failure::Result;
 use httparse::{Header, ParserConfig, Status};
 use std::mem::MaybeUninit;

@@ -1,6 +1,6 @@
 //! statement: a statement's text -> the request that it asks for, with room for an operation's values.
 
-use crate::drivers::network::decimal::{DIGITS, decimal};
+use crate::decimal::{DIGITS, decimal};
 use crate::failure::{Failure, Result};
 use crate::program::{Operation, Parameter, Statement};
 use std::ops::Range;

@@ -1,8 +1,8 @@
 //! answers: messages -> the parts of a command's answer: results, each with columns and rows, or an error.
 
 use super::packets::{END, ERROR, FULL_BYTES, Fields, Message, OK, Packets, error_of, stranger};
-use crate::drivers::network;
 use crate::drivers::network::buffer::Buffer;
+use crate::drivers::network::wire;
 use crate::failure::{Failure, Result};
 
 /// Bits of the server's status.
@@ -57,7 +57,7 @@ impl Default for Answers {
     }
 }
 
-impl network::Inbox for Answers {
+impl wire::Inbox for Answers {
     #[inline]
     fn buffer(&mut self) -> &mut Buffer {
         &mut self.packets.buffer
@@ -135,7 +135,7 @@ pub fn status_of(body: &[u8]) -> Result<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drivers::network::Inbox;
+    use crate::drivers::network::wire::Inbox;
 
     fn heard(messages: &[&[u8]], hash_rows: bool) -> Result<Vec<String>> {
         let mut answers = Answers::default();

@@ -1,17 +1,21 @@
 //! mysql: statements -> MySQL's binary protocol, as MySQL and MariaDB speak it; one send and one receive a statement.
 
 mod answers;
+mod lexer;
 mod login;
 mod opened;
 mod outbox;
 mod packets;
 mod placeholders;
 mod scramble;
+mod sql;
 
 use super::network::link::Link;
-use super::network::{Protocol, Ready, Wire};
-use super::{Outcome, QUERY_LIMIT_BYTES, Rows, escape};
+use super::network::protocol::{Protocol, Ready};
+use super::network::wire::Wire;
+use crate::connection::{Outcome, QUERY_LIMIT_BYTES, Rows, escape};
 use crate::failure::{Failure, Result};
+use crate::message::Server;
 use crate::program::{Operation, Script};
 use answers::{AUTOCOMMIT, Answers, IN_TRANSACTION, NO_BACKSLASH_ESCAPES, Part};
 use login::Login;
@@ -35,6 +39,7 @@ pub struct Mysql {
 }
 
 impl Wire for Mysql {
+    type Asked = Server;
     type Inbox = Answers;
     type Login = Login;
     const GOODBYE: &'static [u8] = b"\x01\0\0\0\x01";
@@ -108,6 +113,10 @@ impl Protocol for Mysql {
             }
         }
         Ok(None)
+    }
+
+    fn statements<'a>(link: &Link<Mysql>, sql: &'a str) -> Vec<&'a str> {
+        sql::statements(sql, takes_backslash(link))
     }
 
     /// Several statements at once are allowed for as long as this takes, and never while load runs.

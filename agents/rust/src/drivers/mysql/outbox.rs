@@ -2,7 +2,7 @@
 
 use super::packets::{FULL_BYTES, HEADER_BYTES};
 use super::placeholders::{Piece, pieces};
-use crate::drivers::network::decimal::{DIGITS, decimal};
+use crate::decimal::{DIGITS, decimal};
 use crate::program::{Operation, Parameter, Statement};
 
 const QUERY: u8 = 0x03;

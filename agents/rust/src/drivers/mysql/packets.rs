@@ -43,7 +43,7 @@ pub enum Message<'a> {
 
 impl Packets {
     pub fn new() -> Packets {
-        Packets { buffer: Buffer::new(), number: 0, large: None, kept: Vec::new() }
+        Packets { buffer: Buffer::default(), number: 0, large: None, kept: Vec::new() }
     }
 
     /// The next packet bears this number.

@@ -1,5 +1,6 @@
 //! placeholders: SQL with $1, $2 … -> its pieces, as MySQL reads it: what is quoted or a comment is left alone.
 
+use super::lexer::piece;
 use crate::failure::{Failure, Result};
 use crate::program::Statement;
 
@@ -39,24 +40,13 @@ impl<'a> Iterator for Pieces<'a> {
         // Every byte that is looked for is ASCII, so that all cuts lie between characters.
         while at < bytes.len() {
             let rest = &bytes[at..];
-            at += match rest[0] {
-                quote @ (b'\'' | b'"' | b'`') => quoted(rest, quote, self.backslash && quote != b'`'),
-                b'#' => line(rest),
-                b'-' if rest.starts_with(b"--") && rest.get(2).is_none_or(|byte| *byte <= b' ') => line(rest),
-                b'/' if rest.starts_with(b"/*") => comment(rest),
-                b'$' => match number(rest) {
-                    Some((number, length)) => {
-                        self.found = Some(number);
-                        let (text, rest) = (&self.sql[..at], &self.sql[at + length..]);
-                        self.sql = rest;
-                        return Some(Piece::Text(text));
-                    }
-                    None => 1,
-                },
-                // A name or a number swallows the `$` within it.
-                byte if is_word(byte) => rest.iter().take_while(|byte| is_word(**byte) || **byte == b'$').count(),
-                _ => 1,
-            };
+            if let Some((number, length)) = number(rest) {
+                self.found = Some(number);
+                let (text, rest) = (&self.sql[..at], &self.sql[at + length..]);
+                self.sql = rest;
+                return Some(Piece::Text(text));
+            }
+            at += piece(rest, self.backslash).1;
         }
         let text = self.sql;
         self.sql = "";
@@ -64,33 +54,12 @@ impl<'a> Iterator for Pieces<'a> {
     }
 }
 
-fn is_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
-}
-
-/// The length of what stands in quotes, quotes included. Two quotes are one literal after another: the same to us.
-fn quoted(text: &[u8], quote: u8, backslash: bool) -> usize {
-    let mut at = 1;
-    while at < text.len() {
-        match text[at] {
-            b'\\' if backslash => at += 2,
-            byte if byte == quote => return at + 1,
-            _ => at += 1,
-        }
-    }
-    text.len()
-}
-
-fn line(text: &[u8]) -> usize {
-    text.iter().position(|byte| *byte == b'\n').unwrap_or(text.len())
-}
-
-fn comment(text: &[u8]) -> usize {
-    text[2..].windows(2).position(|end| end == b"*/").map_or(text.len(), |at| at + 4)
-}
-
 /// `$12 …` -> (11, 3).
+#[inline]
 fn number(text: &[u8]) -> Option<(usize, usize)> {
+    if text[0] != b'$' {
+        return None;
+    }
     let digits = text[1..].iter().take_while(|byte| byte.is_ascii_digit()).count();
     let number = std::str::from_utf8(&text[1..=digits]).ok()?.parse::<usize>().ok()?;
     Some((number.checked_sub(1)?, digits + 1))

@@ -1,24 +1,27 @@
 //! buffer: what a connection has received and nobody has read yet. Its memory is bounded and reused.
 
-use crate::drivers::QUERY_LIMIT_BYTES;
+use crate::connection::QUERY_LIMIT_BYTES;
+use crate::failure::Result;
 use std::io;
 use xxhash_rust::xxh3::Xxh3;
 
 pub const BUFFER_BYTES: usize = 64 * 1024;
 
 pub struct Buffer {
-    bytes: Box<[u8]>,
+    bytes: Vec<u8>,
     start: usize,
     end: usize,
 }
 
-impl Buffer {
-    pub fn new() -> Buffer {
+impl Default for Buffer {
+    fn default() -> Buffer {
         Buffer::with_room(BUFFER_BYTES)
     }
+}
 
+impl Buffer {
     pub fn with_room(bytes: usize) -> Buffer {
-        Buffer { bytes: vec![0; bytes].into_boxed_slice(), start: 0, end: 0 }
+        Buffer { bytes: vec![0; bytes], start: 0, end: 0 }
     }
 
     pub fn clear(&mut self) {
@@ -44,6 +47,16 @@ impl Buffer {
         }
     }
 
+    /// How many bytes it has room for.
+    pub fn size(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Makes it twice as large.
+    pub fn grow(&mut self) {
+        self.bytes.resize(2 * self.bytes.len(), 0);
+    }
+
     /// What is there to be read.
     #[inline]
     pub fn unread(&self) -> &[u8] {
@@ -57,6 +70,17 @@ impl Buffer {
         self.start += count;
         assert!(self.start <= self.end, "more was read than has come");
         &self.bytes[from..self.start]
+    }
+
+    /// Takes what `read` finds at the beginning of what is there, and how long that is. None: it has not come in full.
+    #[inline]
+    pub fn take_found<'a, T>(
+        &'a mut self,
+        read: impl FnOnce(&'a [u8]) -> Result<Option<(T, usize)>>,
+    ) -> Result<Option<T>> {
+        let Some((found, length)) = read(&self.bytes[self.start..self.end])? else { return Ok(None) };
+        self.start += length;
+        Ok(Some(found))
     }
 }
 

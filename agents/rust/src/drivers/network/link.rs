@@ -1,13 +1,13 @@
 //! link: a server -> an open connection to it: connect, TLS, login, goodbye. Waits nowhere unless its socket does.
 
-use super::{Inbox, Login, Turn, Wire};
+use super::wire::{Inbox, Login, Protection, Turn, Wire};
+use crate::connection::{Interest, Step};
 use crate::deadline::{self, LOGIN_BYTES};
-use crate::drivers::{Interest, Step};
 use crate::failure::{Failure, Result};
-use crate::message;
 use crate::transport::Transport;
 use crate::transport::socket::{Mode, Socket, Traffic};
-use crate::transport::tls::{Facts, TlsClient};
+use crate::transport::tls::Facts;
+use crate::transport::wirecrypt::{Ciphers, WireCrypt};
 use openssl::ssl::SslStream;
 use std::io;
 use std::net::SocketAddr;
@@ -15,16 +15,16 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
 /// A server, and how to come in.
-pub struct Target {
+pub struct Target<A> {
     pub address: SocketAddr,
-    pub asked: message::Server,
-    pub tls: Option<TlsClient>,
-    /// Statements that each connection begins with.
-    pub setup: Vec<String>,
+    pub asked: A,
+    pub protection: Protection,
 }
 
 /// Where a connection stands.
+#[derive(Default)]
 enum Phase {
+    #[default]
     Closed,
     Connecting(Socket),
     /// What the protocol says in clear before TLS or the login.
@@ -34,8 +34,20 @@ enum Phase {
     Open(Transport),
 }
 
+impl Phase {
+    #[inline]
+    fn socket(&self) -> Option<&Socket> {
+        match self {
+            Phase::Closed => None,
+            Phase::Connecting(socket) | Phase::Greeting(socket) => Some(socket),
+            Phase::Handshake(stream) => Some(stream.get_ref()),
+            Phase::Login(transport) | Phase::Open(transport) => Some(transport.socket()),
+        }
+    }
+}
+
 pub struct Link<W: Wire> {
-    pub target: Arc<Target>,
+    pub target: Arc<Target<W::Asked>>,
     pub polled: bool,
     per_request: bool,
     phase: Phase,
@@ -57,7 +69,7 @@ pub struct Link<W: Wire> {
 }
 
 impl<W: Wire> Link<W> {
-    pub fn new(target: Arc<Target>, polled: bool, per_request: bool) -> Link<W> {
+    pub fn new(target: Arc<Target<W::Asked>>, polled: bool, per_request: bool) -> Link<W> {
         Link {
             target,
             polled,
@@ -74,17 +86,17 @@ impl<W: Wire> Link<W> {
         }
     }
 
-    /// Opens the connection, waiting for it. Gives what TLS negotiated: None in clear.
+    /// Opens the connection, waiting for it. Gives what was negotiated of its encryption: None in clear.
     pub fn open_now(&mut self) -> Result<Option<Facts>> {
         self.start_opening(Mode::Blocking)?;
         if self.go_on_opening()? == Step::Pending {
             return Err(Failure::connect("the server did not answer in time"));
         }
         let Phase::Open(transport) = &self.phase else { return Err(Failure::internal("not open")) };
-        let facts = match (transport, &self.target.tls) {
-            (Transport::Tls(stream), Some(tls)) => Some(tls.facts(stream.ssl())),
-            (Transport::Clear(_), None) => None,
-            _ => return Err(Failure::internal("the connection is not what was asked for")),
+        let facts = match (transport, &self.target.protection) {
+            (Transport::Tls(stream), Protection::Tls(tls)) => Some(tls.facts(stream.ssl())),
+            (Transport::WireCrypt(stream), _) => Some(stream.facts()),
+            _ => None,
         };
         transport.socket().set_timeout(false)?;
         if self.polled && !self.per_request {
@@ -94,8 +106,10 @@ impl<W: Wire> Link<W> {
     }
 
     pub fn start_opening(&mut self, mode: Mode) -> Result<()> {
+        self.abandon();
         self.inbox.clear();
         self.outbox.clear();
+        self.last_error = None;
         self.login = W::Login::default();
         self.opened += 1;
         self.heard_bytes = 0;
@@ -105,73 +119,122 @@ impl<W: Wire> Link<W> {
 
     /// Goes on until the server has let us in (`Done`) or has yet to answer (`Pending`).
     pub fn go_on_opening(&mut self) -> Result<Step> {
+        let step = self.open_further();
+        if step.is_err() {
+            self.abandon();
+        }
+        step
+    }
+
+    /// The same. After an error the phase still holds the socket, whose traffic counts.
+    fn open_further(&mut self) -> Result<Step> {
         let target = self.target.clone();
         loop {
-            match std::mem::replace(&mut self.phase, Phase::Closed) {
+            match &mut self.phase {
                 Phase::Connecting(socket) => {
                     if self.polled {
                         socket.connected(target.address)?;
                     }
-                    self.phase = Phase::Greeting(socket);
+                    if let Phase::Connecting(socket) = std::mem::take(&mut self.phase) {
+                        self.phase = Phase::Greeting(socket);
+                    }
                 }
                 Phase::Greeting(socket) => {
-                    if self.login.greet(&socket, &target.asked)? == Step::Pending {
-                        self.phase = Phase::Greeting(socket);
+                    if self.login.greet(socket, &target.asked)? == Step::Pending {
                         return Ok(Step::Pending);
                     }
-                    self.phase = match &target.tls {
-                        Some(tls) => Phase::Handshake(tls.start(socket)?),
-                        None => self.log_in(Transport::Clear(socket))?,
-                    };
+                    let Phase::Greeting(socket) = std::mem::take(&mut self.phase) else { continue };
+                    match &target.protection {
+                        Protection::Tls(tls) => self.phase = Phase::Handshake(tls.start(socket)?),
+                        _ => self.log_in(Transport::Clear(socket))?,
+                    }
                 }
-                Phase::Handshake(mut stream) => {
-                    let tls = target.tls.as_ref().ok_or_else(|| Failure::internal("a handshake without TLS"))?;
-                    if !tls.shake_hands(&mut stream)? {
-                        self.phase = Phase::Handshake(stream);
+                Phase::Handshake(stream) => {
+                    let Protection::Tls(tls) = &target.protection else {
+                        return Err(Failure::internal("a handshake without TLS"));
+                    };
+                    if !tls.shake_hands(stream)? {
                         return Ok(Step::Pending);
                     }
                     self.past.resumed += u64::from(stream.ssl().session_reused());
-                    self.phase = self.log_in(Transport::Tls(stream))?;
+                    let Phase::Handshake(stream) = std::mem::take(&mut self.phase) else { continue };
+                    self.log_in(Transport::Tls(stream))?;
                 }
-                Phase::Login(mut transport) => {
-                    loop {
-                        match self.login.hear(&mut self.inbox, &target.asked)? {
-                            Turn::Wait => break,
-                            Turn::Send(answer) => transport.send(&answer)?,
-                            Turn::Ready => {
-                                self.past.connects += 1;
-                                self.phase = Phase::Open(transport);
-                                return Ok(Step::Done);
-                            }
+                Phase::Login(transport) => match self.login.hear(&mut self.inbox, &target.asked)? {
+                    Turn::Send(answer) => transport.send(&answer)?,
+                    Turn::Wait => {
+                        if !self.hear_login()? {
+                            return Ok(Step::Pending);
                         }
                     }
-                    let heard_bytes = &mut self.heard_bytes;
-                    let filled = self.inbox.buffer().fill(|into| {
-                        let received = transport.receive(into)?;
-                        *heard_bytes += received;
-                        Ok(received)
-                    });
-                    if self.heard_bytes > LOGIN_BYTES {
-                        return Err(Failure::connect("the server sends more than 1 MiB before it lets us in"));
-                    }
-                    self.phase = Phase::Login(transport);
-                    match filled {
-                        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Step::Pending),
-                        other => other?,
-                    }
-                }
-                Phase::Open(transport) => {
-                    self.phase = Phase::Open(transport);
-                    return Ok(Step::Done);
-                }
+                    Turn::Encrypt(last_in_clear, ciphers) => self.encrypt(&last_in_clear, ciphers)?,
+                    Turn::Ready => return self.let_in().map(|()| Step::Done),
+                },
+                Phase::Open(_) => return Ok(Step::Done),
                 Phase::Closed => return Err(Failure::connect("the connection is closed")),
             }
         }
     }
 
-    fn log_in(&mut self, mut transport: Transport) -> Result<Phase> {
-        transport.send(&self.login.first(&self.target.asked)?)?;
-        Ok(Phase::Login(transport))
+    /// Sends the login's first message.
+    fn log_in(&mut self, transport: Transport) -> Result<()> {
+        self.phase = Phase::Login(transport);
+        let first = self.login.first(&self.target.asked)?;
+        if let Phase::Login(transport) = &mut self.phase {
+            transport.send(&first)?;
+        }
+        Ok(())
+    }
+
+    /// Receives once within the login. `false`: nothing has come yet.
+    fn hear_login(&mut self) -> Result<bool> {
+        let Phase::Login(transport) = &mut self.phase else { return Err(Failure::internal("no login")) };
+        let heard_bytes = &mut self.heard_bytes;
+        let filled = self.inbox.fill(|into| {
+            let received = transport.receive(into)?;
+            *heard_bytes += received;
+            Ok(received)
+        });
+        if self.heard_bytes > LOGIN_BYTES {
+            return Err(Failure::connect("the server sends more than 1 MiB before it lets us in"));
+        }
+        match filled {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            other => other.map(|()| true).map_err(Failure::from),
+        }
+    }
+
+    /// Sends this in clear. From there the login goes on encrypted.
+    fn encrypt(&mut self, last_in_clear: &[u8], ciphers: Ciphers) -> Result<()> {
+        if !self.inbox.buffer().unread().is_empty() {
+            // Whatever came in clear before its time would be someone else's.
+            return Err(Failure::tls("the server speaks on in clear where encryption begins"));
+        }
+        if let Phase::Login(transport) = &mut self.phase {
+            transport.send(last_in_clear)?;
+        }
+        if let Phase::Login(transport) = std::mem::take(&mut self.phase) {
+            self.phase = Phase::Login(Transport::WireCrypt(WireCrypt::new(transport.into_socket(), ciphers)));
+        }
+        Ok(())
+    }
+
+    fn let_in(&mut self) -> Result<()> {
+        let Phase::Login(transport) = &self.phase else { return Err(Failure::internal("no login")) };
+        let as_asked = matches!(
+            (transport, &self.target.protection),
+            (Transport::Clear(_), Protection::Clear)
+                | (Transport::Tls(_), Protection::Tls(_))
+                | (Transport::WireCrypt(_), Protection::WireCrypt)
+        );
+        if !as_asked {
+            return Err(Failure::internal("the connection is not what was asked for"));
+        }
+        self.past.connects += 1;
+        if let Phase::Login(transport) = std::mem::take(&mut self.phase) {
+            self.phase = Phase::Open(transport);
+        }
+        Ok(())
     }
 
     /// Closes as a driver does: the protocol's goodbye, close_notify. The peer's own close is awaited at the next one.
@@ -179,7 +242,7 @@ impl<W: Wire> Link<W> {
         if let Some(leaving) = self.leaving.take() {
             self.past.add(W::part(leaving));
         }
-        if let Phase::Open(mut transport) = std::mem::replace(&mut self.phase, Phase::Closed) {
+        if let Phase::Open(mut transport) = std::mem::take(&mut self.phase) {
             let _ = transport.send(W::GOODBYE);
             transport.say_goodbye();
             self.leaving = Some(transport.into_socket());
@@ -190,7 +253,7 @@ impl<W: Wire> Link<W> {
         matches!(self.phase, Phase::Open(_))
     }
 
-    /// Drops the connection without a word.
+    /// Drops the connection, if there is one, without a word.
     pub fn abandon(&mut self) {
         self.past.add(self.socket().map(Socket::traffic).unwrap_or_default());
         self.phase = Phase::Closed;
@@ -218,7 +281,7 @@ impl<W: Wire> Link<W> {
     #[inline]
     pub fn receive(&mut self) -> Result<bool> {
         let Phase::Open(transport) = &mut self.phase else { return Err(Failure::connect("the connection is closed")) };
-        match self.inbox.buffer().fill(|into| transport.receive(into)) {
+        match self.inbox.fill(|into| transport.receive(into)) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
             Err(error) => Err(self.last_error.take().map_or_else(|| error.into(), Failure::lost)),
@@ -255,12 +318,7 @@ impl<W: Wire> Link<W> {
 
     #[inline]
     pub fn socket(&self) -> Option<&Socket> {
-        match &self.phase {
-            Phase::Closed => None,
-            Phase::Connecting(socket) | Phase::Greeting(socket) => Some(socket),
-            Phase::Handshake(stream) => Some(stream.get_ref()),
-            Phase::Login(transport) | Phase::Open(transport) => Some(transport.socket()),
-        }
+        self.phase.socket()
     }
 }
 
@@ -268,8 +326,9 @@ impl<W: Wire> Link<W> {
 impl<W: Wire> Drop for Link<W> {
     fn drop(&mut self) {
         if let Phase::Open(transport) = &mut self.phase {
+            let words = [&self.login.farewell()[..], W::GOODBYE].concat();
             deadline::at_once(|| {
-                let _ = transport.send(W::GOODBYE);
+                let _ = transport.send(&words);
                 transport.say_goodbye();
             });
         }

@@ -1,7 +1,7 @@
 //! inbox: bytes from the server -> messages. Small ones are seen whole; rows of any size pass through bounded memory.
 
-use crate::drivers::network;
 use crate::drivers::network::buffer::{BUFFER_BYTES, Buffer, Passing};
+use crate::drivers::network::wire;
 use crate::failure::{Failure, Result};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -35,11 +35,11 @@ pub enum Message<'a> {
 
 impl Default for Inbox {
     fn default() -> Inbox {
-        Inbox { buffer: Buffer::new(), large: None, kept: Vec::new() }
+        Inbox { buffer: Buffer::default(), large: None, kept: Vec::new() }
     }
 }
 
-impl network::Inbox for Inbox {
+impl wire::Inbox for Inbox {
     #[inline]
     fn buffer(&mut self) -> &mut Buffer {
         &mut self.buffer
@@ -146,8 +146,8 @@ pub fn error_of(body: &[u8]) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drivers::network::Inbox as _;
     use crate::drivers::network::buffer::KEEP_BYTES;
+    use crate::drivers::network::wire::Inbox as _;
 
     fn message(tag: u8, body: &[u8]) -> Vec<u8> {
         let length = (body.len() as u32 + 4).to_be_bytes();

@@ -1,8 +1,8 @@
 //! login: what the server asks for -> what a client answers, until it is let in.
 
 use super::inbox::{Fields, Inbox, Message, error_of};
-use crate::drivers::Step;
-use crate::drivers::network::{self, Turn};
+use crate::connection::Step;
+use crate::drivers::network::wire::{self, Turn};
 use crate::failure::{Failure, Result};
 use crate::message::{Server, Tls};
 use crate::transport::socket::Socket;
@@ -19,9 +19,11 @@ pub struct Login {
     scram: Option<ScramSha256>,
     method: &'static str,
     server_version: String,
+    /// In every string a backslash begins an escape: `standard_conforming_strings` is off.
+    pub backslash_escapes: bool,
 }
 
-impl network::Login<Inbox> for Login {
+impl wire::Login<Inbox> for Login {
     /// Asks for TLS; the server answers with one byte.
     fn greet(&mut self, socket: &Socket, asked: &Server) -> Result<Step> {
         if asked.tls == Tls::Off {
@@ -66,8 +68,10 @@ impl network::Login<Inbox> for Login {
                 },
                 b'S' => {
                     let mut fields = Fields(body);
-                    if fields.string() == "server_version" {
-                        self.server_version = fields.string();
+                    match fields.string().as_str() {
+                        "server_version" => self.server_version = fields.string(),
+                        "standard_conforming_strings" => self.backslash_escapes = fields.string() == "off",
+                        _ => {}
                     }
                 }
                 b'E' => return Err(error_of(body).lost()),
@@ -148,7 +152,7 @@ fn internal(error: std::io::Error) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drivers::network::{Inbox as _, Login as _};
+    use crate::drivers::network::wire::{Inbox as _, Login as _};
     use crate::message::{Connect, Line, Request};
 
     /// What is sent after these messages of the server, and how we were let in.
@@ -172,6 +176,7 @@ mod tests {
                 Ok(Turn::Wait) => {}
                 Ok(Turn::Send(bytes)) => sent.push(bytes),
                 Ok(Turn::Ready) => return (sent, Ok(login.auth())),
+                Ok(Turn::Encrypt(..)) => panic!("TLS comes before the login"),
                 Err(failure) => return (sent, Err(failure)),
             }
         }

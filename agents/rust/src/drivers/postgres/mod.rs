@@ -3,12 +3,15 @@
 mod inbox;
 mod login;
 mod outbox;
+mod sql;
 
 use super::network::link::Link;
-use super::network::{Protocol, Ready, Wire};
-use super::{Outcome, QUERY_LIMIT_BYTES, Rows, escape};
+use super::network::protocol::{Protocol, Ready};
+use super::network::wire::Wire;
+use crate::connection::{Outcome, QUERY_LIMIT_BYTES, Rows, escape};
 use crate::envelope::Vault;
 use crate::failure::{Failure, Result};
+use crate::message::Server;
 use crate::program::{Operation, Script, Statement};
 use inbox::{Fields, Inbox, Message, error_of};
 use login::Login;
@@ -36,6 +39,7 @@ const ALL_TEXT: [u8; 2] = [0, 0];
 const BYTEA: i32 = 17;
 
 impl Wire for Postgres {
+    type Asked = Server;
     type Inbox = Inbox;
     type Login = Login;
     const GOODBYE: &'static [u8] = b"X\0\0\0\x04";
@@ -123,6 +127,10 @@ impl Protocol for Postgres {
             }
         }
         Ok(None)
+    }
+
+    fn statements<'a>(link: &Link<Postgres>, sql: &'a str) -> Vec<&'a str> {
+        sql::statements(sql, link.login.backslash_escapes)
     }
 
     fn query(&mut self, link: &mut Link<Postgres>, sql: &str) -> Result<Rows> {
@@ -244,3 +252,6 @@ fn add_row(body: &[u8], rows: &mut Rows) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

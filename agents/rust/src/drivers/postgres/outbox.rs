@@ -1,6 +1,6 @@
 //! outbox: statements and values -> messages to the server, in one buffer that is sent at once.
 
-use crate::drivers::network::decimal::{DIGITS, decimal};
+use crate::decimal::{DIGITS, decimal};
 use crate::program::{Operation, Parameter, Statement};
 
 /// Puts messages behind those that wait to be sent.

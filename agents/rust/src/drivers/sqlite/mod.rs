@@ -3,7 +3,8 @@
 mod ffi;
 mod library;
 
-use super::{Connection, Opened, Outcome, Pool, QUERY_LIMIT_BYTES, Rows, Step, escape};
+use crate::arm::{Opened, Pool};
+use crate::connection::{Connection, Outcome, QUERY_LIMIT_BYTES, Rows, Step, escape};
 use crate::failure::{Failure, Result};
 use crate::message::{self, Connected};
 use crate::program::{Operation, Parameter, Script};

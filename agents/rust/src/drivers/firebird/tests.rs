@@ -1,0 +1,219 @@
+//! tests: operations that open their own connections, on servers that answer, refuse and hang up.
+
+use super::connect;
+use crate::arm::Arm;
+use crate::load::{Plan, Tally};
+use crate::message::{Arrivals, Connect, Line, Request};
+use crate::program::{Program, Script};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+const SHUT_DOWN: i32 = 335_544_856;
+
+fn ints(values: &[i32]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_be_bytes()).collect()
+}
+
+/// The server agrees to protocol 13, without authentication.
+fn accept() -> Vec<u8> {
+    ints(&[3, 0x800d, 1, 5])
+}
+
+/// An answer that makes this object, or none.
+fn done(object: i32) -> Vec<u8> {
+    ints(&[9, object, 0, 0, 0, 1, 0, 0])
+}
+
+fn refusal(code: i32) -> Vec<u8> {
+    ints(&[9, 0, 0, 0, 0, 1, code, 0])
+}
+
+/// What the server is asked for when a database is attached, and when it is made.
+const ATTACH: i32 = 19;
+const CREATE: i32 = 20;
+
+/// Answers what comes by one reply after the other, waits for what follows the last one, and closes.
+/// Gives what it was asked for by the second packet.
+fn converse(mut stream: TcpStream, replies: &[Vec<u8>], pause: Duration) -> i32 {
+    let (mut room, mut second) = ([0; 4096], 0);
+    for (number, reply) in replies.iter().enumerate() {
+        if stream.read(&mut room).unwrap_or(0) == 0 {
+            return second;
+        }
+        if number == 1 {
+            second = i32::from_be_bytes(room[..4].try_into().unwrap());
+        }
+        thread::sleep(pause);
+        if stream.write_all(reply).is_err() {
+            return second;
+        }
+    }
+    let _ = stream.read(&mut room);
+    second
+}
+
+/// A server whose first connection lets `connect` in, and whose later ones get these replies. Gives its port.
+fn server(replies: Vec<Vec<u8>>, pause: Duration) -> u16 {
+    server_by(move |_| replies.clone(), pause)
+}
+
+/// The same with replies by the number of the connection.
+fn server_by(replies: impl Fn(usize) -> Vec<Vec<u8>> + Send + 'static, pause: Duration) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        let first = vec![accept(), done(1), done(0), done(0)];
+        for (number, stream) in listener.incoming().enumerate() {
+            let (stream, replies) = (stream.unwrap(), if number == 0 { first.clone() } else { replies(number) });
+            stream.set_nodelay(true).unwrap();
+            thread::spawn(move || converse(stream, &replies, pause));
+        }
+    });
+    port
+}
+
+fn arm(port: u16, connections: usize) -> Box<dyn Arm> {
+    arm_with(port, &format!(r#""per_request":true,"connections":{connections}"#))
+}
+
+fn arm_with(port: u16, fields: &str) -> Box<dyn Arm> {
+    let line = format!(
+        r#"{{"type":"connect","driver":"firebird","arm":"a","host":"127.0.0.1","port":{port},"user":"u","password":"p",
+            "database":"d",{fields}}}"#
+    );
+    match Line::read(line.as_bytes()).and_then(Line::request).unwrap() {
+        Request::Connect(Connect::Firebird(pool, asked)) => connect(&pool, &asked).unwrap().0,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn script(sql: &str) -> Arc<Script> {
+    let mut program = Program::new("p".into());
+    program.add_transaction("t".into(), 1).unwrap();
+    program.add_statement("t", None, sql.into(), "", false).unwrap();
+    Arc::new(program.script("a").unwrap())
+}
+
+fn plan(operations: Option<u64>) -> Plan {
+    Plan {
+        length_ns: 60_000_000_000,
+        discard_ns: 0,
+        seed: 1,
+        interval_ns: None,
+        arrivals: Arrivals::Even,
+        operations,
+        silence_ns: 60_000_000_000,
+    }
+}
+
+fn run(arm: &mut dyn Arm, sql: &str, operations: u64) -> Tally {
+    arm.slice(&script(sql), &plan(Some(operations)), &mut || ()).unwrap().tally
+}
+
+/// Outside a transaction the driver has nothing to send for it: the operation is login and farewell.
+const NOTHING: &str = "COMMIT";
+const CONNECTIONS: u64 = 8;
+
+/// The kernel may count the end of a connection as one byte more.
+fn is_all_of(received: u64, each: u64, connections: u64) -> bool {
+    (connections * each..=connections * (each + 1)).contains(&received)
+}
+
+#[test]
+fn a_connection_has_all_its_bytes_in_one_slice_or_in_none() {
+    // Long answers, so that what is cut shows beside the ends of the connections.
+    let long = |object: i32| [ints(&[9, object, 0, 0, 4000]), vec![0; 4000], ints(&[1, 0, 0])].concat();
+    let each = (accept().len() + 2 * long(0).len()) as u64;
+    let port = server(vec![accept(), long(1), long(0)], Duration::from_millis(2));
+    let mut arm = arm(port, CONNECTIONS as usize);
+    for slice in 0..6 {
+        let length_ns = 150_000_000 + slice * 1_000_000;
+        let cut = Plan { length_ns, discard_ns: 50_000_000, ..plan(None) };
+        let tally = arm.slice(&script(NOTHING), &cut, &mut || ()).unwrap().tally;
+        assert!(tally.operations > 8 && tally.errors == 0, "{} {}", tally.operations, tally.first_error);
+        // Operations that ended right before the slice may have the ends of their connections in it, and the other way round.
+        let ends = tally.operations + CONNECTIONS;
+        let (received, all) = (tally.traffic.bytes_received, tally.operations * each);
+        assert!(
+            received.abs_diff(all) <= ends,
+            "slice {slice}: {} operations, {received} bytes, not {all}",
+            tally.operations
+        );
+    }
+}
+
+#[test]
+fn a_connection_that_fails_has_moved_bytes_too() {
+    for (replies, bytes) in [
+        // The server hangs up within the login, refuses it, hangs up after it, and answers in another protocol.
+        (vec![accept()], accept().len()),
+        (vec![accept(), refusal(SHUT_DOWN)], accept().len() + refusal(SHUT_DOWN).len()),
+        (vec![accept(), done(1)], accept().len() + done(1).len()),
+        (vec![b"HTTP/1.1".to_vec()], 8),
+    ] {
+        for connections in [1, 2] {
+            let port = server(replies.clone(), Duration::ZERO);
+            let tally = run(&mut *arm(port, connections), NOTHING, 4);
+            assert_eq!((tally.operations, tally.errors), (0, 4), "{}", tally.first_error);
+            assert!(
+                is_all_of(tally.traffic.bytes_received, bytes as u64, 4),
+                "{:?} {}",
+                tally.traffic,
+                tally.first_error
+            );
+            assert!(tally.traffic.bytes_sent > 4 * 100, "{:?}", tally.traffic);
+        }
+    }
+}
+
+#[test]
+fn what_the_server_said_last_is_why_the_connection_is_lost() {
+    // The transaction is refused, and the farewell gets no answer any more.
+    let port = server(vec![accept(), done(1), refusal(SHUT_DOWN)], Duration::ZERO);
+    let tally = run(&mut *arm(port, 1), "SELECT 1 FROM rdb$database", 2);
+    assert_eq!(tally.kinds.spell(), "08003=2", "{}", tally.first_error);
+    assert!(tally.first_error.contains("the connection was shut down"), "{}", tally.first_error);
+}
+
+#[test]
+fn a_query_has_nothing_to_do_with_the_connection_that_was_lost_before_it() {
+    // The server hangs up when a statement is to be prepared within a transaction.
+    let lost = || vec![accept(), done(1), done(2)];
+    let port =
+        server_by(move |number| if number < 3 { lost() } else { vec![accept(), done(1), done(0)] }, Duration::ZERO);
+    let mut arm = arm(port, 1);
+    assert_eq!(run(&mut *arm, "SELECT 1 FROM rdb$database", 2).errors, 2);
+    assert_eq!(arm.query(NOTHING, false).unwrap().rows, 0);
+}
+
+#[test]
+fn a_database_is_made_once_however_many_connections_are_opened() {
+    for (fields, wanted) in [
+        (r#""create":true,"connections":3"#, [CREATE, ATTACH, ATTACH]),
+        (r#""create":true,"per_request":true"#, [CREATE, ATTACH, ATTACH]),
+        (r#""create":false,"connections":3"#, [ATTACH, ATTACH, ATTACH]),
+    ] {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let served = thread::spawn(move || {
+            let first = [accept(), done(1), done(0), done(0)];
+            let other = [accept(), done(1), done(0)];
+            let serve = |number: usize| {
+                let (stream, _) = listener.accept().unwrap();
+                let replies = if number == 0 { first.to_vec() } else { other.to_vec() };
+                thread::spawn(move || converse(stream, &replies, Duration::ZERO))
+            };
+            let served: Vec<_> = (0..3).map(serve).collect();
+            served.into_iter().map(|each| each.join().unwrap()).collect::<Vec<_>>()
+        });
+        let mut arm = arm_with(port, fields);
+        if fields.contains("per_request") {
+            assert_eq!(run(&mut *arm, NOTHING, 2).errors, 0);
+        }
+        drop(arm);
+        assert_eq!(served.join().unwrap(), wanted, "{fields}");
+    }
+}

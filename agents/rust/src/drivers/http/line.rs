@@ -1,0 +1,107 @@
+//! line: a connection to one server, open or not, and what is being said on it.
+
+use super::exchange::Exchange;
+use super::site::Patience;
+use crate::drivers::network::link::{Link, Target};
+use crate::drivers::network::wire::Inbox;
+use crate::failure::Result;
+use crate::message;
+use crate::transport::socket::Mode;
+use crate::transport::tls::Facts;
+use std::cell::RefCell;
+use std::io;
+use std::sync::Arc;
+
+/// What one thread receives at once, over all its connections: what is left over is the connections' own affair.
+const RECEIVE_BYTES: usize = 256 * 1024;
+
+thread_local! {
+    pub static RECEIVED: RefCell<Box<[u8]>> = RefCell::new(vec![0; RECEIVE_BYTES].into_boxed_slice());
+}
+
+/// A connection to one server, open or not, and what is being said on it.
+pub struct Line<E: Exchange> {
+    pub link: Link<E>,
+    pub exchange: E,
+    /// What is to be said before anything else.
+    pub say: Vec<u8>,
+}
+
+impl<E: Exchange> Line<E> {
+    pub fn new(target: Arc<Target<message::Server>>, polled: bool, per_request: bool) -> Line<E> {
+        Line { link: Link::new(target, polled, per_request), exchange: E::default(), say: Vec::new() }
+    }
+
+    pub fn open_now(&mut self, patience: Patience) -> Result<Option<Facts>> {
+        let facts = self.link.open_now()?;
+        self.opened(patience)?;
+        self.speak();
+        Ok(facts)
+    }
+
+    /// Right after the connection was opened.
+    pub fn opened(&mut self, patience: Patience) -> Result<()> {
+        self.exchange = E::default();
+        self.say.clear();
+        self.exchange.idle(self.link.inbox.buffer().unread(), &mut self.say)?;
+        self.link.inbox = E::Inbox::default();
+        let polled = self.link.polled;
+        let Some(transport) = self.link.transport() else { return Ok(()) };
+        if !polled {
+            transport.socket().set_patience(patience.answer as i64)?;
+        }
+        Ok(())
+    }
+
+    /// Says at once what is to be said. Where that fails, the next request finds out.
+    fn speak(&mut self) {
+        if let Some(transport) = self.link.transport().filter(|_| !self.say.is_empty()) {
+            let _ = transport.send(&self.say);
+            self.say.clear();
+        }
+    }
+
+    /// Takes what has come while nothing is asked for, without waiting for more, and drops a connection that is of no
+    /// more use. Err: something came that nobody asked for.
+    #[cold]
+    pub fn attend(&mut self) -> Result<()> {
+        let alive = self.set_mode(Mode::Polled).and_then(|()| self.hear());
+        self.speak();
+        if !alive.as_ref().is_ok_and(|alive| *alive && self.set_mode(Mode::Blocking).is_ok()) {
+            self.link.abandon();
+        }
+        alive.map(drop)
+    }
+
+    /// Changes how a connection waits that blocks else.
+    fn set_mode(&mut self, mode: Mode) -> Result<()> {
+        match self.link.socket() {
+            Some(socket) if !self.link.polled => socket.set_mode(mode),
+            _ => Ok(()),
+        }
+    }
+
+    /// `false`: the connection has ended, or is about to.
+    fn hear(&mut self) -> Result<bool> {
+        RECEIVED.with_borrow_mut(|room| {
+            loop {
+                let Some(transport) = self.link.transport() else { return Ok(false) };
+                match transport.receive(room) {
+                    Ok(0) => return Ok(false),
+                    Ok(read) => self.exchange.idle(&room[..read], &mut self.say)?,
+                    Err(error) => return Ok(error.kind() == io::ErrorKind::WouldBlock),
+                }
+                if !self.exchange.keep() || !transport.holds_more() {
+                    return Ok(self.exchange.keep());
+                }
+            }
+        })
+    }
+
+    /// Something has come on the open connection.
+    pub fn is_heard(&mut self) -> bool {
+        self.link.transport().is_some_and(|transport| {
+            transport.holds_more() || transport.socket().wait_for(libc::POLLIN, 0).unwrap_or(true)
+        })
+    }
+}

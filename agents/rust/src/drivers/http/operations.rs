@@ -1,0 +1,175 @@
+//! operations: what the load loop asks of a client, and the one request of a query.
+
+use super::client::{Client, Stage};
+use super::exchange::Exchange;
+use super::statement::Asked;
+use crate::clock::coarse_ns;
+use crate::connection::{Connection, Interest, Outcome, Rows, Step, escape};
+use crate::failure::{Failure, Result};
+use crate::program::{Operation, Script, Statement};
+use crate::transport::socket::Traffic;
+use std::sync::Arc;
+
+impl<E: Exchange> Connection for Client<E> {
+    fn prepare(&mut self, script: &Arc<Script>) -> Result<()> {
+        if script.has_loops() {
+            return Err(Failure::statement("a variable of kind \"each\" is for SQL statements, not for requests"));
+        }
+        self.errands = self.site.errands(script)?;
+        self.listen();
+        Ok(())
+    }
+
+    #[inline]
+    fn begin(&mut self, _: &Script, operation: &Operation) -> Result<Step> {
+        self.outcome.clear();
+        self.thinking.clear();
+        self.number = operation.first;
+        let begun = self.start(operation).and_then(|()| match self.stage {
+            Stage::Opening => Ok(Step::Pending),
+            _ => self.go_on(operation),
+        });
+        self.forgive(begun, operation)
+    }
+
+    #[inline]
+    fn proceed(&mut self, _: &Script, operation: &Operation) -> Result<Step> {
+        let step = match (self.is_overdue(), self.stage) {
+            (false, _) => self.go_on(operation),
+            (true, Stage::Opening) => Err(self.not_opened()),
+            (true, _) => Err(self.silent()),
+        };
+        self.forgive(step, operation)
+    }
+
+    #[inline]
+    fn outcome(&self) -> &Outcome {
+        &self.outcome
+    }
+
+    /// One request. Gives its answer, whatever its status.
+    fn query(&mut self, sql: &str) -> Result<Rows> {
+        let statement = Statement { sql: sql.to_string(), parameters: Vec::new(), open: false };
+        let asked = Asked::read(&statement, &self.site.path)?;
+        let errand = self.site.errand(asked, self.site.per_request)?;
+        let before = std::mem::replace(&mut self.errands, Arc::new(vec![errand]));
+        self.listen();
+        self.querying = true;
+        let answer = self.ask();
+        self.querying = false;
+        self.errands = before;
+        answer
+    }
+
+    fn traffic(&mut self) -> Traffic {
+        let mut sum = self.main.link.traffic();
+        sum.add(self.clear.as_ref().map(|clear| clear.link.traffic()).unwrap_or_default());
+        sum
+    }
+
+    fn polled(&self) -> bool {
+        self.polled
+    }
+
+    #[inline]
+    fn interest(&self) -> Option<Interest> {
+        let interest = self.link().interest();
+        match self.stage {
+            Stage::Thinking => None,
+            Stage::Sending(_) => interest.map(|each| Interest { events: libc::EPOLLOUT as u32, ..each }),
+            _ => interest,
+        }
+        // Each side's sockets are counted apart.
+        .map(|each| if self.is_clear() { Interest { opened: each.opened | 1 << 63, ..each } } else { each })
+    }
+
+    #[inline]
+    fn wakes(&self) -> Option<u64> {
+        match self.stage {
+            Stage::Thinking => self.thinking.wakes(),
+            _ => Some(self.until_ns()),
+        }
+    }
+
+    /// The server has closed the connection, or says what nobody asked for: the next request opens another, or fails.
+    fn unasked(&mut self, _: &Script, _: &Operation) -> Result<()> {
+        if let Some((_, line)) = self.current() {
+            if let Err(surplus) = line.attend() {
+                self.surplus = Some(surplus);
+            }
+        }
+        Ok(())
+    }
+
+    fn thinks(&mut self, on: bool) {
+        self.thinking.turn(on);
+    }
+
+    #[inline]
+    fn thought_ns(&self) -> u64 {
+        self.thinking.thought_ns()
+    }
+}
+
+impl<E: Exchange> Client<E> {
+    /// A request that fails costs its operation, not the slice; its connection is opened anew by the next one.
+    fn forgive(&mut self, result: Result<Step>, operation: &Operation) -> Result<Step> {
+        result.or_else(|failure| {
+            self.fail(failure, operation);
+            Ok(Step::Done)
+        })
+    }
+
+    #[cold]
+    fn fail(&mut self, failure: Failure, operation: &Operation) {
+        let mut text = failure.text;
+        if let Some((request, line)) = self.current() {
+            line.link.abandon();
+            text = format!("{}: {text}", E::label(request, operation));
+        }
+        if self.site.per_request {
+            self.close();
+        }
+        self.outcome.fail(&Failure { text, ..failure });
+    }
+
+    /// Makes the one request there is, and gives its answer.
+    fn ask(&mut self) -> Result<Rows> {
+        const LOOK_MS: i32 = 1000;
+        let (script, mut operation) = (Script::default(), Operation::default());
+        operation.last = 1;
+        let mut step = self.begin(&script, &operation)?;
+        while step == Step::Pending {
+            if self.polled {
+                self.is_ready(LOOK_MS);
+            }
+            step = self.proceed(&script, &operation)?;
+        }
+        if let Some(fault) = self.outcome.error.take() {
+            let text = fault.text.strip_prefix(&format!("{}: ", fault.kind)).unwrap_or(&fault.text);
+            return Err(Failure::new(&fault.kind, text));
+        }
+        let Some((_, line)) = self.current() else { return Err(Failure::internal("no request")) };
+        let response = line.exchange.response();
+        let mut text = format!("{}\t", response.status);
+        escape(&response.details.location, &mut text);
+        text.push('\t');
+        escape(&response.details.server, &mut text);
+        text.push('\t');
+        escape(&String::from_utf8_lossy(&std::mem::take(&mut response.body.kept)), &mut text);
+        Ok(Rows { rows: 1, columns: "status\tlocation\tserver\tbody".to_string(), text })
+    }
+
+    /// Whether too long has passed without a byte.
+    #[inline]
+    fn is_overdue(&self) -> bool {
+        self.polled && self.stage != Stage::Thinking && coarse_ns() >= self.until_ns() - 5_000_000 && !self.is_ready(0)
+    }
+
+    /// Whether what the request waits for has come, within so many milliseconds.
+    #[cold]
+    fn is_ready(&self, ms: i32) -> bool {
+        let events = self.interest().map_or(libc::EPOLLIN as u32, |interest| interest.events);
+        self.link().socket().is_some_and(|socket| socket.wait_for(events as i16, ms).unwrap_or(true))
+    }
+}

@@ -1,0 +1,91 @@
+//! site: what the connections of an arm have in common: where requests go, and how long an answer is waited for.
+
+use super::exchange::{Exchange, Place};
+use super::statement::Asked;
+use crate::failure::{Failure, Result};
+use crate::message::Http;
+use crate::program::Script;
+use crate::think::Think;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// How many seconds an answer is waited for without a byte of it, and how many a connection may take to open.
+#[derive(Clone, Copy)]
+pub struct Patience {
+    pub answer: u64,
+    pub open: u64,
+}
+
+/// What the connections of an arm have in common.
+pub struct Site<E: Exchange> {
+    place: Place,
+    clear_place: Option<Place>,
+    pub path: String,
+    pub per_request: bool,
+    pub patience: Patience,
+    /// The script that was made ready last, and its requests.
+    ready: Mutex<Option<(Arc<Script>, Errands<E>)>>,
+}
+
+/// What a statement is, made ready.
+pub enum Errand<R> {
+    Request { clear: bool, request: R },
+    Think(Think),
+}
+
+pub type Errands<E> = Arc<Vec<Errand<<E as Exchange>::Request>>>;
+
+impl<E: Exchange> Site<E> {
+    pub fn new(asked: &Http, per_request: bool, patience: Patience) -> Site<E> {
+        Site {
+            place: Place::new(&asked.server(), asked.authority.as_ref()),
+            clear_place: asked.clear_server().map(|server| Place::new(&server, asked.clear_authority.as_ref())),
+            path: asked.path.clone(),
+            per_request,
+            patience,
+            ready: Mutex::new(None),
+        }
+    }
+
+    pub fn errands(&self, script: &Arc<Script>) -> Result<Errands<E>> {
+        let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, errands)) = &*ready {
+            if known.statements == script.statements {
+                return Ok(errands.clone());
+            }
+        }
+        let mut errands = Vec::with_capacity(script.statements.len());
+        for span in script.transactions() {
+            let statements = &script.statements[span.clone()];
+            if statements.iter().all(|statement| matches!(Think::read(statement), Ok(Some(_)))) {
+                let sql = statements.first().map(|statement| statement.sql.trim()).unwrap_or_default();
+                return Err(Failure::statement(format!("{sql:?}: the transaction has no request, it only thinks")));
+            }
+            // The last requests of the transaction, in clear and else: they close the connections that are its own.
+            let mut last = [self.per_request; 2];
+            for statement in statements.iter().rev() {
+                errands.push(match Think::read(statement)? {
+                    Some(think) => Errand::Think(think),
+                    None => {
+                        let asked = Asked::read(statement, &self.path)?;
+                        let last = std::mem::take(&mut last[usize::from(asked.clear)]);
+                        self.errand(asked, last)?
+                    }
+                });
+            }
+            errands[span].reverse();
+        }
+        let errands = Arc::new(errands);
+        *ready = Some((script.clone(), errands.clone()));
+        Ok(errands)
+    }
+
+    pub fn errand(&self, asked: Asked, last: bool) -> Result<Errand<E::Request>> {
+        let clear = asked.clear;
+        let place = match &self.clear_place {
+            Some(place) if clear => place,
+            None if clear => return Err(Failure::statement("CLEAR: no clear_port was given to go to")),
+            _ => &self.place,
+        };
+        Ok(Errand::Request { clear, request: E::compile(asked, place, last) })
+    }
+}

@@ -1,0 +1,60 @@
+//! preface: what both sides of an HTTP/2 connection say before the first request.
+
+use super::frame::{FRAME_BYTES, Frame, HEADER_BYTES, flag, kind, put_frame};
+use super::state::USUAL_WINDOW;
+use crate::drivers::network::buffer::Buffer;
+use crate::drivers::network::wire::{Inbox, Login, Turn};
+use crate::failure::{Failure, Result};
+use crate::message;
+
+/// What a server may send unasked for: so much that no response waits for it to be renewed.
+pub const WINDOW: u32 = 1 << 30;
+
+/// What comes before the first request: the server's SETTINGS, and what else comes with them. It has room only then.
+pub struct Beginning(Buffer);
+
+impl Default for Beginning {
+    fn default() -> Beginning {
+        Beginning(Buffer::with_room(0))
+    }
+}
+
+impl Inbox for Beginning {
+    fn buffer(&mut self) -> &mut Buffer {
+        &mut self.0
+    }
+
+    fn clear(&mut self) {
+        self.0 = Buffer::with_room(HEADER_BYTES + FRAME_BYTES);
+    }
+}
+
+/// Both sides say what they can.
+#[derive(Default)]
+pub struct Preface;
+
+impl Login<Beginning> for Preface {
+    fn first(&mut self, _: &message::Server) -> Result<Vec<u8>> {
+        let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+        // No dynamic table, no push, and a window that holds any response.
+        let settings = [(1u16, 0u32), (2, 0), (4, WINDOW)];
+        let settings =
+            settings.iter().flat_map(|(name, value)| [&name.to_be_bytes()[..], &value.to_be_bytes()].concat());
+        put_frame(kind::SETTINGS, 0, 0, &settings.collect::<Vec<u8>>(), &mut bytes);
+        put_frame(kind::WINDOW_UPDATE, 0, 0, &(WINDOW - USUAL_WINDOW as u32).to_be_bytes(), &mut bytes);
+        Ok(bytes)
+    }
+
+    /// Leaves them where they are: the connection's own side takes them.
+    fn hear(&mut self, inbox: &mut Beginning, _: &message::Server) -> Result<Turn> {
+        let unread = inbox.0.unread();
+        if unread.len() < HEADER_BYTES {
+            return Ok(Turn::Wait);
+        }
+        let frame = Frame::read(unread);
+        if frame.kind != kind::SETTINGS || frame.has(flag::ACK) || frame.length > FRAME_BYTES {
+            return Err(Failure::connect("the server does not speak HTTP/2"));
+        }
+        Ok(if unread.len() < HEADER_BYTES + frame.length { Turn::Wait } else { Turn::Ready })
+    }
+}

@@ -1,0 +1,245 @@
+//! tests: what a client answers to whatever a server says.
+
+use super::*;
+use crate::drivers::network::wire::{Inbox, Login as _};
+use crate::message::{Connect, Line, Request};
+use crate::transport::socket::Mode;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+
+const NONCE: &[u8; 20] = b"abcdefghijklmnopqrst";
+
+fn asked(fields: &str) -> Server {
+    let line = format!(r#"{{"type":"connect","driver":"mysql","arm":"a","port":1,"user":"me",{fields}}}"#);
+    match Line::read(line.as_bytes()).and_then(Line::request).unwrap() {
+        Request::Connect(Connect::Mysql(_, server)) => *server,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn here(password: &str) -> Server {
+    asked(&format!(r#""host":"127.0.0.1","password":"{password}""#))
+}
+
+fn greeting(version: &str, plugin: &str, capabilities: u32) -> Vec<u8> {
+    let flags = capabilities.to_le_bytes();
+    let (low, high) = flags.split_at(2);
+    let nonce = [&NONCE[8..], b"\0"].concat();
+    let version = [version.as_bytes(), b"\0"].concat();
+    let plugin = [plugin.as_bytes(), b"\0"].concat();
+    [
+        &b"\x0a"[..],
+        &version,
+        b"\x01\0\0\0",
+        &NONCE[..8],
+        b"\0",
+        low,
+        b"\xff\x02\0",
+        high,
+        b"\x15",
+        &[0; 10],
+        &nonce,
+        &plugin,
+    ]
+    .concat()
+}
+
+fn packet(number: u8, body: &[u8]) -> Vec<u8> {
+    [&(body.len() as u32).to_le_bytes()[..3], &[number], body].concat()
+}
+
+/// A login to a server that says these bytes at once; and what the server then receives.
+fn greeted(said: &[u8], asked: &Server) -> (Result<Step>, Login, Vec<u8>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let socket = Socket::open(listener.local_addr().unwrap(), Mode::Blocking).unwrap();
+    let (mut peer, _) = listener.accept().unwrap();
+    peer.write_all(said).unwrap();
+    peer.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut login = Login::default();
+    let step = login.greet(&socket, asked);
+    drop(socket);
+    let mut heard = Vec::new();
+    let _ = peer.read_to_end(&mut heard);
+    (step, login, heard)
+}
+
+/// What the login does when the server says this after the client's first packet, and how we were let in.
+fn after(plugin: &str, asked: &Server, said: &[&[u8]]) -> (Vec<Vec<u8>>, Result<String>) {
+    let (step, mut login, _) = greeted(&packet(0, &greeting("9.7.4", plugin, NEEDED | SSL)), asked);
+    step.unwrap();
+    let mut sent = vec![login.first(asked).unwrap()];
+    let mut inbox = Answers::default();
+    inbox.clear();
+    let mut number = login.number;
+    for body in said {
+        let bytes = packet(number, body);
+        inbox
+            .buffer()
+            .fill(|into| {
+                into[..bytes.len()].copy_from_slice(&bytes);
+                Ok(bytes.len())
+            })
+            .unwrap();
+        number += 1;
+        match login.hear(&mut inbox, asked) {
+            Ok(Turn::Wait) => {}
+            Ok(Turn::Send(bytes)) => {
+                assert_eq!(bytes[3], number);
+                number += 1;
+                sent.push(bytes[HEADER_BYTES..].to_vec());
+            }
+            Ok(Turn::Ready) => return (sent, Ok(login.auth())),
+            Ok(Turn::Encrypt(..)) => panic!("TLS comes before the login"),
+            Err(failure) => return (sent, Err(failure)),
+        }
+    }
+    (sent, Err(Failure::internal("not let in")))
+}
+
+const LET_IN: &[u8] = b"\0\0\0\x02\0\0\0";
+
+#[test]
+fn versions_are_clean() {
+    assert_eq!(clean("5.5.5-10.11.6-MariaDB-0+deb12u1"), "10.11.6");
+    assert_eq!(clean("11.8.6-MariaDB-0+deb13u1 from Debian"), "11.8.6");
+    assert_eq!(clean("9.7.4"), "9.7.4");
+    assert_eq!(clean("8.0.36-0ubuntu0.22.04.1"), "8.0.36");
+}
+
+#[test]
+fn a_greeting_is_read_and_tls_is_asked_for_before_anything_else() {
+    let bytes = packet(0, &greeting("9.7.4", CACHING_SHA2, NEEDED | SSL));
+    let (step, login, heard) = greeted(&bytes, &asked(r#""host":"127.0.0.1","tls":"require","password":"p""#));
+    assert_eq!(step.unwrap(), Step::Done);
+    assert_eq!((login.server_version().as_str(), login.nonce.as_slice()), ("9.7.4", &NONCE[..]));
+    assert_eq!((heard.len(), heard[3], heard[5] & 8), (36, 1, 8), "{heard:?}");
+    let (step, _, heard) = greeted(&bytes, &here("p"));
+    assert_eq!((step.unwrap(), heard.len()), (Step::Done, 0));
+}
+
+#[test]
+fn a_greeting_that_cannot_be_used_is_refused_in_clear_words() {
+    let tls = asked(r#""host":"127.0.0.1","tls":"require""#);
+    let refused = |said: &[u8], asked: &Server| {
+        let (step, _, heard) = greeted(said, asked);
+        assert!(heard.is_empty(), "nothing may be said to it");
+        step.unwrap_err()
+    };
+    let good = packet(0, &greeting("9.7.4", CACHING_SHA2, NEEDED | SSL));
+    let no_tls = packet(0, &greeting("9.7.4", CACHING_SHA2, NEEDED));
+    assert_eq!(refused(&no_tls, &tls).code, "tls");
+    // What follows in clear was not said by the server that TLS will prove.
+    assert_eq!(refused(&[&good[..], b"x"].concat(), &tls).code, "connect");
+    let old = packet(0, &greeting("5.5.62", NATIVE, NEEDED & !DEPRECATE_EOF));
+    assert!(refused(&old, &here("")).text.contains("too old"));
+    let full = packet(0, b"\xff\x10\x04Too many connections");
+    assert_eq!(refused(&full, &tls).to_string(), "1040: Too many connections");
+    for bytes in [&b""[..], b"SSH-2.0-OpenSSH_9.2\r\n", b"\x02\0\0\0\x09x", b"\0\0\0\0"] {
+        assert_eq!(refused(bytes, &here("")).code, "connect");
+    }
+    for length in 0..good.len() - HEADER_BYTES - CACHING_SHA2.len() - 1 {
+        let cut = packet(0, &good[HEADER_BYTES..HEADER_BYTES + length]);
+        assert_eq!(refused(&cut, &here("")).code, "connect", "cut to {length}");
+    }
+}
+
+#[test]
+fn the_first_packet_bears_user_scramble_database_and_plugin() {
+    let (sent, let_in) = after(NATIVE, &asked(r#""host":"127.0.0.1","password":"p","database":"shop""#), &[LET_IN]);
+    let scrambled = scramble::native(b"p", NONCE);
+    let tail = [&b"me\0\x14"[..], &scrambled, b"shop\0mysql_native_password\0"].concat();
+    assert!(sent[0].ends_with(&tail));
+    assert_eq!(let_in.unwrap(), NATIVE);
+}
+
+#[test]
+fn caching_sha2_is_fast_where_the_server_remembers_the_password() {
+    let (sent, let_in) = after(CACHING_SHA2, &here("p"), &[b"\x01\x03", LET_IN]);
+    assert_eq!((sent.len(), let_in.unwrap().as_str()), (1, "caching_sha2_password fast"));
+}
+
+#[test]
+fn caching_sha2_sends_the_password_whole_only_under_tls_or_the_servers_key() {
+    let tls = asked(r#""host":"10.0.0.1","tls":"require","password":"p""#);
+    let (sent, let_in) = after(CACHING_SHA2, &tls, &[b"\x01\x04", LET_IN]);
+    assert_eq!((sent[1].as_slice(), let_in.unwrap().as_str()), (&b"p\0"[..], "caching_sha2_password full (TLS)"));
+    let (sent, refused) = after(CACHING_SHA2, &asked(r#""host":"10.0.0.1","password":"p""#), &[b"\x01\x04"]);
+    assert_eq!(sent.len(), 1);
+    assert!(refused.unwrap_err().text.contains("refused"));
+    // The key is asked for; what is no key gets nothing, and neither does one that was not asked for.
+    let (sent, refused) = after(CACHING_SHA2, &here("p"), &[b"\x01\x04", b"\x01garbage"]);
+    assert_eq!((sent.len(), sent[1].as_slice()), (2, &b"\x02"[..]));
+    assert!(refused.unwrap_err().text.contains("public key"));
+    let key = openssl::rsa::Rsa::generate(2048).unwrap();
+    let pem = [b"\x01", &key.public_key_to_pem().unwrap()[..]].concat();
+    let (sent, let_in) = after(CACHING_SHA2, &here("p"), &[b"\x01\x04", &pem, LET_IN]);
+    assert_eq!((sent[2].len(), let_in.unwrap().as_str()), (256, "caching_sha2_password full (RSA)"));
+    let (sent, refused) = after(CACHING_SHA2, &here("p"), &[&pem]);
+    assert_eq!(sent.len(), 1);
+    assert!(refused.is_err());
+}
+
+#[test]
+fn the_server_may_switch_to_another_plugin_that_is_known() {
+    let tls = asked(r#""host":"10.0.0.1","tls":"require","password":"p""#);
+    let switch = |plugin: &str, nonce: &[u8]| [&b"\xfe"[..], plugin.as_bytes(), b"\0", nonce].concat();
+    let (sent, let_in) = after(CACHING_SHA2, &here("p"), &[&switch(NATIVE, b"ABCDEFGHIJKLMNOPQRST\0"), LET_IN]);
+    assert_eq!(sent[1], scramble::native(b"p", b"ABCDEFGHIJKLMNOPQRST"));
+    assert_eq!(let_in.unwrap(), NATIVE);
+    let (sent, let_in) = after(CACHING_SHA2, &tls, &[&switch(SHA256, NONCE), LET_IN]);
+    assert_eq!((sent[1].as_slice(), let_in.unwrap().as_str()), (&b"p\0"[..], "sha256_password full (TLS)"));
+    let (sent, refused) = after(CACHING_SHA2, &here("p"), &[&switch(SHA256, NONCE), b"\x01no key"]);
+    assert_eq!(sent[1], [1]);
+    assert!(refused.unwrap_err().text.contains("public key"));
+    let (sent, let_in) = after(NATIVE, &here("p"), &[&switch(ED25519, &[9; 32]), LET_IN]);
+    assert_eq!(sent[1], scramble::ed25519(b"p", &[9; 32]));
+    assert_eq!(let_in.unwrap(), ED25519);
+    for plugin in [CLEAR, "parsec", "auth_gssapi_client", "dialog"] {
+        let (sent, refused) = after(NATIVE, &here("p"), &[&switch(plugin, b"")]);
+        assert_eq!(sent.len(), 1);
+        assert!(refused.unwrap_err().text.contains(plugin));
+    }
+    let (sent, let_in) = after(NATIVE, &tls, &[&switch(CLEAR, b""), LET_IN]);
+    assert_eq!((sent[1].as_slice(), let_in.unwrap().as_str()), (&b"p\0"[..], CLEAR));
+    // The password in clear is never the first thing that is said, whatever the greeting wants.
+    let (sent, _) = after(CLEAR, &tls, &[LET_IN]);
+    assert!(sent[0].ends_with(b"mysql_native_password\0"));
+    assert!(after(NATIVE, &here("p"), &[b"\xfe"]).1.is_err(), "the scramble of before 4.1");
+}
+
+#[test]
+fn a_refusal_is_the_servers_own() {
+    let (_, refused) = after(CACHING_SHA2, &here("p"), &[b"\xff\x15\x04#28000Access denied"]);
+    let failure = refused.unwrap_err();
+    assert_eq!((failure.to_string().as_str(), failure.lost), ("1045 (28000): Access denied", true));
+    assert!(after(CACHING_SHA2, &here("p"), &[b"\x07what"]).1.is_err());
+}
+
+#[test]
+fn whatever_a_server_says_nothing_panics() {
+    let mut random = crate::draw::Random::of_operation(8, 8);
+    let asked = here("p");
+    for _ in 0..2_000 {
+        let mut login = Login { plugin: CACHING_SHA2.into(), nonce: NONCE.to_vec(), ..Login::default() };
+        let mut inbox = Answers::default();
+        inbox.clear();
+        let heads =
+            [&b"\0"[..], b"\xfe", b"\xfesha256_password\0", b"\xfeclient_ed25519\0", b"\x01", b"\x01\x04", b"\xff"];
+        let mut bytes = Vec::new();
+        for number in 0..3 {
+            let tail: Vec<u8> = (0..random.below(40)).map(|_| random.next() as u8).collect();
+            let body = [heads[random.below(7) as usize], &tail].concat();
+            // Our own answers take the numbers between.
+            bytes.extend_from_slice(&packet(2 * number, &body));
+        }
+        inbox
+            .buffer()
+            .fill(|into| {
+                into[..bytes.len()].copy_from_slice(&bytes);
+                Ok(bytes.len())
+            })
+            .unwrap();
+        while let Ok(Turn::Send(_)) = login.hear(&mut inbox, &asked) {}
+        let _ = Login::default().read_greeting(&bytes);
+    }
+}

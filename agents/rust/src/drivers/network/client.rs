@@ -1,0 +1,254 @@
+//! client: a database server's statements on a connection: opening an arm's connections, and running operations on them.
+
+use super::facts;
+use super::link::{Link, Target};
+use super::protocol::Protocol;
+use super::setup::Setup;
+use super::wire::{Login, Protection};
+use crate::arm::{Opened, Pool};
+use crate::connection::{Connection, Interest, Outcome, Rows, Step};
+use crate::failure::{Failure, Result};
+use crate::message::{self, Connected, Tls};
+use crate::program::{Operation, Script};
+use crate::transport::socket::{Mode, Traffic, resolve};
+use crate::transport::tls::{Facts, TlsClient};
+use std::sync::Arc;
+
+/// Opens the connections of an arm, one after the other.
+pub fn connect<P: Protocol>(pool: &message::Pool, asked: &message::Server) -> Result<Opened> {
+    let protection = Protection::from(TlsClient::new(asked)?);
+    let setup = Arc::new(Setup::new(asked.setup.as_ref()));
+    let address = resolve(&asked.host, asked.port)?;
+    let asked = &message::Server { address: Some(address.ip()), ..asked.clone() };
+    let target = Arc::new(Target { address, asked: asked.clone(), protection });
+    let polled = pool.connections > pool.threads;
+    let mut connections = Vec::with_capacity(pool.connections);
+    let mut connected = Connected { encrypted: asked.tls != Tls::Off, ..Connected::default() };
+    for number in 0..pool.connections {
+        let mut connection = Client::<P>::new(target.clone(), setup.clone(), polled, pool.per_request);
+        // Where each operation opens its own connection, one is tried here: it proves the address and the encryption.
+        if number == 0 || !pool.per_request {
+            let facts = pool.opening(|| connection.open_now())?;
+            facts::note(facts, &mut connected);
+            connected.server_version = connection.link.login.server_version();
+            connected.auth = connection.link.login.auth();
+            if pool.per_request {
+                connection.link.close();
+            }
+        }
+        connections.push(connection);
+    }
+    Ok((Box::new(Pool { connections, threads: pool.threads }), connected))
+}
+
+/// A connection to a server, whatever its protocol.
+struct Client<P: Protocol> {
+    link: Link<P>,
+    protocol: P,
+    setup: Arc<Setup>,
+    per_request: bool,
+    /// The script whose statements are prepared.
+    prepared: Option<Arc<Script>>,
+    /// The statement that runs.
+    statement: usize,
+    /// With `per_request`: statements of the setup that have run on this connection.
+    set_up: usize,
+    rolling_back: bool,
+    outcome: Outcome,
+}
+
+impl<P: Protocol> Client<P> {
+    fn new(target: Arc<Target<message::Server>>, setup: Arc<Setup>, polled: bool, per_request: bool) -> Client<P> {
+        Client {
+            link: Link::new(target, polled, per_request),
+            protocol: P::default(),
+            setup,
+            per_request,
+            prepared: None,
+            statement: 0,
+            set_up: 0,
+            rolling_back: false,
+            outcome: Outcome::default(),
+        }
+    }
+
+    /// Opens the connection and runs its setup, waiting for both. Gives what TLS negotiated: None in clear.
+    fn open_now(&mut self) -> Result<Option<Facts>> {
+        let facts = self.link.open_now()?;
+        for statement in self.setup.statements(&self.link) {
+            let ran = self.protocol.query(&mut self.link, statement);
+            ran.map_err(|failure| Failure { text: format!("setup: {}", failure.text), ..failure })?;
+        }
+        Ok(facts)
+    }
+
+    /// Sends the statement that is next.
+    #[inline]
+    fn send_statement(&mut self, script: &Script, operation: &Operation) -> Result<()> {
+        if self.per_request {
+            // A connection for one operation gains nothing by preparing apart.
+            self.protocol.run_unprepared(&mut self.link, script, self.statement, operation);
+        } else {
+            self.protocol.run(&mut self.link, script, self.statement, operation);
+        }
+        self.link.flush()
+    }
+
+    /// Runs the operation as far as the bytes go that have come.
+    #[inline]
+    fn go_on(&mut self, script: &Script, operation: &Operation) -> Result<Step> {
+        loop {
+            let Some(ready) = self.protocol.hear(&mut self.link, &mut self.outcome)? else {
+                if self.link.receive()? {
+                    continue;
+                }
+                return Ok(Step::Pending);
+            };
+            self.statement = script.after(operation, self.statement);
+            if self.outcome.error.is_some() {
+                self.link.last_error = None;
+                if ready.to_roll_back && !self.rolling_back {
+                    self.rolling_back = true;
+                    self.protocol.say(&mut self.link, "ROLLBACK");
+                    self.link.flush()?;
+                } else {
+                    return Ok(Step::Done);
+                }
+            } else if self.statement < operation.last {
+                self.send_statement(script, operation)?;
+            } else {
+                return Ok(Step::Done);
+            }
+            if self.link.polled {
+                return Ok(Step::Pending);
+            }
+        }
+    }
+
+    /// On a new connection: sends what is left of its setup, one statement at a time, then the operation's first statement.
+    fn send_first(&mut self, script: &Script, operation: &Operation) -> Result<()> {
+        match self.setup.statements(&self.link).get(self.set_up) {
+            Some(statement) => {
+                self.protocol.say(&mut self.link, statement);
+                self.link.flush()
+            }
+            None => self.send_statement(script, operation),
+        }
+    }
+
+    /// One operation on a connection of its own.
+    fn go_on_per_request(&mut self, script: &Script, operation: &Operation) -> Result<Step> {
+        if !self.link.is_open() {
+            if self.link.go_on_opening()? == Step::Pending {
+                return Ok(Step::Pending);
+            }
+            self.set_up = 0;
+            self.send_first(script, operation)?;
+            if self.link.polled {
+                return Ok(Step::Pending);
+            }
+        }
+        while self.set_up < self.setup.statements(&self.link).len() {
+            if self.protocol.hear(&mut self.link, &mut self.outcome)?.is_none() {
+                if self.link.receive()? {
+                    continue;
+                }
+                return Ok(Step::Pending);
+            }
+            if let Some(error) = &mut self.outcome.error {
+                error.text = format!("setup: {}", error.text);
+                self.link.last_error = None;
+                self.link.close();
+                return Ok(Step::Done);
+            }
+            // What a setup answers is no part of the operation.
+            self.outcome.clear();
+            self.set_up += 1;
+            self.send_first(script, operation)?;
+            if self.link.polled {
+                return Ok(Step::Pending);
+            }
+        }
+        let step = self.go_on(script, operation)?;
+        if step == Step::Done {
+            self.link.close();
+        }
+        Ok(step)
+    }
+
+    /// A connection for one operation that fails costs this operation, not the slice.
+    fn forgive(&mut self, result: Result<Step>) -> Result<Step> {
+        result.or_else(|failure| {
+            self.link.abandon();
+            self.outcome.fail_over(&failure);
+            Ok(Step::Done)
+        })
+    }
+}
+
+impl<P: Protocol> Connection for Client<P> {
+    fn prepare(&mut self, script: &Arc<Script>) -> Result<()> {
+        if self.prepared.as_ref().is_some_and(|known| known.statements == script.statements) {
+            return Ok(());
+        }
+        self.prepared = None;
+        if self.per_request {
+            self.protocol.check(script)?;
+        } else {
+            self.protocol.prepare(&mut self.link, script)?;
+        }
+        self.prepared = Some(script.clone());
+        Ok(())
+    }
+
+    #[inline]
+    fn begin(&mut self, script: &Script, operation: &Operation) -> Result<Step> {
+        self.outcome.clear();
+        self.statement = operation.first;
+        self.rolling_back = false;
+        if self.per_request {
+            let mode = if self.link.polled { Mode::Polled } else { Mode::Blocking };
+            let begun = self.link.start_opening(mode).map(|()| Step::Pending);
+            return self.forgive(begun);
+        }
+        self.send_statement(script, operation)?;
+        Ok(Step::Pending)
+    }
+
+    #[inline]
+    fn proceed(&mut self, script: &Script, operation: &Operation) -> Result<Step> {
+        if self.per_request {
+            let step = self.go_on_per_request(script, operation);
+            return self.forgive(step);
+        }
+        self.go_on(script, operation)
+    }
+
+    #[inline]
+    fn outcome(&self) -> &Outcome {
+        &self.outcome
+    }
+
+    fn query(&mut self, sql: &str) -> Result<Rows> {
+        if !self.per_request {
+            return self.protocol.query(&mut self.link, sql);
+        }
+        self.open_now()?;
+        let answer = self.protocol.query(&mut self.link, sql);
+        self.link.close();
+        answer
+    }
+
+    fn traffic(&mut self) -> Traffic {
+        self.link.traffic()
+    }
+
+    fn polled(&self) -> bool {
+        self.link.polled
+    }
+
+    #[inline]
+    fn interest(&self) -> Option<Interest> {
+        self.link.interest()
+    }
+}

@@ -1,0 +1,76 @@
+//! loops: a thread's operations one after the other, in a closed loop or in an open one. Nothing here allocates or locks.
+
+use super::tally::Tally;
+use super::worker::{LATE_NS, Worker};
+use crate::clock::{now_ns, sleep_until, wake_on_time};
+use crate::connection::Connection;
+use crate::deadline;
+use crate::envelope;
+use crate::failure::Result;
+use std::sync::atomic::Ordering::Relaxed;
+
+impl<C: Connection> Worker<'_, C> {
+    pub fn work(mut self) -> Result<Tally> {
+        wake_on_time();
+        deadline::of_load(self.shared.until_ns);
+        envelope::enter(self.shared.script.cipher.as_ref())?;
+        sleep_until(self.shared.start_ns);
+        self.look(now_ns().max(self.shared.start_ns));
+        let polled = self.slots[0].connection.polled();
+        match (polled, &self.due) {
+            (false, None) => self.closed()?,
+            (false, Some(_)) => self.open()?,
+            (true, _) => self.polled()?,
+        }
+        if self.shared.limit == u64::MAX && !self.shared.stop.load(Relaxed) {
+            sleep_until(self.shared.end_ns);
+            self.look(now_ns().max(self.shared.end_ns));
+        }
+        if self.counting {
+            self.close();
+        }
+        Ok(self.tally)
+    }
+
+    /// One connection at a time: it waits in its own system calls.
+    fn closed(&mut self) -> Result<()> {
+        let shared = self.shared;
+        let mut now = now_ns();
+        loop {
+            let mut begun = false;
+            for at in 0..self.slots.len() {
+                let slot = &mut self.slots[at];
+                if now >= shared.end_ns || slot.number >= shared.limit || shared.stop.load(Relaxed) {
+                    continue;
+                }
+                begun = true;
+                slot.from_ns = now;
+                shared.script.draw(shared.seed, slot.number, &mut slot.operation);
+                slot.number += shared.stride;
+                slot.run(shared.script)?;
+                now = self.ended(at);
+            }
+            if !begun {
+                return Ok(());
+            }
+        }
+    }
+
+    /// One connection at a time, each request begun when it is due.
+    fn open(&mut self) -> Result<()> {
+        let shared = self.shared;
+        for at in (0..self.slots.len()).cycle() {
+            let Some((number, due_ns)) = self.claim() else { break };
+            if due_ns > now_ns() {
+                sleep_until(due_ns);
+            }
+            let slot = &mut self.slots[at];
+            slot.from_ns = due_ns;
+            slot.late = now_ns() > due_ns + LATE_NS;
+            shared.script.draw(shared.seed, number, &mut slot.operation);
+            slot.run(shared.script)?;
+            self.ended(at);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,20 @@
+//! load: connections and a plan -> operations, timed.
+
+mod arrivals;
+mod loops;
+mod plan;
+mod poll;
+mod polled;
+mod run;
+mod shared;
+mod slot;
+mod tally;
+#[cfg(test)]
+mod tests;
+mod worker;
+
+pub use plan::Plan;
+pub use run::run;
+#[cfg(test)]
+pub use tally::Tally;
+pub use tally::Total;

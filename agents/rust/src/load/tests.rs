@@ -1,0 +1,343 @@
+//! tests: slices on the null driver, and on connections whose peers are silent, drip or say what nobody asked for.
+
+use super::{Plan, Total, run};
+use crate::arm::Arm;
+use crate::clock::now_ns;
+use crate::connection::{Connection, Interest, Outcome, Rows, Step};
+use crate::draw::Kind;
+use crate::drivers::null;
+use crate::failure::{Failure, Result};
+use crate::message;
+use crate::message::Arrivals;
+use crate::program::{Operation, Program, Script};
+use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::Duration;
+
+fn script(sql: &str, kind: Kind) -> Arc<Script> {
+    let mut program = Program::new("p".into());
+    program.add_variable("v".into(), kind).unwrap();
+    program.add_transaction("t".into(), 1).unwrap();
+    program.add_statement("t", None, sql.into(), "v", false).unwrap();
+    Arc::new(program.script("plain").unwrap())
+}
+
+fn one() -> Kind {
+    Kind::Constant { value: "1".into() }
+}
+
+fn plan(seconds: f64, rate: f64) -> Plan {
+    Plan {
+        length_ns: (seconds * 1e9) as u64,
+        discard_ns: 0,
+        seed: 7,
+        interval_ns: (rate > 0.0).then(|| 1e9 / rate),
+        arrivals: Arrivals::Even,
+        operations: None,
+        silence_ns: 120_000_000_000,
+    }
+}
+
+fn null_arm(connections: usize, threads: usize) -> Box<dyn Arm> {
+    let pool = message::Pool { arm: "plain".into(), connections, threads, per_request: false, timeout: None };
+    null::connect(&pool, &message::Null { busy_ns: 0, jitter: 0.0 }).unwrap().0
+}
+
+#[test]
+fn random_arrivals_keep_the_rate_whatever_the_threads() {
+    let script = script("nothing", one());
+    for (connections, threads) in [(1, 1), (3, 2)] {
+        let asked = Plan { arrivals: Arrivals::Random, ..plan(0.4, 5_000.0) };
+        let mut operations = Vec::new();
+        for _ in 0..2 {
+            let total = null_arm(connections, threads).slice(&script, &asked, &mut || ()).unwrap();
+            operations.push(total.tally.operations as f64);
+        }
+        // 2000 are expected, and √2000 is their standard deviation; an agent held up at the end does fewer.
+        assert!((1_600.0..2_300.0).contains(&operations[0]), "{operations:?}");
+        assert!((operations[0] - operations[1]).abs() < 300.0, "the same seed: {operations:?}");
+    }
+}
+
+#[test]
+fn operations_of_random_arrivals_are_as_many_as_were_asked_for() {
+    let asked = Plan { arrivals: Arrivals::Random, operations: Some(101), ..plan(60.0, 10_000.0) };
+    let total = null_arm(5, 2).slice(&script("nothing", one()), &asked, &mut || ()).unwrap();
+    assert_eq!((total.tally.operations, total.tally.errors), (101, 0));
+}
+
+#[test]
+fn who_thinks_in_an_open_loop_does_so_beside_the_others_and_latency_leaves_it_out() {
+    let script = script("THINK $1", Kind::Constant { value: "200000".into() });
+    // One thread sleeps in its connection, or has 20 of them to wake.
+    for (connections, rate, least) in [(1, 4.0, 2), (20, 60.0, 20)] {
+        let total = null_arm(connections, 1).slice(&script, &plan(1.0, rate), &mut || ()).unwrap();
+        assert_eq!(total.tally.errors, 0);
+        assert!(total.tally.operations >= least, "{}", total.tally.operations);
+        assert!(total.tally.latencies.quantile(0.5) < 100_000_000, "a thought is 200 ms");
+    }
+}
+
+#[test]
+fn nobody_thinks_in_a_closed_loop() {
+    let script = script("THINK $1", Kind::Constant { value: "3600000000".into() });
+    let asked = Plan { operations: Some(1_000), ..plan(60.0, 0.0) };
+    let total = null_arm(3, 1).slice(&script, &asked, &mut || ()).unwrap();
+    assert_eq!(total.tally.operations, 1_000);
+}
+
+#[test]
+fn failures_are_counted_by_their_kind() {
+    let script = script("THINK $1", Kind::Uniform { low: -3, high: -1 });
+    let asked = Plan { operations: Some(10), ..plan(60.0, 0.0) };
+    for (connections, threads) in [(1, 1), (4, 2)] {
+        let tally = null_arm(connections, threads).slice(&script, &asked, &mut || ()).unwrap().tally;
+        assert_eq!((tally.operations, tally.errors, tally.kinds.spell().as_str()), (0, 10, "statement=10"));
+        assert!(tally.first_error.starts_with("statement: THINK -"), "{}", tally.first_error);
+    }
+}
+
+/// A polled connection whose peer answers each operation, or is silent; `patience_ns` after its begin it gives up.
+struct Polled {
+    own: UnixStream,
+    peer: UnixStream,
+    answers: bool,
+    patience_ns: u64,
+    until_ns: Option<u64>,
+    thought_ns: u64,
+    unasked: usize,
+    /// What comes is never the end of an answer.
+    drips: bool,
+    outcome: Outcome,
+}
+
+impl Polled {
+    fn new(answers: bool, patience_ns: u64) -> Polled {
+        let (own, peer) = UnixStream::pair().unwrap();
+        own.set_nonblocking(true).unwrap();
+        let outcome = Outcome::default();
+        Polled { own, peer, answers, patience_ns, until_ns: None, thought_ns: 0, unasked: 0, drips: false, outcome }
+    }
+
+    fn take(&mut self) -> bool {
+        self.own.read(&mut [0; 64]).is_ok_and(|got| got > 0)
+    }
+}
+
+impl Connection for Polled {
+    fn prepare(&mut self, _: &Arc<Script>) -> Result<()> {
+        Ok(())
+    }
+    fn begin(&mut self, _: &Script, _: &Operation) -> Result<Step> {
+        self.outcome.clear();
+        self.until_ns = (self.patience_ns > 0).then(|| now_ns() + self.patience_ns);
+        if self.answers {
+            self.peer.write_all(b"1")?;
+        }
+        Ok(Step::Pending)
+    }
+    fn proceed(&mut self, _: &Script, _: &Operation) -> Result<Step> {
+        if self.take() && !self.drips {
+            self.until_ns = None;
+            return Ok(Step::Done);
+        }
+        if self.until_ns.is_none_or(|until| now_ns() < until) {
+            return Ok(Step::Pending);
+        }
+        self.until_ns = None;
+        self.outcome.fail(&Failure::new("timeout", "no answer"));
+        Ok(Step::Done)
+    }
+    fn unasked(&mut self, _: &Script, _: &Operation) -> Result<()> {
+        self.unasked += usize::from(self.take());
+        Ok(())
+    }
+    fn outcome(&self) -> &Outcome {
+        &self.outcome
+    }
+    fn query(&mut self, _: &str) -> Result<Rows> {
+        Ok(Rows::default())
+    }
+    fn polled(&self) -> bool {
+        true
+    }
+    fn interest(&self) -> Option<Interest> {
+        Some(Interest { opened: 1, fd: self.own.as_raw_fd(), events: libc::EPOLLIN as u32 })
+    }
+    fn wakes(&self) -> Option<u64> {
+        self.until_ns
+    }
+    fn thought_ns(&self) -> u64 {
+        self.thought_ns
+    }
+}
+
+fn run_polled(connections: &mut [Polled], plan: &Plan) -> Result<Total> {
+    run(connections, 1, &script("nothing", one()), plan, &mut || ())
+}
+
+#[test]
+fn a_silent_server_fails_the_slice_in_words() {
+    for rate in [0.0, 100.0] {
+        let mut connections = [Polled::new(false, 0), Polled::new(false, 0)];
+        let asked = Plan { silence_ns: 60_000_000, ..plan(600.0, rate) };
+        let failure = run_polled(&mut connections, &asked).unwrap_err();
+        assert!(failure.lost && failure.code == "connect", "{failure}");
+        assert!(failure.text.contains("for 0.06 s") && failure.text.contains("2 operations"), "{failure}");
+    }
+}
+
+/// A blocking connection to a peer that sends a byte now and then, and never the end of an answer.
+struct Dripping {
+    socket: crate::transport::socket::Socket,
+    outcome: Outcome,
+}
+
+impl Connection for Dripping {
+    fn prepare(&mut self, _: &Arc<Script>) -> Result<()> {
+        Ok(())
+    }
+    fn begin(&mut self, _: &Script, _: &Operation) -> Result<Step> {
+        Ok(Step::Pending)
+    }
+    fn proceed(&mut self, _: &Script, _: &Operation) -> Result<Step> {
+        loop {
+            if self.socket.receive(&mut [0; 64])? == 0 {
+                return Err(Failure::connect("the server closed the connection"));
+            }
+        }
+    }
+    fn outcome(&self) -> &Outcome {
+        &self.outcome
+    }
+    fn query(&mut self, _: &str) -> Result<Rows> {
+        Ok(Rows::default())
+    }
+    fn interest(&self) -> Option<Interest> {
+        let fd = self.socket.as_raw_fd();
+        Some(Interest { opened: 1, fd, events: libc::EPOLLIN as u32 })
+    }
+}
+
+#[test]
+fn an_answer_that_never_ends_fails_the_slice_however_it_comes() {
+    use crate::transport::socket::{Mode, Socket};
+    // Nothing, a byte now and then, as many as fit.
+    for (pause_ms, size) in [(None, 0), (Some(20), 1), (Some(0), 4096)] {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let socket = Socket::open(listener.local_addr().unwrap(), Mode::Blocking).unwrap();
+        socket.set_timeout(false).unwrap();
+        let (mut peer, _) = listener.accept().unwrap();
+        // A kernel does not always tell a peer whose window is closed that the connection is gone.
+        peer.set_write_timeout(Some(Duration::from_secs(1))).unwrap();
+        let dripping = thread::spawn(move || match pause_ms {
+            None => drop(peer.read(&mut [0; 8])),
+            Some(ms) => {
+                while peer.write_all(&vec![0; size]).is_ok() {
+                    thread::sleep(Duration::from_millis(ms));
+                }
+            }
+        });
+        let mut connections = [Dripping { socket, outcome: Outcome::default() }];
+        let asked = Plan { silence_ns: 100_000_000, ..plan(0.05, 0.0) };
+        let script = script("nothing", one());
+        let failure = run(&mut connections, 1, &script, &asked, &mut || ()).unwrap_err();
+        assert!(failure.lost && failure.code == "timeout", "{failure}");
+        assert!(failure.text.contains("within 0.1 s of the slice's end"), "{failure}");
+        drop(connections);
+        dripping.join().unwrap();
+    }
+}
+
+#[test]
+fn polled_connections_are_not_held_by_drips() {
+    for rate in [0.0, 100.0] {
+        let mut connections = [Polled::new(false, 0), Polled::new(false, 0)];
+        let mut peer = connections[0].peer.try_clone().unwrap();
+        connections[0].drips = true;
+        connections[1].drips = true;
+        let (done, asked) = (AtomicBool::new(false), Plan { silence_ns: 100_000_000, ..plan(0.05, rate) });
+        let failure = thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(Relaxed) {
+                    let _ = peer.write_all(b"1");
+                    thread::sleep(Duration::from_millis(10));
+                }
+            });
+            let failure = run_polled(&mut connections, &asked).unwrap_err();
+            done.store(true, Relaxed);
+            failure
+        });
+        assert!(failure.lost && failure.code == "timeout", "{failure}");
+    }
+}
+
+#[test]
+fn who_waits_for_nothing_but_the_clock_is_not_silent() {
+    // Rarer requests than the server may be silent, and a patience that is longer than that.
+    let mut connections = [Polled::new(true, 0)];
+    let asked = Plan { silence_ns: 5_000_000, operations: Some(3), ..plan(60.0, 20.0) };
+    assert_eq!(run_polled(&mut connections, &asked).unwrap().tally.operations, 3);
+    let mut connections = [Polled::new(false, 30_000_000)];
+    let asked = Plan { silence_ns: 5_000_000, operations: Some(3), ..plan(60.0, 0.0) };
+    assert_eq!(run_polled(&mut connections, &asked).unwrap().tally.kinds.spell(), "timeout=3");
+}
+
+#[test]
+fn a_connection_is_woken_when_it_wants_to_be_and_the_others_go_on() {
+    for rate in [0.0, 500.0] {
+        let mut connections = [Polled::new(false, 5_000_000), Polled::new(true, 0), Polled::new(true, 1_000_000_000)];
+        let tally = run_polled(&mut connections, &plan(0.3, rate)).unwrap().tally;
+        assert!(tally.operations > 10 && tally.errors > 2, "{} {}", tally.operations, tally.errors);
+        assert_eq!(tally.kinds.spell(), format!("timeout={}", tally.errors));
+    }
+}
+
+#[test]
+fn who_fails_after_the_end_is_counted_and_who_succeeds_then_is_not() {
+    for rate in [0.0, 50.0] {
+        let mut connections = [Polled::new(false, 60_000_000), Polled::new(false, 60_000_000)];
+        let tally = run_polled(&mut connections, &plan(0.03, rate)).unwrap().tally;
+        assert_eq!((tally.operations, tally.kinds.spell().as_str()), (0, "timeout=2"));
+        assert_eq!((tally.errors, tally.first_error.as_str(), tally.work), (2, "timeout: no answer", 0.0));
+    }
+    let pool = message::Pool { arm: "plain".into(), connections: 1, threads: 1, per_request: false, timeout: None };
+    let mut arm = null::connect(&pool, &message::Null { busy_ns: 60_000_000, jitter: 0.0 }).unwrap().0;
+    let tally = arm.slice(&script("nothing", one()), &plan(0.03, 0.0), &mut || ()).unwrap().tally;
+    assert_eq!((tally.operations, tally.errors), (0, 0));
+    assert!(tally.work > 0.0 && tally.work < 1.0, "{}", tally.work);
+}
+
+#[test]
+fn what_comes_unasked_ends_no_operation() {
+    let mut connections = [Polled::new(true, 0)];
+    // It is watched since its first operation, and idle until the next.
+    let asked = Plan { operations: Some(4), ..plan(60.0, 50.0) };
+    let tally = thread::scope(|scope| {
+        let mut peer = connections[0].peer.try_clone().unwrap();
+        scope.spawn(move || {
+            for _ in 0..30 {
+                thread::sleep(Duration::from_millis(2));
+                peer.write_all(b"unasked").unwrap();
+            }
+        });
+        run_polled(&mut connections, &asked).unwrap().tally
+    });
+    assert_eq!((tally.operations, tally.errors), (4, 0));
+    assert!(connections[0].unasked > 0);
+}
+
+#[test]
+fn a_latency_has_no_thought_in_it() {
+    let mut connections = [Polled::new(true, 0)];
+    connections[0].thought_ns = u64::MAX;
+    let asked = Plan { operations: Some(50), ..plan(60.0, 0.0) };
+    let latencies = run_polled(&mut connections, &asked).unwrap().tally.latencies;
+    assert_eq!(latencies.quantile(1.0), 1, "the least that a histogram holds");
+    connections[0].thought_ns = 0;
+    assert!(run_polled(&mut connections, &asked).unwrap().tally.latencies.quantile(0.0) > 1);
+}

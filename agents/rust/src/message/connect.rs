@@ -1,0 +1,346 @@
+//! connect: what an agent is asked to connect to, driver by driver.
+
+use crate::deadline;
+use crate::failure::{Failure, Result};
+use serde::Deserialize;
+
+#[derive(Debug)]
+pub enum Connect {
+    Null(Pool, Null),
+    Postgres(Pool, Box<Server>),
+    Mysql(Pool, Box<Server>),
+    Sqlite(Pool, Sqlite),
+    Firebird(Pool, Box<Firebird>),
+    Http(Pool, Box<Http>),
+}
+
+/// What every driver's `connect` has.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pool {
+    pub arm: String,
+    #[serde(default = "one")]
+    pub connections: usize,
+    #[serde(default = "one")]
+    pub threads: usize,
+    #[serde(default)]
+    pub per_request: bool,
+    /// Seconds that one connection may take until it can be used.
+    pub timeout: Option<f64>,
+}
+
+impl Pool {
+    /// Runs what makes one connection ready for use.
+    pub fn opening<T>(&self, open: impl FnOnce() -> Result<T>) -> Result<T> {
+        deadline::within(self.seconds(), "finish the login", open)
+    }
+
+    pub fn seconds(&self) -> f64 {
+        self.timeout.unwrap_or(deadline::CONNECT_SECONDS)
+    }
+}
+
+fn one() -> usize {
+    1
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Null {
+    #[serde(default)]
+    pub busy_ns: u64,
+    #[serde(default)]
+    pub jitter: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tls {
+    #[default]
+    Off,
+    Require,
+    VerifyCa,
+    VerifyFull,
+}
+
+impl Server {
+    /// Whether another machine could pose as the server and read what is sent: no TLS, and the address that was connected
+    /// to is not loopback, or is that of a relay to another machine. A name is no address: it may resolve to anything.
+    pub fn exposed(&self) -> bool {
+        let address = self.address.or_else(|| self.host.parse().ok());
+        let loopback = address.is_some_and(|address| address.to_canonical().is_loopback());
+        self.tls == Tls::Off && (self.relayed || !loopback)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Deserialize)]
+pub enum TlsVersion {
+    #[serde(rename = "1.0")]
+    V10,
+    #[serde(rename = "1.1")]
+    V11,
+    #[serde(rename = "1.2")]
+    V12,
+    #[serde(rename = "1.3")]
+    V13,
+}
+
+/// A server reached over TCP; `check` refuses the fields that its driver does not have.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Server {
+    pub host: String,
+    pub port: u16,
+    pub user: String,
+    pub database: Option<String>,
+    pub password: Option<String>,
+    pub search_path: Option<String>,
+    /// Statements that each connection begins with, before any other.
+    pub setup: Option<String>,
+    /// The address is that of a relay, and the server behind it is on another machine.
+    #[serde(default)]
+    pub relayed: bool,
+    /// What `host` has been resolved to.
+    #[serde(skip)]
+    pub address: Option<std::net::IpAddr>,
+    #[serde(default)]
+    pub tls: Tls,
+    pub tls_ca: Option<String>,
+    pub tls_server_name: Option<String>,
+    pub tls_min: Option<TlsVersion>,
+    pub tls_max: Option<TlsVersion>,
+    pub tls_ciphers: Option<String>,
+    pub tls_groups: Option<String>,
+    /// OpenSSL's security level, 0 to 5. Absent: the library's own.
+    pub tls_security_level: Option<u8>,
+    /// PEM files: the client's certificate, and its key. Shown to a server that asks for one.
+    pub tls_certificate: Option<String>,
+    pub tls_key: Option<String>,
+    #[serde(default)]
+    pub resumption: bool,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sqlite {
+    pub path: String,
+    pub key: Option<String>,
+    /// The key is a passphrase, from which SQLCipher derives the key whenever a database is opened.
+    #[serde(default)]
+    pub passphrase: bool,
+    pub reserve: Option<u8>,
+    pub pragmas: Option<String>,
+}
+
+/// Firebird's wire encryption plugins that an agent has, the preferred one first.
+pub const WIRE_CRYPT_PLUGINS: [&str; 3] = ["ChaCha64", "ChaCha", "Arc4"];
+
+#[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WireCrypt {
+    #[default]
+    Off,
+    Require,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Firebird {
+    pub host: String,
+    pub port: u16,
+    pub user: String,
+    pub database: String,
+    pub password: Option<String>,
+    #[serde(default)]
+    pub wire_crypt: WireCrypt,
+    pub wire_crypt_plugins: Option<String>,
+    #[serde(default)]
+    pub create: bool,
+    /// As a server's. Nothing follows from it here: SRP never sends the password.
+    #[serde(default)]
+    #[expect(dead_code)]
+    pub relayed: bool,
+}
+
+impl Firebird {
+    /// The wire encryption plugins that may be used, the preferred one first.
+    pub fn plugins(&self) -> impl Iterator<Item = &str> {
+        let named = self.wire_crypt_plugins.as_deref().unwrap_or(WIRE_CRYPT_PLUGINS[0]);
+        named.split([',', ' ']).filter(|name| !name.is_empty())
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
+pub enum HttpVersion {
+    #[default]
+    #[serde(rename = "1.1")]
+    V11,
+    #[serde(rename = "2")]
+    V2,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Http {
+    pub host: String,
+    pub port: u16,
+    #[serde(default)]
+    pub http: HttpVersion,
+    pub authority: Option<String>,
+    /// What a request asks for that names no path.
+    #[serde(default = "root")]
+    pub path: String,
+    pub clear_host: Option<String>,
+    pub clear_port: Option<u16>,
+    pub clear_authority: Option<String>,
+    #[serde(default)]
+    pub tls: Tls,
+    pub tls_ca: Option<String>,
+    pub tls_server_name: Option<String>,
+    pub tls_min: Option<TlsVersion>,
+    pub tls_max: Option<TlsVersion>,
+    pub tls_ciphers: Option<String>,
+    pub tls_groups: Option<String>,
+    /// OpenSSL's security level, 0 to 5. Absent: the library's own.
+    pub tls_security_level: Option<u8>,
+    /// PEM files: the client's certificate, and its key. Shown to a server that asks for one.
+    pub tls_certificate: Option<String>,
+    pub tls_key: Option<String>,
+    #[serde(default)]
+    pub resumption: bool,
+}
+
+fn root() -> String {
+    "/".to_string()
+}
+
+impl Http {
+    /// The server that requests go to.
+    pub fn server(&self) -> Server {
+        Server {
+            host: self.host.clone(),
+            port: self.port,
+            user: String::new(),
+            database: None,
+            password: None,
+            search_path: None,
+            setup: None,
+            relayed: false,
+            address: None,
+            tls: self.tls,
+            tls_ca: self.tls_ca.clone(),
+            tls_server_name: self.tls_server_name.clone(),
+            tls_min: self.tls_min,
+            tls_max: self.tls_max,
+            tls_ciphers: self.tls_ciphers.clone(),
+            tls_groups: self.tls_groups.clone(),
+            tls_security_level: self.tls_security_level,
+            tls_certificate: self.tls_certificate.clone(),
+            tls_key: self.tls_key.clone(),
+            resumption: self.resumption,
+        }
+    }
+
+    /// The server that `CLEAR` requests go to, if there is one.
+    pub fn clear_server(&self) -> Option<Server> {
+        let host = self.clear_host.as_ref().unwrap_or(&self.host).clone();
+        self.clear_port.map(|port| Server { host, port, tls: Tls::Off, ..self.server() })
+    }
+
+    fn check(&self) -> Result<()> {
+        if !self.path.starts_with('/') || self.path.contains(|letter: char| letter.is_whitespace() || letter == '#') {
+            return Err(Failure::bad_message("path: must begin with / and hold no space and no #"));
+        }
+        for (name, value) in [("authority", &self.authority), ("clear_authority", &self.clear_authority)] {
+            let word = |value: &String| !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_graphic());
+            if !value.as_ref().is_none_or(word) {
+                return Err(Failure::bad_message(format!("{name}: must be one word of ASCII")));
+            }
+        }
+        if self.clear_port.is_none() && (self.clear_host.is_some() || self.clear_authority.is_some()) {
+            return Err(Failure::bad_message("clear_host, clear_authority: only with clear_port"));
+        }
+        Ok(())
+    }
+}
+
+impl Connect {
+    pub fn pool(&self) -> &Pool {
+        match self {
+            Connect::Null(pool, _) | Connect::Sqlite(pool, _) => pool,
+            Connect::Postgres(pool, _) | Connect::Mysql(pool, _) => pool,
+            Connect::Firebird(pool, _) => pool,
+            Connect::Http(pool, _) => pool,
+        }
+    }
+
+    /// Refuses values out of bounds, before anything changes.
+    pub fn check(&self) -> Result<()> {
+        let pool = self.pool();
+        for (name, value, most) in [("connections", pool.connections, 10_000), ("threads", pool.threads, 1_000)] {
+            if !(1..=most).contains(&value) {
+                return Err(Failure::bad_message(format!("{name}: must lie between 1 and {most}")));
+            }
+        }
+        seconds(pool.timeout, deadline::CONNECT_SECONDS)?;
+        match self {
+            Connect::Null(_, asked) if !(0.0..=1.0).contains(&asked.jitter) => {
+                Err(Failure::bad_message("jitter: must lie between 0 and 1"))
+            }
+            Connect::Postgres(_, asked) if asked.database.is_none() => {
+                Err(Failure::bad_message("missing field `database`"))
+            }
+            Connect::Mysql(_, asked) if asked.search_path.is_some() => {
+                Err(Failure::bad_message("unknown field `search_path`: MySQL's schemas are its databases"))
+            }
+            Connect::Sqlite(_, Sqlite { key: Some(key), passphrase, reserve, .. }) => {
+                let raw = key.len() == 64 && key.bytes().all(|byte| byte.is_ascii_hexdigit());
+                match passphrase {
+                    false if !raw => return Err(Failure::bad_message("key: must be 64 hexadecimal digits")),
+                    // SQLCipher would take it for a raw key.
+                    true if key.is_empty() || key.starts_with("x'") => {
+                        return Err(Failure::bad_message("key: must be a passphrase, and not begin with x'"));
+                    }
+                    _ => (),
+                }
+                match reserve {
+                    Some(_) => Err(Failure::bad_message("reserve: only without key; SQLCipher reserves by itself")),
+                    None => Ok(()),
+                }
+            }
+            Connect::Sqlite(_, Sqlite { passphrase: true, .. }) => Err(Failure::bad_message("missing field `key`")),
+            Connect::Http(_, asked) => asked.check(),
+            Connect::Firebird(_, asked) => match asked.plugins().find(|name| !WIRE_CRYPT_PLUGINS.contains(name)) {
+                None if asked.plugins().next().is_some() => Ok(()),
+                unknown => Err(Failure::bad_message(format!(
+                    "wire_crypt_plugins: {:?} is none of {}",
+                    unknown.unwrap_or_default(),
+                    WIRE_CRYPT_PLUGINS.join(", ")
+                ))),
+            },
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A `timeout`, or what it is where there is none.
+pub fn seconds(timeout: Option<f64>, otherwise: f64) -> Result<f64> {
+    match timeout.unwrap_or(otherwise) {
+        seconds if seconds > 0.0 && seconds <= deadline::LONGEST_SECONDS => Ok(seconds),
+        _ => Err(Failure::bad_message("timeout: must be above 0 and at most 86400")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timeout_is_a_number_of_seconds_above_0() {
+        assert_eq!(seconds(None, 30.0).unwrap(), 30.0);
+        assert_eq!(seconds(Some(0.5), 30.0).unwrap(), 0.5);
+        for wrong in [0.0, -1.0, 86_401.0, f64::NAN, f64::INFINITY] {
+            assert_eq!(seconds(Some(wrong), 30.0).unwrap_err().code, "bad-message", "{wrong}");
+        }
+    }
+}
