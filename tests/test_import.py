@@ -20,8 +20,9 @@ from ciphercost import commands as cli
 from ciphercost.estimate import imported, statistics
 from ciphercost.importers import formats as importer_formats
 from ciphercost.importers import gather
+from ciphercost.importers.arm_words import arm_in
 from ciphercost.importers.formats import Bad, Lines, csv, pgbench, pgbench_log
-from ciphercost.importers.gather import Wanted, arm_in
+from ciphercost.importers.wanted import Wanted
 from ciphercost.model import run_directory, schema
 from ciphercost.model.errors import UsageError
 from ciphercost.model.imported import ImportedRecord, Reading

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from ciphercost import engines, mechanisms
 from ciphercost.estimate import imported, statistics
-from ciphercost.importers import gather
+from ciphercost.importers import gather, headings
 from ciphercost.importers.formats import csv, hyperfine
-from ciphercost.importers.gather import Wanted
+from ciphercost.importers.wanted import Wanted
 from ciphercost.model.errors import UsageError
 from ciphercost.model.imported import Reading
 from ciphercost.model.result import Cell
@@ -783,8 +783,8 @@ def test_one_failed_run_of_many_without_their_times_is_a_note(tmp_path: Path) ->
 
 
 def test_a_tools_own_first_line_is_no_command() -> None:
-    assert gather.heading("sysbench 1.0.20 (using bundled LuaJIT 2.1.0-beta2)", 3) is None
-    assert gather.heading("pgbench (16.2)", 3) is None
-    found = gather.heading("$ sysbench oltp_read_only --rate=200 run", 1)
+    assert headings.heading("sysbench 1.0.20 (using bundled LuaJIT 2.1.0-beta2)", 3) is None
+    assert headings.heading("pgbench (16.2)", 3) is None
+    found = headings.heading("$ sysbench oltp_read_only --rate=200 run", 1)
     assert found is not None
     assert found.rate == "200"

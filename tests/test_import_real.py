@@ -25,7 +25,7 @@ from ciphercost.host.installation import Installation
 from ciphercost.host.supervisor import Guard
 from ciphercost.importers import gather
 from ciphercost.importers.formats import csv
-from ciphercost.importers.gather import Wanted
+from ciphercost.importers.wanted import Wanted
 from ciphercost.model import run_directory, schema
 from ciphercost.model.errors import UsageError
 from ciphercost.model.imported import ImportedRecord, Reading

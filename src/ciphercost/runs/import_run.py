@@ -11,7 +11,7 @@ from ciphercost.estimate import imported, results
 from ciphercost.host.supervisor import Guard
 from ciphercost.importers import gather
 from ciphercost.importers.formats import clean, csv
-from ciphercost.importers.gather import Wanted
+from ciphercost.importers.wanted import Wanted
 from ciphercost.model import checked, run_directory
 from ciphercost.model.errors import UsageError
 from ciphercost.model.facts import RunFacts
