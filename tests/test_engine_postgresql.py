@@ -38,7 +38,7 @@ from ciphercost.host.tls_names import GROUPS, SUITES_13, suite
 from ciphercost.load.agent import Agent
 from ciphercost.model import run_directory
 from ciphercost.model.errors import MissingServer, RunError, UsageError
-from ciphercost.prove.witnesses import other_than_asked
+from ciphercost.prove.client_witness import other_than_asked
 from conftest import Require, RequireServer
 from processes import opened
 

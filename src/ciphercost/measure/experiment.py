@@ -41,7 +41,7 @@ from ciphercost.model.result import Warning_
 from ciphercost.model.run_directory import Record, read_slices
 from ciphercost.model.spec import ARMS, Arm, Spec
 from ciphercost.plan import schedule
-from ciphercost.prove import aes_mask, at_rest, witnesses
+from ciphercost.prove import aes_mask, at_rest, load_connections, same_rows, witnesses
 from ciphercost.provision import cache, scratch_schema, server_pairs
 from ciphercost.provision.shared import Shared
 from ciphercost.provision.twins import Twins
@@ -271,12 +271,14 @@ def open_unit(
     def open_arm(arm: Arm) -> None:
         fields = twins.connect[arm]
         answer = agent.connect(arm, **fields) | {"per_request": fields.get("per_request", False)}
-        witnesses.load_connections(bench.engine, bench.mechanism, twins.by_arm[arm], agent, arm, answer, connected)
+        load_connections.load_connections(
+            bench.engine, bench.mechanism, twins.by_arm[arm], agent, arm, answer, connected
+        )
         describe_version(facts, str(answer["server_version"]))
 
     for arm in twins.login_order:
         open_arm(arm)
-    if reason := witnesses.same_rows(
+    if reason := same_rows.same_rows(
         twins, agent, bench.rows_to_compare, schedule.slice_seed(seed, drive.number, session, 0, 0)
     ):
         raise AgentError(f"the arms do not return the same rows: {reason}")

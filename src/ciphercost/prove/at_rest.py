@@ -28,7 +28,7 @@ from ciphercost.model.errors import AgentError, RunError
 from ciphercost.model.slices import Finding, Proof, Witness
 from ciphercost.model.spec import ARMS, Arm
 from ciphercost.model.terms import CANARY_TABLE
-from ciphercost.prove import witnesses
+from ciphercost.prove import probe, rest_witnesses
 from ciphercost.provision.server_pairs import Bench, of_encryption
 
 SESSION = 1
@@ -83,7 +83,7 @@ def _arm(bench: Bench, mechanism: AtRest, arm: Arm, volume: Volume, found: Ordea
     try:
         agent = Agent(log=bench.logs / "agent.log", env=bench.mask)
         try:
-            fields = witnesses.single(bench.connection(arm, dict.fromkeys(ARMS, server)))
+            fields = probe.single(bench.connection(arm, dict.fromkeys(ARMS, server)))
             agent.connect("ordeal", **fields)
             look = Look(arm, bench.rest, volume, server, agent, "ordeal", fields)
             if bench.program.check:
@@ -108,7 +108,7 @@ def _arm(bench: Bench, mechanism: AtRest, arm: Arm, volume: Volume, found: Ordea
         mechanism.flush(volume)
         for name, wanted in (("killed", last), ("killed, the first row", bench.shared.canary)):
             seen = canary_scan.search(canary_scan.below(volume.backing), wanted)
-            passed, detail = witnesses.heard_of_disk(seen, look, mechanism)
+            passed, detail = rest_witnesses.heard_of_disk(seen, look, mechanism)
             say("disk", passed, f"{name}: {detail}")
     finally:
         server.stop()
@@ -146,7 +146,7 @@ def _spill(look: Look, mechanism: AtRest, spill: Spill, word: str) -> canary_sca
     look.agent.connect(name, **look.connect)
 
     def seen() -> canary_scan.Seen:
-        return witnesses.at_rest(look, mechanism, word)
+        return rest_witnesses.at_rest(look, mechanism, word)
 
     try:
         *first, last = spill.statements
@@ -170,7 +170,7 @@ def _watch(seen: Callable[[], canary_scan.Seen], over: Callable[[], bool], look:
     found = canary_scan.Seen()
     for _ in range(LOOKS):
         found = seen()
-        if over() or any(witnesses.is_temporary(name, look) for name in found.hits):
+        if over() or any(rest_witnesses.is_temporary(name, look) for name in found.hits):
             break
         time.sleep(BETWEEN_SECONDS)
     return found
@@ -199,7 +199,7 @@ def _without_key(bench: Bench, mechanism: AtRest, volume: Volume, state: KeyStat
             return True, f"{words} it does not start: {_reason(str(error))}"
         with stopped(server), Agent(log=bench.logs / "agent.log") as agent:
             try:
-                fields = witnesses.single(bench.connection("encrypted", dict.fromkeys(ARMS, server)))
+                fields = probe.single(bench.connection("encrypted", dict.fromkeys(ARMS, server)))
                 agent.connect("keyless", **fields)
                 rows = agent.query("keyless", f"SELECT word FROM {CANARY_TABLE}")
             except AgentError as error:

@@ -14,7 +14,7 @@ from ciphercost.model.run_directory import new_id
 from ciphercost.model.slices import Finding, Proof
 from ciphercost.model.spec import ARMS, CellSpec, Spec
 from ciphercost.plan import specs
-from ciphercost.prove import at_rest, column_checks, witnesses
+from ciphercost.prove import at_rest, client_witness, column_checks, probe, witnesses
 from ciphercost.provision import server_pairs
 from ciphercost.provision.shared import Shared
 from ciphercost.provision.twins import Twins
@@ -51,7 +51,7 @@ def examine(cell: CellSpec) -> tuple[bool, str]:
             twins = bench.twins(1, set(), set())
             with bench.agent(twins) as agent:
                 proofs, connected = witnesses.prove(bench.engine, bench.mechanism, twins, agent, 1)
-                unverified = witnesses.unverified(connected, twins.connect["encrypted"])
+                unverified = client_witness.unverified(connected, twins.connect["encrypted"])
                 proven, text = judge([*proofs, *closely.proofs], bench, unverified, twins.closed)
                 found = in_columns(twins, agent) if twins.sealing and proven else closely.findings
             return proven, "\n".join([text, *findings_lines(found)])
@@ -59,7 +59,7 @@ def examine(cell: CellSpec) -> tuple[bool, str]:
 
 def in_columns(twins: Twins, agent: Agent) -> list[Finding]:
     """What values that are encrypted give away."""
-    agent.connect("encrypted", **witnesses.single(twins.connect["encrypted"]))
+    agent.connect("encrypted", **probe.single(twins.connect["encrypted"]))
     return column_checks.findings(twins.sight("encrypted", agent, "encrypted"))
 
 

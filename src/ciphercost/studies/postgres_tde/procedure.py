@@ -20,7 +20,7 @@ from ciphercost.host.marks import hand_over, server_user
 from ciphercost.measure.pause import Quiet
 from ciphercost.model.errors import MissingServer, RunError
 from ciphercost.model.study import StudyRun
-from ciphercost.prove.witnesses import single
+from ciphercost.prove.probe import single
 from ciphercost.studies import Stage
 from ciphercost.studies.postgres_tde import grid, pgbench, servers
 
