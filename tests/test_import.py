@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from ciphercost import commands as cli
-from ciphercost.estimate import imported, statistics
+from ciphercost.estimate import imported, imported_costs, statistics
 from ciphercost.importers import formats as importer_formats
 from ciphercost.importers import gather
 from ciphercost.importers.arm_words import arm_in
@@ -200,7 +200,7 @@ def test_its_interval_holds_the_truth_as_often_as_it_says() -> None:
     truth, held, times = math.log(0.9), 0, 1500
     for _ in range(times):
         plain, encrypted = random.normal(7, 0.03, 4), truth + random.normal(7, 0.08, 6)
-        error = imported.welch(plain, encrypted)
+        error = imported_costs.welch(plain, encrypted)
         assert error is not None
         half = statistics.t_quantile(0.975, error.nu) * error.standard
         held += abs(encrypted.mean() - plain.mean() - truth) <= half
@@ -254,14 +254,14 @@ def test_seconds_are_no_runs_however_many_they_are(tmp_path: Path) -> None:
 
 
 def test_how_many_runs_would_resolve_five_percent() -> None:
-    assert imported.runs_needed(2 * 0.001**2) == 2
-    few, many = imported.runs_needed(2 * 0.02**2), imported.runs_needed(2 * 0.05**2)
+    assert imported_costs.runs_needed(2 * 0.001**2) == 2
+    few, many = imported_costs.runs_needed(2 * 0.02**2), imported_costs.runs_needed(2 * 0.05**2)
     assert few is not None
     assert many is not None
     # Two-sample t, 80 % power: statsmodels' TTestIndPower().solve_power(log(1.05) / 0.05, power=0.8) is 17.5.
     assert 2 < few < many
     assert many in (17, 18, 19)
-    assert imported.runs_needed(100.0) is None
+    assert imported_costs.runs_needed(100.0) is None
 
 
 def test_copies_of_one_run_have_no_interval(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ciphercost import engines, mechanisms
-from ciphercost.estimate import imported, statistics
+from ciphercost.estimate import imported_copies, imported_costs, statistics
 from ciphercost.importers import gather, headings
 from ciphercost.importers.formats import csv, hyperfine
 from ciphercost.importers.wanted import Wanted
@@ -469,7 +469,7 @@ def test_cells_without_any_cost_seldom_differ() -> None:
         p = []
         for _ in range(20):
             a, b = random.normal(0, 0.03, 5), random.normal(0, 0.03, 5)
-            error = imported.welch(a, b)
+            error = imported_costs.welch(a, b)
             assert error is not None
             p.append(statistics.Interval(float(b.mean() - a.mean()), (error,), 10).p_value())
         alone += min(p) < 0.05
@@ -771,9 +771,11 @@ def test_runs_at_one_set_rate_are_told_apart_by_their_latencies(tmp_path: Path) 
         Reading(tool="table", line=line, figures={"throughput": 1000.0, "latency_p50": latency}, digits=3)
         for line, latency in enumerate((5.1, 5.2, 5.3, 5.4), 1)
     ]
-    assert not imported.by_copying([*different, different[0]], different, 1)
+    assert not imported_copies.by_copying([*different, different[0]], different, 1)
     alike = [msgspec.structs.replace(each, figures={"throughput": 500.0}) for each in different]
-    assert not imported.by_copying([*alike, alike[0]], alike, 1), "where nothing scatters, few digits prove no copy"
+    assert not imported_copies.by_copying([*alike, alike[0]], alike, 1), (
+        "where nothing scatters, few digits prove no copy"
+    )
 
 
 def test_one_failed_run_of_many_without_their_times_is_a_note(tmp_path: Path) -> None:
