@@ -31,7 +31,7 @@ from ciphercost.report import formats, words
 from ciphercost.report.formats import terminal
 from ciphercost.runs import conclude, import_run
 
-PACKAGE = Path(gather.__file__).parent
+PACKAGE = Path(gather.__file__).parents[1]
 
 # Recorded from runs of the tools; test_import_real.py makes them anew.
 PGBENCH = """\
