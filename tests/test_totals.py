@@ -28,8 +28,8 @@ from ciphercost.model.result import Cell, CellEstimate, Estimate
 from ciphercost.model.slices import SliceRecord, StorageSlice
 from ciphercost.model.spec import ARMS, Mode
 from ciphercost.model.study import StudyRun
-from ciphercost.report import advice, comparison, formats, words
-from ciphercost.report.comparison import Run
+from ciphercost.report import advice, comparison, cost_gate, formats, words
+from ciphercost.report.comparison_types import Run
 from ciphercost.studies.column_functions import measured
 from ciphercost.studies.jdbc_tls import measured as jdbc
 from ciphercost.studies.jdbc_tls.setups import Setup
@@ -63,7 +63,7 @@ def shares(found: list[CellEstimate]) -> tuple[float, float, float]:
     """Shares of runs that are equivalent, that pass a gate of 1 %, that warn of stalls in one arm."""
     return (
         float(np.mean([each.verdict == "equivalent" for each in found])),
-        float(np.mean([comparison.passed("throughput", stated(each), 0.01) == "pass" for each in found])),
+        float(np.mean([cost_gate.passed("throughput", stated(each), 0.01) == "pass" for each in found])),
         float(np.mean([bool({"stalls", "totals-disagree"} & {w.code for w in each.warnings}) for each in found])),
     )
 
@@ -71,7 +71,7 @@ def shares(found: list[CellEstimate]) -> tuple[float, float, float]:
 def test_a_full_run_with_stalls_in_one_arm_is_neither_equivalent_nor_within_the_budget() -> None:
     found = stalling_runs(8, 12, 0.02, 60)
     # By the robust ratio alone nearly every one of them was both.
-    assert np.mean([comparison.robustly("throughput", stated(each), 0.01) == "pass" for each in found]) > 0.9
+    assert np.mean([cost_gate.robustly("throughput", stated(each), 0.01) == "pass" for each in found]) > 0.9
     equivalent, passes, warns = shares(found)
     # In 2 % of runs none of 192 slices stalls: nothing is there to see.
     assert equivalent <= 0.07

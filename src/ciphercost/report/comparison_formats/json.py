@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ciphercost.report.comparison import Comparison
+from ciphercost.report.comparison_types import Comparison
 
 
 def render(of: Comparison) -> str:
