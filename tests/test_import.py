@@ -18,10 +18,10 @@ from scipy import stats
 
 from ciphercost import commands as cli
 from ciphercost.estimate import imported, imported_costs, statistics
+from ciphercost.importers import csv_columns, gather
 from ciphercost.importers import formats as importer_formats
-from ciphercost.importers import gather
 from ciphercost.importers.arm_words import arm_in
-from ciphercost.importers.formats import Bad, Lines, csv, pgbench, pgbench_log
+from ciphercost.importers.formats import Bad, Lines, pgbench, pgbench_log
 from ciphercost.importers.wanted import Wanted
 from ciphercost.model import run_directory, schema
 from ciphercost.model.errors import UsageError
@@ -146,7 +146,9 @@ SAMPLES = {
 def read(text: str | bytes, directory: Path, name: str = "plain.txt", columns: str = "") -> list[Reading]:
     path = directory / name
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return gather.gather([path], Wanted(only="plain", columns=csv.columns(columns) if columns else ()))[0].readings
+    return gather.gather([path], Wanted(only="plain", columns=csv_columns.columns(columns) if columns else ()))[
+        0
+    ].readings
 
 
 def made(directory: Path, texts: dict[str, str], **given: object) -> Result:
@@ -801,7 +803,9 @@ def test_twelve_hours_are_twenty_four(tmp_path: Path) -> None:
 def test_the_columns_of_a_table_are_what_was_said(tmp_path: Path) -> None:
     text = "mode,elapsed_ms,n,who\nplain,2000,1000,a\ntls,2500,1000,b\nplain,2100,1000,a\ntls,2600,1000,b\n"
     (tmp_path / "t.csv").write_text(text)
-    found, _ = gather.gather([tmp_path / "t.csv"], Wanted(columns=csv.columns("time=elapsed_ms,arm=mode,operations=n")))
+    found, _ = gather.gather(
+        [tmp_path / "t.csv"], Wanted(columns=csv_columns.columns("time=elapsed_ms,arm=mode,operations=n"))
+    )
     assert [(each.arm, each.figures["throughput"]) for each in found.readings] == [
         ("plain", 500.0), ("plain", pytest.approx(1000 / 2.1)), ("encrypted", 400.0), ("encrypted", pytest.approx(1000 / 2.6)),
     ]  # fmt: skip
@@ -812,14 +816,14 @@ def test_rows_of_one_run_are_one_run(tmp_path: Path) -> None:
         f"{arm},{run},{100 + 10 * run + second}\n" for arm in ("off", "on") for run in (1, 2, 3) for second in range(20)
     )
     (tmp_path / "t.csv").write_text("tls,run,tps\n" + rows)
-    columns = csv.columns("throughput=tps,arm=tls,run=run")
+    columns = csv_columns.columns("throughput=tps,arm=tls,run=run")
     found, _ = gather.gather([tmp_path / "t.csv"], Wanted(columns=columns))
     assert len(found.readings) == 6
     assert found.readings[0].series["throughput"] == [float(each) for each in range(110, 130)]
     without, _ = gather.gather([tmp_path / "t.csv"], Wanted(columns=columns[:2]))
     assert len(without.readings) == 2
     assert "rows-of-one-run" in {note.code for each in without.readings for note in each.notes}
-    each_row = csv.columns("throughput=tps,arm=tls,run=row")
+    each_row = csv_columns.columns("throughput=tps,arm=tls,run=row")
     assert len(gather.gather([tmp_path / "t.csv"], Wanted(columns=each_row))[0].readings) == 120
 
 
@@ -879,7 +883,7 @@ def test_a_row_is_an_average_by_its_figures_and_not_by_a_workloads_name(tmp_path
 )
 def test_a_map_of_columns_that_makes_no_sense_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="--columns"):
-        csv.columns(text)
+        csv_columns.columns(text)
 
 
 @pytest.mark.parametrize(
@@ -887,7 +891,7 @@ def test_a_map_of_columns_that_makes_no_sense_is_refused(text: str) -> None:
     [("elapsed_ms", "ms"), ("Time (s)", "s"), ("lat [us]", "us"), ("seconds", "s"), ("t.millis", "ms")],
 )
 def test_a_unit_may_stand_in_the_columns_name(name: str, unit: str) -> None:
-    assert csv.unit_of(csv.Column("time", name, "")) == unit
+    assert csv_columns.unit_of(csv_columns.Column("time", name, "")) == unit
 
 
 def test_a_unit_that_contradicts_the_rate_is_told(tmp_path: Path) -> None:

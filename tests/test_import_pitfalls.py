@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from ciphercost import engines, mechanisms
 from ciphercost.estimate import imported_copies, imported_costs, statistics
-from ciphercost.importers import gather, headings
-from ciphercost.importers.formats import csv, hyperfine
+from ciphercost.importers import csv_columns, gather, headings
+from ciphercost.importers.formats import hyperfine
 from ciphercost.importers.wanted import Wanted
 from ciphercost.model.errors import UsageError
 from ciphercost.model.imported import Reading
@@ -483,7 +483,7 @@ def test_cells_without_any_cost_seldom_differ() -> None:
 
 def table(tmp_path: Path, text: str, columns: str) -> list[Reading]:
     (tmp_path / "t.csv").write_text(text)
-    return gather.gather([tmp_path / "t.csv"], Wanted(columns=csv.columns(columns)))[0].readings
+    return gather.gather([tmp_path / "t.csv"], Wanted(columns=csv_columns.columns(columns)))[0].readings
 
 
 STAMPS = {
@@ -663,7 +663,7 @@ def test_factors_of_a_table_set_its_cells_apart(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="column 'gone' is not there"):
         read("a,b\n1,2\n", tmp_path, columns="throughput=a,factor=gone")
     with pytest.raises(UsageError, match="decimal is 'point' or 'comma'"):
-        csv.columns("throughput=a,decimal=dot")
+        csv_columns.columns("throughput=a,decimal=dot")
 
 
 # ── what to measure instead ───────────────────────────────────────────────────────────────────────────────────────────

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from ciphercost.importers import formats
+from ciphercost.importers import csv_columns, formats
 from ciphercost.importers.formats import Bad, Lines, clean, discreet
 from ciphercost.importers.formats import csv as table
 from ciphercost.importers.headings import Heading, heading, under_headings
@@ -57,7 +57,7 @@ class Unknown(UsageError):
         self.kind = kind
 
 
-def read(path: Path, columns: list[table.Column]) -> tuple[str, list[Reading], str]:
+def read(path: Path, columns: list[csv_columns.Column]) -> tuple[str, list[Reading], str]:
     """(format, what it says, SHA-256) of a file. Raises UsageError naming file and line; Unknown where it is something else."""
     digest = hashlib.sha256()
     label = clean(str(path))
@@ -176,7 +176,7 @@ def texts(
         yield rest
 
 
-def format_of(head: str, columns: list[table.Column], label: str) -> str:
+def format_of(head: str, columns: list[csv_columns.Column], label: str) -> str:
     """The importer whose mark the text bears. Raises UsageError where two do, Unknown where none does."""
     fits = formats.recognised(head)
     if "hyperfine" in fits:
@@ -195,8 +195,8 @@ def format_of(head: str, columns: list[table.Column], label: str) -> str:
     first = next((line for line in head.splitlines() if line.strip()), "")
     if any(first.count(each) >= 1 for each in (";", ",", "\t")):
         raise Unknown(
-            f"{label}, line 1: if this is a table ('{discreet(first[:300])[:60]}'), say which column is what: {table.EXAMPLE}. Known without: {known}",
-            f"maybe tables (say which column is what: {table.EXAMPLE})",
+            f"{label}, line 1: if this is a table ('{discreet(first[:300])[:60]}'), say which column is what: {csv_columns.EXAMPLE}. Known without: {known}",
+            f"maybe tables (say which column is what: {csv_columns.EXAMPLE})",
         )
     raise Unknown(
         f"{label}, line 1: '{discreet(first[:300])[:60]}' is the beginning of no output that is known: {known}",

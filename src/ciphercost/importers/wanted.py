@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ciphercost.importers.formats import csv as table
+from ciphercost.importers import csv_columns
 from ciphercost.model.spec import Arm
 
 
@@ -19,4 +19,4 @@ class Wanted(NamedTuple):
     """(arm, word or pattern of its files' names)."""
     only: Arm | None = None
     """All are of this arm."""
-    columns: Sequence[table.Column] = ()
+    columns: Sequence[csv_columns.Column] = ()

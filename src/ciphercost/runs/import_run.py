@@ -9,8 +9,8 @@ from typing import Any
 from ciphercost import engines, mechanisms
 from ciphercost.estimate import imported, results
 from ciphercost.host.supervisor import Guard
-from ciphercost.importers import gather
-from ciphercost.importers.formats import clean, csv
+from ciphercost.importers import csv_columns, gather
+from ciphercost.importers.formats import clean
 from ciphercost.importers.wanted import Wanted
 from ciphercost.model import checked, run_directory
 from ciphercost.model.errors import UsageError
@@ -97,5 +97,5 @@ def asked(given: Mapping[str, Any]) -> Wanted:
             only = arm
     if only and (words or given.get("plain") or given.get("encrypted")):
         raise UsageError(f"--arm {only} says that all files are of it: leave the other words of arms out")
-    columns = csv.columns(given["columns"]) if given.get("columns") else []
+    columns = csv_columns.columns(given["columns"]) if given.get("columns") else []
     return Wanted(given.get("plain") or (), given.get("encrypted") or (), words, only, columns)
