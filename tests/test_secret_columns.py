@@ -9,7 +9,7 @@ import pytest
 
 from ciphercost import commands
 from ciphercost.host import supervisor
-from ciphercost.load.tables import hospital
+from ciphercost.load.tables import hospital_sql
 from ciphercost.model import run_directory
 from ciphercost.model.errors import UsageError
 from ciphercost.model.spec import ARMS, CellSpec
@@ -57,7 +57,7 @@ def encrypted_columns(bench: server_pairs.Bench) -> list[str]:
             agent.connect(arm, **twins.connect[arm])
         agent.program(bench.program)
         assert not same_rows.same_rows(twins, agent, bench.rows_to_compare, 1)
-        for table, fields in hospital.APPLICATION.items():
+        for table, fields in hospital_sql.APPLICATION.items():
             for column, field in fields.items():
                 sql = f"SELECT {STORED[bench.engine.name].format(column)} FROM {table} ORDER BY id"
                 plain, encrypted = (agent.query(arm, sql) for arm in ARMS)

@@ -19,7 +19,7 @@ import pytest
 from ciphercost import engines, studies
 from ciphercost.host import aes
 from ciphercost.host.installation import Installation
-from ciphercost.load.tables import hospital
+from ciphercost.load.tables import hospital_records, hospital_register
 from ciphercost.model import run_directory, schema
 from ciphercost.model.errors import MissingServer, UsageError
 from ciphercost.model.result import Cell, Estimate
@@ -758,11 +758,11 @@ def test_its_cells_are_one_experiment_at_equal_cipher() -> None:
 
 def register(path: Path, count: int) -> Path:
     """A file as the register's is, of so many lines."""
-    titles = {**hospital.HEADERS, "estado": "estado", "municipio": "municipio"}
+    titles = {**hospital_register.HEADERS, "estado": "estado", "municipio": "municipio"}
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(titles.values())
-        for each in hospital.records(count, 9):
+        for each in hospital_records.records(count, 9):
             writer.writerow([getattr(each, name, "") for name in titles])
     return path
 
