@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from ciphercost import commands as cli
+from ciphercost import commands
 from ciphercost.estimate import imported, imported_costs, statistics
 from ciphercost.importers import csv_columns, gather
 from ciphercost.importers import formats as importer_formats
@@ -512,14 +512,14 @@ def test_what_was_said_goes_before_names(tmp_path: Path) -> None:
 def test_passwords_of_a_command_and_tokens_of_an_address_stay_out_of_everything(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    commands = [
+    measured = [
         ("mysql -phunter2 --ssl-mode=DISABLED", [0.19, 0.21, 0.2], 0),
         ("mysql --password=hunter2 --ssl-mode=REQUIRED", [0.31, 0.29, 0.3], 1),
     ]
     export = {
         "results": [
             {"command": words, "mean": times[0], "times": times, "exit_codes": [0, 0, code]}
-            for words, times, code in commands
+            for words, times, code in measured
         ]
     }
     files = {"times.json": msgspec.json.encode(export).decode()}
@@ -1050,7 +1050,7 @@ def test_bad_lines_are_counted_as_an_editor_does() -> None:
 def command(monkeypatch: pytest.MonkeyPatch, *words: object) -> int:
     monkeypatch.setattr(sys, "argv", ["ciphercost", *map(str, words)])
     with pytest.raises(SystemExit) as ended:
-        cli.main()
+        commands.main()
     return int(ended.value.code or 0)
 
 

@@ -31,6 +31,7 @@ from ciphercost.report.formats import _study, terminal
 from ciphercost.runs import conclude, replicate
 from ciphercost.studies.column_functions import (
     ColumnFunctions,
+    compare,
     measured,
     names,
     procedure,
@@ -38,7 +39,6 @@ from ciphercost.studies.column_functions import (
     report,
     servers,
 )
-from ciphercost.studies.column_functions import compare as column_compare
 from conftest import Require, RequireServer
 
 CLI = Path(sys.executable).parent / "ciphercost"
@@ -804,7 +804,7 @@ def test_a_very_small_replication_is_proven_run_recorded_and_reported_again(
     assert all(earlier.started <= later.started for earlier, later in pairwise(found.runs))
     # A client process of its own each, timed as a whole.
     assert all(0 < run.series[procedure.STATEMENTS][0] < run.series[measured.SECONDS][0] for run in ours)
-    assert "a client process of its own for each operation" in column_compare.as_run(found)
+    assert "a client process of its own for each operation" in compare.as_run(found)
     turned = [run for run in found.runs if run.design == measured.INTERLEAVED]
     counts = Counter(
         (run.workload, run.load["session"], run.load["records"], run.operation)

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ciphercost.importers import csv_columns, formats
-from ciphercost.importers.formats import Bad, Lines, clean, discreet
-from ciphercost.importers.formats import csv as table
+from ciphercost.importers.formats import Bad, Lines, clean, csv, discreet
 from ciphercost.importers.headings import Heading, heading, under_headings
 from ciphercost.model.errors import UsageError
 from ciphercost.model.imported import Reading
@@ -73,7 +72,7 @@ def read(path: Path, columns: list[csv_columns.Column]) -> tuple[str, list[Readi
             headings: list[Heading] = []
             above = None if importer in (*STRICT, *CPU) else headings
             lines = Lines(texts(file, encoding, digest, "" if importer in STRICT else importer, above))
-            readings = table.read(lines, columns) if importer == "csv" else formats.get(importer).read(lines)
+            readings = csv.read(lines, columns) if importer == "csv" else formats.get(importer).read(lines)
             for _ in lines:  # what the reader left, for the checksum
                 pass
     except OSError as error:

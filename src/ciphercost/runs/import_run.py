@@ -18,8 +18,7 @@ from ciphercost.model.facts import RunFacts
 from ciphercost.model.result import Result
 from ciphercost.model.spec import ARMS, Arm, Spec
 from ciphercost.model.terms import FORMAT
-from ciphercost.runs import conclude as concluding
-from ciphercost.runs import html_page, pipeline
+from ciphercost.runs import conclude, html_page, pipeline
 
 UNNAMED = "encryption"
 """The mechanism of figures of which nobody said what encrypted."""
@@ -56,7 +55,7 @@ def run(files: Sequence[Path], given: Mapping[str, Any], command: str = "") -> t
     directory = run_directory.directory_for(facts.id, given.get("output"))
     with run_directory.Record(directory, facts) as kept:
         kept.save_imported(found)
-        result = concluding.result_of(directory)
+        result = conclude.result_of(directory)
         kept.save_result(result)
     if html_page.wanted():
         with Guard(facts.id) as run_guard:
