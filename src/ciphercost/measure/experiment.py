@@ -42,7 +42,7 @@ from ciphercost.model.result import Warning_
 from ciphercost.model.run_directory import Record, read_slices
 from ciphercost.model.spec import ARMS, Arm, Spec
 from ciphercost.plan import schedule
-from ciphercost.prove import aes_mask, at_rest, load_connections, same_rows, witnesses
+from ciphercost.prove import aes_mask, destructive_test, load_connections, same_rows, witnesses
 from ciphercost.provision import cache, scratch_schema, server_pairs
 from ciphercost.provision.shared import Shared
 from ciphercost.provision.twins import Twins
@@ -147,7 +147,7 @@ def experiment(numbers: list[int], run: Run) -> None:
 def look_closely(number: int, bench: server_pairs.Bench, facts: CellFacts, run: Run) -> None:
     """What only a pair of twins that nobody needs can show. Raises Unproven."""
     run.watcher.phase(number, 1, "looking closely")
-    found = at_rest.ordeal(bench)
+    found = destructive_test.run(bench)
     facts.findings = found.findings
     if found.rotation_s is not None:
         facts.key_life["rotation_s"] = found.rotation_s

@@ -12,7 +12,7 @@ from ciphercost.model.spec import Mode
 class Stopping(Protocol):
     """What the slices measured so far come to: whether they are precise enough, and the rate for the open loop.
 
-    Measuring knows no statistics: whoever starts the run hands this in (`estimate.CellEstimator`).
+    Measuring knows no statistics: whoever starts the run hands this in (`estimate.estimator.CellEstimator`).
     """
 
     def add(self, record: SliceRecord) -> None:

@@ -30,7 +30,7 @@ def server_at_rest(probe: Probe, arm: Arm) -> tuple[bool, str]:
 def disk(probe: Probe, arm: Arm) -> tuple[bool, str]:
     """Every file of the arm, unlinked ones included: the canary is in one on the plain twin, in none on the encrypted.
 
-    Temporary files are the ordeal's to judge: what leaks there is a finding.
+    `destructive_test` judges temporary files: what leaks there is a finding.
     """
     assert isinstance(probe.mechanism, AtRest)
     look = probe.look(arm)

@@ -1,4 +1,4 @@
-"""pipeline: spec ─► plan ─► provision ─► prove ─► drive ─► record ─► estimate ─► report, on one screen.
+"""pipeline: spec ─► plan ─► provision ─► prove ─► measure ─► record ─► estimate ─► report, on one screen.
 
 It is `ciphercost.run` to those who import the package; a file of that name would hide the function.
 """

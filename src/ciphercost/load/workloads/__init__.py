@@ -152,7 +152,7 @@ def from_sql(path: Path) -> Workload:
 
 
 def has_secrets(workload: Workload) -> bool:
-    """Whether any of its SQL says that a value is secret (`macros`). Pure."""
+    """Whether any of its SQL says that a value is secret (`secret_sql`). Pure."""
     texts = [workload.load, workload.check, *(each.script for each in workload.transaction)]
     texts += [str(text) for own in workload.dialect.values() for text in own.values()]
     return any(secret_sql.used(text) for text in texts)

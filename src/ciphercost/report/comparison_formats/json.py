@@ -1,4 +1,4 @@
-"""json: the whole comparison, as `compare.Comparison` has it."""
+"""json: the whole comparison, as `comparison_types.Comparison` has it."""
 
 from __future__ import annotations
 

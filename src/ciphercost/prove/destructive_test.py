@@ -1,4 +1,4 @@
-"""at_rest: one more pair of twins, for nothing but looking -> proofs and findings that no living session could give. I/O, no load.
+"""destructive_test: a disposable server pair at rest -> proofs and findings that no living session could give. I/O, no load.
 
 Each arm's server is made to write temporary data, then killed by force; what lies on the disk is searched both times. Then its
 key is taken away, and it must not start. Nothing of this touches the twins that are measured.
@@ -39,8 +39,8 @@ LOOKS, BETWEEN_SECONDS = 40, 0.1
 """At a statement that runs, for the data that is there only meanwhile."""
 
 
-class Ordeal(msgspec.Struct):
-    """What came of it."""
+class Outcome(msgspec.Struct):
+    """What came of the test."""
 
     proofs: list[Proof] = []
     findings: list[Finding] = []
@@ -50,13 +50,13 @@ class Ordeal(msgspec.Struct):
     """How long the server took to give its data a new key; None: it has no such thing."""
 
 
-def ordeal(bench: Bench) -> Ordeal:
-    """Put both arms of a cell at rest through it. Raises RunError where a server can't even be started."""
+def run(bench: Bench) -> Outcome:
+    """Put a pair of both arms of a cell at rest through the test. Raises RunError where a server can't even be started."""
     mechanism = bench.mechanism
     assert isinstance(mechanism, AtRest)
-    found = Ordeal()
+    found = Outcome()
     leaks: dict[Arm, dict[str, canary_scan.Seen]] = {}
-    work = bench.directory / "ordeal"
+    work = bench.directory / "doomed"
     for arm in ARMS:
         with keys_kept(bench.shared.secrets), bench.volume(arm, work / arm) as volume:
             bench.fetch(arm, volume)
@@ -71,7 +71,7 @@ def ordeal(bench: Bench) -> Ordeal:
     return found
 
 
-def _arm(bench: Bench, mechanism: AtRest, arm: Arm, volume: Volume, found: Ordeal) -> dict[str, canary_scan.Seen]:
+def _arm(bench: Bench, mechanism: AtRest, arm: Arm, volume: Volume, found: Outcome) -> dict[str, canary_scan.Seen]:
     """One arm; what was seen of its temporary data, by the name of the spill."""
 
     def say(witness: Witness, passed: bool, detail: str) -> None:
@@ -84,8 +84,8 @@ def _arm(bench: Bench, mechanism: AtRest, arm: Arm, volume: Volume, found: Ordea
         agent = Agent(log=bench.logs / "agent.log", env=bench.mask)
         try:
             fields = probe.single(bench.connection(arm, dict.fromkeys(ARMS, server)))
-            agent.connect("ordeal", **fields)
-            look = Look(arm, bench.rest, volume, server, agent, "ordeal", fields)
+            agent.connect("destructive-test", **fields)
+            look = Look(arm, bench.rest, volume, server, agent, "destructive-test", fields)
             if bench.program.check:
                 found.checks[arm] = str(look.query(bench.program.check))
             word = canary_scan.canary()
