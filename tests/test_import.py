@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+import ciphercost
 from ciphercost import commands
 from ciphercost.estimate import imported, imported_costs, statistics
 from ciphercost.importers import csv_columns, gather
@@ -31,7 +32,7 @@ from ciphercost.report import formats, words
 from ciphercost.report.formats import terminal
 from ciphercost.runs import conclude, import_run
 
-PACKAGE = Path(gather.__file__).parents[1]
+PACKAGE = Path(ciphercost.__file__).parent
 
 # Recorded from runs of the tools; test_import_real.py makes them anew.
 PGBENCH = """\
