@@ -13,7 +13,7 @@ from typing import Literal
 
 from ciphercost.estimate import results
 from ciphercost.model.spec import CellSpec, Spec
-from ciphercost.report import comparison
+from ciphercost.report import comparison, comparison_types
 from ciphercost.runs import pipeline
 from run import Row
 
@@ -44,8 +44,8 @@ def rows() -> list[Row]:
     return [{"bench": "compare_a_a", "row": name, "ratio": ratio, "low": ratio, "high": ratio, "aim": 1.0}]
 
 
-def recorded(directory: Path, mode: Literal["quick", "full"], number: int, seed: int) -> comparison.Run:
+def recorded(directory: Path, mode: Literal["quick", "full"], number: int, seed: int) -> comparison_types.Run:
     cell = CellSpec("null", "busy" if number % 2 else "none", regime="one-core")
     sessions = 1 if mode == "quick" else SESSIONS
     pipeline.run(Spec(cells=[cell], seed=seed, mode=mode, sessions=sessions, time=SECONDS, latency=False), directory)
-    return comparison.Run(directory.name, *results.with_intervals(directory))
+    return comparison_types.Run(directory.name, *results.with_intervals(directory))

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from ciphercost import engines
-from ciphercost.host import packages
-from ciphercost.host.packages import Receipt, Work
+from ciphercost.host import debian, package_cache, run_in_place
+from ciphercost.host.package_cache import Receipt, Work
 
 ROWS = 100_000
 """Of the table that one row is selected from."""
@@ -118,7 +118,7 @@ class Sysbench:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        found = packages.keep("sysbench", "bookworm-debian", _sysbench)
+        found = package_cache.keep("sysbench", "bookworm-debian", _sysbench)
         self.root = Path(found.location).parent.parent
 
     def slice(self, fields: dict[str, object], clients: int, cpu: int, seconds: int) -> Slice:
@@ -146,8 +146,8 @@ class Sysbench:
 
 
 def _sysbench(work: Work) -> Receipt:
-    packages.debian("bookworm", ["sysbench"], work)
-    packages.run_in_place(work, ["usr/bin/sysbench"])
+    debian.unpack_suite("bookworm", ["sysbench"], work)
+    run_in_place.run_in_place(work, ["usr/bin/sysbench"])
     return Receipt("sysbench", "1.0.20", "debian", "usr/bin")
 
 

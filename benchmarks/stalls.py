@@ -19,7 +19,7 @@ from ciphercost.estimate import estimator, simulate, statistics, totals
 from ciphercost.estimate.simulate import Blocks, Floats, Noise, Random
 from ciphercost.estimate.warnings import DISAGREE
 from ciphercost.model.spec import Mode
-from ciphercost.report import comparison
+from ciphercost.report import cost_gate
 
 RUNS = 1000
 MARGIN = 0.01
@@ -73,8 +73,8 @@ def outcome(rates: Floats, signs: Floats, sessions: int) -> Outcome:
     return Outcome(
         robust.tost(math.log1p(MARGIN)) < statistics.ALPHA,
         estimator.judge(robust, together, mode, MARGIN).verdict == "equivalent",
-        comparison.robustly("throughput", stated, MARGIN) == "pass",
-        comparison.passed("throughput", stated, MARGIN) == "pass",
+        cost_gate.robustly("throughput", stated, MARGIN) == "pass",
+        cost_gate.passed("throughput", stated, MARGIN) == "pass",
         apart > max(DISAGREE, robust.half()),
         differs,
         not differs and apart > DISAGREE and stalled.uneven,

@@ -18,8 +18,8 @@ import numpy as np
 
 from ciphercost import engines, mechanisms
 from ciphercost.estimate.statistics import session_interval
-from ciphercost.host import marks, packages, supervisor
-from ciphercost.host.packages import Receipt, Work
+from ciphercost.host import debian, marks, package_cache, run_in_place, supervisor
+from ciphercost.host.package_cache import Receipt, Work
 from ciphercost.load import workloads
 from ciphercost.load.agent import Agent
 from ciphercost.model import run_directory
@@ -35,8 +35,8 @@ TICK = os.sysconf("SC_CLK_TCK")
 
 
 def _tools(work: Work) -> Receipt:
-    packages.debian("bookworm", ["wrk", "nghttp2-client"], work)
-    packages.run_in_place(work, ["usr/bin/wrk", "usr/bin/h2load"])
+    debian.unpack_suite("bookworm", ["wrk", "nghttp2-client"], work)
+    run_in_place.run_in_place(work, ["usr/bin/wrk", "usr/bin/h2load"])
     return Receipt("web-load", "bookworm", "debian", "usr/bin")
 
 
@@ -58,7 +58,7 @@ class Tool:
 
 
 def tools() -> list[Tool]:
-    bindir = Path(packages.keep("web-load", "bookworm-debian", _tools).location)
+    bindir = Path(package_cache.keep("web-load", "bookworm-debian", _tools).location)
     h2load = ["--h1", "-m1", "-t1", "-c{clients}", "-D{seconds}", f"--tls13-ciphers={CIPHER}", "{url}"]
     found = [
         Tool(

@@ -12,7 +12,7 @@ from hypothesis import settings
 import fake as fake_agent
 import needs
 from ciphercost.host.installation import Installation
-from ciphercost.measure import session as drive
+from ciphercost.measure import session
 
 Require = Callable[[object, str], None]
 RequireServer = Callable[..., Installation]
@@ -73,7 +73,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> fake_agent.Fake:
 
     Its time is virtual, and so is what a slice costs: how long it takes on a busy machine decides nothing.
     """
-    monkeypatch.setattr(drive, "_cost", lambda asked, began: asked)
+    monkeypatch.setattr(session, "_cost", lambda asked, began: asked)
 
     def use(options: str) -> None:
         monkeypatch.setenv("CIPHERCOST_AGENT", str(fake_agent.write(tmp_path / "fake-agent", options)))

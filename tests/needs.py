@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import other_tools
 from ciphercost import engines
-from ciphercost.host import packages
+from ciphercost.host import package_client_errors, tools, versions
 from ciphercost.host.installation import Installation
 from ciphercost.host.volumes import fuse
 from ciphercost.load.jdbc import drivers, java
@@ -75,12 +75,12 @@ def is_server(name: str, version: str) -> bool:
     if engines.get(name).embedded:
         return True
     known = [each.partition("@") for each in SERVERS]
-    return any(engine == name and packages.matches(has, version) for engine, _, has in known)
+    return any(engine == name and versions.matches(has, version) for engine, _, has in known)
 
 
 def here(name: str, version: str = "") -> list[Installation]:
     """Installations of a server that tests can use."""
-    return [each for each in engines.get(name).available() if packages.matches(each.version, version)]
+    return [each for each in engines.get(name).available() if versions.matches(each.version, version)]
 
 
 def program(name: str) -> str:
@@ -95,9 +95,9 @@ def everything() -> Iterator[Need]:
         yield Need(server, partial(_server, server), partial(_fetch, server, source))
     yield Need("JDBC agent", lambda: java.jar(fetch=False), java.jar)
     yield Need("JDBC drivers", lambda: _jars(fetch=False), _jars)
-    yield Need("gocryptfs", lambda: packages.tool("gocryptfs", fetch=False), lambda: packages.tool("gocryptfs"))
+    yield Need("gocryptfs", lambda: tools.tool("gocryptfs", fetch=False), lambda: tools.tool("gocryptfs"))
     yield Need("gocryptfs's plain twin", lambda: fuse.passing(fetch=False), fuse.passing)
-    yield Need("other load generators", other_tools.place, lambda: packages.together(other_tools.TOOLS))
+    yield Need("other load generators", other_tools.place, lambda: tools.together(other_tools.TOOLS))
 
 
 def found(need: Need) -> bool:
@@ -163,7 +163,7 @@ def _install(package: str) -> None:
         done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
         if command is install and done.returncode == 0:
             return
-    raise CiphercostError(f"{advice}: {packages.decisive(done.stdout + done.stderr)}")
+    raise CiphercostError(f"{advice}: {package_client_errors.decisive(done.stdout + done.stderr)}")
 
 
 if __name__ == "__main__":

@@ -10,10 +10,10 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from ciphercost.host import packages
+from ciphercost.host import tools
 from ciphercost.model.errors import MissingServer
 
-TOOLS = packages.Tools(
+TOOLS = tools.Tools(
     "loaders",
     ("sysbench", "wrk", "nghttp2-client", "hyperfine", "sysstat", "atop", "locales"),
     (
@@ -34,7 +34,7 @@ SECONDS = 60
 def place() -> Path | None:
     """The directory of the programs; None: they weren't fetched."""
     try:
-        return packages.together(TOOLS, fetch=False)
+        return tools.together(TOOLS, fetch=False)
     except MissingServer:
         return None
 
@@ -55,4 +55,4 @@ def run(*argv: object, env: Mapping[str, str] | None = None, cwd: Path | None = 
 
 
 if __name__ == "__main__":
-    print(packages.together(TOOLS))
+    print(tools.together(TOOLS))

@@ -21,7 +21,7 @@ from ciphercost.measure.facts import settings_in_force
 from ciphercost.mechanisms._rest import AtRest, Look, Rest
 from ciphercost.model import run_directory
 from ciphercost.model.spec import ARMS, Arm
-from ciphercost.prove import at_rest, witnesses
+from ciphercost.prove import destructive_test, rest_witnesses
 from ciphercost.provision import server_pairs
 
 CANARY = "canary0123456789abcdef0123456789"
@@ -96,7 +96,7 @@ class Pair:
 
     def seen(self, look: Look, word: str = CANARY) -> dict[str, int]:
         """Where the word lies in clear."""
-        return witnesses.at_rest(look, self.mechanism, word).hits
+        return rest_witnesses.at_rest(look, self.mechanism, word).hits
 
 
 @contextmanager
@@ -125,5 +125,5 @@ def spilt(both: Pair, look: Look) -> dict[str, dict[str, int]]:
     for number in range(len(both.engine.spills(""))):
         word = canary_scan.canary()  # one of its own: what the last left behind is no sign of this
         spill = both.engine.spills(word)[number]
-        found[spill.name] = at_rest._spill(look, both.mechanism, spill, word).hits
+        found[spill.name] = destructive_test._spill(look, both.mechanism, spill, word).hits
     return found

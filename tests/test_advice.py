@@ -15,7 +15,7 @@ from ciphercost import commands
 from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Cell, Estimate
 from ciphercost.model.slices import Finding
-from ciphercost.report import advice, capacity, comparison, formats, words
+from ciphercost.report import advice, capacity, cost_gate, formats, words
 from results import cell, estimate, failed, mixed, real, result
 
 
@@ -154,7 +154,7 @@ def test_what_is_chosen_is_within_the_budget_and_nothing_that_is_costs_less(
         number
         for number, each in enumerate(measured.cells)
         if "post-quantum" not in need
-        and (limit is None or comparison.passed("throughput", each.overhead["throughput"], limit) == "pass")
+        and (limit is None or cost_gate.passed("throughput", each.overhead["throughput"], limit) == "pass")
     ]
     if not within:
         assert answer.chosen is None

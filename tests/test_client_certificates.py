@@ -14,7 +14,8 @@ from ciphercost.host import tls_names
 from ciphercost.load.agent import Agent
 from ciphercost.model.errors import AgentError, Unproven, UsageError
 from ciphercost.model.slices import Proof
-from ciphercost.prove import witnesses
+from ciphercost.prove import client_witness, load_connections, session_witness, witnesses
+from ciphercost.prove.probe import Probe, single
 from ciphercost.provision.twins import Twins
 from conftest import RequireServer
 from test_real import ciphercost, result_of
@@ -64,15 +65,15 @@ def test_a_client_certificate_is_required_and_verified(home: Site, version: str,
     detail = server_witness(proofs).detail
     assert "client certificate verified" in detail
     assert "without a client certificate it refuses" in detail
-    assert witnesses.negotiated(negotiated)["client_certificate"] == "verified by the server"
+    assert client_witness.negotiated(negotiated)["client_certificate"] == "verified by the server"
 
 
 def test_a_server_that_refuses_everybody_is_no_proof_that_it_requires_a_certificate(home: Site) -> None:
     with home.started(MUTUAL) as server, Agent() as agent:
         twins = twins_of(home, server, MUTUAL)
         server.stop()
-        probe = witnesses.Probe(home.engine, TLS, twins, agent, 1)
-        passed, words = witnesses.without_certificate(probe, witnesses.single(twins.connect["encrypted"]))
+        probe = Probe(home.engine, TLS, twins, agent, 1)
+        passed, words = session_witness.without_certificate(probe, single(twins.connect["encrypted"]))
     assert not passed
     assert "also refuses one with it" in words
 
@@ -83,13 +84,13 @@ def test_a_server_that_asks_for_no_client_certificate_is_not_proven(home: Site) 
         found = server_witness(proofs)
         assert not found.passed
         assert "no client certificate" in found.detail
-        assert "client_certificate" not in witnesses.negotiated(negotiated)
+        assert "client_certificate" not in client_witness.negotiated(negotiated)
         # The load's own connections are asked too.
         with Agent() as agent:
             answer = agent.connect("encrypted", **home.fields(server, "encrypted", MUTUAL) | {"connections": 2})
             known = {**answer, "client_certificate": "verified by the server"}
             with pytest.raises(Unproven, match="of 2 of 2 sessions no client certificate"):
-                witnesses.load_connections(home.engine, TLS, server, agent, "encrypted", answer, known)
+                load_connections.load_connections(home.engine, TLS, server, agent, "encrypted", answer, known)
 
 
 def test_a_server_that_serves_clients_without_a_certificate_too_is_not_proven(
@@ -111,7 +112,7 @@ def test_a_certificate_of_another_authority_is_refused(home: Site, tmp_path: Pat
     with home.started(MUTUAL) as server, Agent() as agent:
         fields = home.fields(server, "encrypted", MUTUAL)
         fields |= {"tls_certificate": str(other.directory / CLIENT[0]), "tls_key": str(other.directory / CLIENT[1])}
-        refusal = witnesses.refusal(home.engine, agent, fields)
+        refusal = session_witness.refusal(home.engine, agent, fields)
     assert refusal
 
 
@@ -181,7 +182,7 @@ def test_a_server_that_speaks_another_version_than_asked_is_not_proven(home: Sit
         fields = home.fields(server, "encrypted", factors)
         answer = agent.connect("x", **{**fields, "tls_min": "1.0", "tls_max": "1.1"})
     assert answer["protocol"] == "TLSv1.1"
-    assert witnesses.other_than_asked(answer, fields) == "protocol TLSv1 was asked for"
+    assert client_witness.other_than_asked(answer, fields) == "protocol TLSv1 was asked for"
 
 
 # ── the whole path, and what is refused ───────────────────────────────────────────────────────────────────────────────

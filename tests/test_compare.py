@@ -25,9 +25,11 @@ from ciphercost.estimate.estimator import CellEstimator
 from ciphercost.estimate.statistics import Error, Interval
 from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Cell, Estimate, Result, Warning_
-from ciphercost.report import comparison, comparison_formats
-from ciphercost.report.comparison import Comparison, Run, against, match
+from ciphercost.report import compare_pair, comparison, comparison_formats, cost_gate
+from ciphercost.report.compare_pair import against
+from ciphercost.report.comparison_types import Comparison, Run
 from ciphercost.report.formats import md
+from ciphercost.report.match_cells import match
 from results import MACHINE, cell, estimate, failed, real, result
 
 MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable("table")
@@ -95,7 +97,7 @@ def test_two_runs_of_one_thing_seldom_differ(name: str, mode: str) -> None:
         found = [statistics.block_interval(each) for each in simulate.experiment(random, noise, 2 * pairs, 24).values]
     for one, other in zip(found[::2], found[1::2], strict=True):
         difference = against(one, other)
-        claims += comparison.judged(difference, 0.01, difference.p_value(), quick=mode == "quick") == "differs"
+        claims += compare_pair.judged(difference, 0.01, difference.p_value(), quick=mode == "quick") == "differs"
     assert claims / pairs <= (0.089 if mode == "full" else 0.05), claims
 
 
@@ -272,7 +274,7 @@ def test_the_gate_asks_the_upper_bound(ratio: float, half: float, outcome: str, 
 def test_passed_means_the_whole_interval_is_within(ratio: float, half: float, limit: float, metric: str) -> None:
     each = estimate(ratio, half)
     costs = [(1 - end if metric == "throughput" else end - 1) for end in (each.low, each.high)]
-    passed = comparison.passed(metric, each, limit)
+    passed = cost_gate.passed(metric, each, limit)
     assert (passed == "pass") == all(cost <= limit for cost in costs)
     assert (passed == "fail") == all(cost > limit for cost in costs)
 
@@ -447,7 +449,7 @@ def test_real_runs_through_the_command(runs: tuple[Path, Path], tmp_path: Path) 
     assert ("differs between these two server pairs" in " ".join(text.split())) == (pair.verdict == "differs")
     for limit in (0.05, 0.2, 0.45, 0.7, 5.0):
         wanted = {"pass": 0, "unresolved": 0, "fail": 3}[
-            comparison.passed("throughput", pair.costs["throughput"][1], limit)
+            cost_gate.passed("throughput", pair.costs["throughput"][1], limit)
         ]
         assert (
             asked(*runs, "--fail-over", f"{limit:.0%}")[0] == asked(runs[1], "--fail-over", f"{limit:.0%}")[0] == wanted

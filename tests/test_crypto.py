@@ -1,4 +1,4 @@
-"""crypto: who does AES: the kernel's list, the CPU's flags and what an environment hides of them."""
+"""aes: who does AES: the kernel's list, the CPU's flags and what an environment hides of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ciphercost.host import aes as crypto
+from ciphercost.host import aes
 from ciphercost.plan import conditions
 from conftest import Require
 
@@ -72,7 +72,7 @@ internal     : no
 
 
 def test_the_driver_of_the_highest_priority_that_is_given_out_is_named() -> None:
-    found = crypto.kernel("xts(aes)", WITH)
+    found = aes.kernel("xts(aes)", WITH)
     assert (found.driver, found.priority) == ("xts-aes-vaes-avx512", 800)
     assert found.accelerated
     assert found.in_use
@@ -81,7 +81,7 @@ def test_the_driver_of_the_highest_priority_that_is_given_out_is_named() -> None
 
 
 def test_a_kernel_that_does_aes_in_software_is_warned_of() -> None:
-    found = crypto.kernel("xts(aes)", WITHOUT)
+    found = aes.kernel("xts(aes)", WITHOUT)
     assert found.driver == "xts(ecb(aes-fixed-time))"
     assert found.accelerated is False
     assert "no AES instructions" in found.words()
@@ -89,7 +89,7 @@ def test_a_kernel_that_does_aes_in_software_is_warned_of() -> None:
 
 
 def test_a_mode_that_nobody_used_yet_is_known_by_the_block_cipher_below_it() -> None:
-    found = crypto.kernel("gcm(aes)", WITHOUT)
+    found = aes.kernel("gcm(aes)", WITHOUT)
     assert not found.in_use
     assert found.driver == "aes-fixed-time"
     assert "not used yet" in found.words()
@@ -97,7 +97,7 @@ def test_a_mode_that_nobody_used_yet_is_known_by_the_block_cipher_below_it() -> 
 
 
 def test_a_list_without_aes_says_nothing() -> None:
-    found = crypto.kernel("xts(aes)", "")
+    found = aes.kernel("xts(aes)", "")
     assert found.accelerated is None
     assert "doesn't list" in found.words()
     assert found.warning() == ""
@@ -117,16 +117,16 @@ def test_a_list_without_aes_says_nothing() -> None:
     ],
 )
 def test_what_a_drivers_name_tells(driver: str, expected: bool | None) -> None:
-    assert crypto.accelerated(driver) is expected
+    assert aes.accelerated(driver) is expected
 
 
 def test_this_kernels_list_is_read(require: Require) -> None:
     path = Path("/proc/crypto")
     require(path.exists(), "no /proc/crypto: a kernel without it")
     text = path.read_text()
-    assert len(list(crypto.parse(text))) == text.count("\nname ") + text.startswith("name ")
-    aes = crypto.kernel("aes", text)
-    assert (aes.in_use, bool(aes.driver)) == ("\nname         : aes\n" in text,) * 2
+    assert len(list(aes.parse(text))) == text.count("\nname ") + text.startswith("name ")
+    plain = aes.kernel("aes", text)
+    assert (plain.in_use, bool(plain.driver)) == ("\nname         : aes\n" in text,) * 2
 
 
 @pytest.mark.parametrize(
@@ -142,19 +142,19 @@ def test_this_kernels_list_is_read(require: Require) -> None:
     ],
 )
 def test_what_a_mask_hides(value: str, hidden: set[str]) -> None:
-    assert crypto.hidden_x86(value) == hidden
+    assert aes.hidden_x86(value) == hidden
 
 
 def test_what_is_hidden_is_said_and_warned_of() -> None:
     flags = {"aes", "vaes", "pclmulqdq", "sse2"}
-    bare = crypto.openssl_capabilities({}, flags, "x86_64")
+    bare = aes.openssl_capabilities({}, flags, "x86_64")
     assert bare.words() == "AES and VAES instructions"
     assert bare.warning() == ""
-    masked = crypto.openssl_capabilities({"OPENSSL_ia32cap": conditions.X86_MASK}, flags, "x86_64")
+    masked = aes.openssl_capabilities({"OPENSSL_ia32cap": conditions.X86_MASK}, flags, "x86_64")
     assert masked.words().startswith("no AES instructions (AES and VAES hidden by ")
     assert "the environment hides" in masked.warning()
-    assert "this CPU has none" in crypto.openssl_capabilities({}, {"sse2"}, "x86_64").warning()
-    arm = crypto.openssl_capabilities({"OPENSSL_armcap": "0x59"}, {"aes", "pmull", "asimd"}, "aarch64")
+    assert "this CPU has none" in aes.openssl_capabilities({}, {"sse2"}, "x86_64").warning()
+    arm = aes.openssl_capabilities({"OPENSSL_armcap": "0x59"}, {"aes", "pmull", "asimd"}, "aarch64")
     assert arm.hidden == {"aes", "pmull"}
 
 
@@ -167,15 +167,15 @@ def test_openssl_itself_agrees(env: dict[str, str], require: Require) -> None:
     )
     require(done.returncode == 0 and "=" in done.stdout, "no openssl that knows `info -cpusettings`")
     said = [int(word, 16) for word in done.stdout.split("=")[1].split()[0].split(":")]
-    able = crypto.openssl_capabilities({**os.environ, **env})
+    able = aes.openssl_capabilities({**os.environ, **env})
     for name in ("aes", "vaes"):
-        word, bit = crypto.X86_BITS[name]
+        word, bit = aes.X86_BITS[name]
         assert bool(said[word] >> bit & 1) == (name in able.used)
 
 
 def test_only_openssl_is_said_to_heed_the_mask() -> None:
-    assert crypto.by_library("LibTomCrypt 1.18.2") == {"implementation": "LibTomCrypt 1.18.2"}
-    assert crypto.by_library("") == {}
-    found = crypto.by_library("OpenSSL 3.5.7 9 Jun 2026", {"OPENSSL_ia32cap": "0x0:0x0"})
+    assert aes.by_library("LibTomCrypt 1.18.2") == {"implementation": "LibTomCrypt 1.18.2"}
+    assert aes.by_library("") == {}
+    found = aes.by_library("OpenSSL 3.5.7 9 Jun 2026", {"OPENSSL_ia32cap": "0x0:0x0"})
     assert found["implementation"].startswith("OpenSSL 3.5.7 9 Jun 2026, no AES instructions")
     assert found["warning"]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.serialization import pkcs12
 
-from ciphercost.host import packages
-from ciphercost.host.packages import Artifact
+from ciphercost.host import maven
+from ciphercost.host.maven import Artifact
 from ciphercost.host.pki import Pki
 from ciphercost.load.jdbc import drivers
 from ciphercost.load.jdbc.drivers import DRIVERS, SERVICE, Target, Wish, address, find
@@ -116,17 +116,17 @@ def test_a_suite_has_a_name_in_java() -> None:
 def test_jars_come_in_their_order_once_and_only_as_they_are_pinned(
     require: Require, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    require(packages.maven_client(), "no mvn here: install Maven")
+    require(maven.maven_client(), "no mvn here: install Maven")
     monkeypatch.setenv("CIPHERCOST_CACHE", str(tmp_path))
     pinned = [find(version, "mysql").artifacts[0] for version in ("2.7.15", "5.1.6")]
     with pytest.raises(MissingServer, match="not fetched yet"):
-        packages.maven_jars("jdbc", "two", pinned, fetch=False)
-    found = packages.maven_jars("jdbc", "two", pinned)
+        maven.maven_jars("jdbc", "two", pinned, fetch=False)
+    found = maven.maven_jars("jdbc", "two", pinned)
     assert [path.name for path in found] == ["0-mariadb-java-client-2.7.15.jar", "1-mysql-connector-java-5.1.6.jar"]
-    assert packages.maven_jars("jdbc", "two", pinned, fetch=False) == found
+    assert maven.maven_jars("jdbc", "two", pinned, fetch=False) == found
     other = [pinned[0], Artifact(pinned[1].coordinate, "0" * 64)]
     with pytest.raises(RunError, match="is not what it should be"):
-        packages.maven_jars("jdbc", "two", other)
+        maven.maven_jars("jdbc", "two", other)
     assert len(list((tmp_path / "jdbc").glob("two-*"))) == 1
 
 

@@ -30,15 +30,15 @@ from ciphercost.engines.postgresql import (
 )
 from ciphercost.host import canary_scan, marks, supervisor
 from ciphercost.host.installation import Installation
-from ciphercost.host.packages import matches
 from ciphercost.host.ports import address_of, free_port, listener
 from ciphercost.host.procfs import tree
 from ciphercost.host.supervisor import Guard
 from ciphercost.host.tls_names import GROUPS, SUITES_13, suite
+from ciphercost.host.versions import matches
 from ciphercost.load.agent import Agent
 from ciphercost.model import run_directory
 from ciphercost.model.errors import MissingServer, RunError, UsageError
-from ciphercost.prove.witnesses import other_than_asked
+from ciphercost.prove.client_witness import other_than_asked
 from conftest import Require, RequireServer
 from processes import opened
 

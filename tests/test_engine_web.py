@@ -16,10 +16,10 @@ from ciphercost.engines import Server
 from ciphercost.engines._web import family, log
 from ciphercost.engines._web.family import WebServer
 from ciphercost.host import marks
-from ciphercost.host.packages import version_key
 from ciphercost.host.pki import CERTIFICATES
 from ciphercost.host.ports import free_port
 from ciphercost.host.tls_names import GROUPS, SUITES_13, suite
+from ciphercost.host.versions import version_key
 from ciphercost.load.agent import Agent
 from ciphercost.model.errors import AgentError, MissingServer, RunError, UsageError
 from conftest import RequireServer

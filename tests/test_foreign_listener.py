@@ -16,8 +16,7 @@ from ciphercost import engines
 from ciphercost.engines import Server
 from ciphercost.engines._network import StartedServer
 from ciphercost.engines._web.family import Web
-from ciphercost.host import launch, marks, supervisor
-from ciphercost.host import ports as listening
+from ciphercost.host import launch, marks, ports, supervisor
 from ciphercost.model import run_directory
 from ciphercost.model.errors import RunError
 from conftest import RequireServer
@@ -58,10 +57,10 @@ def answers(port: int) -> bool:
     return False
 
 
-def ports(monkeypatch: pytest.MonkeyPatch, *first: int) -> list[int]:
+def choose_ports(monkeypatch: pytest.MonkeyPatch, *first: int) -> list[int]:
     """The ports that are chosen: these first, then free ones. What is returned lists those that were."""
     chosen: list[int] = []
-    free = listening.free_port
+    free = ports.free_port
 
     def choose() -> int:
         chosen.append(first[len(chosen)] if len(chosen) < len(first) else free())
@@ -106,13 +105,13 @@ def test_a_server_of_the_same_kind_on_its_port_is_not_taken_for_it(
         supervisor.scratch(run_guard.run_id, run_guard)
         first = started(run_guard, "first")
         assert isinstance(first, StartedServer)
-        chosen = ports(monkeypatch, first.port)
+        chosen = choose_ports(monkeypatch, first.port)
         second = started(run_guard, "second")
         assert isinstance(second, StartedServer)
         assert second.port != first.port
         assert chosen == [first.port, second.port]
-        held = listening.held(second.port, second.pid, (marks.server_user() or (os.geteuid(), 0))[0])
-        assert held == listening.Held(ours=True)
+        held = ports.held(second.port, second.pid, (marks.server_user() or (os.geteuid(), 0))[0])
+        assert held == ports.Held(ours=True)
         second.stop()
         first.stop()
 
@@ -127,7 +126,7 @@ def test_nothing_is_sent_to_a_stranger_who_took_the_port(
     """With SO_REUSEPORT both may listen; a connection then goes to either."""
     with supervisor.Guard(run_directory.new_id()) as run_guard, foreign(host, family) as (port, stranger):
         scratch = supervisor.scratch(run_guard.run_id, run_guard)
-        chosen = ports(monkeypatch, port)
+        chosen = choose_ports(monkeypatch, port)
         made = sharing(run_guard, scratch, tmp_path)
         assert chosen == [port, made.port]
         with pytest.raises(TimeoutError):
@@ -141,7 +140,7 @@ def test_where_every_port_is_taken_the_error_names_who_took_them(
 ) -> None:
     with supervisor.Guard(run_directory.new_id()) as run_guard, foreign() as (port, _):
         scratch = supervisor.scratch(run_guard.run_id, run_guard)
-        ports(monkeypatch, *[port] * launch.ATTEMPTS)
+        choose_ports(monkeypatch, *[port] * launch.ATTEMPTS)
         with pytest.raises(
             RunError, match=rf"Sharing 1 did not start.*(?s:.*)port {port} was taken.*process {os.getpid()}"
         ):
@@ -160,15 +159,15 @@ def test_a_second_port_of_a_web_server_is_checked_too(monkeypatch: pytest.Monkey
 
 def test_a_process_below_the_one_that_was_started_counts_as_it() -> None:
     script = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {SHARING!r}, sys.argv[1]])"
-    port = listening.free_port()
+    port = ports.free_port()
     with subprocess.Popen(
         [sys.executable, "-c", script, str(port)], stdout=subprocess.PIPE, process_group=0
     ) as process:
         assert process.stdout is not None
         process.stdout.readline()
         try:
-            assert listening.held(port, process.pid, os.geteuid()) == listening.Held(ours=True)
-            other = listening.held(port, os.getpid() + 1_000_000, os.geteuid())
+            assert ports.held(port, process.pid, os.geteuid()) == ports.Held(ours=True)
+            other = ports.held(port, os.getpid() + 1_000_000, os.geteuid())
             assert not other.ours
             assert "(process " in other.others
         finally:

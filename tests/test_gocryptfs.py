@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from ciphercost.host import marks, mounts, packages, volumes
+from ciphercost.host import marks, mounts, tools, volumes
 from ciphercost.host.volumes import fuse
 from ciphercost.load.agent import Agent
 from ciphercost.mechanisms._rest import KeyState
@@ -25,7 +25,7 @@ def _able(require: Require) -> None:
     reason = ""
     try:
         fuse.check_rights()
-        packages.tool("gocryptfs", fetch=False)
+        tools.tool("gocryptfs", fetch=False)
         fuse.passing(fetch=False)
     except CiphercostError as error:
         reason = str(error)
@@ -189,6 +189,6 @@ def test_a_machine_without_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("CIPHERCOST_CACHE", str(tmp_path))
     monkeypatch.setenv("PATH", "/nonexistent")
     with pytest.raises(MissingServer, match="apt-get install gocryptfs"):
-        packages.tool("gocryptfs", fetch=False)
+        tools.tool("gocryptfs", fetch=False)
     with pytest.raises(MissingServer, match="ciphercost-passing"):
         fuse.passing()

@@ -20,8 +20,9 @@ from ciphercost.host import marks, supervisor
 from ciphercost.load import secret_sql, workloads
 from ciphercost.load.agent import Agent
 from ciphercost.load.codec import PLAIN, Codec, Encrypting
-from ciphercost.load.tables import hospital
-from ciphercost.load.tables.hospital import CHOSEN, FIELDS, LENGTHS, OPERATIONS, TABLES, WORKLOADS, Record
+from ciphercost.load.tables import hospital_records, hospital_register, hospital_sql
+from ciphercost.load.tables.hospital_records import FIELDS, LENGTHS, Record
+from ciphercost.load.tables.hospital_sql import CHOSEN, OPERATIONS, TABLES, WORKLOADS
 from ciphercost.mechanisms._column import Columns
 from ciphercost.model import run_directory
 from ciphercost.model.errors import RunError, UsageError
@@ -32,7 +33,7 @@ from conftest import RequireServer
 from test_real import SHORT, ciphercost, result_of
 
 DIALECTS = ("postgresql", "mysql", "firebird", "sqlite")
-SOME = list(hospital.records(3000, 1))
+SOME = list(hospital_records.records(3000, 1))
 
 
 def file_of(found: list[Record]) -> list[list[str]]:
@@ -40,16 +41,21 @@ def file_of(found: list[Record]) -> list[list[str]]:
 
     def shown(each: Record, field: str) -> str:
         value = getattr(each, field)
-        if field in hospital.TIMES:
+        if field in hospital_records.TIMES:
             return f"{value.replace(' ', 'T')}Z" if value else ""
-        if field in hospital.FLAGS:
+        if field in hospital_register.FLAGS:
             return str(bool(value))
         # As the register's exports have it: numbers with a point, and a blank for none.
         return f"{value}.0" if isinstance(value, int) and value else str(value) if value else ""
 
-    head = ["", *hospital.HEADERS.values(), *hospital.OTHER.values()]
+    head = ["", *hospital_register.HEADERS.values(), *hospital_register.OTHER.values()]
     return [head] + [
-        [str(each.number - 1), *(shown(each, field) for field in hospital.HEADERS), each.state, each.municipality]
+        [
+            str(each.number - 1),
+            *(shown(each, field) for field in hospital_register.HEADERS),
+            each.state,
+            each.municipality,
+        ]
         for each in found
     ]
 
@@ -64,8 +70,8 @@ def write(path: Path, rows: list[list[str]], delimiter: str = ",") -> Path:
 
 
 def test_records_are_the_same_for_a_seed_and_a_shorter_list_begins_a_longer_one() -> None:
-    assert list(hospital.records(50, 1)) == SOME[:50]
-    assert next(hospital.records(1, 2)) != SOME[0]
+    assert list(hospital_records.records(50, 1)) == SOME[:50]
+    assert next(hospital_records.records(1, 2)) != SOME[0]
     # Pinned: what a study encrypts must not change with a version.
     assert (SOME[0].source_id, SOME[0].state, SOME[0].municipality) == ("I0vPebowFB", "Espírito Santo", "Vila Velha")
 
@@ -74,7 +80,7 @@ def test_records_look_like_the_registers() -> None:
     assert all(re.fullmatch(r"\d{7}", each.cnes) for each in SOME)
     assert len({each.source_id for each in SOME}) == len(SOME)
     times = r"2021|2022-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}"
-    assert all(re.match(times, getattr(each, name)) for each in SOME for name in hospital.TIMES)
+    assert all(re.match(times, getattr(each, name)) for each in SOME for name in hospital_records.TIMES)
     assert any(not each.created.endswith(".000") for each in SOME)
     assert all(each.notified <= each.created <= each.updated for each in SOME)
     states = Counter(each.state for each in SOME)
@@ -97,16 +103,16 @@ def test_records_look_like_the_registers() -> None:
 
 def test_the_registers_file_gives_its_records(tmp_path: Path) -> None:
     path = write(tmp_path / "register.csv", file_of(SOME[:200]))
-    assert list(hospital.read(path)) == SOME[:200]
-    assert list(hospital.read(path, 7)) == SOME[:7]
-    assert hospital.count(path) == 200
+    assert list(hospital_register.read(path)) == SOME[:200]
+    assert list(hospital_register.read(path, 7)) == SOME[:7]
+    assert hospital_register.count(path) == 200
 
 
 def test_case_and_order_of_the_columns_are_free_and_others_are_passed_over(tmp_path: Path) -> None:
     rows = file_of(SOME[:5])
     turned = [[*reversed(each), "more"] for each in rows]
     turned[0] = [*(title.upper() for title in turned[0][:-1]), "ocupacaoNova"]
-    assert list(hospital.read(write(tmp_path / "turned.csv", turned, ";"))) == SOME[:5]
+    assert list(hospital_register.read(write(tmp_path / "turned.csv", turned, ";"))) == SOME[:5]
 
 
 def changed(column: str, value: str) -> Record:
@@ -114,7 +120,7 @@ def changed(column: str, value: str) -> Record:
     rows = file_of(SOME[:1])
     rows[1][rows[0].index(column)] = value
     path = Path("changed.csv")
-    return next(hospital.read(write(path, rows)))
+    return next(hospital_register.read(write(path, rows)))
 
 
 def test_what_the_register_leaves_blank_is_taken_as_its_manual_says(
@@ -170,7 +176,7 @@ def test_what_is_wrong_with_it_is_said_with_its_place(tmp_path: Path, name: str)
     change, words = WRONG[name]
     path = write(tmp_path / "wrong.csv", change(file_of(SOME[:9])))
     with pytest.raises(UsageError, match=re.escape(words)) as caught:
-        hospital.count(path, 8000 if name == "too few" else 0)
+        hospital_register.count(path, 8000 if name == "too few" else 0)
     assert str(path) in str(caught.value)
 
 
@@ -244,7 +250,7 @@ def test_files_and_module_agree_on_tables_columns_and_lengths(name: str, dialect
             assert re.search(rf"(^|, ){column} {kind}", made[table]), (table, column)
     inserted = " ".join(statements.operation(name, dialect, Marked(), "insert", SOME[0]))
     for field, length in LENGTHS.items():
-        assert f"<{hospital.literal(SOME[0], field, dialect)}, {length}>" in inserted, field
+        assert f"<{hospital_sql.literal(SOME[0], field, dialect)}, {length}>" in inserted, field
     selected = " ".join(statements.operation(name, dialect, Marked(), "select"))
     assert sorted(int(each) for each in re.findall(r"<\w+\.\w+, (\d+)>", selected)) == sorted(LENGTHS.values())
 
@@ -298,12 +304,12 @@ def test_the_transactions_under_load_are_four_and_bring_records(name: str) -> No
     share: Counter[str] = Counter()
     for each, weight, _ in made.transactions:
         share[each] += weight
-    assert {each: weight // hospital.SAMPLES for each, weight in share.items()} == dict(
+    assert {each: weight // hospital_sql.SAMPLES for each, weight in share.items()} == dict(
         zip(OPERATIONS, (4, 1, 1, 2), strict=True)
     )
     inserts = [each for one, _, each in made.transactions if one == "insert"]
     values = [{each.name: each.value for each in one.variables} for one in inserts]
-    assert [each["source_id"] for each in values] == [each.source_id for each in SOME[: hospital.SAMPLES]]
+    assert [each["source_id"] for each in values] == [each.source_id for each in SOME[: hospital_sql.SAMPLES]]
     assert {each["state"] for each in values} == {CHOSEN}
     assert all(set(each) >= set(FIELDS) - {"number"} for each in values)
     assert secret_sql.used(workloads.get(name).load)
@@ -447,7 +453,7 @@ def test_each_operation_does_what_it_says_in_both_arms(house: House, workload: s
         [each.source_id, each.cnes, each.origin, each.user_name, each.state, each.municipality] for each in RECORDS
     ]
     assert [[int(value or 0) for value in row[12:]] for row in seen["plain"]] == [
-        [getattr(each, name) for name in (*hospital.OUTCOMES, *hospital.OCCUPANCY)] for each in RECORDS
+        [getattr(each, name) for name in (*hospital_records.OUTCOMES, *hospital_records.OCCUPANCY)] for each in RECORDS
     ]
 
 
@@ -589,12 +595,12 @@ def test_it_is_run_end_to_end(
 
 def test_times_that_are_blank_are_filled_for_what_is_inserted_under_load() -> None:
     blank = [msgspec.structs.replace(each, notified="", created="") for each in SOME[:4]]
-    found = hospital.variables("INSERT :notified :created :state", blank)
+    found = hospital_sql.variables("INSERT :notified :created :state", blank)
     assert len(found) == 4
     for variables, one in zip(found, blank, strict=True):
         values = {each.name: each.value for each in variables}
         assert values["notified"] == values["created"] == one.updated
     never = msgspec.structs.replace(SOME[0], notified="", created="", updated="")
-    assert str(hospital.variables("INSERT :notified", [never])[0][0].value).startswith("2021-01-01 03:00")
+    assert str(hospital_sql.variables("INSERT :notified", [never])[0][0].value).startswith("2021-01-01 03:00")
     with pytest.raises(UsageError, match="no record"):
-        hospital.variables("INSERT :notified", [])
+        hospital_sql.variables("INSERT :notified", [])

@@ -16,8 +16,8 @@ from ciphercost.host import marks, supervisor
 from ciphercost.load import secret_columns, workloads
 from ciphercost.load.agent import Agent
 from ciphercost.load.codec import PLAIN, Codec, Encrypting
-from ciphercost.load.tables import hospital
-from ciphercost.load.tables.hospital import CHOSEN, OPERATIONS
+from ciphercost.load.tables import hospital_records, hospital_sql
+from ciphercost.load.tables.hospital_sql import CHOSEN, OPERATIONS
 from ciphercost.mechanisms._column import Columns
 from ciphercost.model import run_directory
 from ciphercost.model.errors import UsageError
@@ -29,7 +29,7 @@ from conftest import RequireServer
 from processes import wait_for
 
 N = 15
-RECORDS = list(hospital.records(N, 1))
+RECORDS = list(hospital_records.records(N, 1))
 MARK = "ciphercost_mark_"
 """Begins the word of a statement that a trace is waited for by."""
 KINDS = ("insert", "select", "update", "delete")
@@ -97,7 +97,7 @@ def test_only_the_chosen_columns_are_encrypted(given: str | None, secret: tuple[
     for step in program.tables("encrypted").load:
         if step.sql.startswith("CREATE TABLE"):
             table = step.sql.split()[2]
-            found += [hospital.APPLICATION[table][name] for name in re.findall(r"(\w+) varbinary", step.sql)]
+            found += [hospital_sql.APPLICATION[table][name] for name in re.findall(r"(\w+) varbinary", step.sql)]
     assert sorted(found) == sorted(secret)
     assert not any("varbinary" in step.sql for step in program.tables("plain").load)
 
@@ -211,7 +211,7 @@ def test_the_servers_own_statement_counts_are_the_applications_and_its_rows_come
         digits = arm == "encrypted" and house.engine.name == "firebird"
         assert named == [[[CHOSEN.encode().hex() if digits else CHOSEN]]] * N
         assert house.counted(arm, "delete") == application.counts("delete", N), arm
-        left = [house.agent.query(arm, f"SELECT count(*) FROM {table}")[0][0] for table in hospital.TABLES]
+        left = [house.agent.query(arm, f"SELECT count(*) FROM {table}")[0][0] for table in hospital_sql.TABLES]
         assert left == ["0"] * 5
     assert seen["plain"][0] == seen["encrypted"][0]
     assert len(seen["plain"]) == 1 + 4 * N
@@ -219,7 +219,10 @@ def test_the_servers_own_statement_counts_are_the_applications_and_its_rows_come
         _, town, counts, person = seen["encrypted"][1 + 4 * number :][:4]
         assert town == [[each.municipality, str(each.number)]]
         assert person == [[each.user_name, each.origin]]
-        values = [each.cnes, *(str(getattr(each, name)) for name in (*hospital.OCCUPANCY, *hospital.OUTCOMES))]
+        values = [
+            each.cnes,
+            *(str(getattr(each, name)) for name in (*hospital_records.OCCUPANCY, *hospital_records.OUTCOMES)),
+        ]
         assert counts == [[str(each.number), *values]]
 
 
@@ -227,7 +230,7 @@ def which_are_encrypted(house: House, arm: Arm) -> None:
     """By what is stored: in the encrypted arm all of the 21 columns and no other, in the plain arm none."""
     codec = house.codecs[arm]
     encrypted = []
-    for table, fields in hospital.APPLICATION.items():
+    for table, fields in hospital_sql.APPLICATION.items():
         for column, field in fields.items():
             rows = house.agent.query(arm, f"SELECT {shown(house, codec, column, field)} FROM {table} ORDER BY id")
             clear = [str(getattr(each, field)) for each in RECORDS]

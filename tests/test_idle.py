@@ -24,7 +24,7 @@ from ciphercost.model.errors import RunError, UsageError
 from ciphercost.model.facts import CellFacts
 from ciphercost.model.spec import CellSpec, Regime, Spec
 from ciphercost.plan import conditions, matrix, schedule, specs
-from ciphercost.report import comparison
+from ciphercost.report import comparison, comparison_types
 from ciphercost.runs import pipeline
 from conftest import Require
 from fake import Fake
@@ -263,7 +263,7 @@ def test_the_mode_is_a_condition_of_the_result_and_no_run_is_compared_with_one_o
         assert measured(tmp_path / wish, "capacity", wish, latency=False).idle == wish
         result, intervals = results.with_intervals(tmp_path / wish / "run")
         assert result.cells[0].conditions["idle"] == wish
-        runs.append(comparison.Run(wish, result, intervals))
+        runs.append(comparison_types.Run(wish, result, intervals))
     assert conditions.worded(runs[0].result.cells[0].conditions) == ""
     assert conditions.worded(runs[1].result.cells[0].conditions) == "idle cores halt"
     found = comparison.compare(runs)

@@ -17,12 +17,13 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import ciphercost
-from ciphercost import commands as cli
-from ciphercost.estimate import imported, statistics
+from ciphercost import commands
+from ciphercost.estimate import imported, imported_costs, statistics
+from ciphercost.importers import csv_columns, gather
 from ciphercost.importers import formats as importer_formats
-from ciphercost.importers import gather
-from ciphercost.importers.formats import Bad, Lines, csv, pgbench, pgbench_log
-from ciphercost.importers.gather import Wanted, arm_in
+from ciphercost.importers.arm_words import arm_in
+from ciphercost.importers.formats import Bad, Lines, pgbench, pgbench_log
+from ciphercost.importers.wanted import Wanted
 from ciphercost.model import run_directory, schema
 from ciphercost.model.errors import UsageError
 from ciphercost.model.imported import ImportedRecord, Reading
@@ -146,7 +147,9 @@ SAMPLES = {
 def read(text: str | bytes, directory: Path, name: str = "plain.txt", columns: str = "") -> list[Reading]:
     path = directory / name
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return gather.gather([path], Wanted(only="plain", columns=csv.columns(columns) if columns else ()))[0].readings
+    return gather.gather([path], Wanted(only="plain", columns=csv_columns.columns(columns) if columns else ()))[
+        0
+    ].readings
 
 
 def made(directory: Path, texts: dict[str, str], **given: object) -> Result:
@@ -200,7 +203,7 @@ def test_its_interval_holds_the_truth_as_often_as_it_says() -> None:
     truth, held, times = math.log(0.9), 0, 1500
     for _ in range(times):
         plain, encrypted = random.normal(7, 0.03, 4), truth + random.normal(7, 0.08, 6)
-        error = imported.welch(plain, encrypted)
+        error = imported_costs.welch(plain, encrypted)
         assert error is not None
         half = statistics.t_quantile(0.975, error.nu) * error.standard
         held += abs(encrypted.mean() - plain.mean() - truth) <= half
@@ -254,14 +257,14 @@ def test_seconds_are_no_runs_however_many_they_are(tmp_path: Path) -> None:
 
 
 def test_how_many_runs_would_resolve_five_percent() -> None:
-    assert imported.runs_needed(2 * 0.001**2) == 2
-    few, many = imported.runs_needed(2 * 0.02**2), imported.runs_needed(2 * 0.05**2)
+    assert imported_costs.runs_needed(2 * 0.001**2) == 2
+    few, many = imported_costs.runs_needed(2 * 0.02**2), imported_costs.runs_needed(2 * 0.05**2)
     assert few is not None
     assert many is not None
     # Two-sample t, 80 % power: statsmodels' TTestIndPower().solve_power(log(1.05) / 0.05, power=0.8) is 17.5.
     assert 2 < few < many
     assert many in (17, 18, 19)
-    assert imported.runs_needed(100.0) is None
+    assert imported_costs.runs_needed(100.0) is None
 
 
 def test_copies_of_one_run_have_no_interval(tmp_path: Path) -> None:
@@ -510,14 +513,14 @@ def test_what_was_said_goes_before_names(tmp_path: Path) -> None:
 def test_passwords_of_a_command_and_tokens_of_an_address_stay_out_of_everything(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    commands = [
+    measured = [
         ("mysql -phunter2 --ssl-mode=DISABLED", [0.19, 0.21, 0.2], 0),
         ("mysql --password=hunter2 --ssl-mode=REQUIRED", [0.31, 0.29, 0.3], 1),
     ]
     export = {
         "results": [
             {"command": words, "mean": times[0], "times": times, "exit_codes": [0, 0, code]}
-            for words, times, code in commands
+            for words, times, code in measured
         ]
     }
     files = {"times.json": msgspec.json.encode(export).decode()}
@@ -801,7 +804,9 @@ def test_twelve_hours_are_twenty_four(tmp_path: Path) -> None:
 def test_the_columns_of_a_table_are_what_was_said(tmp_path: Path) -> None:
     text = "mode,elapsed_ms,n,who\nplain,2000,1000,a\ntls,2500,1000,b\nplain,2100,1000,a\ntls,2600,1000,b\n"
     (tmp_path / "t.csv").write_text(text)
-    found, _ = gather.gather([tmp_path / "t.csv"], Wanted(columns=csv.columns("time=elapsed_ms,arm=mode,operations=n")))
+    found, _ = gather.gather(
+        [tmp_path / "t.csv"], Wanted(columns=csv_columns.columns("time=elapsed_ms,arm=mode,operations=n"))
+    )
     assert [(each.arm, each.figures["throughput"]) for each in found.readings] == [
         ("plain", 500.0), ("plain", pytest.approx(1000 / 2.1)), ("encrypted", 400.0), ("encrypted", pytest.approx(1000 / 2.6)),
     ]  # fmt: skip
@@ -812,14 +817,14 @@ def test_rows_of_one_run_are_one_run(tmp_path: Path) -> None:
         f"{arm},{run},{100 + 10 * run + second}\n" for arm in ("off", "on") for run in (1, 2, 3) for second in range(20)
     )
     (tmp_path / "t.csv").write_text("tls,run,tps\n" + rows)
-    columns = csv.columns("throughput=tps,arm=tls,run=run")
+    columns = csv_columns.columns("throughput=tps,arm=tls,run=run")
     found, _ = gather.gather([tmp_path / "t.csv"], Wanted(columns=columns))
     assert len(found.readings) == 6
     assert found.readings[0].series["throughput"] == [float(each) for each in range(110, 130)]
     without, _ = gather.gather([tmp_path / "t.csv"], Wanted(columns=columns[:2]))
     assert len(without.readings) == 2
     assert "rows-of-one-run" in {note.code for each in without.readings for note in each.notes}
-    each_row = csv.columns("throughput=tps,arm=tls,run=row")
+    each_row = csv_columns.columns("throughput=tps,arm=tls,run=row")
     assert len(gather.gather([tmp_path / "t.csv"], Wanted(columns=each_row))[0].readings) == 120
 
 
@@ -879,7 +884,7 @@ def test_a_row_is_an_average_by_its_figures_and_not_by_a_workloads_name(tmp_path
 )
 def test_a_map_of_columns_that_makes_no_sense_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="--columns"):
-        csv.columns(text)
+        csv_columns.columns(text)
 
 
 @pytest.mark.parametrize(
@@ -887,7 +892,7 @@ def test_a_map_of_columns_that_makes_no_sense_is_refused(text: str) -> None:
     [("elapsed_ms", "ms"), ("Time (s)", "s"), ("lat [us]", "us"), ("seconds", "s"), ("t.millis", "ms")],
 )
 def test_a_unit_may_stand_in_the_columns_name(name: str, unit: str) -> None:
-    assert csv.unit_of(csv.Column("time", name, "")) == unit
+    assert csv_columns.unit_of(csv_columns.Column("time", name, "")) == unit
 
 
 def test_a_unit_that_contradicts_the_rate_is_told(tmp_path: Path) -> None:
@@ -1046,7 +1051,7 @@ def test_bad_lines_are_counted_as_an_editor_does() -> None:
 def command(monkeypatch: pytest.MonkeyPatch, *words: object) -> int:
     monkeypatch.setattr(sys, "argv", ["ciphercost", *map(str, words)])
     with pytest.raises(SystemExit) as ended:
-        cli.main()
+        commands.main()
     return int(ended.value.code or 0)
 
 

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ciphercost import engines, mechanisms
-from ciphercost.estimate import imported, statistics
-from ciphercost.importers import gather
-from ciphercost.importers.formats import csv, hyperfine
-from ciphercost.importers.gather import Wanted
+from ciphercost.estimate import imported_copies, imported_costs, statistics
+from ciphercost.importers import csv_columns, gather, headings
+from ciphercost.importers.formats import hyperfine
+from ciphercost.importers.wanted import Wanted
 from ciphercost.model.errors import UsageError
 from ciphercost.model.imported import Reading
 from ciphercost.model.result import Cell
@@ -469,7 +469,7 @@ def test_cells_without_any_cost_seldom_differ() -> None:
         p = []
         for _ in range(20):
             a, b = random.normal(0, 0.03, 5), random.normal(0, 0.03, 5)
-            error = imported.welch(a, b)
+            error = imported_costs.welch(a, b)
             assert error is not None
             p.append(statistics.Interval(float(b.mean() - a.mean()), (error,), 10).p_value())
         alone += min(p) < 0.05
@@ -483,7 +483,7 @@ def test_cells_without_any_cost_seldom_differ() -> None:
 
 def table(tmp_path: Path, text: str, columns: str) -> list[Reading]:
     (tmp_path / "t.csv").write_text(text)
-    return gather.gather([tmp_path / "t.csv"], Wanted(columns=csv.columns(columns)))[0].readings
+    return gather.gather([tmp_path / "t.csv"], Wanted(columns=csv_columns.columns(columns)))[0].readings
 
 
 STAMPS = {
@@ -663,7 +663,7 @@ def test_factors_of_a_table_set_its_cells_apart(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="column 'gone' is not there"):
         read("a,b\n1,2\n", tmp_path, columns="throughput=a,factor=gone")
     with pytest.raises(UsageError, match="decimal is 'point' or 'comma'"):
-        csv.columns("throughput=a,decimal=dot")
+        csv_columns.columns("throughput=a,decimal=dot")
 
 
 # ── what to measure instead ───────────────────────────────────────────────────────────────────────────────────────────
@@ -771,9 +771,11 @@ def test_runs_at_one_set_rate_are_told_apart_by_their_latencies(tmp_path: Path) 
         Reading(tool="table", line=line, figures={"throughput": 1000.0, "latency_p50": latency}, digits=3)
         for line, latency in enumerate((5.1, 5.2, 5.3, 5.4), 1)
     ]
-    assert not imported.by_copying([*different, different[0]], different, 1)
+    assert not imported_copies.by_copying([*different, different[0]], different, 1)
     alike = [msgspec.structs.replace(each, figures={"throughput": 500.0}) for each in different]
-    assert not imported.by_copying([*alike, alike[0]], alike, 1), "where nothing scatters, few digits prove no copy"
+    assert not imported_copies.by_copying([*alike, alike[0]], alike, 1), (
+        "where nothing scatters, few digits prove no copy"
+    )
 
 
 def test_one_failed_run_of_many_without_their_times_is_a_note(tmp_path: Path) -> None:
@@ -783,8 +785,8 @@ def test_one_failed_run_of_many_without_their_times_is_a_note(tmp_path: Path) ->
 
 
 def test_a_tools_own_first_line_is_no_command() -> None:
-    assert gather.heading("sysbench 1.0.20 (using bundled LuaJIT 2.1.0-beta2)", 3) is None
-    assert gather.heading("pgbench (16.2)", 3) is None
-    found = gather.heading("$ sysbench oltp_read_only --rate=200 run", 1)
+    assert headings.heading("sysbench 1.0.20 (using bundled LuaJIT 2.1.0-beta2)", 3) is None
+    assert headings.heading("pgbench (16.2)", 3) is None
+    found = headings.heading("$ sysbench oltp_read_only --rate=200 run", 1)
     assert found is not None
     assert found.rate == "200"

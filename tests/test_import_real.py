@@ -23,9 +23,8 @@ from ciphercost import engines, mechanisms
 from ciphercost.host import supervisor
 from ciphercost.host.installation import Installation
 from ciphercost.host.supervisor import Guard
-from ciphercost.importers import gather
-from ciphercost.importers.formats import csv
-from ciphercost.importers.gather import Wanted
+from ciphercost.importers import csv_columns, gather
+from ciphercost.importers.wanted import Wanted
 from ciphercost.model import run_directory, schema
 from ciphercost.model.errors import UsageError
 from ciphercost.model.imported import ImportedRecord, Reading
@@ -612,5 +611,7 @@ def test_atop_leaves_the_sample_since_the_machines_start_out(tools: Path, tmp_pa
 def test_a_table_of_real_runs_gives_what_the_tools_own_files_give(wrk_says: dict[str, str], tmp_path: Path) -> None:
     rates = {arm: one(r"Requests/sec:\s+([\d.]+)", text) for arm, text in wrk_says.items()}
     (tmp_path / "t.csv").write_text("arm,rate\n" + "".join(f"{arm},{rate}\n" for arm, rate in rates.items()))
-    found = gather.gather([tmp_path / "t.csv"], Wanted(columns=csv.columns("throughput=rate,arm=arm")))[0].readings
+    found = gather.gather([tmp_path / "t.csv"], Wanted(columns=csv_columns.columns("throughput=rate,arm=arm")))[
+        0
+    ].readings
     assert {str(each.arm): each.figures["throughput"] for each in found} == rates

@@ -20,8 +20,7 @@ from ciphercost.load.agent import Agent
 from ciphercost.load.jdbc import drivers, java, jdbc_agent
 from ciphercost.load.jdbc.drivers import SERVICE, find
 from ciphercost.load.jdbc.options import driver_of, settled
-from ciphercost.measure import round_trips
-from ciphercost.measure import session as drive
+from ciphercost.measure import round_trips, session, slice_marks
 from ciphercost.model import run_directory
 from ciphercost.model.errors import AgentError, CiphercostError, MissingServer, RunError, Unproven, UsageError
 from ciphercost.model.result import Result
@@ -561,7 +560,6 @@ def test_of_many_kinds_the_most_frequent_are_kept() -> None:
 def test_a_slice_with_heavy_compiling_or_collecting_is_marked() -> None:
     zero: Any = dict.fromkeys(AgentSlice.__struct_fields__, 0)
     one = AgentSlice(**zero | {"seconds": 0.5, "jit_ms": 51, "gc_ms": 49, "connects": 1})
-    made = drive.Drive.__new__(drive.Drive)
 
     class Twins:
         rest = None
@@ -569,10 +567,10 @@ def test_a_slice_with_heavy_compiling_or_collecting_is_marked() -> None:
         agent_cpus: frozenset[int] = frozenset()
         server_cpus: frozenset[int] = frozenset()
 
-    made._twins = Twins()  # type: ignore[assignment]
-    assert made._marks(one, Counters(1)) == ["jit"]
+    twins: Any = Twins()
+    assert slice_marks.slice_marks(one, Counters(1), twins) == ["jit"]
     swapped = AgentSlice(**zero | {"seconds": 0.5, "jit_ms": 49, "gc_ms": 51, "connects": 1})
-    assert made._marks(swapped, Counters(1)) == ["gc"]
+    assert slice_marks.slice_marks(swapped, Counters(1), twins) == ["gc"]
 
 
 def test_every_sessions_machine_is_warm_before_it_is_measured(
@@ -585,10 +583,10 @@ def test_every_sessions_machine_is_warm_before_it_is_measured(
     result, directory = steady.measured(partial(pipeline.run, made), tmp_path)
     assert result.cells[0].status == "ok", result.cells[0].reason
     recorded = list(run_directory.read_slices(directory))
-    for session in (1, 2):
-        own = [each for each in recorded if each.session == session and each.agent is not None]
-        assert (own[0].phase, own[0].length) == ("warmup", drive.COMPILE_SLICE)
-        compiling = [each for each in own if each.phase == "warmup" and each.length == drive.COMPILE_SLICE]
+    for number in (1, 2):
+        own = [each for each in recorded if each.session == number and each.agent is not None]
+        assert (own[0].phase, own[0].length) == ("warmup", session.COMPILE_SLICE)
+        compiling = [each for each in own if each.phase == "warmup" and each.length == session.COMPILE_SLICE]
         spent = sum(each.length for each in compiling)
-        calm = [each.agent.jit_ms / 1e3 <= drive.JAVA * each.agent.seconds for each in compiling if each.agent]
-        assert all(calm[-drive.COMPILED_SLICES :]) or spent >= drive.COMPILE_SHARE * made.time
+        calm = [each.agent.jit_ms / 1e3 <= slice_marks.JAVA * each.agent.seconds for each in compiling if each.agent]
+        assert all(calm[-session.COMPILED_SLICES :]) or spent >= session.COMPILE_SHARE * made.time

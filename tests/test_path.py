@@ -15,7 +15,7 @@ from ciphercost.host import marks, supervisor
 from ciphercost.host.supervisor import Guard
 from ciphercost.host.volumes import image, policy
 from ciphercost.load.agent import Agent
-from ciphercost.mechanisms import path as of_path
+from ciphercost.mechanisms import path
 from ciphercost.mechanisms._rest import AtRest
 from ciphercost.model import run_directory
 from ciphercost.model.errors import CiphercostError, RunError, Unproven, UsageError
@@ -75,7 +75,7 @@ def test_the_image_behind_a_loop_device_is_searched(disk: Disk) -> None:
 def test_blocks_are_searched_where_there_is_no_file_behind_the_device(
     disk: Disk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(of_path, "_searchable", lambda _: None)
+    monkeypatch.setattr(path, "_searchable", lambda _: None)
     with resting("path", plain=str(disk.plain), encrypted=str(disk.encrypted)) as (mechanism, rest, scratch):
         assert both(mechanism, rest, scratch) == {"plain": (1, 1), "encrypted": (0, 0)}
     # Exchanged: the blocks of files that nothing encrypts hold the canary, so that this search can fail.

@@ -18,7 +18,7 @@ from ciphercost.mechanisms._rest import KeyState, Look, Rest
 from ciphercost.mechanisms.pg_tde import MECHANISM, NAME_BYTES, altered, statements
 from ciphercost.model.errors import AgentError, MissingServer, RunError, Unproven, UsageError
 from ciphercost.model.spec import Arm
-from ciphercost.prove import witnesses
+from ciphercost.prove import rest_witnesses
 from vendor_servers import House, Rows, house, mode, need, proven, recorded, told, vendor
 
 V2_2 = {
@@ -427,7 +427,7 @@ def test_a_temporary_table_of_a_real_server_lies_where_the_advice_is_for_one(sto
         for statement in spill.statements:
             stock.agent.query(name, statement)
         places = [
-            place for place, path in canary_scan.below([stock.volume.path]) if witnesses.is_temporary(place, stock)
+            place for place, path in canary_scan.below([stock.volume.path]) if rest_witnesses.is_temporary(place, stock)
         ]
         stock.agent.disconnect(name)
         assert places

@@ -23,7 +23,7 @@ from ciphercost.model.slices import AgentSlice, SliceRecord
 from ciphercost.model.spec import ARMS, Arm
 from ciphercost.model.terms import Verdict
 from ciphercost.plan import schedule
-from ciphercost.report import comparison, comparison_formats, plots, words
+from ciphercost.report import comparison, comparison_formats, comparison_types, plots, words
 from ciphercost.report.formats import html, terminal
 from ciphercost.report.formats.html import _method
 from ciphercost.report.plots import Plot, Subject, curve, forest, latency, slices, where
@@ -392,7 +392,7 @@ def test_no_letter_of_a_name_ends_the_process_that_draws_it() -> None:
 def test_no_letter_of_a_name_reaches_a_terminal_or_a_page_raw() -> None:
     made = results.result(results.cell(variant=ILL, version=ILL), results.failed(ILL, workload=ILL))
     compared = comparison.compare(
-        [comparison.Run(name, msgspec.structs.replace(made, id=name), [{}, {}]) for name in (ILL, "b")], limit=0.1
+        [comparison_types.Run(name, msgspec.structs.replace(made, id=name), [{}, {}]) for name in (ILL, "b")], limit=0.1
     )
     for text in (html.render(made), terminal.render(made), comparison_formats.get("terminal")(compared)):
         assert "c\ufffd[31m" in text

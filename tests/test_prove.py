@@ -21,7 +21,8 @@ from ciphercost.model.errors import Unproven
 from ciphercost.model.slices import Proof
 from ciphercost.model.spec import ARMS, Arm
 from ciphercost.model.terms import CANARY_TABLE
-from ciphercost.prove import witnesses
+from ciphercost.prove import load_connections, rest_witnesses, witnesses
+from ciphercost.prove.probe import NULL_SEEN, Probe
 from ciphercost.provision.twins import Twins
 
 CANARY = "canary0123456789"
@@ -84,18 +85,18 @@ def test_a_canary_in_clear_beside_the_encrypted_file_fails_the_disk_witness(twin
 
 
 def test_a_disk_witness_that_can_not_see_the_plain_canary_proves_nothing() -> None:
-    assert witnesses.judge_disk(Seen(files=3, size=100), "plain")[0] is False
-    assert witnesses.judge_disk(Seen(files=3, size=100), "encrypted")[0] is True
+    assert rest_witnesses.judge_disk(Seen(files=3, size=100), "plain")[0] is False
+    assert rest_witnesses.judge_disk(Seen(files=3, size=100), "encrypted")[0] is True
 
 
 def test_a_disk_witness_that_looked_at_nothing_proves_nothing() -> None:
     for arm in ARMS:
-        assert witnesses.judge_disk(Seen(), arm) == (False, witnesses.NULL_SEEN)
+        assert rest_witnesses.judge_disk(Seen(), arm) == (False, NULL_SEEN)
 
 
 def excuse(name: str) -> str:
     return (
-        witnesses.TEMPORARY
+        rest_witnesses.TEMPORARY
         if name.startswith("tmp/")
         else "left in clear by wal=off"
         if name.startswith("log/")
@@ -123,15 +124,15 @@ def excuse(name: str) -> str:
 def test_what_the_disk_witness_does_not_judge_it_names(hits: dict[str, int], words: str) -> None:
     """Nor is a canary that lies there a control in the plain arm."""
     seen = Seen(files=9, size=100, hits=hits)
-    assert witnesses.judge_disk(seen, "encrypted", excuse) == (True, words)
-    assert witnesses.judge_disk(seen, "plain", excuse) == (False, words)
+    assert rest_witnesses.judge_disk(seen, "encrypted", excuse) == (True, words)
+    assert rest_witnesses.judge_disk(seen, "plain", excuse) == (False, words)
 
 
 def test_what_it_judges_it_names_first() -> None:
     seen = Seen(files=9, size=100, hits={"log/1": 1, "a": 1, "b": 1, "c": 1, "d": 1})
     said = "the canary is in a, b, c, … (9 files, 100 bytes); and in log/1 (left in clear by wal=off; once)"
-    assert witnesses.judge_disk(seen, "encrypted", excuse) == (False, said)
-    assert witnesses.judge_disk(seen, "plain", excuse) == (True, said)
+    assert rest_witnesses.judge_disk(seen, "encrypted", excuse) == (False, said)
+    assert rest_witnesses.judge_disk(seen, "plain", excuse) == (True, said)
 
 
 def test_an_encrypted_arm_that_is_a_plain_file_fails_every_witness_that_looks(twins: Twins) -> None:
@@ -145,9 +146,9 @@ def test_an_encrypted_arm_that_is_a_plain_file_fails_every_witness_that_looks(tw
 
 def test_a_file_that_opens_without_its_key_fails_the_server_witness(twins: Twins) -> None:
     with Agent() as agent:
-        probe = witnesses.Probe(engines.get("sqlite"), mechanisms.get("sqlcipher"), twins, agent, 1)
+        probe = Probe(engines.get("sqlite"), mechanisms.get("sqlcipher"), twins, agent, 1)
         twins.connect["encrypted"] = twins.connect["plain"]
-        assert witnesses.server_at_rest(probe, "encrypted") == (False, "without a key: it opens")
+        assert rest_witnesses.server_at_rest(probe, "encrypted") == (False, "without a key: it opens")
 
 
 ANSWER: dict[str, Any] = {
@@ -176,7 +177,7 @@ ANSWER: dict[str, Any] = {
 )
 def test_the_loads_own_connections_must_be_what_was_proven(arm: Arm, change: dict[str, Any], passes: bool) -> None:
     def check(agent: Agent) -> None:
-        witnesses.load_connections(
+        load_connections.load_connections(
             engines.get("postgresql"), mechanisms.get("tls"), Nowhere(), agent, arm, {**ANSWER, **change}, ANSWER
         )
 

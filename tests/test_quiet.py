@@ -1,4 +1,4 @@
-"""quiet: of two servers the one whose turn it isn't stands still, with all its processes, and both run afterwards."""
+"""pause: of two servers the one whose turn it isn't stands still, with all its processes, and both run afterwards."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from ciphercost.engines import Server
 from ciphercost.host.procfs import tree
-from ciphercost.measure.pause import Quiet
+from ciphercost.measure.pause import Pause
 from ciphercost.model.spec import Arm
 from processes import wait_for
 
@@ -56,21 +56,21 @@ def states(server: Server) -> set[str]:
 
 
 def test_only_the_arm_whose_turn_it_is_runs(twins: dict[Arm, Server]) -> None:
-    quiet = Quiet(twins)
-    assert quiet.acts
-    quiet.only("plain")
+    pause = Pause(twins)
+    assert pause.acts
+    pause.only("plain")
     wait_for("a turn", lambda: states(twins["encrypted"]) == {"T"})
     wait_for("a turn", lambda: states(twins["plain"]) == {"S"})
-    quiet.only("encrypted")
+    pause.only("encrypted")
     wait_for("a turn", lambda: states(twins["plain"]) == {"T"} and states(twins["encrypted"]) == {"S"})
-    quiet.none()
+    pause.none()
     wait_for("a turn", lambda: states(twins["encrypted"]) == {"T"})
-    quiet.close()
+    pause.close()
     wait_for("a turn", lambda: states(twins["plain"]) == {"S"} and states(twins["encrypted"]) == {"S"})
 
 
 def test_another_cell_that_shares_the_server_may_have_stopped_it(twins: dict[Arm, Server]) -> None:
-    mine, other = Quiet(twins), Quiet(twins)
+    mine, other = Pause(twins), Pause(twins)
     other.none()
     mine.only("plain")
     wait_for("a turn", lambda: states(twins["plain"]) == {"S"})
@@ -78,7 +78,7 @@ def test_another_cell_that_shares_the_server_may_have_stopped_it(twins: dict[Arm
 
 
 def test_one_server_for_both_arms_is_left_alone(twins: dict[Arm, Server]) -> None:
-    quiet = Quiet({"plain": twins["plain"], "encrypted": twins["plain"]})
-    assert not quiet.acts
-    quiet.only("plain")
+    pause = Pause({"plain": twins["plain"], "encrypted": twins["plain"]})
+    assert not pause.acts
+    pause.only("plain")
     wait_for("a turn", lambda: states(twins["plain"]) == {"S"})

@@ -16,7 +16,7 @@ from ciphercost.host.installation import Installation
 from ciphercost.load.agent import Agent
 from ciphercost.mechanisms.wire_crypt import MECHANISM, OP_CRYPT
 from ciphercost.model.spec import Arm
-from ciphercost.prove import witnesses
+from ciphercost.prove import wire_witness, witnesses
 from ciphercost.provision.twins import Twins
 from test_real import SHORT, ciphercost
 
@@ -176,7 +176,7 @@ def test_bytes_without_the_request_to_encrypt_prove_nothing() -> None:
     assert not MECHANISM.sign(packet, sealed)[0]
     assert not MECHANISM.sign(packet + sealed, b"")[0]
     assert not MECHANISM.sign(packet + b"\0\0\0\x13in clear", sealed)[0]
-    judge = witnesses.judge_wire
+    judge = wire_witness.judge_wire
     assert judge(packet + sealed, sealed, CANARY, "encrypted", MECHANISM.sign)[0]
     assert not judge(packet + sealed + CANARY.encode(), sealed, CANARY, "encrypted", MECHANISM.sign)[0]
     assert not judge(packet + sealed, sealed, CANARY, "encrypted", mechanisms.get("tls").sign)[0]

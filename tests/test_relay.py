@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ciphercost.host.relay import Relay, tls_records
-from ciphercost.prove.witnesses import judge_sessions, judge_wire
+from ciphercost.prove.session_witness import judge_sessions
+from ciphercost.prove.wire_witness import judge_wire
 
 
 def test_what_passes_is_passed_on_and_kept_in_both_directions() -> None:

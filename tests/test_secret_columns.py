@@ -9,12 +9,12 @@ import pytest
 
 from ciphercost import commands
 from ciphercost.host import supervisor
-from ciphercost.load.tables import hospital
+from ciphercost.load.tables import hospital_sql
 from ciphercost.model import run_directory
 from ciphercost.model.errors import UsageError
 from ciphercost.model.spec import ARMS, CellSpec
 from ciphercost.plan import schedule
-from ciphercost.prove import witnesses
+from ciphercost.prove import same_rows
 from ciphercost.provision import server_pairs
 from ciphercost.provision.shared import Shared
 from ciphercost.studies.column_functions import application
@@ -56,8 +56,8 @@ def encrypted_columns(bench: server_pairs.Bench) -> list[str]:
         for arm in ARMS:
             agent.connect(arm, **twins.connect[arm])
         agent.program(bench.program)
-        assert not witnesses.same_rows(twins, agent, bench.rows_to_compare, 1)
-        for table, fields in hospital.APPLICATION.items():
+        assert not same_rows.same_rows(twins, agent, bench.rows_to_compare, 1)
+        for table, fields in hospital_sql.APPLICATION.items():
             for column, field in fields.items():
                 sql = f"SELECT {STORED[bench.engine.name].format(column)} FROM {table} ORDER BY id"
                 plain, encrypted = (agent.query(arm, sql) for arm in ARMS)

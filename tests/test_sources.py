@@ -18,9 +18,19 @@ import pytest
 
 from ciphercost import engines
 from ciphercost.engines.postgresql import ARTIFACTS, NEWEST, SUITES, version_of
-from ciphercost.host import apt, marks, packages, supervisor
+from ciphercost.host import (
+    apt,
+    debian,
+    marks,
+    maven,
+    package_cache,
+    package_client_errors,
+    supervisor,
+    versions,
+)
 from ciphercost.host.installation import Installation
-from ciphercost.host.packages import Artifact, Receipt, Work
+from ciphercost.host.maven import Artifact
+from ciphercost.host.package_cache import Receipt, Work
 from ciphercost.model import run_directory
 from ciphercost.model.errors import MissingServer, RunError, UsageError
 from conftest import Require
@@ -74,11 +84,11 @@ def test_what_is_kept_is_made_once_and_found_again(cache: Path) -> None:
         (work.path / "bin").mkdir(mode=0o700)
         return Receipt("thing", "1.2", "maven", "bin")
 
-    first = packages.keep("thing", "1-maven", make)
-    assert packages.keep("thing", "1-maven", make) == first
+    first = package_cache.keep("thing", "1-maven", make)
+    assert package_cache.keep("thing", "1-maven", make) == first
     assert first == Installation("thing", "1.2", "maven", str(cache / "thing" / "1-maven" / "bin"))
     assert len(made) == 1
-    assert packages.installed("thing") == [first]
+    assert package_cache.installed("thing") == [first]
     assert (cache / "thing" / "1-maven" / "bin").stat().st_mode & 0o777 == 0o755
 
 
@@ -89,7 +99,7 @@ def test_two_that_ask_at_once_fetch_once(cache: Path) -> None:
         made.append(work.path)
         return Receipt("thing", "1", "maven", ".")
 
-    threads = [threading.Thread(target=packages.keep, args=("thing", "1", make)) for _ in range(4)]
+    threads = [threading.Thread(target=package_cache.keep, args=("thing", "1", make)) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -103,19 +113,19 @@ def test_what_fails_half_way_leaves_nothing_and_can_be_tried_again(cache: Path) 
         raise MissingServer("the network is gone")
 
     with pytest.raises(MissingServer):
-        packages.keep("thing", "1", breaks)
-    assert packages.installed("thing") == []
+        package_cache.keep("thing", "1", breaks)
+    assert package_cache.installed("thing") == []
     assert [path.name for path in (cache / "thing").iterdir()] == [".lock-1"]
-    assert packages.keep("thing", "1", lambda work: Receipt("thing", "1", "maven", ".")).version == "1"
+    assert package_cache.keep("thing", "1", lambda work: Receipt("thing", "1", "maven", ".")).version == "1"
 
 
 def test_an_install_that_is_killed_ends_its_package_client_and_leaves_nothing(cache: Path, tmp_path: Path) -> None:
     script = (
-        "import os; from pathlib import Path; from ciphercost.host import packages\n"
+        "import os; from pathlib import Path; from ciphercost.host import package_cache\n"
         "def make(work):\n"
         "    print(work.path, flush=True)\n"
         "    work.run(['sh', '-c', 'echo $$ > pid; exec sleep 1000'], 'failed')\n"
-        "packages.keep('thing', '1', make)"
+        "package_cache.keep('thing', '1', make)"
     )
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as installer:
         assert installer.stdout is not None
@@ -125,23 +135,23 @@ def test_an_install_that_is_killed_ends_its_package_client_and_leaves_nothing(ca
         installer.kill()
     wait_for("the client to end", lambda: not marks.start_time(client))
     wait_for("its directory to go", lambda: not path.exists())
-    assert packages.keep("thing", "1", lambda work: Receipt("thing", "1", "maven", ".")).version == "1"
+    assert package_cache.keep("thing", "1", lambda work: Receipt("thing", "1", "maven", ".")).version == "1"
 
 
 def test_a_cache_that_can_not_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("CIPHERCOST_CACHE", str(tmp_path / "file"))
     with pytest.raises(UsageError, match="Set CIPHERCOST_CACHE"):
-        packages.keep("thing", "1", lambda work: Receipt("thing", "1", "maven", "."))
+        package_cache.keep("thing", "1", lambda work: Receipt("thing", "1", "maven", "."))
 
 
 def test_versions_sort_by_number() -> None:
-    assert sorted(["9.6", "17.10", "17.9"], key=packages.version_key) == ["9.6", "17.9", "17.10"]
+    assert sorted(["9.6", "17.10", "17.9"], key=versions.version_key) == ["9.6", "17.9", "17.10"]
 
 
 def test_no_registry_is_named_in_the_code() -> None:
     named = re.compile(r"https?://[a-z0-9]|\b[\w.-]+\.(?:org|com|io)/")
-    for path in (Path(packages.__file__), *Path(engines.__file__).parent.glob("*.py")):
+    for path in (*Path(package_cache.__file__).parent.glob("*.py"), *Path(engines.__file__).parent.glob("*.py")):
         assert not named.search(path.read_text()), path
 
 
@@ -153,7 +163,7 @@ def test_without_mvn_the_message_says_how_to_get_it(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MissingServer, match="apt-get install maven"):
-        packages.maven(next(iter(ARTIFACTS.values())), work)
+        maven.fetch_jar(next(iter(ARTIFACTS.values())), work)
 
 
 def test_another_content_than_the_pinned_one_is_not_unpacked(
@@ -166,7 +176,7 @@ def test_another_content_than_the_pinned_one_is_not_unpacked(
     client.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     with pytest.raises(RunError, match="is not what it should be"):
-        packages.maven(Artifact("group:artifact:1", "0" * 64), work)
+        maven.fetch_jar(Artifact("group:artifact:1", "0" * 64), work)
 
 
 def test_what_mvn_says_when_it_fails_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, work: Work) -> None:
@@ -175,7 +185,7 @@ def test_what_mvn_says_when_it_fails_is_passed_on(tmp_path: Path, monkeypatch: p
     client.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     with pytest.raises(MissingServer, match=r"could not fetch group:artifact:1: \[ERROR\] no such artifact"):
-        packages.maven(Artifact("group:artifact:1", "0" * 64), work)
+        maven.fetch_jar(Artifact("group:artifact:1", "0" * 64), work)
 
 
 MVN_TRUST = """\
@@ -206,7 +216,7 @@ E: mmdebstrap failed to run
 @pytest.mark.parametrize(
     ("output", "cause"),
     [
-        (MVN_TRUST, f"the trustAnchors parameter must be non-empty\n{packages.UNTRUSTED}"),
+        (MVN_TRUST, f"the trustAnchors parameter must be non-empty\n{package_client_errors.UNTRUSTED}"),
         (
             MMDEBSTRAP,
             "E: Failed to fetch proto://host.example/debian/dists/trixie/InRelease  Could not connect to host.example:9",
@@ -218,9 +228,9 @@ E: mmdebstrap failed to run
     ids=["mvn", "mmdebstrap", "neither", "long", "nothing"],
 )
 def test_of_what_a_client_printed_the_cause_is_shown(output: str, cause: str | None) -> None:
-    found = packages.decisive(output)
+    found = package_client_errors.decisive(output)
     if cause is None:
-        assert len(found) < packages.LONGEST + 10
+        assert len(found) < package_client_errors.LONGEST + 10
         assert found.endswith(": the cause")
     else:
         assert found == cause
@@ -229,16 +239,16 @@ def test_of_what_a_client_printed_the_cause_is_shown(output: str, cause: str | N
 def test_a_real_mvn_that_reaches_no_repository_says_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, work: Work, require: Require
 ) -> None:
-    client = packages.maven_client()
+    client = maven.maven_client()
     require(client, "mvn (Debian: apt-get install maven)")
     settings = "<settings><mirrors><mirror><id>m</id><mirrorOf>*</mirrorOf><url>{}</url></mirror></mirrors></settings>"
     (tmp_path / "settings.xml").write_text(settings.format("http://127.0.0.1:9/none"))
     wrapper = tmp_path / "mvn"
     wrapper.write_text(f'#!/bin/sh\nexec {client} -s {tmp_path}/settings.xml -Dmaven.repo.local={tmp_path}/m2 "$@"\n')
     wrapper.chmod(0o755)
-    monkeypatch.setattr(packages, "maven_client", lambda: str(wrapper))
+    monkeypatch.setattr(maven, "maven_client", lambda: str(wrapper))
     with pytest.raises(MissingServer, match="Connection refused"):
-        packages.maven(next(iter(ARTIFACTS.values())), work)
+        maven.fetch_jar(next(iter(ARTIFACTS.values())), work)
 
 
 def test_an_archive_in_a_jar_is_unpacked_with_its_links_and_modes(tmp_path: Path) -> None:
@@ -253,14 +263,14 @@ def test_an_archive_in_a_jar_is_unpacked_with_its_links_and_modes(tmp_path: Path
     (tmp_path / "download").mkdir()
     with zipfile.ZipFile(tmp_path / "download" / "x.jar", "w") as jar:
         jar.writestr("postgres-linux.txz", packed.getvalue())
-    packages.unpack_txz_in_jar(tmp_path / "download" / "x.jar", tmp_path)
+    maven.unpack_txz_in_jar(tmp_path / "download" / "x.jar", tmp_path)
     assert os.access(tmp_path / "bin" / "postgres", os.X_OK)
     assert (tmp_path / "lib" / "libpq.so").readlink() == Path("libpq.so.5")
     assert not (tmp_path / "download").exists()
 
 
 def test_postgresql_comes_from_maven_and_runs(cache: Path, require: Require, capfd: pytest.CaptureFixture[str]) -> None:
-    require(packages.maven_client(), "mvn (Debian: apt-get install maven)")
+    require(maven.maven_client(), "mvn (Debian: apt-get install maven)")
     engine = engines.get("postgresql")
     _opened(cache)
     installation = engine.install(NEWEST, "maven")
@@ -278,17 +288,17 @@ def test_postgresql_comes_from_maven_and_runs(cache: Path, require: Require, cap
 
 
 def test_the_mirror_is_the_hosts_or_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv(packages.MIRROR, "file:/somewhere/debian")
-    assert packages.mirror() == "file:/somewhere/debian"
-    monkeypatch.delenv(packages.MIRROR)
+    monkeypatch.setenv(debian.MIRROR, "file:/somewhere/debian")
+    assert debian.mirror() == "file:/somewhere/debian"
+    monkeypatch.delenv(debian.MIRROR)
     apt = tmp_path / "apt-get"
     apt.write_text("#!/bin/sh\necho proto://security.example/debian-security/\necho proto://host.example/debian/\n")
     apt.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert packages.mirror() == "proto://host.example/debian/"
+    assert debian.mirror() == "proto://host.example/debian/"
     apt.write_text("#!/bin/sh\n")
-    with pytest.raises(MissingServer, match=f"Set {packages.MIRROR}"):
-        packages.mirror()
+    with pytest.raises(MissingServer, match=f"Set {debian.MIRROR}"):
+        debian.mirror()
 
 
 def test_with_neither_mmdebstrap_nor_apt_the_message_says_how_to_get_it(
@@ -298,16 +308,16 @@ def test_with_neither_mmdebstrap_nor_apt_the_message_says_how_to_get_it(
     with pytest.raises(
         MissingServer, match=r"apt-get install mmdebstrap.*apt-get, apt-cache, apt-config, dpkg-deb were not found"
     ):
-        packages.debian("trixie", ["postgresql-17"], work)
+        debian.unpack_suite("trixie", ["postgresql-17"], work)
     with pytest.raises(MissingServer, match="only Debian and its relatives"):
-        packages.of_release(work)
+        debian.of_release(work)
 
 
 def test_a_suite_of_debians_comes_without_mmdebstrap_and_runs_in_place(
     cache: Path, monkeypatch: pytest.MonkeyPatch, require: Require
 ) -> None:
-    monkeypatch.setattr(packages, "mmdebstrap_possible", lambda: False)
-    require(not packages.debian_possible(), packages.debian_possible())
+    monkeypatch.setattr(debian, "mmdebstrap_possible", lambda: False)
+    require(not debian.debian_possible(), debian.debian_possible())
     _opened(cache)
     installation = engines.get("nginx").install("1.22", "debian")
     assert installation.version.startswith("1.22.")
@@ -318,7 +328,7 @@ def test_a_suite_of_debians_comes_without_mmdebstrap_and_runs_in_place(
 def test_postgresql_comes_from_the_systems_own_release_and_runs_in_place_with_its_own_libraries(
     cache: Path, require: Require
 ) -> None:
-    require(not packages.apt_possible(), packages.apt_possible())
+    require(not debian.apt_possible(), debian.apt_possible())
     before = sorted(Path("/var/lib/apt/lists").iterdir()), sorted(Path("/var/cache/apt").rglob("*"))
     _opened(cache)
     engine = engines.get("postgresql")
@@ -334,7 +344,7 @@ def test_postgresql_comes_from_the_systems_own_release_and_runs_in_place_with_it
 
 
 def test_what_apt_can_not_reach_is_named(tmp_path: Path, work: Work, require: Require) -> None:
-    require(not packages.apt_possible(), packages.apt_possible())
+    require(not debian.apt_possible(), debian.apt_possible())
     with (
         apt.Apt(work.path / "home", work.run, "deb [trusted=yes] http://127.0.0.1:9/debian sid main\n") as lists,
         pytest.raises(MissingServer, match=r"has no package nginx: Failed to fetch .*127\.0\.0\.1"),
@@ -344,13 +354,13 @@ def test_what_apt_can_not_reach_is_named(tmp_path: Path, work: Work, require: Re
 
 def test_the_build_with_the_old_openssl_is_the_last_to_be_used(cache: Path) -> None:
     for source, version in (("maven", "18.4"), ("apt", "15.9"), ("debian", "17.5")):
-        packages.keep("thing", source, lambda work, s=source, v=version: Receipt("thing", v, s, "."))  # type: ignore[misc]
-    assert [each.source for each in packages.installed("thing")] == ["debian", "apt", "maven"]
+        package_cache.keep("thing", source, lambda work, s=source, v=version: Receipt("thing", v, s, "."))  # type: ignore[misc]
+    assert [each.source for each in package_cache.installed("thing")] == ["debian", "apt", "maven"]
     assert list(engines.get("postgresql").ways()) == ["debian", "apt", "maven"]  # type: ignore[attr-defined]
 
 
 def test_postgresql_comes_from_debian_and_runs_in_place_with_its_own_libraries(cache: Path, require: Require) -> None:
-    require(not packages.debian_possible(), packages.debian_possible())
+    require(not debian.debian_possible(), debian.debian_possible())
     _opened(cache)
     installation = engines.get("postgresql").install("17", "debian")
     assert installation.version.startswith("17.")

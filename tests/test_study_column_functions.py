@@ -19,7 +19,7 @@ import pytest
 from ciphercost import engines, studies
 from ciphercost.host import aes
 from ciphercost.host.installation import Installation
-from ciphercost.load.tables import hospital
+from ciphercost.load.tables import hospital_records, hospital_register
 from ciphercost.model import run_directory, schema
 from ciphercost.model.errors import MissingServer, UsageError
 from ciphercost.model.result import Cell, Estimate
@@ -31,6 +31,7 @@ from ciphercost.report.formats import _study, terminal
 from ciphercost.runs import conclude, replicate
 from ciphercost.studies.column_functions import (
     ColumnFunctions,
+    compare,
     measured,
     names,
     procedure,
@@ -38,7 +39,6 @@ from ciphercost.studies.column_functions import (
     report,
     servers,
 )
-from ciphercost.studies.column_functions import compare as column_compare
 from conftest import Require, RequireServer
 
 CLI = Path(sys.executable).parent / "ciphercost"
@@ -758,11 +758,11 @@ def test_its_cells_are_one_experiment_at_equal_cipher() -> None:
 
 def register(path: Path, count: int) -> Path:
     """A file as the register's is, of so many lines."""
-    titles = {**hospital.HEADERS, "estado": "estado", "municipio": "municipio"}
+    titles = {**hospital_register.HEADERS, "estado": "estado", "municipio": "municipio"}
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(titles.values())
-        for each in hospital.records(count, 9):
+        for each in hospital_records.records(count, 9):
             writer.writerow([getattr(each, name, "") for name in titles])
     return path
 
@@ -804,7 +804,7 @@ def test_a_very_small_replication_is_proven_run_recorded_and_reported_again(
     assert all(earlier.started <= later.started for earlier, later in pairwise(found.runs))
     # A client process of its own each, timed as a whole.
     assert all(0 < run.series[procedure.STATEMENTS][0] < run.series[measured.SECONDS][0] for run in ours)
-    assert "a client process of its own for each operation" in column_compare.as_run(found)
+    assert "a client process of its own for each operation" in compare.as_run(found)
     turned = [run for run in found.runs if run.design == measured.INTERLEAVED]
     counts = Counter(
         (run.workload, run.load["session"], run.load["records"], run.operation)

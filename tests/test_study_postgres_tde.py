@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from ciphercost import mechanisms, studies
-from ciphercost.host import packages
+from ciphercost.host import package_cache
 from ciphercost.host.installation import Installation
 from ciphercost.host.volumes import image
 from ciphercost.load import workloads
@@ -498,7 +498,7 @@ def test_a_vendors_server_is_asked_for_256_bits_where_it_has_them(
     mechanism: str,
     factors: dict[str, str],
 ) -> None:
-    monkeypatch.setattr(packages, "reachable", lambda _: True)
+    monkeypatch.setattr(package_cache, "reachable", lambda _: True)
     own = STUDY.configured({"bindir": [vendor(tmp_path, "server", version, *options)]})
     cells = [*own.spec("postgresql", 60.0, 1).cells, *own.procedure_cells("postgresql")]
     assert {each.mechanism for each in cells} == {mechanism}

@@ -18,8 +18,7 @@ from hdrh.histogram import HdrHistogram
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ciphercost.estimate import levels as levels_
-from ciphercost.estimate import simulate, statistics, storage, totals
+from ciphercost.estimate import levels, simulate, statistics, storage, totals
 from ciphercost.estimate.estimator import CellEstimator, Pooled, ratio_of_totals, throughput_differs
 from ciphercost.estimate.levels import LEVELS
 from ciphercost.estimate.simulate import Blocks, Noise
@@ -28,8 +27,8 @@ from ciphercost.model.result import Cell, CellEstimate, Estimate
 from ciphercost.model.slices import SliceRecord, StorageSlice
 from ciphercost.model.spec import ARMS, Mode
 from ciphercost.model.study import StudyRun
-from ciphercost.report import advice, comparison, formats, words
-from ciphercost.report.comparison import Run
+from ciphercost.report import advice, comparison, cost_gate, formats, words
+from ciphercost.report.comparison_types import Run
 from ciphercost.studies.column_functions import measured
 from ciphercost.studies.jdbc_tls import measured as jdbc
 from ciphercost.studies.jdbc_tls.setups import Setup
@@ -63,7 +62,7 @@ def shares(found: list[CellEstimate]) -> tuple[float, float, float]:
     """Shares of runs that are equivalent, that pass a gate of 1 %, that warn of stalls in one arm."""
     return (
         float(np.mean([each.verdict == "equivalent" for each in found])),
-        float(np.mean([comparison.passed("throughput", stated(each), 0.01) == "pass" for each in found])),
+        float(np.mean([cost_gate.passed("throughput", stated(each), 0.01) == "pass" for each in found])),
         float(np.mean([bool({"stalls", "totals-disagree"} & {w.code for w in each.warnings}) for each in found])),
     )
 
@@ -71,7 +70,7 @@ def shares(found: list[CellEstimate]) -> tuple[float, float, float]:
 def test_a_full_run_with_stalls_in_one_arm_is_neither_equivalent_nor_within_the_budget() -> None:
     found = stalling_runs(8, 12, 0.02, 60)
     # By the robust ratio alone nearly every one of them was both.
-    assert np.mean([comparison.robustly("throughput", stated(each), 0.01) == "pass" for each in found]) > 0.9
+    assert np.mean([cost_gate.robustly("throughput", stated(each), 0.01) == "pass" for each in found]) > 0.9
     equivalent, passes, warns = shares(found)
     # In 2 % of runs none of 192 slices stalls: nothing is there to see.
     assert equivalent <= 0.07
@@ -273,7 +272,7 @@ def test_levels_ratio_and_difference_agree(mode: Mode, seed: int, effect: float,
     made = cell("postgresql", overhead=found.overhead, arms=found.arms, added=found.added, layer="rest")
     for key, each in found.overhead.items():
         if key in LEVELS:
-            plain, encrypted = (levels_.level(made, arm, key) for arm in ARMS)
+            plain, encrypted = (levels.level(made, arm, key) for arm in ARMS)
             assert plain
             assert encrypted
             assert encrypted / plain == pytest.approx(each.ratio, rel=1e-9), key
@@ -294,9 +293,9 @@ def span(text: str) -> tuple[float, float]:
     return value - 0.5 * 10.0**-digits, value + 0.5 * 10.0**-digits
 
 
-def agree(cost: str, levels: str) -> bool:
+def agree(cost: str, shown: str) -> bool:
     """Whether `0.3 % fewer` and `12,521 → 12,483 /s` can be of the same two numbers."""
-    (a, b), (c, d) = (span(each) for each in NUMBER.findall(levels)[:2])
+    (a, b), (c, d) = (span(each) for each in NUMBER.findall(shown)[:2])
     least, most = c / b, d / max(a, 1e-12)
     if cost == words.NO_CHANGE:
         return least <= 1.005 and most >= 0.995
@@ -330,8 +329,8 @@ def rows_of(name: str, text: str) -> list[tuple[str, str]]:
         .replace("$\\times$", "×")
     )
     cost = r"([\d.,]+ % (?:more|less|fewer|longer|shorter|higher|lower)|×[\d.,]+|no change)"
-    levels = r"([\d.,]+(?:e[+-]\d+)? → [\d.,]+(?:e[+-]\d+)? (?:/s|µs|ms|B|MB|s)\b)"
-    return re.findall(rf"{cost}[^→\n]*?{levels}", text.replace("|\n", "|") if name == "html" else text)
+    arrow = r"([\d.,]+(?:e[+-]\d+)? → [\d.,]+(?:e[+-]\d+)? (?:/s|µs|ms|B|MB|s)\b)"
+    return re.findall(rf"{cost}[^→\n]*?{arrow}", text.replace("|\n", "|") if name == "html" else text)
 
 
 @given(*UNEVEN)
@@ -373,9 +372,9 @@ def test_levels_of_storage_agree_with_their_ratio(seed: int, mode: Mode) -> None
                     seconds=0.3, operations=operations, bytes=4096 * operations,
                 )
             )  # fmt: skip
-    levels = storage.levels(slices, mode)
+    found = storage.levels(slices, mode)
     for job, each in storage.estimate(slices, mode).items():
-        assert levels["encrypted"][job] / levels["plain"][job] == pytest.approx(each.ratio)
+        assert found["encrypted"][job] / found["plain"][job] == pytest.approx(each.ratio)
 
 
 def test_the_pooled_quantile_of_sessions_has_an_interval_of_its_own() -> None:
@@ -403,9 +402,9 @@ def test_levels_of_the_column_study_agree_with_their_ratio(seed: int, sessions: 
         session: [measured.Block(*random.normal(session, 1, 2)) for _ in range(int(random.integers(1, 7)))]
         for session in range(sessions)
     }
-    levels, cost = measured.levels_of(blocks), measured.ratio_of(blocks)
+    found, cost = measured.levels_of(blocks), measured.ratio_of(blocks)
     assert cost is not None
-    assert levels["encrypted"] / levels["plain"] == pytest.approx(cost.value)
+    assert found["encrypted"] / found["plain"] == pytest.approx(cost.value)
 
 
 @given(st.lists(st.tuples(st.floats(1, 1e3), st.floats(1, 1e3)), min_size=2, max_size=9))

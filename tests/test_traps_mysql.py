@@ -18,7 +18,7 @@ from ciphercost.load.agent import Agent
 from ciphercost.model.errors import AgentError, Unproven
 from ciphercost.model.slices import Proof
 from ciphercost.model.spec import ARMS, Arm
-from ciphercost.prove import witnesses
+from ciphercost.prove import client_witness, load_connections, probe, wire_witness, witnesses
 from conftest import RequireServer
 from mysql_servers import CANARY, OFF, SERVERS, TLS, House, house
 
@@ -96,7 +96,7 @@ def test_a_unix_socket_leaves_nothing_on_the_wire_and_that_proves_nothing(home: 
     assert CANARY in done.stdout, done.stderr  # a port was named, and the socket was taken
     assert (sent, received) == (b"", b"")
     for arm in ARMS:
-        assert witnesses.judge_wire(sent, received, CANARY, arm) == (False, witnesses.NULL_SEEN)
+        assert wire_witness.judge_wire(sent, received, CANARY, arm) == (False, probe.NULL_SEEN)
 
 
 def test_compression_hides_the_canary_but_is_not_taken_for_encryption(home: House, with_tls: Server) -> None:
@@ -109,12 +109,12 @@ def test_compression_hides_the_canary_but_is_not_taken_for_encryption(home: Hous
             done = home.client(with_tls, statement, *home.clear(), f"-P{relay.port}", *options)
             wire[name] = bytes(relay.to_server), bytes(relay.to_client)
         assert done.stdout.split() == [CANARY, CANARY * 50], done.stderr
-    assert witnesses.judge_wire(*wire["plain"], CANARY, "plain")[0]
+    assert wire_witness.judge_wire(*wire["plain"], CANARY, "plain")[0]
     assert wire["compressed"][1].count(CANARY.encode()) < wire["plain"][1].count(CANARY.encode()) - 40
     # Even where not one canary is left (a longer word, another algorithm): absence alone is not encryption.
     sent, received = (part.replace(CANARY.encode(), b"\x78\x9c") for part in wire["compressed"])
-    assert not witnesses.judge_wire(sent, received, CANARY, "encrypted")[0]
-    passed, detail = witnesses.judge_wire(sent, received, CANARY, "plain")
+    assert not wire_witness.judge_wire(sent, received, CANARY, "encrypted")[0]
+    passed, detail = wire_witness.judge_wire(sent, received, CANARY, "plain")
     assert (passed, "compressed, or encrypted?" in detail) == (False, True)
 
 
@@ -149,7 +149,7 @@ def test_once_proven_both_arms_log_in_alike_whichever_is_first(home: House, sess
         for arm in twins.connect:
             answer = agent.connect(arm, **twins.connect[arm], per_request=True) | {"per_request": True}
             assert answer["auth"] in ("caching_sha2_password fast", "mysql_native_password")
-            witnesses.load_connections(home.engine, TLS, server, agent, arm, answer, connected)
+            load_connections.load_connections(home.engine, TLS, server, agent, arm, answer, connected)
 
 
 def test_a_cache_that_was_flushed_in_between_is_noticed(home: House) -> None:
@@ -162,7 +162,7 @@ def test_a_cache_that_was_flushed_in_between_is_noticed(home: House) -> None:
         arm: Arm = "plain"
         answer = agent.connect(arm, **twins.connect[arm], per_request=True) | {"per_request": True}
         with pytest.raises(Unproven, match=r"plain arm: the load logs in by .*full \(RSA\), proven was .*fast"):
-            witnesses.load_connections(home.engine, TLS, server, agent, arm, answer, connected)
+            load_connections.load_connections(home.engine, TLS, server, agent, arm, answer, connected)
 
 
 # ── not what was asked for ────────────────────────────────────────────────────────────────────────────────────────────
@@ -198,14 +198,14 @@ def test_a_tls_13_suite_that_the_server_lacks_is_refused(home: House) -> None:
 def test_a_negotiation_other_than_the_one_asked_for_is_named() -> None:
     asked = {"tls_max": "1.3", "tls_ciphers": "A", "tls_groups": "X25519"}
     answer = {"protocol": "TLSv1.3", "cipher": "A", "group": "X25519", "resumed": 0}
-    assert witnesses.other_than_asked(answer, asked) == ""
+    assert client_witness.other_than_asked(answer, asked) == ""
     for change in ({"protocol": "TLSv1.2"}, {"cipher": "B"}, {"group": "P-256"}, {"resumed": 1}):
-        assert witnesses.other_than_asked({**answer, **change}, asked) != ""
-    assert witnesses.other_than_asked({**answer, "resumed": 1}, {**asked, "resumption": True}) == ""
+        assert client_witness.other_than_asked({**answer, **change}, asked) != ""
+    assert client_witness.other_than_asked({**answer, "resumed": 1}, {**asked, "resumption": True}) == ""
     promised = TLS.promises({"certificate": "rsa2048"})
-    assert witnesses.other_than_asked({**answer, "peer_key": "RSA 2048"}, asked, promised) == ""
-    assert witnesses.other_than_asked({**answer, "peer_key": ""}, asked, promised) == ""
-    other = witnesses.other_than_asked({**answer, "peer_key": "EC P-256"}, asked, promised)
+    assert client_witness.other_than_asked({**answer, "peer_key": "RSA 2048"}, asked, promised) == ""
+    assert client_witness.other_than_asked({**answer, "peer_key": ""}, asked, promised) == ""
+    other = client_witness.other_than_asked({**answer, "peer_key": "EC P-256"}, asked, promised)
     assert other == "peer_key is EC P-256, and RSA 2048 was asked for"
     assert TLS.promises({"version": "1.3"}) == {}
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ciphercost.host import packages
-from ciphercost.host.packages import RECEIPT, Receipt, Work
+from ciphercost.host import package_cache
+from ciphercost.host.package_cache import RECEIPT, Receipt, Work
 from ciphercost.model import run_directory
 from ciphercost.model.errors import UsageError
 from ciphercost.runs import resume
@@ -33,7 +33,7 @@ def fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         each.chmod(0o755)
     (place / RECEIPT).write_bytes(msgspec.json.encode(Receipt("postgresql", "17.5", "maven", "bin")))
     monkeypatch.setenv("CIPHERCOST_CACHE", str(cache))
-    assert [each.version for each in packages.installed("postgresql")] == ["17.5"]
+    assert [each.version for each in package_cache.installed("postgresql")] == ["17.5"]
     return place
 
 
@@ -51,16 +51,16 @@ def test_a_server_that_somebody_else_could_have_put_there_is_not_run(fetched: Pa
     else:
         place.chmod(0o777)
     with pytest.raises(UsageError, match="CIPHERCOST_CACHE") as caught:
-        packages.installed("postgresql")
+        package_cache.installed("postgresql")
     assert str(place) in str(caught.value)
     with pytest.raises(UsageError, match="CIPHERCOST_CACHE"):
-        packages.keep("postgresql", "17", unused)
+        package_cache.keep("postgresql", "17", unused)
 
 
 def test_a_cache_behind_a_link_of_ours_is_used(fetched: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "link").symlink_to(fetched.parents[1])
     monkeypatch.setenv("CIPHERCOST_CACHE", str(tmp_path / "link"))
-    assert [each.version for each in packages.installed("postgresql")] == ["17.5"]
+    assert [each.version for each in package_cache.installed("postgresql")] == ["17.5"]
 
 
 @pytest.mark.usefixtures("root")
@@ -70,7 +70,7 @@ def test_a_user_may_use_the_cache_of_root(fetched: Path, monkeypatch: pytest.Mon
             each.chmod(each.stat().st_mode | 0o055)
     os.seteuid(STRANGER)
     try:
-        assert [each.version for each in packages.installed("postgresql")] == ["17.5"]
+        assert [each.version for each in package_cache.installed("postgresql")] == ["17.5"]
     finally:
         os.seteuid(0)
 
@@ -102,4 +102,4 @@ def test_a_cache_of_somebody_else_with_nothing_in_it_is_no_hindrance(
     (tmp_path / "cache").mkdir()
     os.chown(tmp_path / "cache", STRANGER, STRANGER)
     monkeypatch.setenv("CIPHERCOST_CACHE", str(tmp_path / "cache"))
-    assert packages.installed("postgresql") == []
+    assert package_cache.installed("postgresql") == []

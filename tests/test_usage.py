@@ -22,6 +22,12 @@ from ciphercost.plan import schedule, toml
 from ciphercost.report import formats, plots
 from test_real import ciphercost
 
+
+def test_loading_a_run_is_no_module_whatever_was_imported_before() -> None:
+    assert workloads.names()
+    assert callable(api.load)
+
+
 # ── names ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

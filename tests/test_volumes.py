@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ciphercost.host import leftovers, marks, mounts, packages, supervisor, volumes
+from ciphercost.host import leftovers, marks, mounts, supervisor, tools, volumes
 from ciphercost.host.supervisor import Guard
 from ciphercost.host.volumes import fuse, image, policy, raw, stack
 from ciphercost.host.volumes.raw import Segment
@@ -45,7 +45,7 @@ def able(require: Require, name: str) -> None:
     try:
         if name == "gocryptfs":
             fuse.check_rights()
-            packages.tool("gocryptfs", fetch=False)
+            tools.tool("gocryptfs", fetch=False)
             fuse.passing(fetch=False)
         else:
             image.check_rights()

@@ -13,6 +13,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+# Importing the package `load` for the first time sets `ciphercost.load`: so it comes before the function of that name.
+import ciphercost.load  # noqa: F401
 from ciphercost.model import version
 
 if TYPE_CHECKING:

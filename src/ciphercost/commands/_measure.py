@@ -36,9 +36,9 @@ def measure(
     render: Callable[[Result], str] | None = None,
 ) -> bool:
     """Run it, print it; whether anything of it failed. `render`: in place of the terminal's report."""
-    from ciphercost.report import progress as watch
+    from ciphercost.report import progress
 
-    watcher = watch.pick(not given["no_progress"])
+    watcher = progress.pick(not given["no_progress"])
     result, directory = run_in(given["output"], watcher, command_line())
     show(result, directory, given["json_"], render)
     return failed(result)
@@ -46,18 +46,18 @@ def measure(
 
 def show(result: Result, directory: Path, json_: Path | None, render: Callable[[Result], str] | None = None) -> None:
     """What a command that made a run's directory prints at its end; `json_`: where JSON is to go besides, `-` in the place of words."""
-    from ciphercost.report import formats as reports
+    from ciphercost.report import formats
     from ciphercost.runs import html_page
 
     if str(json_) == "-":
-        click.echo(reports.get("json")(result))
+        click.echo(formats.get("json")(result))
         return
-    click.echo((render or reports.get("terminal"))(result))
+    click.echo((render or formats.get("terminal"))(result))
     click.echo(f"kept in {directory}; again:\n  ciphercost report {directory}")
     if (page := directory / html_page.NAME).is_file():
         click.echo(f"to look at and to show:\n  {page}")
     if json_:
-        write(json_, reports.get("json")(result) + "\n")
+        write(json_, formats.get("json")(result) + "\n")
 
 
 def command_line() -> str:

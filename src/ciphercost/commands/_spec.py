@@ -15,9 +15,9 @@ def cell_of(target: str, given: dict[str, Any]) -> Any:
     from ciphercost import engines
     from ciphercost.load import tables
     from ciphercost.model.spec import CellSpec
-    from ciphercost.plan import targets as targets_
+    from ciphercost.plan import targets
 
-    engine, version, mechanism = targets_.target(target)
+    engine, version, mechanism = targets.target(target)
     factors = pairs("--set", given["factors"], "version=1.2")
     if given.get("iv"):
         factors |= iv_of(mechanism, given["iv"], factors)
@@ -126,11 +126,10 @@ def length_of(given: dict[str, Any], usual: float) -> tuple[int, float]:
 def spec_of(cells: list[Any], given: dict[str, Any]) -> Any:
     from ciphercost.load import units
     from ciphercost.model.spec import Spec
-    from ciphercost.plan import schedule
-    from ciphercost.plan import specs as spec
+    from ciphercost.plan import schedule, specs
 
     sessions, time = length_of(given, schedule.seconds(cells))
-    made = spec.check(
+    made = specs.check(
         Spec(
             cells=cells,
             seed=given["seed"],
@@ -141,7 +140,7 @@ def spec_of(cells: list[Any], given: dict[str, Any]) -> Any:
             latency=not given["no_latency"],
         )
     )
-    return spec.long_enough(made)
+    return specs.long_enough(made)
 
 
 LONG_BYTES, READ_BYTES_A_SECOND = 100e6, 15e6

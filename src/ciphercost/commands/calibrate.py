@@ -26,10 +26,10 @@ def calibrate(engine: str, **given: Any) -> None:
     given["time_"] = given["time_"] or "45s"  # and a quarter of a minute for eight starts
     given["regime"] = given["regime"] or "one-core"
     given["no_latency"] = True
-    from ciphercost.report import calibration as calibrate_
+    from ciphercost.report import calibration
     from ciphercost.runs import pipeline
 
     made = spec_of([cell_of(f"{engine}:none", given)], given)
     banner(made)
-    failed = measure(given, partial(pipeline.run_in, made), has_failed, calibrate_.text)
+    failed = measure(given, partial(pipeline.run_in, made), has_failed, calibration.text)
     raise click.exceptions.Exit(COST_OF_FAILURE if failed else 0)

@@ -23,11 +23,11 @@ def clean(url: str | None, engine: str | None, ca: str | None, wanted: tuple[str
 
     Nothing of a run that lives is touched, and nothing that does not bear our mark.
     """
-    from ciphercost.host import leftovers as clean_
+    from ciphercost.host import leftovers
     from ciphercost.provision import leftover_schemas
 
     if url is None and (engine or ca or wanted):
         raise UsageError("--engine, --ca and --schema say more of a server: give its --url too")
-    text, worked = leftover_schemas.sweep(url, engine or "", ca or "", wanted) if url else clean_.sweep()
+    text, worked = leftover_schemas.sweep(url, engine or "", ca or "", wanted) if url else leftovers.sweep()
     click.echo(text)
     raise click.exceptions.Exit(0 if worked else COST_OF_FAILURE)

@@ -33,14 +33,13 @@ def compare(
     from ciphercost.estimate import results
     from ciphercost.load import units
     from ciphercost.model import run_directory
-    from ciphercost.report import comparison as compare_
-    from ciphercost.report import comparison_formats
+    from ciphercost.report import comparison, comparison_formats, comparison_types
 
     render = comparison_formats.get(format_)
     limit = units.budget(fail_over) if fail_over is not None else None
     within = units.share(margin, "--margin") if margin is not None else None
-    read = [compare_.Run(name, *results.with_intervals(run_directory.find(name))) for name in runs]
-    found = compare_.compare(read, limit=limit, strict=strict, margin=within)
+    read = [comparison_types.Run(name, *results.with_intervals(run_directory.find(name))) for name in runs]
+    found = comparison.compare(read, limit=limit, strict=strict, margin=within)
     if output:
         write(output, render(found) + "\n")
     else:

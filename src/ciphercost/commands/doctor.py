@@ -8,6 +8,6 @@ import click
 @click.command()
 def doctor() -> None:
     """What this machine has and lacks."""
-    from ciphercost.runs import doctor as doctor_
+    from ciphercost.runs import doctor
 
-    click.echo(doctor_.doctor())
+    click.echo(doctor.doctor())

@@ -41,7 +41,7 @@ def prove(
     verified, and with what.
     """
     from ciphercost.plan.targets import target_of_url
-    from ciphercost.runs import prove as examine
+    from ciphercost.runs import prove
 
     if target.startswith("jdbc:"):
         from ciphercost.runs import prove_jdbc_url
@@ -78,6 +78,6 @@ def prove(
     cell = cell_of(
         name, {**blank, "factors": factors, "iv": iv, "ca": ca, "bindir": bindir, "client": client, "driver": driver}
     )
-    proven, text = examine.examine(cell)
+    proven, text = prove.examine(cell)
     click.echo(text)
     raise click.exceptions.Exit(0 if proven else COST_OF_FAILURE)

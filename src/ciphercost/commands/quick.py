@@ -19,12 +19,12 @@ def quick(**given: Any) -> None:
 
     SQLite with SQLCipher, and PostgreSQL with TLS where it is found or can be fetched; on one core, one session each.
     """
-    from ciphercost.plan import quick as quick_
+    from ciphercost.plan import quick
     from ciphercost.runs import pipeline
 
-    quick_.spec(given["seed"], given["time_"])  # bad usage is refused before anything is fetched
-    cells, more = quick_.cells()
-    spec = quick_.spec(given["seed"], given["time_"], cells)
+    quick.spec(given["seed"], given["time_"])  # bad usage is refused before anything is fetched
+    cells, more = quick.cells()
+    spec = quick.spec(given["seed"], given["time_"], cells)
     failed = measure(given, partial(pipeline.run_in, spec), has_failed)
     if more:
         complain(more)

@@ -113,7 +113,7 @@ def replicate(study: str, engine: str | None, **given: Any) -> None:
     directory, and one page at the end.
     """
     from ciphercost.load import units
-    from ciphercost.runs import replicate as replicate_
+    from ciphercost.runs import replicate
 
     if given["duration"]:
         given["duration"] = units.duration(given["duration"], "--duration")
@@ -125,21 +125,20 @@ def replicate(study: str, engine: str | None, **given: Any) -> None:
 
         asked = replicate_all.ask(seconds, given["seed"], engine or "", options_, command_line())
         all_studies(replicate_all.begin(given["output"], asked), given)
-    (chosen,) = replicate_.chosen(study, options_)
+    (chosen,) = replicate.chosen(study, options_)
     made = chosen.spec(engine or chosen.engine, seconds or chosen.seconds, given["seed"])
-    failed = measure(given, partial(replicate_.run_in, chosen, made, options=options_), replicate_.failed)
+    failed = measure(given, partial(replicate.run_in, chosen, made, options=options_), replicate.failed)
     raise click.exceptions.Exit(COST_OF_FAILURE if failed else 0)
 
 
 def all_studies(directory: Path, given: dict[str, Any]) -> NoReturn:
     """Run what is left of all studies, and print their page."""
-    from ciphercost.report import progress as watch
-    from ciphercost.report import together
+    from ciphercost.report import progress, together
     from ciphercost.runs import replicate_all
 
-    progress = not given["no_progress"]
-    say = partial(click.echo, err=True) if progress else lambda _: None
-    found = replicate_all.go_on(directory, lambda: watch.pick(progress), say)
+    shown = not given["no_progress"]
+    say = partial(click.echo, err=True) if shown else lambda _: None
+    found = replicate_all.go_on(directory, lambda: progress.pick(shown), say)
     text = replicate_all.as_json(directory, found)
     click.echo(text if str(given["json_"]) == "-" else together.page(found))
     if given["json_"] and str(given["json_"]) != "-":

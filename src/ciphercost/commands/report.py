@@ -36,10 +36,8 @@ def report(run_: str, format_: str, output: Path | None, need: str | None, max_c
     """
     from ciphercost.load import units
     from ciphercost.model import run_directory
-    from ciphercost.report import advice
-    from ciphercost.report import formats as reports
-    from ciphercost.runs import conclude as concluding
-    from ciphercost.runs import replicate_all
+    from ciphercost.report import advice, formats
+    from ciphercost.runs import conclude, replicate_all
 
     if (several := replicate_all.find(run_)) is not None:
         if format_ not in ("terminal", "json", "html") or need is not None or max_cost is not None:
@@ -51,7 +49,7 @@ def report(run_: str, format_: str, output: Path | None, need: str | None, max_c
         return
     wanted = advice.needs(need) if need is not None else []
     limit = units.budget(max_cost, "--max-cost") if max_cost is not None else None
-    to_file = reports.writer(format_)
+    to_file = formats.writer(format_)
     if to_file and need is not None:
         raise UsageError(f"--need has no format {format_}: use terminal, md or json")
     if to_file:
@@ -60,15 +58,15 @@ def report(run_: str, format_: str, output: Path | None, need: str | None, max_c
                 f"--format {format_} is for looking at, not for a terminal: give it -o FILE, or -o DIR for svg and png"
             )
         directory = run_directory.find(run_)
-        result = concluding.result_of(directory)
+        result = conclude.result_of(directory)
         to_file(result, directory, output, limit)
         if limit is not None:
             raise click.exceptions.Exit(advice.advise(result, wanted, limit).exit_status)
     else:
-        render = reports.get(format_)
-        result = concluding.result_of(run_directory.find(run_))
+        render = formats.get(format_)
+        result = conclude.result_of(run_directory.find(run_))
         advised = advice.advise(result, wanted, limit) if need is not None or max_cost is not None else None
-        text = reports.with_advice(format_, result, advised) if advised else render(result)
+        text = formats.with_advice(format_, result, advised) if advised else render(result)
         if output:
             write(output, text + "\n")
         else:

@@ -21,19 +21,17 @@ def resume(run_: str, **given: Any) -> None:
     Whole sessions are kept, the unfinished one is thrown away. Passwords are in no record: they are found or asked for again.
     """
     from ciphercost.model import run_directory
-    from ciphercost.runs import replicate as replicate_
-    from ciphercost.runs import replicate_all
-    from ciphercost.runs import resume as resume_
+    from ciphercost.runs import replicate, replicate_all, resume
 
     if (several := replicate_all.find(run_)) is not None:
         all_studies(several, given)
     directory = run_directory.find(run_)
-    if resume_.finished(directory):
+    if resume.finished(directory):
         click.echo(f"{directory} is finished; `ciphercost report {directory}` shows it")
         return
 
     def go_on(_: Path | None, watcher: Any, __: str) -> Any:
-        return resume_.run_in(directory, watcher)
+        return resume.run_in(directory, watcher)
 
-    failed = measure({**given, "output": None}, go_on, lambda result: has_failed(result) or replicate_.failed(result))
+    failed = measure({**given, "output": None}, go_on, lambda result: has_failed(result) or replicate.failed(result))
     raise click.exceptions.Exit(COST_OF_FAILURE if failed else 0)

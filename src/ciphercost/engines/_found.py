@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ciphercost.engines import Engine
-from ciphercost.host import packages
+from ciphercost.host import package_cache, versions
 from ciphercost.host.installation import Installation
 from ciphercost.model.errors import MissingServer, UsageError, nearest
 
@@ -40,7 +40,7 @@ class Found(Engine):
         for bindir in self.usual_places():
             if str(bindir) not in found and (version := self.version_in(bindir)) and self._new_enough(version):
                 found[str(bindir)] = Installation(self.name, version, "path", str(bindir))
-        return [*found.values(), *packages.installed(self.name)]
+        return [*found.values(), *package_cache.installed(self.name)]
 
     def find(self, version: str = "", *, url: str = "", bindir: str = "") -> Installation:
         if url:
@@ -49,7 +49,7 @@ class Found(Engine):
         if bindir:
             return self._in(Path(bindir).absolute(), version)
         for each in self.available():
-            if packages.matches(each.version, version) and packages.reachable(Path(each.location)):
+            if versions.matches(each.version, version) and package_cache.reachable(Path(each.location)):
                 return each
         return self.install(version)
 
@@ -65,7 +65,7 @@ class Found(Engine):
             except MissingServer as error:
                 reasons.append(f"  {name}: {error}")
                 continue
-            if packages.matches(installation.version, version):
+            if versions.matches(installation.version, version):
                 return installation
             reasons.append(f"  {name}: has {self.title} {installation.version}, not {version}")
         title = f"{self.title} {version}".strip()
@@ -79,20 +79,20 @@ class Found(Engine):
         found = self.version_in(bindir)
         if not found:
             raise MissingServer(f"--bindir {bindir}: {self.absent}")
-        if not packages.matches(found, version):
+        if not versions.matches(found, version):
             raise MissingServer(f"--bindir {bindir}: that is {self.title} {found}, not {version}")
         if not self._new_enough(found):
             raise MissingServer(
                 f"--bindir {bindir}: that is {self.title} {found}; {self.oldest}.0 is the oldest that is started"
             )
-        if not packages.reachable(bindir):
+        if not package_cache.reachable(bindir):
             raise UsageError(
                 f"--bindir {bindir}: servers run as 'nobody' when you are root, and nobody can't reach it. Move it, or use another user."
             )
         return Installation(self.name, found, "path", str(bindir))
 
     def _new_enough(self, version: str) -> bool:
-        return packages.version_key(version) >= (self.oldest,)
+        return versions.version_key(version) >= (self.oldest,)
 
     def _that_runs(self, installation: Installation) -> Installation:
         """The unpacked server, if it runs here. Raises MissingServer."""

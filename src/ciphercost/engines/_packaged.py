@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ciphercost.engines._found import Found
-from ciphercost.host import packages as sources
+from ciphercost.host import debian, package_cache, run_in_place, versions
 from ciphercost.host.installation import Installation
-from ciphercost.host.packages import Receipt, Work
+from ciphercost.host.package_cache import Receipt, Work
 from ciphercost.model.errors import MissingServer
 
 PLACE = "usr/sbin"
@@ -39,7 +39,7 @@ class Packaged(Found):
             if found := shutil.which(program):
                 yield Path(found).resolve().parent
         for pattern in self.places:
-            yield from sorted(Path("/").glob(pattern), key=lambda path: sources.version_key(str(path)), reverse=True)
+            yield from sorted(Path("/").glob(pattern), key=lambda path: versions.version_key(str(path)), reverse=True)
 
     def version_in(self, bindir: Path) -> str:
         return next(filter(None, (self.said_version(bindir / program) for program in self.programs)), "")
@@ -59,36 +59,36 @@ class Packaged(Found):
 
     def _from_debian(self, version: str) -> Installation:
         """The packages of a Debian suite, in a private root."""
-        fits = [each for each in self.suites if sources.matches(each, version) or sources.matches(version, each)]
+        fits = [each for each in self.suites if versions.matches(each, version) or versions.matches(version, each)]
         if not fits:
             raise MissingServer(f"Debian has none (it has {', '.join(self.suites)})")
         suite = self.suites[fits[-1]]
 
         def make(work: Work) -> Receipt:
-            sources.debian(suite, self.packages, work)
+            debian.unpack_suite(suite, self.packages, work)
             return self._receipt(work, "debian")
 
-        return sources.keep(self.name, f"{fits[-1]}-debian", make)
+        return package_cache.keep(self.name, f"{fits[-1]}-debian", make)
 
     def _from_apt(self, version: str) -> Installation:
         """The packages of the release that this machine runs, in a private root."""
 
         def make(work: Work) -> Receipt:
-            with sources.of_release(work) as lists:
-                if not sources.matches(found := lists.need(self.packages[0]), version):
+            with debian.of_release(work) as lists:
+                if not versions.matches(found := lists.need(self.packages[0]), version):
                     raise MissingServer(f"this system's release has {self.title} {found}, not {version}")
                 lists.unpack(self.packages, work.path)
             return self._receipt(work, "apt")
 
-        return sources.keep(self.name, f"{version or sources.release()}-apt", make)
+        return package_cache.keep(self.name, f"{version or debian.release()}-apt", make)
 
     def _receipt(self, work: Work, source: str) -> Receipt:
         """Make the unpacked server run in place. Raises MissingServer where it can't."""
         program = next((each for each in self.programs if (work.path / PLACE / each).exists()), "")
         if not program:
             raise MissingServer(f"the packages {', '.join(self.packages)} hold no {self.programs[0]}")
-        version = self.said_version(work.path / PLACE / program, sources.with_loader(work.path))
+        version = self.said_version(work.path / PLACE / program, run_in_place.with_loader(work.path))
         if not version:
             raise MissingServer(f"the unpacked {program} doesn't run on this machine")
-        sources.run_in_place(work, [f"{PLACE}/{program}", *self.runs_in_place])
+        run_in_place.run_in_place(work, [f"{PLACE}/{program}", *self.runs_in_place])
         return Receipt(self.name, version, source, PLACE)

@@ -25,12 +25,12 @@ from urllib.parse import SplitResult, unquote
 from ciphercost.engines import Server, Spill, _firebird_pages, _network
 from ciphercost.engines._found import Found
 from ciphercost.engines._network import PASSWORD_FILE, StartedServer, own_file, parse_url
-from ciphercost.host import packages
+from ciphercost.host import debian, package_cache, run_in_place, versions
 from ciphercost.host.environment import child_environment
 from ciphercost.host.installation import Installation
 from ciphercost.host.launch import LAST_LINES, apart, launch
 from ciphercost.host.marks import hand_over, scratch_base, server_user
-from ciphercost.host.packages import Receipt, Work
+from ciphercost.host.package_cache import Receipt, Work
 from ciphercost.model import grants
 from ciphercost.model.errors import AgentError, MissingServer, RunError, UsageError
 from ciphercost.model.spec import ARMS
@@ -118,7 +118,7 @@ def _usual_places() -> Iterator[Path]:
     if found := shutil.which("firebird"):
         yield Path(found).resolve().parent
     for pattern in ("usr/lib/firebird/*/bin", "opt/firebird*/bin", "usr/local/firebird/bin"):
-        yield from sorted(Path("/").glob(pattern), key=lambda path: packages.version_key(str(path)), reverse=True)
+        yield from sorted(Path("/").glob(pattern), key=lambda path: versions.version_key(str(path)), reverse=True)
 
 
 def version_of(bindir: Path, before: Iterable[str] = ()) -> str:
@@ -177,7 +177,7 @@ def _version_in(library: Path) -> str:
 
 def _library_of(bindir: Path) -> str:
     """The library that an installation of ours encrypts with: the server loads it only with the first encrypted connection."""
-    root = next((parent for parent in bindir.parents if (parent / packages.RECEIPT).exists()), None)
+    root = next((parent for parent in bindir.parents if (parent / package_cache.RECEIPT).exists()), None)
     for path in root.glob("usr/lib/*/libtomcrypt.so.*") if root else ():
         if not path.is_symlink():
             return _version_in(path)
@@ -312,7 +312,7 @@ class Firebird(Found):
     def _series(self, version: str) -> str:
         """The series that a version is of. Raises MissingServer where it is none that can be fetched."""
         series = next(
-            (each for each in SUITES if packages.matches(each, version) or packages.matches(version, each)), ""
+            (each for each in SUITES if versions.matches(each, version) or versions.matches(version, each)), ""
         )
         if not series:
             raise MissingServer(f"Debian has no Firebird {version} (known: {', '.join(SUITES)})")
@@ -322,28 +322,28 @@ class Firebird(Found):
         series = self._series(version)
 
         def make(work: Work) -> Receipt:
-            packages.debian(SUITES[series], _packages(series), work)
+            debian.unpack_suite(SUITES[series], _packages(series), work)
             return self._receipt(work, series, "debian")
 
-        return self._that_runs(packages.keep(self.name, f"{series}-debian", make))
+        return self._that_runs(package_cache.keep(self.name, f"{series}-debian", make))
 
     def _from_apt(self, version: str) -> Installation:
         """Of the release that this machine runs."""
         series = self._series(version)
 
         def make(work: Work) -> Receipt:
-            with packages.of_release(work) as lists:
+            with debian.of_release(work) as lists:
                 lists.need(_packages(series)[0])
                 lists.unpack(_packages(series), work.path)
             return self._receipt(work, series, "apt")
 
-        return self._that_runs(packages.keep(self.name, f"{series}-apt", make))
+        return self._that_runs(package_cache.keep(self.name, f"{series}-apt", make))
 
     def _receipt(self, work: Work, series: str, source: str) -> Receipt:
         """Make the unpacked server run in place."""
         programs = f"usr/lib/firebird/{series}/bin"
-        found = version_of(work.path / programs, packages.with_loader(work.path))
-        packages.run_in_place(work, [f"{programs}/*"])
+        found = version_of(work.path / programs, run_in_place.with_loader(work.path))
+        run_in_place.run_in_place(work, [f"{programs}/*"])
         return Receipt(self.name, found, source, programs)
 
     def initialise(

@@ -11,8 +11,7 @@ from ciphercost.engines import Server
 from ciphercost.engines._mysql import spills
 from ciphercost.engines._mysql.family import Family, accounts, share
 from ciphercost.engines._network import own_file
-from ciphercost.host import packages as sources
-from ciphercost.host import tls_names
+from ciphercost.host import tls_names, versions
 from ciphercost.host.installation import Installation
 from ciphercost.host.marks import hand_over, server_user
 from ciphercost.model.errors import MissingServer, UsageError
@@ -110,7 +109,7 @@ class Mariadb(Family):
         """OpenSSL reads over a group that it doesn't know, and the server would start with none: so that is refused here."""
         server = super().start(installation, directory, guard, cpus=cpus, settings=settings, logs=logs)
         configuration = (settings or {}).get("env:OPENSSL_CONF", "")
-        if configuration.endswith("mlkem768.cnf") and sources.version_key(server.library)[:2] < ML_KEM_SINCE:
+        if configuration.endswith("mlkem768.cnf") and versions.version_key(server.library)[:2] < ML_KEM_SINCE:
             server.stop()
             raise UsageError(
                 f"mariadb {installation.version} runs with {server.library}, which doesn't know the group x25519mlkem768 "

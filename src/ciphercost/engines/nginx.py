@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from ciphercost.engines._web.family import Config, Web, versions_and_suites
 from ciphercost.engines._web.log import NOTE
-from ciphercost.host import packages as sources
+from ciphercost.host import versions
 
 SPARE = 1000
 """Connections beyond those that are asked for: those of an operation each are closed a little after the next is open."""
@@ -100,7 +100,7 @@ class Nginx(Web):
             # One worker may get them all; its own listening sockets count too.
             connections=config.connections + SPARE,
             files=2 * (config.connections + SPARE),
-            http2="http2 on;" if sources.version_key(version) >= sources.version_key(self.http2_since) else "",
+            http2="http2 on;" if versions.version_key(version) >= versions.version_key(self.http2_since) else "",
             note=NOTE,
             servers="".join(servers),
         )

@@ -22,12 +22,13 @@ from urllib.parse import SplitResult, unquote
 from ciphercost.engines import Server, Spill, _network
 from ciphercost.engines._found import Found
 from ciphercost.engines._network import PASSWORD_FILE, StartedServer, own_file, parse_url
-from ciphercost.host import deadlines, packages, tls_names
+from ciphercost.host import deadlines, debian, maven, package_cache, run_in_place, tls_names, versions
 from ciphercost.host.environment import child_environment
 from ciphercost.host.installation import Installation
 from ciphercost.host.launch import apart, launch
 from ciphercost.host.marks import hand_over, server_user
-from ciphercost.host.packages import Artifact, Receipt, Work
+from ciphercost.host.maven import Artifact
+from ciphercost.host.package_cache import Receipt, Work
 from ciphercost.model import grants
 from ciphercost.model.errors import MissingServer, RunError, UsageError
 
@@ -120,7 +121,7 @@ def _usual_places() -> Iterator[Path]:
         "usr/libexec/postgresql*",
     )
     found_there = [path for pattern in globs for path in Path("/").glob(pattern)]
-    yield from sorted(found_there, key=lambda path: packages.version_key(str(path)), reverse=True)
+    yield from sorted(found_there, key=lambda path: versions.version_key(str(path)), reverse=True)
 
 
 def version_of(bindir: Path, before: Iterable[str] = ()) -> str:
@@ -303,12 +304,12 @@ class Postgresql(Found):
             raise MissingServer(f"has no PostgreSQL {version} for {machine} (known: {', '.join(known) or 'none'})")
 
         def make(work: Work) -> Receipt:
-            packages.unpack_txz_in_jar(packages.maven(artifact, work), work.path)
+            maven.unpack_txz_in_jar(maven.fetch_jar(artifact, work), work.path)
             if not (found := version_of(work.path / "bin")):
                 raise MissingServer("the fetched server doesn't run on this machine (these builds need glibc)")
             return Receipt(self.name, found, "maven", "bin")
 
-        return packages.keep(self.name, f"{version}-maven", make)
+        return package_cache.keep(self.name, f"{version}-maven", make)
 
     def _from_debian(self, wanted: str) -> Installation:
         version = major_of(wanted) or "17"
@@ -316,30 +317,30 @@ class Postgresql(Found):
             raise MissingServer(f"has no PostgreSQL {version} (known: {', '.join(sorted(SUITES))})")
 
         def make(work: Work) -> Receipt:
-            packages.debian(SUITES[version], [f"postgresql-{version}"], work)
+            debian.unpack_suite(SUITES[version], [f"postgresql-{version}"], work)
             return self._receipt(work, version, "debian")
 
-        return self._that_runs(packages.keep(self.name, f"{version}-debian", make))
+        return self._that_runs(package_cache.keep(self.name, f"{version}-debian", make))
 
     def _from_apt(self, wanted: str) -> Installation:
         """Of the release that this machine runs, or of whatever else its apt knows: the version that was asked for, or its usual one."""
         version = major_of(wanted)
 
         def make(work: Work) -> Receipt:
-            with packages.of_release(work) as lists:
+            with debian.of_release(work) as lists:
                 # The package without a number follows the usual version, and bears its number.
                 chosen = version or str(major(lists.need("postgresql")))
                 lists.need(f"postgresql-{chosen}")
                 lists.unpack([f"postgresql-{chosen}"], work.path)
             return self._receipt(work, chosen, "apt")
 
-        return self._that_runs(packages.keep(self.name, f"{version or packages.release()}-apt", make))
+        return self._that_runs(package_cache.keep(self.name, f"{version or debian.release()}-apt", make))
 
     def _receipt(self, work: Work, version: str, source: str) -> Receipt:
         """Make the unpacked server of this major version run in place."""
         programs = f"usr/lib/postgresql/{version}/bin"
-        found = version_of(work.path / programs, packages.with_loader(work.path))
-        packages.run_in_place(work, [f"{programs}/*"])
+        found = version_of(work.path / programs, run_in_place.with_loader(work.path))
+        run_in_place.run_in_place(work, [f"{programs}/*"])
         return Receipt(self.name, found, source, programs)
 
     def initialise(

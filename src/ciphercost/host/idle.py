@@ -59,7 +59,7 @@ def halts(cpus: Iterable[int]) -> int:
 class Awake:
     """Keeps CPUs from halting. A context manager: leaving it puts every setting back.
 
-    The guardian puts them back where this process is killed; `ciphercost clean` does where both are.
+    The supervisor puts them back where this process is killed; `ciphercost clean` does where both are.
     """
 
     def __init__(self, guard: Guard, scratch: Path) -> None:
@@ -78,7 +78,7 @@ class Awake:
     def __exit__(self, *_: object) -> None:
         self._account()
         for cpu in [*self._before]:
-            with contextlib.suppress(RunError):  # the guardian tries again at the run's end, and says so
+            with contextlib.suppress(RunError):  # the supervisor tries again at the run's end, and says so
                 self._put_back(cpu)
 
     def keep(self, cpus: Iterable[int]) -> None:
@@ -120,7 +120,7 @@ class Awake:
         was, forget = self._before[cpu]
         _write(setting(cpu), was)
         del self._before[cpu]
-        with contextlib.suppress(RunError):  # a guardian that is gone has nothing left to undo
+        with contextlib.suppress(RunError):  # a supervisor that is gone has nothing left to undo
             forget()
 
 

@@ -23,6 +23,7 @@ from ciphercost.host.marks import (
     OWNER_FILE,
     OWNER_MARK,
     RUN_MARK,
+    SUPERVISOR,
     cgroup_parents,
     lives,
     memory_parent,
@@ -131,7 +132,7 @@ def leftovers(ended: str = "") -> list[Leftover]:
 
 
 def _marked() -> Iterator[tuple[int, tuple[str, str, bool, bool]]]:
-    """(pid, (run, its controller, whether this is the run's guardian, whether it is our own user's)) of each process with a run's mark.
+    """(pid, (run, its controller, whether this is the run's supervisor, whether it is our own user's)) of each process with a run's mark.
 
     Other users' are left out.
     """
@@ -143,14 +144,14 @@ def _marked() -> Iterator[tuple[int, tuple[str, str, bool, bool]]]:
             continue
         environment = {name: value for name, _, value in pairs}
         if RUN_MARK in environment and _ends_with_us(pid):
-            # A guardian whose controller is dead is undoing its list: it must be left to.
-            guards = any(part.endswith("/guardian.py") for part in command[:4])
+            # A supervisor whose controller is dead is undoing its list: it must be left to.
+            guards = any(part.endswith(f"/{SUPERVISOR.name}") for part in command[:4])
             own = _users(pid) == {os.geteuid()}
             yield pid, (environment[RUN_MARK], environment.get(OWNER_MARK, ""), guards, own)
 
 
 def guarded(run: str) -> bool:
-    """Whether a guardian still takes down what this run had started."""
+    """Whether a supervisor still takes down what this run had started."""
     return any(guards for of, _, guards, own in dict(_marked()).values() if own and of == run)
 
 
@@ -389,9 +390,9 @@ REMOVERS = {
 
 
 def after(run: str, made: Sequence[Path] = ()) -> list[str]:
-    """Remove what a run has left whose guardian is gone; its controller, who calls, lives. Returns what remains, one line each.
+    """Remove what a run has left whose supervisor is gone; its controller, who calls, lives. Returns what remains, one line each.
 
-    `made`: what the guardian was to remove besides, in the order in which it was made.
+    `made`: what the supervisor was to remove besides, in the order in which it was made.
     """
     problems = remove(each for each in leftovers(run) if each.run == run or each.run.startswith(f"{run}-"))
     for path in reversed(made):

@@ -16,6 +16,8 @@ OWNER_FILE = "owner"
 OUTSIDE_FILE = "outside"
 """In a run's scratch: directories that it has made elsewhere, one a line, each with the run's id in its name."""
 CGROUP_PREFIX = "ciphercost-"
+SUPERVISOR = Path(__file__).with_name("supervisor_process.py")
+"""The program of each run's supervisor; a process is recognised by its name."""
 
 User = tuple[int, int]
 

@@ -1,4 +1,4 @@
-"""memory: a limit of the memory that a server and its client use together, by a control group that the guardian removes. I/O.
+"""memory: a limit of the memory that a server and its client use together, by a control group that the supervisor removes. I/O.
 
 What counts is what Linux counts: anonymous memory and the page cache of the files that they read and write, swapped pages not.
 """

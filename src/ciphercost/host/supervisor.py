@@ -1,7 +1,7 @@
 """supervisor: what a run starts and makes outside its own process, tied to the run's life: processes, scratch, control groups.
 
-The controller may be killed at any moment. So it starts nothing itself: it asks one small process, the guardian, to. The guardian
-notices the controller's end and undoes everything; see `guardian.py`.
+The controller may be killed at any moment. So it starts nothing itself: it asks one small process, the supervisor, to. The supervisor
+notices the controller's end and undoes everything; see `supervisor_process.py`.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from ciphercost.host.marks import (
     OWNER_FILE,
     OWNER_MARK,
     RUN_MARK,
+    SUPERVISOR,
     User,
     check_run_id,
     hand_over,
@@ -108,7 +109,7 @@ def _fill(run_id: str, within: int, mode: int) -> None:
 
 @contextlib.contextmanager
 def temporary(guard: Guard, name: str) -> Iterator[Path]:
-    """Make a temporary directory (0700) in the scratch of the guard's run. If we are killed, the guardian or `clean` removes it."""
+    """Make a temporary directory (0700) in the scratch of the guard's run. If we are killed, the supervisor or `clean` removes it."""
     home = scratch_base() / guard.run_id
     if not home.is_dir():
         home = scratch(guard.run_id, guard)
@@ -123,7 +124,7 @@ def temporary(guard: Guard, name: str) -> Iterator[Path]:
 
 
 class Process:
-    """A process that the guardian started."""
+    """A process that the supervisor started."""
 
     def __init__(self, guard: Guard, pid: int, name: str) -> None:
         self._guard = guard
@@ -166,22 +167,21 @@ class Process:
 
 
 class Guard:
-    """Client of one guardian. A context manager: leaving it undoes everything. Safe to use from several threads."""
+    """Client of one supervisor. A context manager: leaving it undoes everything. Safe to use from several threads."""
 
     def __init__(self, run_id: str) -> None:
         self.run_id = check_run_id(run_id)
         self.problems: list[str] = []
         """What could not be undone, known after `close`."""
         self.lost = False
-        """Whether the guardian was gone before its time, known after `close`."""
+        """Whether the supervisor was gone before its time, known after `close`."""
         self._removed: list[Path] = []
         self._groups: tuple[Path, ...] = ()
         self._lock = threading.Lock()
         self._number = 0
         self._mark = {RUN_MARK: run_id, OWNER_MARK: identity()}
-        script = Path(__file__).with_name("supervisor_process.py")
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(script), run_id, str(os.getpid())],
+            [sys.executable, "-I", "-S", str(SUPERVISOR), run_id, str(os.getpid())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -209,11 +209,11 @@ class Guard:
 
     @property
     def pid(self) -> int:
-        """The guardian's own."""
+        """The supervisor's own."""
         return self._process.pid
 
     def ask(self, do: str, **fields: object) -> dict[str, Any]:
-        """One request, one answer. Raises RunError when the guardian refuses, or is gone."""
+        """One request, one answer. Raises RunError when the supervisor refuses, or is gone."""
         with self._lock:
             self._number += 1
             answer = self._exchange(json.dumps({"do": do, **fields, "number": self._number}).encode() + b"\n")

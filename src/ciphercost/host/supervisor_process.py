@@ -1,10 +1,10 @@
 # Importing pathlib would double the time that it takes to start.
 # ruff: noqa: PTH102, PTH106, PTH108, PTH112, PTH114, PTH118, PTH123, PTH208
-"""guardian: the process that owns whatever a run starts or makes outside its own process, and undoes it. Standard library only.
+"""supervisor_process: the process that owns whatever a run starts or makes outside its own process, and undoes it. Standard library only.
 
-Started by `guard.Guard` as `python -I -S guardian.py RUN CONTROLLER`, in its own session. It reads one JSON object a line on
+Started by `supervisor.Guard` as `python -I -S supervisor_process.py RUN CONTROLLER`, in its own session. It reads one JSON object a line on
 standard input and answers each by one line. When its input ends or its controller dies, however that came about, it undoes
-its list, last entry first, and ends. It is small because it must start fast and because nothing guards the guardian: if it is
+its list, last entry first, and ends. It is small because it must start fast and because nothing guards the supervisor: if it is
 killed itself, the kernel kills its children (PR_SET_PDEATHSIG) and `ciphercost clean` finds the rest.
 """
 
@@ -66,7 +66,7 @@ def kill(pid: int, number: int) -> None:
         os.kill(pid, number)
 
 
-class Guardian:
+class Supervisor:
     """The list of things to undo, and the commands that make it longer or shorter."""
 
     def __init__(self, controller: int) -> None:
@@ -326,7 +326,7 @@ class Guardian:
                 time.sleep(0.005)
 
     def undo_remove(self, path: str) -> None:
-        import shutil  # late: it would double the guardian's start time
+        import shutil  # late: it would double the supervisor's start time
 
         if os.path.islink(path) or not os.path.isdir(path):
             with contextlib.suppress(FileNotFoundError):
@@ -353,17 +353,17 @@ def main() -> None:
         return
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     try:
-        guardian = Guardian(controller)
+        supervisor = Supervisor(controller)
     except ProcessLookupError:
         return
     waiting = select.poll()
     waiting.register(0, select.POLLIN)
-    waiting.register(guardian.controller_fd, select.POLLIN)
+    waiting.register(supervisor.controller_fd, select.POLLIN)
     pending = b""
     with contextlib.suppress(BrokenPipeError):
-        while not guardian.controller_is_gone():
+        while not supervisor.controller_is_gone():
             waiting.poll()
-            if guardian.controller_is_gone():
+            if supervisor.controller_is_gone():
                 break
             data = os.read(0, 65536)
             if not data:
@@ -371,9 +371,9 @@ def main() -> None:
             *lines, pending = (pending + data).split(b"\n")
             for line in lines:
                 request = json.loads(line)
-                answer = guardian.answer(request)
+                answer = supervisor.answer(request)
                 os.write(1, json.dumps({**answer, "number": request["number"]}).encode() + b"\n")
-    guardian.undo_all()
+    supervisor.undo_all()
 
 
 if __name__ == "__main__":

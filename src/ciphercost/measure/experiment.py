@@ -31,9 +31,10 @@ from ciphercost.measure.facts import (
     describe_version,
     warn,
 )
-from ciphercost.measure.pause import Quiet
+from ciphercost.measure.pause import Pause
 from ciphercost.measure.progress import PREPARING, Watcher
-from ciphercost.measure.session import Drive, NoSteadyState, Stopping
+from ciphercost.measure.session import CellMeasurement, NoSteadyState
+from ciphercost.measure.stopping import Stopping
 from ciphercost.mechanisms._rest import AtRest
 from ciphercost.model.errors import AgentError, CiphercostError, RunError, Unproven, UsageError
 from ciphercost.model.facts import CellFacts
@@ -41,7 +42,7 @@ from ciphercost.model.result import Warning_
 from ciphercost.model.run_directory import Record, read_slices
 from ciphercost.model.spec import ARMS, Arm, Spec
 from ciphercost.plan import schedule
-from ciphercost.prove import aes_mask, at_rest, witnesses
+from ciphercost.prove import aes_mask, destructive_test, load_connections, same_rows, witnesses
 from ciphercost.provision import cache, scratch_schema, server_pairs
 from ciphercost.provision.shared import Shared
 from ciphercost.provision.twins import Twins
@@ -58,21 +59,21 @@ class Run(msgspec.Struct):
     scratch: Path
     watcher: Watcher
     stopping: Callable[[Iterable[int], bool], Stopping]
-    """Makes what decides when a cell has been measured long enough; see `Drive`."""
+    """Makes what decides when a cell has been measured long enough; see `CellMeasurement`."""
     servers: server_pairs.Servers = msgspec.field(default_factory=server_pairs.Servers)
 
 
 class Unit(msgspec.Struct):
-    """A cell that is being measured: its binaries and data, and what drives it."""
+    """A cell that is being measured: its binaries and data, and its measurement."""
 
     bench: server_pairs.Bench
-    drive: Drive
+    measurement: CellMeasurement
 
     @property
     def wants_more(self) -> bool:
-        facts = self.drive.facts
-        wanted = self.drive.budget.sessions + len(facts.void_sessions)
-        return facts.status is None and len(facts.whole_sessions) < wanted and not self.drive.precise_enough()
+        facts = self.measurement.facts
+        wanted = self.measurement.budget.sessions + len(facts.void_sessions)
+        return facts.status is None and len(facts.whole_sessions) < wanted and not self.measurement.precise_enough()
 
 
 def experiment(numbers: list[int], run: Run) -> None:
@@ -108,28 +109,30 @@ def experiment(numbers: list[int], run: Run) -> None:
                 if isinstance(bench.mechanism, AtRest) and not cells[number].whole_sessions:
                     look_closely(number, bench, cells[number], run)
                 facts = run.record.facts
-                drive = Drive(number, facts.spec, cells[number], facts.seed, run.record, run.watcher, run.stopping)
+                measurement = CellMeasurement(
+                    number, facts.spec, cells[number], facts.seed, run.record, run.watcher, run.stopping
+                )
                 if cells[number].whole_sessions:
-                    drive.recall(each for each in read_slices(run.record.directory) if each.cell == number)
-                units.append(Unit(bench, drive))
+                    measurement.recall(each for each in read_slices(run.record.directory) if each.cell == number)
+                units.append(Unit(bench, measurement))
         session = last
         while live := [unit for unit in units if unit.wants_more]:
             session += 1
             one_session(session, live, shared, run)
             for unit in live:
-                if unit.drive.facts.status is None and unit.drive.must_repeat(session):
+                if unit.measurement.facts.status is None and unit.measurement.must_repeat(session):
                     run.watcher.say(
-                        f"{title(unit.drive.facts)}: one arm's debt reached the other; "
-                        f"the slices are now {unit.drive.facts.slice_seconds:g} s long"
+                        f"{title(unit.measurement.facts)}: one arm's debt reached the other; "
+                        f"the slices are now {unit.measurement.facts.slice_seconds:g} s long"
                     )
-            whole = [unit.drive for unit in live if unit.drive.facts.status is None]
-            for drive in whole:
-                drive.facts.whole_sessions = [*drive.facts.whole_sessions, session]
-            run.record.checkpoint(*(drive.number for drive in whole))
+            whole = [unit.measurement for unit in live if unit.measurement.facts.status is None]
+            for measurement in whole:
+                measurement.facts.whole_sessions = [*measurement.facts.whole_sessions, session]
+            run.record.checkpoint(*(measurement.number for measurement in whole))
         for unit in units:
-            with telling(unit.drive.facts, run, alone=len(cells) == 1):
-                facts_ = unit.drive.facts
-                if facts_.status is None and not unit.drive.estimator.blocks:
+            with telling(unit.measurement.facts, run, alone=len(cells) == 1):
+                facts_ = unit.measurement.facts
+                if facts_.status is None and not unit.measurement.estimator.blocks:
                     raise RunError(
                         f"no operation ended within a slice of {facts_.slice_seconds:g} s; give it longer with --time"
                     )
@@ -144,7 +147,7 @@ def experiment(numbers: list[int], run: Run) -> None:
 def look_closely(number: int, bench: server_pairs.Bench, facts: CellFacts, run: Run) -> None:
     """What only a pair of twins that nobody needs can show. Raises Unproven."""
     run.watcher.phase(number, 1, "looking closely")
-    found = at_rest.ordeal(bench)
+    found = destructive_test.run(bench)
     facts.findings = found.findings
     if found.rotation_s is not None:
         facts.key_life["rotation_s"] = found.rotation_s
@@ -189,7 +192,7 @@ def one_session(session: int, units: list[Unit], shared: Shared, run: Run) -> No
         with contextlib.ExitStack() as stack:
             stack.enter_context(shared.session())
             # Of all cells at once: once the controller is out of the way, it sees only what is left to it.
-            regimes = {unit.drive.cell.regime for unit in units}
+            regimes = {unit.measurement.cell.regime for unit in units}
             seed, available = run.record.facts.seed, available_cpus()
             physical = idle_setting.physical(available)
             cores = {regime: schedule.cores(seed, session, available, regime, physical) for regime in regimes}
@@ -197,8 +200,8 @@ def one_session(session: int, units: list[Unit], shared: Shared, run: Run) -> No
             awake = stack.enter_context(idle.Awake(run.guard, run.scratch))
             ready: list[tuple[Unit, tuple[Iterator[None], ...]]] = []
             for unit in units:
-                with telling(unit.drive.facts, run, alone=alone):
-                    phases = open_unit(session, unit, cores[unit.drive.cell.regime], awake, stack, run.record)
+                with telling(unit.measurement.facts, run, alone=alone):
+                    phases = open_unit(session, unit, cores[unit.measurement.cell.regime], awake, stack, run.record)
                     ready.append((unit, phases))
             rounds = schedule.turns(run.record.facts.seed, session, len(ready))
             for phase in zip(*(phases for _, phases in ready), strict=True):
@@ -207,12 +210,12 @@ def one_session(session: int, units: list[Unit], shared: Shared, run: Run) -> No
                 )
             awake.keep(())
             for unit, _ in ready:
-                describe_awake(unit.drive.facts, awake.failed())
+                describe_awake(unit.measurement.facts, awake.failed())
     except (CiphercostError, OSError) as error:
         # Ending what the cells shared went wrong, so it is the end of all of them.
         for unit in units:
-            if unit.drive.facts.status is None:
-                with telling(unit.drive.facts, run, alone=alone):
+            if unit.measurement.facts.status is None:
+                with telling(unit.measurement.facts, run, alone=alone):
                     raise error
 
 
@@ -220,19 +223,19 @@ def by_turns(
     phases: list[tuple[Unit, Iterator[None]]], rounds: Iterator[tuple[int, ...]], run: Run, *, alone: bool
 ) -> None:
     """One phase of every cell to its end: in each round every cell that is not done has one block."""
-    going = {number: each for number, each in enumerate(phases) if each[0].drive.facts.status is None}
+    going = {number: each for number, each in enumerate(phases) if each[0].measurement.facts.status is None}
     while going:
         for number in next(rounds):
             if number not in going:
                 continue
             unit, steps = going[number]
             if len(going) > 1:
-                unit.drive.pause()
+                unit.measurement.pause()
             ended = True
-            with telling(unit.drive.facts, run, alone=alone):
+            with telling(unit.measurement.facts, run, alone=alone):
                 ended = next(steps, DONE) is DONE
             if len(going) > 1:
-                unit.drive.rest()
+                unit.measurement.rest()
             if ended:
                 del going[number]
 
@@ -249,12 +252,12 @@ def open_unit(
 
     `cores`: CPUs of the server and of the agent. `awake`: what keeps them from halting while load is made.
     """
-    bench, drive = unit.bench, unit.drive
-    facts, seed = drive.facts, record.facts.seed
-    drive.watcher.phase(drive.number, session, "starting and proving")
+    bench, measurement = unit.bench, unit.measurement
+    facts, seed = measurement.facts, record.facts.seed
+    measurement.watcher.phase(measurement.number, session, "starting and proving")
     # Where a server of the user's runs is not ours to say.
     server_cpus, agent_cpus = set(() if facts.spec.url else cores[0]), set(cores[1])
-    twins = bench.twins(session, server_cpus, agent_cpus, schedule.arms(seed, drive.number, session))
+    twins = bench.twins(session, server_cpus, agent_cpus, schedule.arms(seed, measurement.number, session))
     agent = stack.enter_context(bench.agent(twins))
     if isinstance(agent, JdbcAgent):
         agent.enter(twins.connect, twins.note if facts.spec.url else None)
@@ -271,13 +274,15 @@ def open_unit(
     def open_arm(arm: Arm) -> None:
         fields = twins.connect[arm]
         answer = agent.connect(arm, **fields) | {"per_request": fields.get("per_request", False)}
-        witnesses.load_connections(bench.engine, bench.mechanism, twins.by_arm[arm], agent, arm, answer, connected)
+        load_connections.load_connections(
+            bench.engine, bench.mechanism, twins.by_arm[arm], agent, arm, answer, connected
+        )
         describe_version(facts, str(answer["server_version"]))
 
     for arm in twins.login_order:
         open_arm(arm)
-    if reason := witnesses.same_rows(
-        twins, agent, bench.rows_to_compare, schedule.slice_seed(seed, drive.number, session, 0, 0)
+    if reason := same_rows.same_rows(
+        twins, agent, bench.rows_to_compare, schedule.slice_seed(seed, measurement.number, session, 0, 0)
     ):
         raise AgentError(f"the arms do not return the same rows: {reason}")
     if twins.rest is not None:
@@ -290,16 +295,16 @@ def open_unit(
     if not twins.embedded and twins.server is None:
         unseen = Warning_("server-not-seen", "the server's processes can't be seen from here: client-side figures only")
         warn(facts, unseen.code, [unseen])
-    quiet = stack.enter_context(contextlib.closing(Quiet(twins.by_arm)))
+    pause = stack.enter_context(contextlib.closing(Pause(twins.by_arm)))
     if wants_storage(bench, record.facts.spec, session):
-        quiet.none()
+        pause.none()
         measure_storage(session, unit, twins, record)
-        quiet.close()
+        pause.close()
     if cache.empties(facts.spec):
         # After the proofs, which have read every file.
         places = [path for server in twins.by_arm.values() if (v := server.volume) for path in (v.path, *v.backing)]
         facts.encryption["page_cache"] = cache.drop(places)
-    return drive.begin(session, twins, agent, samplers, open_arm, quiet, awake)
+    return measurement.begin(session, twins, agent, samplers, open_arm, pause, awake)
 
 
 def proven(session: int, unit: Unit, twins: Twins, agent: Agent, record: Record) -> dict[str, Any]:
@@ -311,7 +316,7 @@ def proven(session: int, unit: Unit, twins: Twins, agent: Agent, record: Record)
     proofs, connected = witnesses.prove(bench.engine, bench.mechanism, twins, agent, session)
     if bench.mask:
         proofs += aes_mask.prove(bench, twins, agent, session)
-    record.prove(unit.drive.number, proofs)
+    record.prove(unit.measurement.number, proofs)
     witnesses.require(proofs, bench.mechanism, bench.engine.mute, twins.closed)
     return connected
 
@@ -328,13 +333,13 @@ def wants_storage(bench: server_pairs.Bench, spec: Spec, session: int) -> bool:
 
 def measure_storage(session: int, unit: Unit, twins: Twins, record: Record) -> None:
     """fio on both arms' directories, into the record."""
-    drive, facts = unit.drive, record.facts
-    drive.watcher.phase(drive.number, session, "fio on both directories")
+    measurement, facts = unit.measurement, record.facts
+    measurement.watcher.phase(measurement.number, session, "fio on both directories")
     directories = {arm: volume.path.parent for arm in ARMS if (volume := twins.by_arm[arm].volume)}
     blocks = 1 if facts.spec.mode == "full" else BLOCKS_OF_FIO_QUICK
     size = unit.bench.cell.fio_bytes or fio.SIZE
     for each in fio.measure(
-        directories, session, facts.seed, unit.bench.guard, cell=drive.number, blocks=blocks, size=size
+        directories, session, facts.seed, unit.bench.guard, cell=measurement.number, blocks=blocks, size=size
     ):
         record.append_storage(each)
 

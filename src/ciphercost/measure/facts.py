@@ -16,7 +16,7 @@ from ciphercost.model.facts import CellFacts, Opening
 from ciphercost.model.result import Warning_
 from ciphercost.model.spec import ARMS, Arm
 from ciphercost.plan import conditions, resolve
-from ciphercost.prove import column_checks, witnesses
+from ciphercost.prove import client_witness, column_checks
 from ciphercost.provision import cache
 from ciphercost.provision.server_pairs import SECRET_FIELDS
 
@@ -160,8 +160,8 @@ def describe_session(facts: CellFacts, twins: Twins, connected: dict[str, Any]) 
     """What a session's twins turned out to be."""
 
     facts.config_diff = config_diff(twins.connect)
-    facts.encryption = witnesses.negotiated(connected)
-    if reason := witnesses.unverified(connected, twins.connect["encrypted"]):
+    facts.encryption = client_witness.negotiated(connected)
+    if reason := client_witness.unverified(connected, twins.connect["encrypted"]):
         told = Warning_(UNVERIFIED, f"{reason[0].upper()}{reason[1:]}")
         warn(facts, UNVERIFIED, [told])
     if (level := twins.connect["encrypted"].get("tls_security_level")) is not None:

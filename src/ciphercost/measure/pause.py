@@ -19,7 +19,7 @@ ROUNDS = 3
 """A server may start a process between being looked at and being stopped."""
 
 
-class Quiet:
+class Pause:
     """Two servers of which at most one runs. Where one serves both arms, or none can be seen, it does nothing."""
 
     def __init__(self, by_arm: Mapping[Arm, Server]) -> None:

@@ -23,7 +23,7 @@ from ciphercost.load.jdbc import options
 from ciphercost.load.trust import encrypted_first
 from ciphercost.model.errors import AgentError
 from ciphercost.model.spec import ARMS, CellSpec
-from ciphercost.prove.witnesses import single
+from ciphercost.prove.probe import single
 
 if TYPE_CHECKING:
     from ciphercost.provision.server_pairs import Bench

@@ -6,11 +6,9 @@ has the same length on a fast and on a slow machine; only where operations outla
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Protocol
 
 import msgspec
 import numpy as np
@@ -22,14 +20,16 @@ import scipy.special  # noqa: F401
 from ciphercost.host.idle import Awake
 from ciphercost.host.procfs import Sampler
 from ciphercost.load.agent import Agent
-from ciphercost.measure.pause import Quiet
+from ciphercost.measure.pause import Pause
 from ciphercost.measure.progress import Watcher
+from ciphercost.measure.slice_marks import JAVA, slice_marks
+from ciphercost.measure.stopping import Stopping
 from ciphercost.model.errors import AgentError, RunError, Unproven
 from ciphercost.model.facts import CellFacts
-from ciphercost.model.result import Estimate, Warning_
+from ciphercost.model.result import Warning_
 from ciphercost.model.run_directory import Record
-from ciphercost.model.slices import AgentSlice, Block, Counters, SliceRecord
-from ciphercost.model.spec import ARMS, Arm, CellSpec, Mode, Phase, Spec
+from ciphercost.model.slices import AgentSlice, Block, SliceRecord
+from ciphercost.model.spec import ARMS, Arm, CellSpec, Phase, Spec
 from ciphercost.plan import schedule
 from ciphercost.provision.twins import Twins
 
@@ -39,17 +39,10 @@ LEAST_PILOT = 8
 """Slices of a pilot, however slow the operations are."""
 OVERRUN = 1.5
 """A slice that took this many times what was asked waited for slow operations; then what it took is what it cost."""
-CLIENT_BOUND = 0.85
-FOREIGN = 0.05
-STEAL = 0.05
-JAVA = 0.1
-"""Share of a slice that Java may spend compiling, or collecting garbage."""
 COMPILE_SLICE, COMPILE_LIMIT, COMPILE_SHARE = 0.2, 8.0, 0.25
 """Seconds of a slice at a session's beginning, of an agent that compiles; of all of them at most, also as a share of the cell's time."""
 COMPILED_SLICES = 4
 """Slices in a row that hold no heavy compiling, by which an agent counts as warm."""
-CORES = os.cpu_count() or 1
-TICK = 1 / os.sysconf("SC_CLK_TCK")
 REFRESH = 1.0
 """Seconds between two looks at which processes the server has and how much memory they hold."""
 MAX_FAILURES = 3
@@ -68,36 +61,7 @@ class NoSteadyState(RunError):
     """The warm-up ended without a level to measure at."""
 
 
-class Stopping(Protocol):
-    """What the slices measured so far come to: whether they are precise enough, and the rate for the open loop.
-
-    Measuring knows no statistics: whoever starts the run hands this in (`estimate.CellEstimator`).
-    """
-
-    def add(self, record: SliceRecord) -> None:
-        """Take one slice into account, in the order in which they were measured."""
-
-    @property
-    def blocks(self) -> int:
-        """Complete blocks so far."""
-
-    def void(self, session: int) -> None:
-        """Leave all slices of this session out."""
-
-    def precise(self, target: float, mode: Mode) -> bool:
-        """Whether the interval of the log ratio is no wider than ±`target`."""
-
-    def carries_over(self, session: int) -> bool:
-        """Whether what one arm left undone slowed the other in this session."""
-
-    def throughput_interval(self, mode: Mode) -> Estimate | None:
-        """Encrypted ÷ plain operations a second with its 95 % interval so far; None with too few blocks."""
-
-    def open_loop_rate(self, fallback: float, *, clients: int, think_s: float) -> float:
-        """Operations a second at which both arms are asked in the open loop."""
-
-
-class Drive:
+class CellMeasurement:
     """Makes the load of one cell. One instance lives through all sessions of the cell."""
 
     def __init__(
@@ -128,7 +92,7 @@ class Drive:
         self._twins: Twins
         self._agent: Agent
         self._samplers: dict[Arm, Sampler]
-        self._quiet: Quiet
+        self._pause: Pause
         self._awake: Awake
         self._arms: tuple[Arm, Arm]
         """That first which comes first in this session."""
@@ -146,16 +110,16 @@ class Drive:
         agent: Agent,
         samplers: dict[Arm, Sampler],
         open_arm: Callable[[Arm], None],
-        quiet: Quiet,
+        pause: Pause,
         awake: Awake,
     ) -> tuple[Iterator[None], ...]:
         """A session's phases, in order; each is to be run to its end and pauses after every block, so that cells can take turns.
 
-        `open_arm` connects an arm and sees to it that it is what was proven; `quiet` keeps still whose turn it isn't; `awake`
+        `open_arm` connects an arm and sees to it that it is what was proven; `pause` keeps still whose turn it isn't; `awake`
         keeps cores from halting. A phase raises RunError where it can't go on, NoSteadyState where there is no level to measure at.
         """
         self._twins, self._agent, self._samplers, self._open_arm = twins, agent, samplers, open_arm
-        self._quiet, self._awake = quiet, awake
+        self._pause, self._awake = pause, awake
         self._arms = schedule.arms(self.seed, self.number, number)
         self._last_answer = 0.0
         self._warm_for = 0
@@ -178,7 +142,7 @@ class Drive:
 
     def rest(self) -> None:
         """This cell's turn is over: neither of its servers does anything until the next."""
-        self._quiet.none()
+        self._pause.none()
 
     def precise_enough(self) -> bool:
         """Stopping is on precision, never on significance."""
@@ -402,7 +366,7 @@ class Drive:
         seed = schedule.slice_seed(
             self.seed, self.number, session, block, position + (1000 if phase in ("pilot", "warmup") else 0)
         )
-        self._quiet.only(arm)
+        self._pause.only(arm)
         self._awake.keep(self._polling(phase))
         sampler = self._samplers[arm]
         try:
@@ -431,7 +395,9 @@ class Drive:
             return None
         self._failures = 0
         self._sealed[arm] += answer.sealed + answer.opened
-        record = msgspec.structs.replace(draft, agent=answer, counters=counters, marks=self._marks(answer, counters))
+        record = msgspec.structs.replace(
+            draft, agent=answer, counters=counters, marks=slice_marks(answer, counters, self._twins)
+        )
         self.record.append(record)
         self.estimator.add(record)
         counted = position > 0 and phase in ("capacity", "latency")
@@ -458,32 +424,7 @@ class Drive:
         self._last_answer = time.monotonic()
         if self._failures >= MAX_FAILURES or draft.phase == "pilot":
             raise RunError(f"{draft.arm} arm: {record.error}")
-        self._quiet.close()
+        self._pause.close()
         for arm in self._twins.login_order:
             # A lost connection is opened again, so that one broken slice costs one block and not the session.
             self._open_arm(arm)
-
-    def _marks(self, answer: AgentSlice, counters: Counters) -> list[str]:
-        marks = [
-            name
-            for name, spent in (("jit", answer.jit_ms), ("gc", answer.gc_ms))
-            if answer.seconds and spent / 1e3 / answer.seconds > JAVA
-        ]
-        steal = counters.host_steal
-        # At rest the kernel's own threads do part of the work; they have no user time.
-        foreign = counters.foreign_user_cpu if self._twins.rest is not None else counters.foreign_cpu
-        # Steal is known in clock ticks: one tick in a short slice is no finding, two are.
-        if steal > STEAL and steal * answer.seconds * CORES >= 2 * TICK:
-            marks.append("steal")
-        if foreign / CORES > FOREIGN:
-            marks.append("foreign-cpu")
-        window = answer.seconds * 1e9 * min(max(1, answer.threads), max(1, len(self._twins.agent_cpus)))
-        shared = self._twins.embedded or bool(self._twins.server_cpus & self._twins.agent_cpus)
-        if (
-            not shared
-            and not answer.connects
-            and window
-            and (answer.cpu_user_ns + answer.cpu_system_ns) / window > CLIENT_BOUND
-        ):
-            marks.append("client-bound")
-        return marks

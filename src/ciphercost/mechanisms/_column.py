@@ -1,7 +1,7 @@
 """_column: what every mechanism in columns is asked: SQL that seals a value, SQL that opens it again. No mechanism itself.
 
 One server serves both arms; each arm has the same tables in a schema of its own. A workload says which values are secret
-(`sealed`, `opened` and `secret` in its SQL, see `macros`), and a mechanism's codec says what becomes of them in the encrypted arm.
+(`sealed`, `opened` and `secret` in its SQL, see `load.secret_sql`), and a mechanism's codec says what becomes of them in the encrypted arm.
 
 Where a mode lets it, a random IV is the encryption of a random block (NIST SP 800-38A, appendix C, first method): the block
 is put before the value and all of it is encrypted under a zero IV. What is stored is IV and ciphertext, as if the two had been made apart,

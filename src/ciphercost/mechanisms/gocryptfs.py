@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciphercost.engines import Engine
-from ciphercost.host import aes, marks, mounts, packages, volumes
+from ciphercost.host import aes, marks, mounts, tools, volumes
 from ciphercost.host.environment import child_environment
 from ciphercost.host.volumes import fuse
 from ciphercost.host.volumes.fuse import Fuse
@@ -148,7 +148,7 @@ class Gocryptfs(AtRest):
     def implementation(self, look: Look) -> dict[str, str]:
         """`-info` names the cipher; who encrypts is what was asked for, or what `-speed` says that it takes."""
         factors = self._factors(look.rest)
-        program = packages.tool(ENCRYPTING)
+        program = tools.tool(ENCRYPTING)
         cipher = cipher_of(_said_of(look.volume.backing[0]))
         library = {"openssl": "OpenSSL", "go": "Go"}.get(factors["library"], "") or _automatic(program, cipher)
         version = subprocess.run(
@@ -192,7 +192,7 @@ class Gocryptfs(AtRest):
             mount.mount()
 
     def _encrypting(self, place: Path, below: Path, rest: Rest) -> Fuse:
-        factors, program = self._factors(rest), packages.tool(ENCRYPTING)
+        factors, program = self._factors(rest), tools.tool(ENCRYPTING)
         key = _password(rest.secrets, below.name)
         cipher = [CIPHERS[factors["cipher"]]] if CIPHERS[factors["cipher"]] else []
         rest.guard.run([program, "-init", "-q", "-passfile", key, "-scryptn", factors["scrypt"], *cipher, below])
@@ -201,7 +201,7 @@ class Gocryptfs(AtRest):
     def _command(self, key: Path, below: Path, place: Path, rest: Rest) -> list[str | Path]:
         library = LIBRARIES[self._factors(rest)["library"]]
         options = ["-fg", "-q", "-nosyslog", "-allow_other", "-kernel_cache", library]
-        return [packages.tool(ENCRYPTING), *options, "-passfile", key, below, place]
+        return [tools.tool(ENCRYPTING), *options, "-passfile", key, below, place]
 
     def _other(self, place: Path, below: Path, rest: Rest) -> Fuse:
         wrong = _password(rest.secrets, f"wrong-{randomness.token_hex(4)}")
@@ -241,7 +241,7 @@ def _must_be_refusal(error: RunError) -> None:
 def _said_of(below: Path) -> str:
     """What gocryptfs says of an encrypted directory: its configuration. Raises RunError."""
     done = subprocess.run(
-        [packages.tool(ENCRYPTING), "-info", below],
+        [tools.tool(ENCRYPTING), "-info", below],
         capture_output=True,
         text=True,
         check=False,

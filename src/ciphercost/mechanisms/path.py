@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciphercost.engines import Engine
-from ciphercost.host import marks, packages, volumes
+from ciphercost.host import marks, package_cache, volumes
 from ciphercost.host.volumes import image, raw, stack
 from ciphercost.host.volumes.volume import Volume
 from ciphercost.mechanisms import Factor
@@ -141,7 +141,7 @@ def _check(arm: str, directory: Path) -> None:
         raise UsageError(f"path: {arm}={directory} is no directory")
     if not os.access(directory, os.W_OK | os.X_OK):
         raise UsageError(f"path: {arm}={directory} can't be written to")
-    if not packages.reachable(directory.resolve()):
+    if not package_cache.reachable(directory.resolve()):
         raise UsageError(
             f"path: servers run as 'nobody' when you are root, and nobody can't reach {arm}={directory}: it, or a directory "
             "above it, is closed to others (chmod o+x)"

@@ -18,7 +18,7 @@ from ciphercost.load.program import Program
 from ciphercost.model.errors import AgentError
 from ciphercost.model.slices import Proof
 from ciphercost.plan import conditions
-from ciphercost.prove.witnesses import single
+from ciphercost.prove.probe import single
 
 if TYPE_CHECKING:
     from ciphercost.provision.server_pairs import Bench

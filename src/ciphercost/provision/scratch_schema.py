@@ -55,7 +55,7 @@ class Mark(msgspec.Struct, frozen=True):
 
 
 def _process(pid: int) -> str:
-    """`guard.identity`, with this boot of this machine and the pid namespace in twelve letters."""
+    """`marks.identity`, with this boot of this machine and the pid namespace in twelve letters."""
     pid_, start, kernel = marks.identity(pid).split(":", 2)
     return f"{pid_}:{start}:{hashlib.sha256(kernel.encode()).hexdigest()[:12]}"
 

@@ -337,7 +337,7 @@ class Bench(msgspec.Struct):
     def rows_to_compare(self) -> Program:
         """The program whose check query is put to both arms of a session: not where it would fill a cache that is to be cold.
 
-        At rest the ordeal has asked it once.
+        At rest the destructive test has asked it once.
         """
         if isinstance(self.mechanism, AtRest) and cache.empties(self.cell):
             return msgspec.structs.replace(self.program, check="", read_only=False)

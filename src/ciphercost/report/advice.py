@@ -17,7 +17,7 @@ from ciphercost import mechanisms
 from ciphercost.estimate import notation
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.result import Cell, Estimate, Result
-from ciphercost.report import comparison, words
+from ciphercost.report import cost_gate, match_cells, words
 
 Outcome = Literal["meets", "over", "unresolved", "fails"]
 DONE, NONE, UNRESOLVED = 0, 3, 4
@@ -201,7 +201,7 @@ def _status(answers: Sequence[Advice]) -> int:
 def _alike(cell: Cell) -> str:
     """What alternatives have in common: all but the mechanism and what is set of it."""
     own = {f.name for f in mechanisms.get(cell.mechanism).factors} if cell.mechanism in mechanisms.names() else set()
-    load = {name: value for name, value in cell.factors.items() if name not in own and name not in comparison.SEEDED}
+    load = {name: value for name, value in cell.factors.items() if name not in own and name not in match_cells.SEEDED}
     # A cell that failed early may not know its factors: it stands where its workload is.
     return repr(
         (cell.engine, cell.workload, cell.regime, cell.client, cell.conditions, sorted(load.items()), cell.clients)
@@ -262,12 +262,12 @@ def _candidate(number: int, name: str, cell: Cell, need: Sequence[str], limit: f
         return said("fails", list(dict.fromkeys(reasons)))
     if limit is None:
         return said("meets", [])
-    passed = comparison.passed(metric, estimate, limit)
+    passed = cost_gate.passed(metric, estimate, limit)
     if passed == "pass":
         return said("meets", [])
     budget = f"{limit * 100:.10g} %"
-    if passed != comparison.robustly(metric, estimate, limit):
-        return said("over" if passed == "fail" else "unresolved", [comparison.hidden(metric, estimate)])
+    if passed != cost_gate.robustly(metric, estimate, limit):
+        return said("over" if passed == "fail" else "unresolved", [cost_gate.hidden(metric, estimate)])
     if passed == "fail":
         return said("over", [f"all of its interval is above {budget}"])
     return said("unresolved", [f"its interval includes {budget}"])

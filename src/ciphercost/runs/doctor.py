@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from ciphercost import engines
-from ciphercost.host import aes, idle, leftovers, link, packages, supervisor
+from ciphercost.host import aes, debian, idle, leftovers, link, maven, supervisor, tools
 from ciphercost.host.environment import child_environment
 from ciphercost.host.marks import cgroup_parents, scratch_base
 from ciphercost.host.volumes import fuse, image, policy
@@ -186,27 +186,27 @@ def _link() -> Check:
 
 
 def _maven() -> Check:
-    client = packages.maven_client()
+    client = maven.maven_client()
     if client:
         return "mvn", "ok", f"{client}: PostgreSQL 14 to 18 can be fetched"
     return "mvn", "warn", "not found: PostgreSQL can't be fetched from Maven (Debian: apt-get install maven)"
 
 
 def _debian() -> Check:
-    if reason := packages.debian_possible():
+    if reason := debian.debian_possible():
         return "debian", "warn", f"servers can't be fetched from Debian's suites: {reason}"
     try:
-        packages.mirror()
+        debian.mirror()
     except CiphercostError as error:
         return "debian", "warn", str(error)
-    client = "mmdebstrap" if packages.mmdebstrap_possible() else "apt-get, without root"
+    client = "mmdebstrap" if debian.mmdebstrap_possible() else "apt-get, without root"
     return "debian", "ok", f"servers can be fetched from the Debian mirror that apt uses, by {client}"
 
 
 def _apt() -> Check:
-    if reason := packages.apt_possible():
+    if reason := debian.apt_possible():
         return "apt", "warn", f"servers of this system's own release can't be fetched: {reason}"
-    return "apt", "ok", f"servers of this system's own release ({packages.release()}) can be fetched, without root"
+    return "apt", "ok", f"servers of this system's own release ({debian.release()}) can be fetched, without root"
 
 
 def _fscrypt() -> Check:
@@ -230,9 +230,9 @@ def _fscrypt() -> Check:
 def _fuse() -> Check:
     try:
         fuse.check_rights()
-        found = packages.tool("gocryptfs", fetch=False)
+        found = tools.tool("gocryptfs", fetch=False)
     except MissingServer:
-        if reason := packages.debian_possible():
+        if reason := debian.debian_possible():
             return "gocryptfs", "warn", f"not found, and can't be fetched: {reason}"
         return "gocryptfs", "ok", "will be fetched from Debian when it is first needed"
     except CiphercostError as error:

@@ -9,17 +9,16 @@ from typing import Any
 from ciphercost import engines, mechanisms
 from ciphercost.estimate import imported, results
 from ciphercost.host.supervisor import Guard
-from ciphercost.importers import gather
-from ciphercost.importers.formats import clean, csv
-from ciphercost.importers.gather import Wanted
+from ciphercost.importers import csv_columns, gather
+from ciphercost.importers.formats import clean
+from ciphercost.importers.wanted import Wanted
 from ciphercost.model import checked, run_directory
 from ciphercost.model.errors import UsageError
 from ciphercost.model.facts import RunFacts
 from ciphercost.model.result import Result
 from ciphercost.model.spec import ARMS, Arm, Spec
 from ciphercost.model.terms import FORMAT
-from ciphercost.runs import conclude as concluding
-from ciphercost.runs import html_page, pipeline
+from ciphercost.runs import conclude, html_page, pipeline
 
 UNNAMED = "encryption"
 """The mechanism of figures of which nobody said what encrypted."""
@@ -56,7 +55,7 @@ def run(files: Sequence[Path], given: Mapping[str, Any], command: str = "") -> t
     directory = run_directory.directory_for(facts.id, given.get("output"))
     with run_directory.Record(directory, facts) as kept:
         kept.save_imported(found)
-        result = concluding.result_of(directory)
+        result = conclude.result_of(directory)
         kept.save_result(result)
     if html_page.wanted():
         with Guard(facts.id) as run_guard:
@@ -97,5 +96,5 @@ def asked(given: Mapping[str, Any]) -> Wanted:
             only = arm
     if only and (words or given.get("plain") or given.get("encrypted")):
         raise UsageError(f"--arm {only} says that all files are of it: leave the other words of arms out")
-    columns = csv.columns(given["columns"]) if given.get("columns") else []
+    columns = csv_columns.columns(given["columns"]) if given.get("columns") else []
     return Wanted(given.get("plain") or (), given.get("encrypted") or (), words, only, columns)

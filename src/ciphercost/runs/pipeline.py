@@ -1,4 +1,4 @@
-"""pipeline: spec ─► plan ─► provision ─► prove ─► drive ─► record ─► estimate ─► report, on one screen.
+"""pipeline: spec ─► plan ─► provision ─► prove ─► measure ─► record ─► estimate ─► report, on one screen.
 
 It is `ciphercost.run` to those who import the package; a file of that name would hide the function.
 """
@@ -25,8 +25,7 @@ from ciphercost.model.spec import Spec
 from ciphercost.model.terms import FORMAT
 from ciphercost.plan import schedule, specs
 from ciphercost.provision import server_pairs
-from ciphercost.runs import conclude as concluding
-from ciphercost.runs import html_page
+from ciphercost.runs import conclude, html_page
 
 Before = Callable[[Record, supervisor.Guard, Path, Watcher], None]
 
@@ -84,7 +83,7 @@ def carry_out(record: Record, mark: str, watcher: Watcher, before: Before | None
                 experiment(numbers, whole)
             facts.ended = now()
             record.save_facts()
-            result = concluding.result_of(record.directory)
+            result = conclude.result_of(record.directory)
             record.save_result(result)
             html_page.page(record.directory, run_guard, watcher.say)
     except KeyboardInterrupt:

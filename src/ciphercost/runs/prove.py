@@ -14,7 +14,7 @@ from ciphercost.model.run_directory import new_id
 from ciphercost.model.slices import Finding, Proof
 from ciphercost.model.spec import ARMS, CellSpec, Spec
 from ciphercost.plan import specs
-from ciphercost.prove import at_rest, column_checks, witnesses
+from ciphercost.prove import client_witness, column_checks, destructive_test, probe, witnesses
 from ciphercost.provision import server_pairs
 from ciphercost.provision.shared import Shared
 from ciphercost.provision.twins import Twins
@@ -47,11 +47,11 @@ def examine(cell: CellSpec) -> tuple[bool, str]:
             server_pairs.bench(cell, run_guard, scratch, logs, 0, shared, data=False) as bench,
             shared.session(),
         ):
-            closely = at_rest.ordeal(bench) if isinstance(bench.mechanism, AtRest) else at_rest.Ordeal()
+            closely = destructive_test.run(bench) if isinstance(bench.mechanism, AtRest) else destructive_test.Outcome()
             twins = bench.twins(1, set(), set())
             with bench.agent(twins) as agent:
                 proofs, connected = witnesses.prove(bench.engine, bench.mechanism, twins, agent, 1)
-                unverified = witnesses.unverified(connected, twins.connect["encrypted"])
+                unverified = client_witness.unverified(connected, twins.connect["encrypted"])
                 proven, text = judge([*proofs, *closely.proofs], bench, unverified, twins.closed)
                 found = in_columns(twins, agent) if twins.sealing and proven else closely.findings
             return proven, "\n".join([text, *findings_lines(found)])
@@ -59,7 +59,7 @@ def examine(cell: CellSpec) -> tuple[bool, str]:
 
 def in_columns(twins: Twins, agent: Agent) -> list[Finding]:
     """What values that are encrypted give away."""
-    agent.connect("encrypted", **witnesses.single(twins.connect["encrypted"]))
+    agent.connect("encrypted", **probe.single(twins.connect["encrypted"]))
     return column_checks.findings(twins.sight("encrypted", agent, "encrypted"))
 
 
@@ -70,7 +70,7 @@ def but_for(bench: server_pairs.Bench) -> str:
 
 
 def judge(proofs: list[Proof], bench: server_pairs.Bench, unverified: str = "", closed: str = "") -> tuple[bool, str]:
-    """(proven, text for people). `unverified`: what of the server's identity was not checked (`prove.unverified`); `closed`: why
+    """(proven, text for people). `unverified`: what of the server's identity was not checked (`client_witness.unverified`); `closed`: why
     nothing was sent unencrypted (`Twins.closed`).
 
     The encrypted arm decides; the plain arm is the control that shows that the witnesses can see.

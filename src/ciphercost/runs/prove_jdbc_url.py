@@ -30,7 +30,7 @@ from ciphercost.load.jdbc.drivers import Driver
 from ciphercost.model.errors import AgentError, RunError, UsageError, nearest
 from ciphercost.model.run_directory import new_id
 from ciphercost.model.spec import CellSpec
-from ciphercost.prove.witnesses import judge_wire
+from ciphercost.prove.wire_witness import judge_wire
 from ciphercost.report.layout import wrap
 
 SCHEMES = {

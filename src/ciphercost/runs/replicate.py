@@ -22,7 +22,7 @@ from ciphercost.model.run_directory import Record
 from ciphercost.model.spec import Spec
 from ciphercost.model.study import StudyRecord, StudyRun
 from ciphercost.plan import schedule
-from ciphercost.prove import aes_mask, witnesses
+from ciphercost.prove import aes_mask, client_witness, witnesses
 from ciphercost.provision import server_pairs
 from ciphercost.provision.shared import Shared
 from ciphercost.provision.twins import Twins
@@ -172,7 +172,7 @@ class _Pair:
         if bench.mask:
             proofs += aes_mask.prove(bench, twins, agent, self._number)
         kept.proofs += proofs
-        kept.encryption = kept.encryption or witnesses.negotiated(connected)
+        kept.encryption = kept.encryption or client_witness.negotiated(connected)
         self._told.record.save_study(kept)
         witnesses.require(proofs, bench.mechanism)
         return twins, agent

@@ -36,7 +36,7 @@ from ciphercost.plan import specs
 from ciphercost.runs import pipeline
 
 PATIENCE_SECONDS = 60.0
-"""For the guardian of a run that was killed."""
+"""For the supervisor of a run that was killed."""
 
 
 def finished(directory: Path) -> bool:
@@ -62,7 +62,7 @@ def run_in(directory: Path, watcher: Watcher | None = None) -> tuple[Result, Pat
     before = published(directory, facts)
     find_agent()
     options.fetch(facts.spec.cells)
-    await_guardian(facts.id)
+    await_supervisor(facts.id)
     dropped = thrown_away(directory, facts)
     for number, cell in enumerate(facts.cells):
         if cell.status != "ok" and (cell.whole_sessions or dropped[number]):
@@ -134,8 +134,8 @@ def published(directory: Path, facts: RunFacts) -> pipeline.Before | None:
     return replicate.before(studies.get(facts.study).configured(facts.study_options), facts.spec)
 
 
-def await_guardian(run: str) -> None:
-    """What a killed controller had started is taken down by its guardian, and would be in our way. Raises UsageError."""
+def await_supervisor(run: str) -> None:
+    """What a killed controller had started is taken down by its supervisor, and would be in our way. Raises UsageError."""
     until = time.monotonic() + PATIENCE_SECONDS
     while leftovers.guarded(run):
         if time.monotonic() > until:

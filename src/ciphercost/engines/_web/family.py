@@ -20,7 +20,7 @@ from ciphercost.engines import Server
 from ciphercost.engines._network import StartedServer
 from ciphercost.engines._packaged import Packaged
 from ciphercost.engines._web.log import NOTE, VERIFIED, Log
-from ciphercost.host import packages, tls_names
+from ciphercost.host import tls_names, versions
 from ciphercost.host.environment import child_environment
 from ciphercost.host.installation import Installation
 from ciphercost.host.launch import Launch, apart, launch
@@ -230,7 +230,7 @@ class Web(Packaged):
 
     def way(self, version: str, parameters: Mapping[str, int | str]) -> dict[str, object]:
         fields = http_version(parameters)
-        if fields and version and packages.version_key(version) < packages.version_key(self.http2_since):
+        if fields and version and versions.version_key(version) < versions.version_key(self.http2_since):
             raise UsageError(
                 f"{self.title} {version} does not speak HTTP/2 in clear beside HTTP/1.1, which {self.title} {self.http2_since} and later do"
             )

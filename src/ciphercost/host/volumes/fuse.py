@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from ciphercost.host import mounts, packages, volumes
+from ciphercost.host import go_program, mounts, tools, volumes
 from ciphercost.host.supervisor import Guard, Process
 from ciphercost.model.errors import MissingServer, RunError, UsageError
 
@@ -31,7 +31,7 @@ def check_rights() -> None:
 def fetch(*programs: str) -> None:
     """Get these, and what they need. Raises MissingServer."""
     for program in (*programs, HELPER):
-        packages.tool(program)
+        tools.tool(program)
 
 
 def passing(*, fetch: bool = True) -> Path:
@@ -39,7 +39,7 @@ def passing(*, fetch: bool = True) -> Path:
     if found := shutil.which("ciphercost-passing"):
         return Path(found)
     try:
-        return packages.go_program(SOURCE, (LIBRARY,), packages.FUSE.suite, fetch=fetch)
+        return go_program.go_program(SOURCE, (LIBRARY,), tools.FUSE.suite, fetch=fetch)
     except MissingServer as error:
         raise MissingServer(
             f"the plain arm's FUSE daemon can't be built: {error}\nBuild it elsewhere (go build, in {SOURCE}) and put it "
@@ -50,7 +50,7 @@ def passing(*, fetch: bool = True) -> Path:
 def environment() -> Mapping[str, str]:
     """So that the daemons find their helper."""
     with contextlib.suppress(MissingServer):
-        helper = packages.tool(HELPER, fetch=False).parent
+        helper = tools.tool(HELPER, fetch=False).parent
         return {"PATH": os.pathsep.join([os.environ.get("PATH", os.defpath), str(helper)])}
     return {}
 

@@ -16,8 +16,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
 from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12Certificate, serialize_java_truststore
 
-from ciphercost.host import packages
-from ciphercost.host.packages import Artifact
+from ciphercost.host import maven, versions
+from ciphercost.host.maven import Artifact
 from ciphercost.model.errors import UsageError, nearest
 
 Family = Literal["connector-j", "mariadb", "pgjdbc", "jaybird"]
@@ -64,7 +64,7 @@ class Driver(msgspec.Struct, frozen=True):
         """Its jars, fetched once. Raises MissingServer, RunError."""
         if self.paths:
             return [Path(path) for path in self.paths]
-        return packages.maven_jars("jdbc", f"{self.family}-{self.version}", self.artifacts, fetch=fetch)
+        return maven.maven_jars("jdbc", f"{self.family}-{self.version}", self.artifacts, fetch=fetch)
 
 
 def _driver(family: Family, group: str, artifact: str, version: str, sha256: str) -> Driver:
@@ -133,7 +133,7 @@ def find(version: str, engine: str) -> Driver:
     fitting = [driver for driver in DRIVERS if driver.family in families]
     for family in families:
         for driver in reversed(fitting):
-            if driver.family == family and packages.matches(driver.version, version):
+            if driver.family == family and versions.matches(driver.version, version):
                 return driver
     known = [driver.version for driver in fitting]
     raise UsageError(
@@ -214,7 +214,7 @@ Told = tuple[str, dict[str, str], tuple[str, ...]]
 
 
 def _connector_j(driver: Driver, target: Target, wish: Wish) -> Told:
-    version = packages.version_key(driver.version)
+    version = versions.version_key(driver.version)
     url = f"jdbc:mysql://{_host(target)}:{target.port}/{target.database}"
     if wish.mode == "plain":
         off = {"sslMode": "DISABLED"} if version >= (8, 0, 13) else {"useSSL": "false"}
@@ -248,7 +248,7 @@ def _connector_j(driver: Driver, target: Target, wish: Wish) -> Told:
 
 
 def _mariadb(driver: Driver, target: Target, wish: Wish) -> Told:
-    old = packages.version_key(driver.version) < (3,)
+    old = versions.version_key(driver.version) < (3,)
     url = f"jdbc:mariadb://{_host(target)}:{target.port}/{target.database}"
     if wish.mode == "plain":
         return url, {**({"useSsl": "false"} if old else {"sslMode": "disable"}), **_key_retrieval(target)}, ()

@@ -15,9 +15,9 @@ import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from ciphercost.host import packages
+from ciphercost.host import maven, package_cache
 from ciphercost.host.environment import child_environment
-from ciphercost.host.packages import Receipt, Work
+from ciphercost.host.package_cache import Receipt, Work
 from ciphercost.load.agent import Agent
 from ciphercost.model.errors import MissingServer
 
@@ -106,14 +106,14 @@ def jar(*, fetch: bool = True) -> Path:
     files = [module / "pom.xml", *sorted(path for path in (module / "src").rglob("*") if path.is_file())]
     text = b"".join(str(path.relative_to(module)).encode() + path.read_bytes() for path in files)
     name = f"agent-jdbc-{hashlib.sha256(text).hexdigest()[:12]}"
-    if not fetch and not (packages.cache() / "tools" / name / packages.RECEIPT).exists():
+    if not fetch and not (package_cache.cache() / "tools" / name / package_cache.RECEIPT).exists():
         raise MissingServer("the Java agent was not built yet")
 
     def make(work: Work) -> Receipt:
-        client = packages.need_maven()
+        client = maven.need_maven()
         if shutil.which("javac") is None and not os.access(Path(os.environ.get("JAVA_HOME", ""), "bin/javac"), os.X_OK):
             raise MissingServer(f"Java's compiler 'javac', which builds the JDBC agent, was not found. {GET}")
-        packages.say(f"building {JAR} with mvn …")
+        package_cache.say(f"building {JAR} with mvn …")
         place = work.path / "build"
         place.mkdir()
         shutil.copy(module / "pom.xml", place)
@@ -123,7 +123,7 @@ def jar(*, fetch: bool = True) -> Path:
         shutil.rmtree(place)
         return Receipt("tools", "", "built", ".")
 
-    return Path(packages.keep("tools", name, make).location) / JAR
+    return Path(package_cache.keep("tools", name, make).location) / JAR
 
 
 def command(options: Iterable[str] = (), *, aes: bool = True) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from ciphercost.host import packages
+from ciphercost.host import versions
 from ciphercost.load.jdbc import drivers, java
 from ciphercost.load.jdbc.drivers import Driver, Family
 from ciphercost.load.program import Program
@@ -56,7 +56,7 @@ def driver_of(cell: CellSpec) -> Driver:
             drivers.find("", cell.engine)
             raise UsageError(f"--client {cell.client}: {drivers.TITLES[named]} does not speak to {cell.engine}")
         known = [each for each in drivers.DRIVERS if each.family == named]
-        fitting = [each for each in known if rest in ("", "newest") or packages.matches(each.version, rest)]
+        fitting = [each for each in known if rest in ("", "newest") or versions.matches(each.version, rest)]
         if not fitting:
             raise UsageError(f"--client {cell.client}: {nearest(rest, [each.version for each in known])}")
         return fitting[-1]
@@ -80,7 +80,7 @@ def _own(cell: CellSpec, version: str) -> Driver:
     drivers.find("", cell.engine)
     if found.family not in drivers.ENGINES[cell.engine]:
         raise UsageError(f"--driver {paths[0]} is {found.title}, which does not speak to {cell.engine}")
-    if version and not packages.matches(found.version, version):
+    if version and not versions.matches(found.version, version):
         raise UsageError(
             f"--driver {paths[0]} is {found.title}, and --client {cell.client} another: leave one of them out"
         )
@@ -116,12 +116,12 @@ def fetch(cells: Iterable[CellSpec]) -> None:
 
 def most_tls(driver: Driver) -> str:
     """The newest TLS version that it knows. Pure."""
-    old = driver.family == "connector-j" and packages.version_key(driver.version) < ONLY_12
+    old = driver.family == "connector-j" and versions.version_key(driver.version) < ONLY_12
     return "1.2" if old else "1.3"
 
 
 def _checks_names(driver: Driver) -> bool:
-    return driver.family != "connector-j" or packages.version_key(driver.version) >= NAMELESS
+    return driver.family != "connector-j" or versions.version_key(driver.version) >= NAMELESS
 
 
 # ── what may be set of it ─────────────────────────────────────────────────────────────────────────────────────────────

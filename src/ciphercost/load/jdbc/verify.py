@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from ciphercost.host import packages
+from ciphercost.host import versions
 from ciphercost.host.impostor import Impostor, Speech
 from ciphercost.host.relay import Relay
 from ciphercost.load.jdbc.drivers import Driver
@@ -49,7 +49,7 @@ def refuses_other_name(host: str, port: int, call: Call) -> tuple[bool, str]:
 
 def hint(driver: Driver, error: AgentError) -> str:
     """What to do where a driver can't connect. Pure."""
-    text, old = str(error), driver.family == "connector-j" and packages.version_key(driver.version) < (5, 1, 44)
+    text, old = str(error), driver.family == "connector-j" and versions.version_key(driver.version) < (5, 1, 44)
     if old and (error.code == "tls" or "TrustManager" in text):
         return (
             ". It offers TLS 1.0 at most, which Java has switched off (jdk.tls.disabledAlgorithms): use 5.1.49 or newer, or "

@@ -12,7 +12,7 @@ loop                   true: its cells say what statements, bytes and round trip
 [derived]              numbers computed from them, in order; --rows stands for `rows` among them, unless that is a parameter
 load                   SQL that makes and fills the tables; a statement in which :first and :last stand runs once for each BATCH of `rows`
 people                 a table that `load` made, to be filled with `rows` made-up people (people.py; parameter data_seed)
-records                `register`: the tables that `load` made are filled with `rows` records of hospital beds (hospital.py; data_seed), made up or the
+records                `register`: the tables that `load` made are filled with `rows` records of hospital beds (data_seed), made up or the
                        register's own (`--csv`), and the fields of a record are variables of its transactions
 loaded                 SQL that follows these rows
 [documents]            of a web server: bytes of each path, as an expression over the parameters
@@ -152,7 +152,7 @@ def from_sql(path: Path) -> Workload:
 
 
 def has_secrets(workload: Workload) -> bool:
-    """Whether any of its SQL says that a value is secret (`macros`). Pure."""
+    """Whether any of its SQL says that a value is secret (`secret_sql`). Pure."""
     texts = [workload.load, workload.check, *(each.script for each in workload.transaction)]
     texts += [str(text) for own in workload.dialect.values() for text in own.values()]
     return any(secret_sql.used(text) for text in texts)
@@ -186,7 +186,7 @@ def prepare(
     `codec`: what becomes of its secrets in the encrypted arm; None: nothing. `csv`: the register's file, for a workload of records.
     `marked_only`: of its requests those alone are encrypted that it marks SECURE.
     """
-    from ciphercost.load.tables import hospital
+    from ciphercost.load.tables import hospital_register, hospital_sql
 
     where = f"workload {workload.name}"
     parameters: dict[str, int | str] = {name: size(value, where) for name, value in workload.parameters.items()}
@@ -207,7 +207,7 @@ def prepare(
             )
     if csv:
         # All of the file, where nobody says how much of it.
-        parameters["rows"] = hospital.count(csv, int(parameters["rows"]) if rows or "rows" in given else 0)
+        parameters["rows"] = hospital_register.count(csv, int(parameters["rows"]) if rows or "rows" in given else 0)
     for name, expression in workload.derived.items():
         if name == "rows" and rows and name not in workload.parameters:
             parameters[name] = rows
@@ -219,7 +219,7 @@ def prepare(
     }
     own = workload.dialect.get(dialect, {})
     found = (
-        hospital.source(csv, int(parameters["rows"]), int(parameters.get("data_seed", 0)))
+        hospital_register.source(csv, int(parameters["rows"]), int(parameters.get("data_seed", 0)))
         if workload.records
         else _none
     )
@@ -228,7 +228,7 @@ def prepare(
         if workload.people:
             batch = int(own.get("batch", PEOPLE_BATCH))
             yield from people.inserts(workload.people, int(parameters["rows"]), int(parameters["data_seed"]), batch)
-        yield from hospital.inserts(found(), dialect, of, workload.name)
+        yield from hospital_sql.inserts(found(), dialect, of, workload.name)
 
     def parsed(each: Transaction) -> Iterator[tuple[str, int, script.Script]]:
         text, here = str(own.get(each.name, each.script)), f"{where}, {each.name}"
@@ -239,10 +239,10 @@ def prepare(
         if workload.own_sql:
             yield each.name, each.weight, script.parse(text, parameters, here)
             return
-        sets = hospital.variables(text, found()) if workload.records else []
+        sets = hospital_sql.variables(text, found()) if workload.records else []
         # As many scripts as there are sets stand for one transaction: the others weigh so many times more.
-        unit = hospital.SAMPLES if workload.records else 1
-        known = {**parameters, **hospital.NEWEST} if workload.records else parameters
+        unit = hospital_sql.SAMPLES if workload.records else 1
+        known = {**parameters, **hospital_sql.NEWEST} if workload.records else parameters
         for variables in sets or [()]:
             weight = each.weight * unit // max(1, len(sets))
             plain = script.parse(secret_sql.expand(text, where=here), known, here, variables)

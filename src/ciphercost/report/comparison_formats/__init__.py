@@ -10,7 +10,8 @@ from ciphercost.estimate import notation
 from ciphercost.estimate.statistics import ALPHA
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.report import words
-from ciphercost.report.comparison import QUICK_ALPHA, Change, Comparison, Gate, Pair, is_quick
+from ciphercost.report.compare_pair import QUICK_ALPHA, is_quick
+from ciphercost.report.comparison_types import Change, Comparison, Gate, Pair
 
 
 def names() -> list[str]:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from ciphercost.model.result import Estimate
-from ciphercost.report.comparison import Comparison, Gate
 from ciphercost.report.comparison_formats import listed
+from ciphercost.report.comparison_types import Comparison, Gate
 from ciphercost.report.formats.csv import table
 
 COLUMNS = (

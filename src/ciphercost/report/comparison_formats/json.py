@@ -1,10 +1,10 @@
-"""json: the whole comparison, as `compare.Comparison` has it."""
+"""json: the whole comparison, as `comparison_types.Comparison` has it."""
 
 from __future__ import annotations
 
 import msgspec
 
-from ciphercost.report.comparison import Comparison
+from ciphercost.report.comparison_types import Comparison
 
 
 def render(of: Comparison) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from ciphercost.estimate import notation
 from ciphercost.report import words
-from ciphercost.report.comparison import Comparison, Gate, Pair
 from ciphercost.report.comparison_formats import LOUD, compared, gate_line, headline, listed, machines, shown, verdict
+from ciphercost.report.comparison_types import Comparison, Gate, Pair
 from ciphercost.report.formats.md import MOST, SHORT, escaped, fitting, fold, item, row
 
 SIGNS = {"pass": "✅", "fail": "❌", "failed": "❌", "unresolved": "❔"}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ciphercost.report.comparison import Comparison, Pair
 from ciphercost.report.comparison_formats import LOUD, compared, gate_line, headline, listed, machines, shown, verdict
+from ciphercost.report.comparison_types import Comparison, Pair
 from ciphercost.report.layout import figure_rows, wrap
 from ciphercost.report.words import printable
 

@@ -55,7 +55,7 @@ def with_advice(name: str, result: Result, advised: Report) -> str:
     if name == "md":
         from ciphercost.report.formats import md
 
-        return md.advice(advised, result)
+        return md.advice_list(advised, result)
     if name == "json":
         return msgspec.json.format(msgspec.json.encode(advised), indent=2).decode()
     raise UsageError(f"--need and --max-cost have no format {name}: use terminal, md or json")

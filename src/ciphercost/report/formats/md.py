@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from ciphercost.estimate import curves, levels, limit, notation
 from ciphercost.host.volumes import disk
 from ciphercost.model.result import Cell, Result
-from ciphercost.report import advice as advice_
-from ciphercost.report import capacity, disturbed, words
+from ciphercost.report import advice, capacity, disturbed, words
 from ciphercost.report.advice import Report
 from ciphercost.studies.sheet import FINDINGS, SOURCES, sources
 from ciphercost.studies.sheet import Report as StudyReport
@@ -132,9 +131,9 @@ def _details(cell: Cell) -> Iterator[str]:
         yield item(f"warning: {warning.text}")
 
 
-def advice(report: Report, result: Result) -> str:
+def advice_list(report: Report, result: Result) -> str:
     """The cheapest that meets what is needed, and why the others don't, as a list."""
-    lines = advice_.lines(report, result)
+    lines = advice.lines(report, result)
     said = [f"### {escaped(lines[0])}"]
     for line in lines[1:]:
         inset = len(line) - len(line.lstrip())

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ciphercost.host.aes import openssl_capabilities
-from ciphercost.load.tables import hospital
+from ciphercost.load.tables import hospital_register
 from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Cell
 from ciphercost.model.spec import ARMS, CellSpec, Spec
@@ -78,7 +78,7 @@ class ColumnFunctions(Study):
         loads = servers.loads_of(given["loads"]) if "loads" in given else self.loads
         csv = given.get("csv", self.csv)
         if csv:
-            hospital.count(Path(csv), max(loads))
+            hospital_register.count(Path(csv), max(loads))
         if (cpu_crypto := given.get("cpu_crypto", self.cpu_crypto)) == "off":
             conditions.mask()
         return ColumnFunctions(

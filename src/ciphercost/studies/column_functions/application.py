@@ -13,13 +13,14 @@ from itertools import groupby
 
 from ciphercost.load import script, secret_sql, workloads
 from ciphercost.load.codec import PLAIN, Codec
-from ciphercost.load.tables import hospital
-from ciphercost.load.tables.hospital import OPERATIONS, Record
+from ciphercost.load.tables import hospital_records, hospital_sql
+from ciphercost.load.tables.hospital_records import Record
+from ciphercost.load.tables.hospital_sql import OPERATIONS
 from ciphercost.model.errors import UsageError
 from ciphercost.studies.column_functions.statements import statements_of
 
 WORKLOAD = "hospital-2024"
-SECRETS = tuple(hospital.APPLICATION_LENGTHS)
+SECRETS = tuple(hospital_sql.APPLICATION_LENGTHS)
 """The 21 columns that are secret, in the order of the workload's tables."""
 
 
@@ -57,9 +58,9 @@ def counts(name: str, records: int) -> dict[str, int]:
 
 
 def _values(record: Record, dialect: str) -> Mapping[str, int | str]:
-    own = {each: hospital.literal(record, each, dialect) for each in hospital.FIELDS if each not in SECRETS}
-    secret = {each: hospital.secret_literal(record, each, dialect) for each in SECRETS}
-    return {**own, **secret, **dict.fromkeys(hospital.NEWEST, record.number)}
+    own = {each: hospital_sql.literal(record, each, dialect) for each in hospital_records.FIELDS if each not in SECRETS}
+    secret = {each: hospital_sql.secret_literal(record, each, dialect) for each in SECRETS}
+    return {**own, **secret, **dict.fromkeys(hospital_sql.NEWEST, record.number)}
 
 
 @lru_cache(maxsize=32)

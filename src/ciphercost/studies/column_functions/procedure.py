@@ -24,20 +24,20 @@ from ciphercost.host import procfs
 from ciphercost.load import script, secret_sql
 from ciphercost.load.codec import Codec
 from ciphercost.load.program import Program
-from ciphercost.load.tables import hospital
+from ciphercost.load.tables import hospital_register, hospital_sql
 from ciphercost.measure import sar
 from ciphercost.model.errors import AgentError, RunError
 from ciphercost.model.spec import ARMS, Arm
 from ciphercost.model.study import HostSample, StudyRun
 from ciphercost.plan import schedule
-from ciphercost.prove.witnesses import single
+from ciphercost.prove.probe import single
 from ciphercost.provision.server_pairs import Bench
 from ciphercost.studies import Stage
 from ciphercost.studies.column_functions import application, statements, stored
 from ciphercost.studies.column_functions.measured import INTERLEAVED, PILOT, PUBLISHED, SECONDS, SERVER_CPU
 from ciphercost.studies.column_functions.statements import drop, tables
 
-OPERATIONS = hospital.OPERATIONS
+OPERATIONS = hospital_sql.OPERATIONS
 STUDYS, TUNED = application.WORKLOAD, "hospital"
 """The statements of the study's application, and those that a good DBA would write."""
 VERSIONS = (STUDYS, TUNED)
@@ -147,7 +147,7 @@ class Texts:
         assert bench.sealing is not None
         self._sealing, self._dialect, self._engine = bench.sealing, bench.engine.dialect, bench.engine.name
         csv = Path(bench.cell.csv) if bench.cell.csv else None
-        self._records = list(hospital.source(csv, most, DATA_SEED)())
+        self._records = list(hospital_register.source(csv, most, DATA_SEED)())
         self._inserts: dict[tuple[Arm, str], list[list[str]]] = {}
 
     def codec(self, arm: Arm, version: str) -> Codec:
@@ -238,7 +238,7 @@ class Cycles:
     def has_worked(self, arm: Arm, version: str, operation: str, records: int) -> None:
         """That an operation reached every record: one that finds nothing would look cheap. Raises RunError."""
         checks = {
-            "update": (f"SELECT count(*) FROM state WHERE matches(name, '{hospital.CHOSEN}', 80, state)", records),
+            "update": (f"SELECT count(*) FROM state WHERE matches(name, '{hospital_sql.CHOSEN}', 80, state)", records),
             "delete": ("SELECT count(*) FROM notification", 0),
         }
         if version == STUDYS:

@@ -6,7 +6,8 @@ from functools import lru_cache
 
 from ciphercost.load import script, secret_sql, workloads
 from ciphercost.load.codec import PLAIN, Codec
-from ciphercost.load.tables.hospital import FIELDS, LAYOUTS, OPERATIONS, RUN_ONLY, TABLES, WORKLOADS, Record, literal
+from ciphercost.load.tables.hospital_records import FIELDS, Record
+from ciphercost.load.tables.hospital_sql import LAYOUTS, OPERATIONS, RUN_ONLY, TABLES, WORKLOADS, literal
 from ciphercost.model.errors import UsageError, nearest
 
 

@@ -21,7 +21,7 @@ from ciphercost.model.slices import AgentSlice
 from ciphercost.model.spec import CellSpec
 from ciphercost.model.study import StudyRun
 from ciphercost.plan import schedule
-from ciphercost.prove.witnesses import single
+from ciphercost.prove.probe import single
 from ciphercost.studies import Stage
 from ciphercost.studies.jdbc_tls import wire
 from ciphercost.studies.jdbc_tls.loops import Loop

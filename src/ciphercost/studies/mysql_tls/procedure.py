@@ -17,7 +17,7 @@ from ciphercost.load.tables import people
 from ciphercost.measure import sar
 from ciphercost.model.errors import AgentError, Unproven
 from ciphercost.model.study import StudyRun
-from ciphercost.prove.witnesses import single
+from ciphercost.prove.probe import single
 from ciphercost.studies import Stage
 
 TABLE = "personal_records"

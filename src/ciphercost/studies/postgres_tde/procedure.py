@@ -17,10 +17,10 @@ from ciphercost.engines.postgresql import major
 from ciphercost.host.environment import child_environment
 from ciphercost.host.installation import Installation
 from ciphercost.host.marks import hand_over, server_user
-from ciphercost.measure.pause import Quiet
+from ciphercost.measure.pause import Pause
 from ciphercost.model.errors import MissingServer, RunError
 from ciphercost.model.study import StudyRun
-from ciphercost.prove.witnesses import single
+from ciphercost.prove.probe import single
 from ciphercost.studies import Stage
 from ciphercost.studies.postgres_tde import grid, pgbench, servers
 
@@ -62,9 +62,9 @@ def run(stage: Stage) -> None:
     wanted = grid.of_record(stage.record)
     began = time.monotonic()
     # As published one server was up at a time: the other stands still.
-    with contextlib.closing(Quiet(stage.twins.by_arm)) as quiet:
+    with contextlib.closing(Pause(stage.twins.by_arm)) as pause:
         for arm in stage.record.arms:
-            quiet.only(arm)  # type: ignore[arg-type]
+            pause.only(arm)  # type: ignore[arg-type]
             for rows in dict.fromkeys(point.rows for point in wanted):
                 own = [point for point in wanted if point.rows == rows]
                 load(stage, program, arm, own[0])

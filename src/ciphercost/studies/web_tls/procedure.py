@@ -18,7 +18,8 @@ import msgspec
 from ciphercost.host import procfs, threads
 from ciphercost.model.errors import AgentError, RunError, Unproven
 from ciphercost.model.study import StudyRun
-from ciphercost.prove.witnesses import describe, single
+from ciphercost.prove.client_witness import describe
+from ciphercost.prove.probe import single
 from ciphercost.studies import Stage
 from ciphercost.studies.web_tls import counters
 

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from ciphercost import studies
 from ciphercost.report import together
-from ciphercost.report.formats.html._content import Entry, Figure, figure
+from ciphercost.report.formats.html._content import Entry
+from ciphercost.report.formats.html._figure import Figure, figure
 from ciphercost.report.plots import published
 from ciphercost.report.together import Outcome
 from ciphercost.studies.sheet import Report

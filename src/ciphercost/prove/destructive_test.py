@@ -1,4 +1,4 @@
-"""at_rest: one more pair of twins, for nothing but looking -> proofs and findings that no living session could give. I/O, no load.
+"""destructive_test: a disposable server pair at rest -> proofs and findings that no living session could give. I/O, no load.
 
 Each arm's server is made to write temporary data, then killed by force; what lies on the disk is searched both times. Then its
 key is taken away, and it must not start. Nothing of this touches the twins that are measured.
@@ -28,7 +28,7 @@ from ciphercost.model.errors import AgentError, RunError
 from ciphercost.model.slices import Finding, Proof, Witness
 from ciphercost.model.spec import ARMS, Arm
 from ciphercost.model.terms import CANARY_TABLE
-from ciphercost.prove import witnesses
+from ciphercost.prove import probe, rest_witnesses
 from ciphercost.provision.server_pairs import Bench, of_encryption
 
 SESSION = 1
@@ -39,8 +39,8 @@ LOOKS, BETWEEN_SECONDS = 40, 0.1
 """At a statement that runs, for the data that is there only meanwhile."""
 
 
-class Ordeal(msgspec.Struct):
-    """What came of it."""
+class Outcome(msgspec.Struct):
+    """What came of the test."""
 
     proofs: list[Proof] = []
     findings: list[Finding] = []
@@ -50,13 +50,13 @@ class Ordeal(msgspec.Struct):
     """How long the server took to give its data a new key; None: it has no such thing."""
 
 
-def ordeal(bench: Bench) -> Ordeal:
-    """Put both arms of a cell at rest through it. Raises RunError where a server can't even be started."""
+def run(bench: Bench) -> Outcome:
+    """Put a pair of both arms of a cell at rest through the test. Raises RunError where a server can't even be started."""
     mechanism = bench.mechanism
     assert isinstance(mechanism, AtRest)
-    found = Ordeal()
+    found = Outcome()
     leaks: dict[Arm, dict[str, canary_scan.Seen]] = {}
-    work = bench.directory / "ordeal"
+    work = bench.directory / "doomed"
     for arm in ARMS:
         with keys_kept(bench.shared.secrets), bench.volume(arm, work / arm) as volume:
             bench.fetch(arm, volume)
@@ -71,7 +71,7 @@ def ordeal(bench: Bench) -> Ordeal:
     return found
 
 
-def _arm(bench: Bench, mechanism: AtRest, arm: Arm, volume: Volume, found: Ordeal) -> dict[str, canary_scan.Seen]:
+def _arm(bench: Bench, mechanism: AtRest, arm: Arm, volume: Volume, found: Outcome) -> dict[str, canary_scan.Seen]:
     """One arm; what was seen of its temporary data, by the name of the spill."""
 
     def say(witness: Witness, passed: bool, detail: str) -> None:
@@ -83,9 +83,9 @@ def _arm(bench: Bench, mechanism: AtRest, arm: Arm, volume: Volume, found: Ordea
     try:
         agent = Agent(log=bench.logs / "agent.log", env=bench.mask)
         try:
-            fields = witnesses.single(bench.connection(arm, dict.fromkeys(ARMS, server)))
-            agent.connect("ordeal", **fields)
-            look = Look(arm, bench.rest, volume, server, agent, "ordeal", fields)
+            fields = probe.single(bench.connection(arm, dict.fromkeys(ARMS, server)))
+            agent.connect("destructive-test", **fields)
+            look = Look(arm, bench.rest, volume, server, agent, "destructive-test", fields)
             if bench.program.check:
                 found.checks[arm] = str(look.query(bench.program.check))
             word = canary_scan.canary()
@@ -108,7 +108,7 @@ def _arm(bench: Bench, mechanism: AtRest, arm: Arm, volume: Volume, found: Ordea
         mechanism.flush(volume)
         for name, wanted in (("killed", last), ("killed, the first row", bench.shared.canary)):
             seen = canary_scan.search(canary_scan.below(volume.backing), wanted)
-            passed, detail = witnesses.heard_of_disk(seen, look, mechanism)
+            passed, detail = rest_witnesses.heard_of_disk(seen, look, mechanism)
             say("disk", passed, f"{name}: {detail}")
     finally:
         server.stop()
@@ -146,7 +146,7 @@ def _spill(look: Look, mechanism: AtRest, spill: Spill, word: str) -> canary_sca
     look.agent.connect(name, **look.connect)
 
     def seen() -> canary_scan.Seen:
-        return witnesses.at_rest(look, mechanism, word)
+        return rest_witnesses.at_rest(look, mechanism, word)
 
     try:
         *first, last = spill.statements
@@ -170,7 +170,7 @@ def _watch(seen: Callable[[], canary_scan.Seen], over: Callable[[], bool], look:
     found = canary_scan.Seen()
     for _ in range(LOOKS):
         found = seen()
-        if over() or any(witnesses.is_temporary(name, look) for name in found.hits):
+        if over() or any(rest_witnesses.is_temporary(name, look) for name in found.hits):
             break
         time.sleep(BETWEEN_SECONDS)
     return found
@@ -199,7 +199,7 @@ def _without_key(bench: Bench, mechanism: AtRest, volume: Volume, state: KeyStat
             return True, f"{words} it does not start: {_reason(str(error))}"
         with stopped(server), Agent(log=bench.logs / "agent.log") as agent:
             try:
-                fields = witnesses.single(bench.connection("encrypted", dict.fromkeys(ARMS, server)))
+                fields = probe.single(bench.connection("encrypted", dict.fromkeys(ARMS, server)))
                 agent.connect("keyless", **fields)
                 rows = agent.query("keyless", f"SELECT word FROM {CANARY_TABLE}")
             except AgentError as error:

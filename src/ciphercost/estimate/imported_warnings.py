@@ -1,0 +1,208 @@
+"""imported_warnings: imported runs and their costs -> what these runs can't tell. Pure."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ciphercost.estimate.imported_copies import printed
+from ciphercost.estimate.imported_costs import compared
+from ciphercost.estimate.statistics import Interval
+from ciphercost.model.imported import Reading
+from ciphercost.model.result import Cell, ImportedCost, Warning_
+from ciphercost.model.spec import ARMS, Arm
+
+LEAST_FALL = 1.25
+"""First third ÷ last third of a run, above which (or below its inverse) the run is not called steady."""
+UNEQUAL = 0.2
+"""Of the lengths of the arms' runs."""
+ALIKE = 0.002
+"""Spread of all runs' throughput, and distance from a round number, below which it looks like a rate that was set."""
+Order = Literal["unknown", "plain first", "encrypted first", "by turns"]
+UNSAID = {
+    "pgbench": "pgbench does not say whether its connections were encrypted; by default (sslmode=prefer) it takes TLS wherever the "
+    "server offers it, in the arm called plain too",
+    "mysqlslap": "mysqlslap does not say whether its connections were encrypted; MySQL's takes TLS by default (--ssl-mode=PREFERRED) "
+    "wherever the server offers it, in the arm called plain too",
+    "sysbench": "sysbench does not say whether its connections were encrypted; with PostgreSQL it takes TLS wherever the server offers "
+    "it (sslmode=prefer), with MySQL only where --mysql-ssl is on",
+    "wrk": "wrk does not say what was negotiated, checks no certificate, and resumes TLS sessions without saying so",
+    "h2load": "h2load names the TLS that it spoke and checks no certificate; nobody asked the server, nor looked at the wire",
+    "hyperfine": "hyperfine does not know what its commands did",
+    "csv": "a table does not say how its figures came about",
+    "cpu": "shares of a machine's CPU do not say what it worked on",
+}
+
+
+def follow(name: str, interval: Interval) -> list[Warning_]:
+    """That runs are no independent ones, where their interval had to be widened for it."""
+    if len(interval.errors) == 1:
+        return []
+    text = (
+        f"{name}: each run is like the one before it, so they tell less than as many independent ones: the interval is widened (long-run "
+        "variance). If they are parts of one run, they tell nothing of how runs differ: import one figure for each run"
+    )
+    return [Warning_("runs-follow", text)]
+
+
+def same_rate(by_arm: dict[Arm, list[Reading]]) -> list[Warning_]:
+    """That all runs of both arms have the same throughput, and a round one: a rate that was set, most likely."""
+    rates = [run.figures["throughput"] for arm in ARMS for run in by_arm[arm] if run.figures.get("throughput", 0.0) > 0]
+    if len(rates) < 2 or not all(by_arm.values()) or max(rates) > min(rates) * (1 + ALIKE):
+        return []
+    middle = sum(rates) / len(rates)
+    rounded = float(f"{middle:.1e}")
+    if abs(middle / rounded - 1) > ALIKE or len({printed(run) for arm in ARMS for run in by_arm[arm]}) < 2:
+        return []
+    text = (
+        f"all {len(rates)} runs of both arms have a throughput within {ALIKE:.1%} of {rounded:,.0f} a second: if the tool was told to keep "
+        "that rate, throughput tells nothing here, and latency does"
+    )
+    return [Warning_("rate-alike", text.replace("%", " %"))]
+
+
+def order_of(by_arm: dict[Arm, list[Reading]]) -> Order:
+    """How the arms' runs followed each other, where every run has a time by one kind of clock."""
+    runs = [run for arm in ARMS for run in by_arm[arm]]
+    if not all(by_arm.values()) or any(run.started is None for run in runs) or len({run.clock for run in runs}) != 1:
+        return "unknown"
+    began = {arm: [run.started or 0.0 for run in by_arm[arm]] for arm in ARMS}
+    if max(began["plain"]) < min(began["encrypted"]):
+        return "plain first"
+    return "encrypted first" if max(began["encrypted"]) < min(began["plain"]) else "by turns"
+
+
+def warnings(
+    readings: list[Reading],
+    by_arm: dict[Arm, list[Reading]],
+    costs: dict[str, ImportedCost],
+    order: Order,
+    tools: list[str],
+) -> list[Warning_]:
+    """What these runs can't tell, the gravest first."""
+    made = [Warning_("imported", "imported: not paired, not proven: read what follows before the figures")]
+    tool = "cpu" if readings[0].kind == "cpu" else readings[0].tool.split()[0]
+    made.append(Warning_("not-proven", UNSAID[tool]))
+    schemes = {arm: {run.scheme for run in by_arm[arm]} for arm in ARMS}
+    if all(by_arm.values()) and schemes["plain"] == schemes["encrypted"] != {""} and len(schemes["plain"]) == 1:
+        scheme = next(iter(schemes["plain"]))
+        made.append(
+            Warning_("same-scheme", f"both arms spoke {scheme}: what TLS costs on the wire is not in these figures")
+        )
+    if all(by_arm.values()):
+        made += ordered(order)
+        made += few(by_arm, costs)
+        made += unequal(by_arm)
+    made += zeros(readings)
+    if len(tools) > 1:
+        made.append(
+            Warning_(
+                "tool-differs",
+                f"several versions of the tool made these runs ({', '.join(tools)}): its own change is in the difference",
+            )
+        )
+    if falling := [run for run in readings if not steady(run)]:
+        arms = " and ".join(arm for arm in ARMS if any(run.arm == arm for run in falling))
+        ends = sorted(third(run) for run in falling)
+        text = (
+            f"{len(falling)} of {len(readings)} runs ({arms}) are not steady: from the first third to the last, throughput goes to "
+            f"{ends[0]:.0%}{f' to {ends[-1]:.0%}' if len(ends) > 1 else ''}: a cache that fills or a checkpoint; its mean depends on the run's length"
+        )
+        made.append(Warning_("not-steady", text.replace("%", " %")))
+    seen: dict[tuple[str, str], list[str]] = {}
+    for run in readings:
+        for note in run.notes:
+            seen.setdefault((note.code, note.text), []).append(run.file)
+    for (code, text), where in seen.items():
+        files = list(dict.fromkeys(where))
+        shown = files[0] + (f" and {len(files) - 1} more" if len(files) > 1 else "")
+        made.append(Warning_(code, f"{shown}: {text}"))
+    return made
+
+
+def ordered(order: Order) -> list[Warning_]:
+    if order == "unknown":
+        text = "these files don't say when each run was: if one arm ran wholly before the other, the machine's drift is in the difference"
+        return [Warning_("order-unknown", text)]
+    if order == "by turns":
+        return []
+    first, second = ("plain", "encrypted") if order == "plain first" else ("encrypted", "plain")
+    text = f"every {first} run began before the first {second} one: whatever changed on the machine meanwhile is in the difference"
+    return [Warning_("one-after-other", text)]
+
+
+def few(by_arm: dict[Arm, list[Reading]], costs: dict[str, ImportedCost]) -> list[Warning_]:
+    """One run each; runs that are all alike."""
+    made = []
+    counts = {arm: len(by_arm[arm]) for arm in ARMS}
+    if min(counts.values()) == 1:
+        arms = "each arm" if set(counts.values()) == {1} else f"the {min(counts, key=lambda arm: counts[arm])} arm"
+        text = (
+            f"one run of {arms}: how much two runs of the same thing differ is not known, so there is no interval, and no telling a cost "
+            "from chance; two of each at least, five or more for most questions"
+        )
+        made.append(Warning_("one-run", text))
+    for name, each in costs.items():
+        if min(each.plain_runs, each.encrypted_runs) >= 2 and each.low is None:
+            made.append(
+                Warning_(
+                    "all-alike",
+                    f"{name}: no run differs from another to the last printed digit: are they copies of one?",
+                )
+            )
+    return made
+
+
+def zeros(readings: list[Reading]) -> list[Warning_]:
+    """Figures of 0, of which there is no ratio."""
+    made = []
+    for name in dict.fromkeys(name for run in readings for name in run.figures if compared(name)):
+        own = [run.figures[name] for run in readings if name in run.figures]
+        if out := sum(1 for value in own if not value > 0):
+            text = f"{name} is 0 in {out} of {len(own)} runs, which are left out of it (no ratio has a 0): it is of the others alone"
+            made.append(Warning_("zero-figures", text))
+    return made
+
+
+def unequal(by_arm: dict[Arm, list[Reading]]) -> list[Warning_]:
+    """Arms whose runs were not as long, where the work was not what ended them."""
+    made = []
+    lengths = {arm: sum(run.seconds for run in by_arm[arm]) / len(by_arm[arm]) for arm in ARMS}
+    work = {arm: sum(run.operations for run in by_arm[arm]) / len(by_arm[arm]) for arm in ARMS}
+    as_long = abs(lengths["plain"] - lengths["encrypted"]) <= UNEQUAL * max(lengths.values())
+    as_much = abs(work["plain"] - work["encrypted"]) <= UNEQUAL * max(work.values())
+    if not as_long and not as_much and min(lengths.values()) > 0:
+        text = f"the arms' runs are neither as long ({lengths['plain']:.3g} and {lengths['encrypted']:.3g} s) nor of as many operations"
+        made.append(Warning_("unequal", text))
+    return made
+
+
+def third(run: Reading) -> float:
+    """Last third of the run's throughput ÷ the first; 1 where too little is known."""
+    series = run.series.get("throughput", [])
+    size = len(series) // 3
+    first, last = sum(series[:size]), sum(series[len(series) - size :])
+    return last / first if size >= 3 and first > 0 else 1.0
+
+
+def steady(run: Reading) -> bool:
+    return 1 / LEAST_FALL <= third(run) <= LEAST_FALL
+
+
+def alone(own: Cell, everything: list[Cell]) -> list[Warning_]:
+    """Of a cell with one arm: where the other arm's runs are of something else."""
+    if len(own.arms) != 1:
+        return []
+    arm = next(iter(own.arms))
+    others = [
+        each
+        for each in everything
+        if each is not own and len(each.arms) == 1 and arm not in each.arms and each.engine == own.engine
+    ]
+    if not others:
+        return []
+    other = next(iter(others[0].arms))
+    text = (
+        f"the {arm} runs ({own.workload}, {own.clients} clients) and the {other} runs ({others[0].workload}, {others[0].clients} clients) "
+        "are of different tests: they were not compared"
+    )
+    return [Warning_("not-the-same-test", text)]

@@ -1,0 +1,156 @@
+"""package_cache: where fetched servers, tools and jars are kept. Each root is filled once; nothing is installed on the host."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from ciphercost.host.environment import child_environment
+from ciphercost.host.installation import Installation
+from ciphercost.host.marks import server_user
+from ciphercost.host.package_client_errors import decisive
+from ciphercost.host.supervisor import Guard
+from ciphercost.host.versions import version_key
+from ciphercost.model import owned
+from ciphercost.model.errors import MissingServer, RunError, UsageError
+
+RECEIPT = "installation.json"
+FETCH_SECONDS = 900
+
+
+class Receipt(msgspec.Struct, frozen=True):
+    """Written last into an installed root; without it a root isn't one."""
+
+    engine: str
+    version: str
+    source: str
+    programs: str
+    """Directory of the server's programs, relative to the root."""
+
+
+def say(text: str) -> None:
+    """Tell the user what is being fetched; standard output is for results."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def cache() -> Path:
+    """Where fetched servers are kept: $CIPHERCOST_CACHE; for root, whose servers run as nobody, a place that nobody can reach."""
+    if chosen := os.environ.get("CIPHERCOST_CACHE"):
+        return Path(chosen).absolute()
+    if server_user() is not None:
+        return Path("/var/cache/ciphercost")
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ciphercost"
+
+
+def installed(engine: str) -> list[Installation]:
+    """What was fetched of this engine, newest version first; builds that Maven brought last: their OpenSSL is of 2018.
+
+    Raises UsageError where somebody else could have put it there.
+    """
+    found = []
+    # A cache that holds nothing of this engine needs no trust: nothing of it is run.
+    for receipt in (cache() / engine).glob(f"[!.]*/{RECEIPT}"):
+        check_trust(receipt.parent)
+        with contextlib.suppress(msgspec.DecodeError, msgspec.ValidationError, OSError):
+            kept = msgspec.json.decode(receipt.read_bytes(), type=Receipt)
+            found.append(Installation(engine, kept.version, kept.source, str(receipt.parent / kept.programs)))
+    return sorted(found, key=lambda each: (each.source != "maven", version_key(each.version)), reverse=True)
+
+
+def check_trust(place: Path) -> None:
+    """Check that nobody else can write to a directory of the cache, whose programs we run. Raises UsageError.
+
+    Every directory on the way must belong to us or to root (users may share root's cache). A directory that does not exist is fine.
+    """
+    owners = (0, Path("/").stat().st_uid)
+    try:
+        owned.check_above(cache())
+        owned.check_above(cache().resolve())
+        for each in (place, *place.parents):
+            if each.is_relative_to(cache()):
+                for path in (each, each / RECEIPT):
+                    if path.exists() and (reason := owned.fault(path.stat(), owners, group=owned.private_group())):
+                        raise owned.Distrusted(f"{path}: {reason}")
+    except owned.Distrusted as error:
+        raise UsageError(
+            f"{error}. ciphercost runs programs from its cache, so nobody else may be able to write there. Remove write access, or "
+            "set CIPHERCOST_CACHE to a directory of your own."
+        ) from None
+    except OSError:
+        return  # it can't be reached, so nothing of it is run
+
+
+def reachable(directory: Path) -> bool:
+    """Whether the user that servers run as can get there."""
+    return server_user() is None or all(each.stat().st_mode & 0o001 for each in (directory, *directory.parents))
+
+
+class Work:
+    """A root that is being filled: `path` now, `final` once it is whole. It and its package clients live no longer than we do."""
+
+    def __init__(self, path: Path, final: Path, guard: Guard) -> None:
+        self.path = path
+        self.final = final
+        self._guard = guard
+
+    def run(self, command: list[str], failure: str, env: Mapping[str, str] | None = None) -> str:
+        """Run a package client to its end. Raises MissingServer with `failure` and the lines that tell the cause."""
+        given = {**(env or child_environment(registries=True)), "LC_ALL": "C"}
+        try:
+            process = self._guard.spawn(command, env=given, cwd=self.path, umask=0o022)
+            try:
+                status, output = process.wait(FETCH_SECONDS), process.output()
+            finally:
+                process.stop(timeout=1.0)
+        except RunError as error:
+            raise MissingServer(f"{failure}: {error}") from None
+        if status != 0:
+            raise MissingServer(f"{failure}: {decisive(output) or f'it ended with status {status} and gave no reason'}")
+        return output
+
+
+def keep(engine: str, name: str, make: Callable[[Work], Receipt]) -> Installation:
+    """Fill `<cache>/<engine>/<name>` once: `make` fills a directory beside it, which then takes its place at one stroke.
+
+    Idempotent, and safe when two runs ask at once: the second waits and finds it done.
+    """
+    home = cache() / engine
+    final, path = home / name, home / f".new-{name}-{os.getpid()}"
+    try:
+        home.mkdir(parents=True, exist_ok=True, mode=0o755)
+        check_trust(final if final.exists() else home)
+        lock = (home / f".lock-{name}").open("w")
+    except OSError as error:
+        raise UsageError(
+            f"can't write to the cache {home}: {error.strerror}. Set CIPHERCOST_CACHE to another directory."
+        ) from None
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (final / RECEIPT).exists():
+            with Guard(f"fetch-{os.getpid()}") as guard:
+                guard.remove(path)
+                path.mkdir(mode=0o755)
+                receipt = make(Work(path, final, guard))
+                _open_up(path)
+                (path / RECEIPT).write_bytes(msgspec.json.encode(receipt))
+                shutil.rmtree(final, ignore_errors=True)
+                path.rename(final)
+    kept = msgspec.json.decode((final / RECEIPT).read_bytes(), type=Receipt)
+    return Installation(engine, kept.version, kept.source, str(final / kept.programs))
+
+
+def _open_up(root: Path) -> None:
+    """Everybody may read and run it: servers aren't run by who fetched them. Nothing in it is secret."""
+    for directory, _, files in os.walk(root):
+        Path(directory).chmod(0o755)
+        for name in files:
+            path = Path(directory) / name
+            if not path.is_symlink():
+                path.chmod(0o755 if path.stat().st_mode & 0o100 else 0o644)

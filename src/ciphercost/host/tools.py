@@ -1,0 +1,63 @@
+"""tools: programs that are no servers: from PATH, else from the cache, else unpacked from Debian."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import msgspec
+
+from ciphercost.host.debian import unpack_suite
+from ciphercost.host.package_cache import RECEIPT, Receipt, Work, cache, keep
+from ciphercost.host.run_in_place import run_in_place
+from ciphercost.model.errors import MissingServer
+
+ONLY = "only"
+"""In a root of tools: links to those that it was fetched for."""
+
+
+class Tools(msgspec.Struct, frozen=True):
+    """Programs that aren't servers and are fetched together."""
+
+    name: str
+    packages: tuple[str, ...]
+    programs: tuple[str, ...]
+    suite: str
+
+
+FUSE = Tools("fuse", ("gocryptfs", "fuse3"), ("usr/bin/gocryptfs", "usr/bin/fusermount3"), "sid")
+"""Of sid: as root, the gocryptfs 2.5.1 of trixie changes the user of all its threads at once, and files can't be made."""
+TOOLS = {Path(program).name: tools for tools in (FUSE,) for program in tools.programs}
+
+
+def tool(name: str, *, fetch: bool = True) -> Path:
+    """This program: in PATH, else fetched before, else (`fetch`) unpacked from Debian into the cache. Raises MissingServer."""
+    if found := shutil.which(name):
+        return Path(found)
+    return together(TOOLS[name], name, fetch=fetch) / name
+
+
+def together(tools: Tools, name: str = "", *, fetch: bool = True) -> Path:
+    """The directory of these programs, fetched before or (`fetch`) now. Raises MissingServer, naming `name`."""
+    kept = cache() / "tools" / f"{tools.name}-{tools.suite}-debian"
+    if (kept / RECEIPT).exists():
+        return kept / ONLY
+    missing = f"'{name or tools.name}' was not found (Debian: apt-get install {' '.join(tools.packages)})"
+    if not fetch:
+        raise MissingServer(missing)
+    try:
+        return Path(keep("tools", kept.name, lambda work: _unpack(tools, work)).location)
+    except MissingServer as error:
+        raise MissingServer(f"{missing}, and {error}") from None
+
+
+def _unpack(tools: Tools, work: Work) -> Receipt:
+    unpack_suite(tools.suite, tools.packages, work)
+    run_in_place(work, tools.programs)
+    # A directory to put into a PATH: the root's own would hide the system's programs behind those of another suite.
+    (work.path / ONLY).mkdir()
+    for program in tools.programs:
+        if not (work.path / program).is_file():
+            raise MissingServer(f"the packages {', '.join(tools.packages)} of {tools.suite} hold no {program}")
+        (work.path / ONLY / Path(program).name).symlink_to(f"../{program}")
+    return Receipt("tools", "", "debian", ONLY)

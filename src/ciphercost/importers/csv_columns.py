@@ -1,0 +1,87 @@
+"""csv_columns: `time=elapsed_ms,arm=mode,operations=n` -> which column of a table is what, and in which unit. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from ciphercost.importers.formats import Bad
+from ciphercost.model.errors import UsageError, nearest
+
+ROLES = (
+    "time",
+    "latency",
+    "throughput",
+    "operations",
+    "cpu",
+    "arm",
+    "run",
+    "clients",
+    "workload",
+    "factor",
+    "at",
+    "decimal",
+)
+FIGURES = ("time", "latency", "throughput", "cpu")
+EXAMPLE = "--columns time=elapsed_ms,arm=mode,operations=n"
+TIME_UNITS = ("s", "ms", "us", "µs")
+UNIT_IN_NAME = re.compile(
+    r"(?:^|[\s_.(\[-])(ms|us|µs|s|sec|secs|seconds|millis|milliseconds|micros|microseconds)[)\]]?\s*$", re.IGNORECASE
+)
+LONG_UNITS = {
+    "sec": "s",
+    "secs": "s",
+    "seconds": "s",
+    "millis": "ms",
+    "milliseconds": "ms",
+    "micros": "us",
+    "microseconds": "us",
+}
+DECIMALS = ("point", "comma")
+
+
+class Column(NamedTuple):
+    """One column of the map: what it is, what it is called in the file, and its unit, where one was stated."""
+
+    role: str
+    name: str
+    unit: str
+
+
+def columns(text: str) -> list[Column]:
+    """The map of `time=elapsed_ms,arm=mode,operations=n`, `latency=p50:us`. Raises UsageError."""
+    found: list[Column] = []
+    for word in text.split(","):
+        role, equals, rest = word.partition("=")
+        name, _, unit = rest.partition(":")
+        role = role.strip()
+        if not equals or not name.strip():
+            raise UsageError(f"--columns {text}: '{word}' is not ROLE=COLUMN; e.g. {EXAMPLE}")
+        if role not in ROLES:
+            raise UsageError(f"--columns {text}: unknown role '{role}': {nearest(role, ROLES)}")
+        if role == "decimal" and name.strip() not in DECIMALS:
+            raise UsageError(f"--columns {text}: decimal is 'point' or 'comma', as the figures are written")
+        if role != "factor" and role in (each.role for each in found):
+            raise UsageError(f"--columns {text}: {role} stands there twice; import the file once for each")
+        known = TIME_UNITS if role in ("time", "latency") else ("%", "share") if role == "cpu" else ()
+        if unit and unit not in known:
+            raise UsageError(f"--columns {text}: '{unit}' is no unit of {role}: {', '.join(known) or 'it has none'}")
+        found.append(Column(role, name.strip(), unit))
+    if not any(each.role in FIGURES for each in found):
+        raise UsageError(f"--columns {text}: no figure: name one of {', '.join(FIGURES)}; e.g. {EXAMPLE}")
+    return found
+
+
+def unit_of(column: Column) -> str:
+    """Stated, or as the column's name ends. Raises Bad where neither says."""
+    if column.unit:
+        return column.unit
+    if column.role == "cpu" and ("%" in column.name or re.search("per_?cent|pct", column.name, re.IGNORECASE)):
+        return "%"
+    if column.role in ("time", "latency") and (match := UNIT_IN_NAME.search(column.name)):
+        return LONG_UNITS.get(match[1].lower(), match[1].lower())
+    wanted = "% or share" if column.role == "cpu" else "s, ms or us"
+    raise Bad(
+        1,
+        f"the unit of '{column.name}' is not known ({wanted}): state it, e.g. --columns {column.role}={column.name}:{wanted.split()[0].strip(',')}",
+    )

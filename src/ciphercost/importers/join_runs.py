@@ -1,0 +1,108 @@
+"""join_runs: readings -> runs: threads' logs become one, a log joins its summary, CPU samples join the load they were taken under."""
+
+from __future__ import annotations
+
+import re
+
+from ciphercost.importers import formats
+from ciphercost.importers.formats import Bad, pgbench_log
+from ciphercost.importers.input_files import Source
+from ciphercost.importers.wording import count
+from ciphercost.model.errors import UsageError
+from ciphercost.model.imported import Reading
+from ciphercost.model.result import ImportedFile, Warning_
+
+SAMPLE_TOLERANCE = 0.02
+"""Between a summary's count of transactions and that which a sampled log tells of."""
+NAMED = re.compile(r"(.*?\.\d+)(?:\.\d+)?")
+"""`pgbench_log.PID`, and of further threads `pgbench_log.PID.N`."""
+
+
+def put_together(told: list[tuple[Source, ImportedFile, list[Reading]]]) -> list[Reading]:
+    """The runs: threads' logs as one, a log with its summary, the CPU's samples with the load that they were taken under."""
+    logs: dict[tuple[str, ...], list[Reading]] = {}
+    loads: list[Reading] = []
+    cpus: list[Reading] = []
+    for source, file, readings in told:
+        match = NAMED.fullmatch(source.path.name)
+        for each in readings:
+            if file.format == "pgbench_log":
+                key = (str(each.arm), str(source.path.parent), match[1] if match else source.path.name)
+                logs.setdefault(key, []).append(each)
+            elif each.kind == "cpu":
+                cpus.append(each)
+            else:
+                loads.append(each)
+    for parts in logs.values():
+        try:
+            whole = pgbench_log.together(parts)
+        except Bad as error:
+            raise UsageError(f"{', '.join(part.file for part in parts)}: {error.what}") from None
+        whole.file, whole.arm, whole.clock = ", ".join(part.file for part in parts), parts[0].arm, "utc"
+        whole.counts, whole.by_second = {}, {}
+        with_summary(whole, loads)
+    for each in loads:
+        each.clock = each.clock or ("utc" if each.started is not None else "")
+    alone = [each for each in cpus if not under_load(each, loads)]
+    return [*loads, *alone]
+
+
+def with_summary(log: Reading, loads: list[Reading]) -> None:
+    """The log joins the summary of its own run: the one with as many transactions; else it is a run of its own. Changes `loads`."""
+    fits = [
+        each
+        for each in loads
+        if each.tool == "pgbench" and each.arm == log.arm and as_many(each, log) and not each.names
+    ]
+    if len(fits) != 1:
+        loads.append(log)
+        return
+    own = fits[0]
+    # A throughput that the summary lacks was set, and the log's is as little a result.
+    own.figures |= {name: log.figures[name] for name in log.figures if name not in {*own.figures, "throughput"}}
+    own.series = own.series or ({} if "throughput" not in own.figures else log.series)
+    own.notes += [note for note in log.notes if note.code == "sampled-log"]
+    own.started, own.ended = log.started, log.ended
+    own.file = f"{own.file}, {log.file}"
+    own.names = ["joined"]
+
+
+def as_many(summary: Reading, log: Reading) -> bool:
+    """Whether a log is of as many transactions as a summary; of a sampled one that is an estimate."""
+    if any(note.code == "sampled-log" for note in log.notes):
+        return not formats.differ(summary.operations, log.operations, SAMPLE_TOLERANCE)
+    return summary.operations == log.operations
+
+
+def under_load(cpu: Reading, loads: list[Reading]) -> bool:
+    """Whether these samples were taken while runs of their arm went on; then each run gets the figures of its own time. Changes `loads`."""
+    joined = False
+    for load in loads:
+        if (
+            load.arm != cpu.arm
+            or load.started is None
+            or load.ended is None
+            or cpu.clock != "utc"
+            or load.clock != "utc"
+        ):
+            continue
+        # sar's and atop's stamps are whole seconds.
+        own = [row for row in cpu.rows if load.started - 1 <= row[0] - row[1] and row[0] <= load.ended + 1]
+        if not own:
+            continue
+        busy = (
+            sum(row[1] * row[2] for row in own) / sum(row[1] for row in own)
+            if sum(row[1] for row in own)
+            else own[0][2]
+        )
+        load.figures["host_busy"] = busy
+        rate = load.figures.get("throughput", load.operations / load.seconds if load.seconds > 0 else 0.0)
+        if cpu.cpus and rate > 0:
+            load.figures["host_cpu_per_op"] = busy / 100 * cpu.cpus / rate * 1e6
+        load.notes += [note for note in cpu.notes if note.code != "idle-edges"]
+        load.notes.append(
+            Warning_("joined", f"CPU by {cpu.tool} over the {count(len(own), 'sample')} that lie in the run")
+        )
+        load.file = f"{load.file}, {cpu.file}"
+        joined = True
+    return joined

@@ -1,0 +1,162 @@
+"""hospital_register: the register's own file -> records of hospital beds, each line checked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+
+from ciphercost.load.tables import csvfile
+from ciphercost.load.tables.columns import shown
+from ciphercost.load.tables.hospital_records import FIELDS, LENGTHS, TIMES, Record, records, written
+from ciphercost.model.errors import RunError, UsageError, nearest
+
+HEADERS = {
+    "source_id": "_id", "notified": "dataNotificacao", "cnes": "cnes",
+    "suspected_ward": "ocupacaoSuspeitoCli", "suspected_icu": "ocupacaoSuspeitoUti",
+    "confirmed_ward": "ocupacaoConfirmadoCli", "confirmed_icu": "ocupacaoConfirmadoUti",
+    "covid_icu": "ocupacaoCovidUti", "covid_ward": "ocupacaoCovidCli",
+    "hospital_icu": "ocupacaoHospitalarUti", "hospital_ward": "ocupacaoHospitalarCli",
+    "suspected_deaths": "saidaSuspeitaObitos", "suspected_discharges": "saidaSuspeitaAltas",
+    "confirmed_deaths": "saidaConfirmadaObitos", "confirmed_discharges": "saidaConfirmadaAltas",
+    "origin": "origem", "user_name": "_p_usuario", "state": "estadoNotificacao", "municipality": "municipioNotificacao",
+    "deleted": "excluido", "validated": "validado", "created": "_created_at", "updated": "_updated_at",
+}  # fmt: skip
+"""Field -> its column in the register."""
+OTHER = {"state": "estado", "municipality": "municipio"}
+"""Where the notification's own place is left blank: the hospital's."""
+FLAGS = ("deleted", "validated")
+_COLUMNS = tuple((field, HEADERS[field], HEADERS[field].lower()) for field in FIELDS[1:])
+MOST_COUNT = 2**31 - 1
+_COUNT = re.compile(r"([+-]?[0-9]+)(?:\.0*)?").fullmatch
+_FLAGS = {"": 0, "false": 0, "0": 0, "true": 1, "1": 1, "falso": 0, "verdadeiro": 1}
+
+
+def read(path: Path, count: int = 0) -> Iterator[Record]:
+    """The first `count` records of the register's file, or all, one at a time. Raises UsageError with file, line and mend."""
+    found = csvfile.rows(path)
+    _, titles = next(found)
+    places = _places(path, titles)
+    number = 0
+    for line, values in found if not count else islice(found, count):
+        number += 1
+        yield _record(path, line, number, values, places)
+    if number < count:
+        raise UsageError(
+            f"--csv {path}: holds {number:,} records, and {count:,} are asked for: "
+            + (
+                f"ask for {number} at most (--rows, or --loads of a study), or leave that out"
+                if number
+                else "it has only the line of names"
+            )
+        )
+    if not number:
+        raise UsageError(f"--csv {path}: holds no records, only the line of names")
+
+
+def _places(path: Path, titles: Sequence[str]) -> dict[str, int]:
+    """Where the register's columns stand in this file, by their names in small letters."""
+    at: dict[str, int] = {}
+    for place, title in enumerate(titles):
+        at.setdefault(title.strip().lower(), place)
+    wanted = [*HEADERS.values(), *OTHER.values()]
+    missing = [name for name in wanted if name.lower() not in at]
+    if missing:
+        known = [
+            shown(title)
+            for title in titles
+            if title.strip() and title.strip().lower() not in {name.lower() for name in wanted}
+        ]
+        like = f"; '{missing[0]}': {nearest(missing[0], known)}" if known and len(missing) < len(wanted) / 2 else ""
+        raise UsageError(
+            f"--csv {path}, line 1: the register's column{'s' if len(missing) > 1 else ''} {', '.join(missing)} "
+            f'{"are" if len(missing) > 1 else "is"} missing{like}. It must be OpenDataSUS\' "Registro de Ocupação Hospitalar COVID-19"; for rows '
+            "of your own use --workload mixed-crud"
+        )
+    return {name.lower(): at[name.lower()] for name in wanted}
+
+
+def _record(path: Path, line: int, number: int, values: Sequence[str], places: Mapping[str, int]) -> Record:
+    found: list[str | int] = [number]
+    for field, title, key in _COLUMNS:
+        value = values[places[key]].strip()
+        kept: str | int = value
+        wrong = ""
+        if field in LENGTHS:
+            if not value and field in OTHER:
+                kept = value = values[places[OTHER[field]]].strip()
+            if not value or len(value) > LENGTHS[field]:
+                wrong = _text_wrong(field, value)
+        elif field in TIMES:
+            kept, wrong = _time(value)
+        elif field in FLAGS:
+            wrong = "" if value.lower() in _FLAGS else f"'{shown(value)}' is neither true nor false"
+            kept = _FLAGS.get(value.lower(), 0)
+        else:
+            kept, wrong = _number(value)
+        if wrong:
+            raise UsageError(f"--csv {path}, line {line}, column '{title}': {wrong}. Mend that line, or leave it out")
+        found.append(kept)
+    return Record(*found)  # type: ignore[arg-type]
+
+
+def _text_wrong(field: str, value: str) -> str:
+    if field in OTHER and not value:
+        return f"the {field}'s name is empty, and so is '{OTHER[field]}': every notification belongs to a {field}"
+    if len(value) > LENGTHS[field]:
+        return f"'{shown(value)}' has {len(value)} letters, and the register's have {LENGTHS[field]} at most"
+    return ""
+
+
+@lru_cache(maxsize=4096)
+def _number(value: str) -> tuple[int, str]:
+    """A count; blank is 0, as the register's manual has it; whole numbers may be written 3.0. And what is wrong with it."""
+    if not value:
+        return 0, ""
+    match = _COUNT(value)
+    if match is None:
+        return 0, f"'{shown(value)}' is not a whole number"
+    number = int(match[1]) if len(value) < 20 else MOST_COUNT + 1
+    return number, "" if abs(number) <= MOST_COUNT else f"{shown(value)} is more than a server's integer holds"
+
+
+def _time(value: str) -> tuple[str, str]:
+    if not value:
+        return "", ""
+    try:
+        time = datetime.fromisoformat(value)
+        if time.tzinfo is not None:
+            time = time.astimezone(UTC).replace(tzinfo=None)
+    except (ValueError, OverflowError):
+        return "", f"'{shown(value)}' is not a date and time such as 2021-03-01T03:00:00.000Z"
+    return written(time), ""
+
+
+def count(path: Path, wanted: int = 0) -> int:
+    """How many records the file gives, of `wanted` (0: all), each looked at once. Raises UsageError."""
+    with csvfile.opened(path):
+        status = path.stat()
+    return _count(path, wanted, (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns))
+
+
+@lru_cache(maxsize=8)
+def _count(path: Path, wanted: int, _: tuple[int, ...]) -> int:
+    return sum(1 for _ in read(path, wanted))
+
+
+def source(csv: Path | None, rows: int, seed: int) -> Callable[[], Iterator[Record]]:
+    """What gives the records of a load, anew each time it is called."""
+
+    def found() -> Iterator[Record]:
+        if csv is None:
+            yield from records(rows, seed)
+            return
+        try:
+            yield from read(csv, rows)
+        except UsageError as error:
+            raise RunError(f"it was changed while it was read: {error}") from None
+
+    return found

@@ -1,0 +1,43 @@
+"""slice_marks: a slice's counters -> what disturbed it, by share of the slice or of the CPU. Pure."""
+
+from __future__ import annotations
+
+import os
+
+from ciphercost.model.slices import AgentSlice, Counters
+from ciphercost.provision.twins import Twins
+
+CLIENT_BOUND = 0.85
+FOREIGN = 0.05
+STEAL = 0.05
+JAVA = 0.1
+"""Share of a slice that Java may spend compiling, or collecting garbage."""
+CORES = os.cpu_count() or 1
+TICK = 1 / os.sysconf("SC_CLK_TCK")
+
+
+def slice_marks(answer: AgentSlice, counters: Counters, twins: Twins) -> list[str]:
+    """What disturbed a slice: `jit`, `gc`, `steal`, `foreign-cpu`, `client-bound`."""
+    marks = [
+        name
+        for name, spent in (("jit", answer.jit_ms), ("gc", answer.gc_ms))
+        if answer.seconds and spent / 1e3 / answer.seconds > JAVA
+    ]
+    steal = counters.host_steal
+    # At rest the kernel's own threads do part of the work; they have no user time.
+    foreign = counters.foreign_user_cpu if twins.rest is not None else counters.foreign_cpu
+    # Steal is known in clock ticks: one tick in a short slice is no finding, two are.
+    if steal > STEAL and steal * answer.seconds * CORES >= 2 * TICK:
+        marks.append("steal")
+    if foreign / CORES > FOREIGN:
+        marks.append("foreign-cpu")
+    window = answer.seconds * 1e9 * min(max(1, answer.threads), max(1, len(twins.agent_cpus)))
+    shared = twins.embedded or bool(twins.server_cpus & twins.agent_cpus)
+    if (
+        not shared
+        and not answer.connects
+        and window
+        and (answer.cpu_user_ns + answer.cpu_system_ns) / window > CLIENT_BOUND
+    ):
+        marks.append("client-bound")
+    return marks

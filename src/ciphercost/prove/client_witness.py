@@ -1,0 +1,113 @@
+"""client_witness: the agent's own connection -> whether it is encrypted and verified, and with what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from ciphercost.host import tls_names
+from ciphercost.model.spec import Arm
+from ciphercost.prove.probe import Probe, single
+
+CLIENT_CERTIFICATE = "client_certificate"
+"""In what the encrypted arm negotiated: present where the server requires and has verified a certificate of the client's."""
+
+
+def client(probe: Probe, arm: Arm) -> tuple[bool, str]:
+    """The agent's own connection: encrypted, verified, with what; or in clear."""
+    answer = probe.agent.connect(f"prove-{arm}", **single(probe.twins.connect[arm]))
+    probe.connected[arm] = answer
+    if said := probe.engine.greet(probe.agent, f"prove-{arm}"):
+        answer["server_version"] = said
+    if arm == "plain":
+        return not answer["encrypted"], "in clear" if not answer[
+            "encrypted"
+        ] else f"encrypted with {answer['protocol']}"
+    detail = describe(answer)
+    if not answer["encrypted"]:
+        return False, "in clear: nothing was negotiated"
+    if reason := other_than_asked(answer, probe.twins.connect[arm], probe.twins.promised):
+        return False, f"{detail}: {reason}"
+    wanted = probe.twins.connect[arm].get("tls", "")
+    if wanted in ("verify-ca", "verify-full") and not answer["verified"]:
+        return False, f"{detail}: the peer was not verified"
+    return True, detail
+
+
+def unverified(answer: Mapping[str, Any], fields: Mapping[str, object]) -> str:
+    """What of the server's identity was not checked, and what to do; empty where all was, or where there is no certificate. Pure.
+
+    `answer`: `connected` of the encrypted arm; `fields`: of its `connect`.
+    """
+    if not answer or fields.get("tls", "off") == "off":
+        return ""
+    if not answer.get("verified"):
+        return (
+            "the server's identity was not verified: a man in the middle would look the same; use --set verify=full, with "
+            "--ca FILE on a server of yours"
+        )
+    if fields.get("tls") == "verify-ca":
+        return (
+            "the server's name was not verified: any server with a certificate of that authority would look the same; use "
+            "--set verify=full"
+        )
+    return ""
+
+
+def other_than_asked(
+    answer: Mapping[str, Any], fields: Mapping[str, object], promised: Mapping[str, str] = MappingProxyType({})
+) -> str:
+    """What of a `connected` answer isn't what the arm's fields ask for, or isn't what was `promised`; empty where all is. Pure."""
+    asked = {
+        "protocol": tls_names.PROTOCOLS.get(str(fields.get("tls_max")), ""),
+        "cipher": str(fields.get("tls_ciphers", "")),
+        "group": str(fields.get("tls_groups", "")),
+    }
+    for name, wanted in asked.items():
+        if wanted and answer[name] not in (
+            wanted,
+            "",
+        ):  # a client may not know the group; the server is asked of the rest
+            return f"{name} {wanted} was asked for"
+    for name, wanted in promised.items():
+        if answer.get(name) not in (wanted, "", None):
+            return f"{name} is {answer[name]}, and {wanted} was asked for"
+    if answer.get("resumed") and not fields.get("resumption"):
+        return "a session was resumed, though resumption is off"
+    return ""
+
+
+def describe(answer: Mapping[str, Any]) -> str:
+    """`TLSv1.3 TLS_AES_256_GCM_SHA384 x25519, RSA 2048, peer verified` of a `connected` answer. Pure."""
+    parts = [str(answer[name]) for name in ("protocol", "cipher", "group") if answer.get(name)]
+    words = [" ".join(parts)]
+    if answer.get("peer_key"):
+        words.append(str(answer["peer_key"]))
+    if answer.get("peer") or answer.get("peer_key"):  # a certificate may bear no name
+        words.append("peer verified" if answer.get("verified") else "peer not verified")
+    if answer.get("resumed"):
+        words.append("resumed")
+    if answer.get("checked"):
+        words.append(str(answer["checked"]))
+    return ", ".join(words)
+
+
+def negotiated(answer: Mapping[str, Any]) -> dict[str, str]:
+    """Of a `connected` answer what belongs into the result. Pure."""
+    names = {
+        "protocol": "protocol",
+        "cipher": "cipher",
+        "group": "group",
+        "peer_key": "peer_key",
+        "library": "client_library",
+        "driver_version": "driver",
+        "checked": "checked",
+        CLIENT_CERTIFICATE: CLIENT_CERTIFICATE,
+    }
+    found = {ours: str(answer[theirs]) for theirs, ours in names.items() if answer.get(theirs)}
+    if answer.get("peer") or answer.get("peer_key"):
+        found["verified"] = "yes" if answer.get("verified") else "no"
+        if "resumed" in answer:
+            found["resumed"] = "yes" if answer["resumed"] else "no"
+    return found

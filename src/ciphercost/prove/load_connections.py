@@ -1,0 +1,60 @@
+"""load_connections: the connections that make the load -> whether they are what was proven."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ciphercost.engines import Engine, Server
+from ciphercost.load.agent import Agent
+from ciphercost.mechanisms import Mechanism
+from ciphercost.model.errors import Unproven
+from ciphercost.model.spec import Arm
+from ciphercost.prove.client_witness import CLIENT_CERTIFICATE, describe
+from ciphercost.prove.session_witness import judge_sessions
+
+
+def load_connections(
+    engine: Engine,
+    mechanism: Mechanism,
+    server: Server,
+    agent: Agent,
+    arm: Arm,
+    answer: Mapping[str, Any],
+    proven: Mapping[str, Any],
+) -> None:
+    """That the very connections which make the load are what was proven. Raises Unproven.
+
+    `answer`: of the load's `connect`; `proven`: of the encrypted arm's proof. Where connections stay open the server is asked of each.
+    """
+    if not mechanism.witnesses:
+        return
+    if "client" not in mechanism.witnesses:
+        if answer["encrypted"]:
+            raise Unproven(
+                f"client witness, {arm} arm: the connection is encrypted, and only what rests on the disk was to be"
+            )
+        return
+    if bool(answer["encrypted"]) != (arm == "encrypted"):
+        state = "encrypted" if answer["encrypted"] else "in clear"
+        raise Unproven(f"client witness, {arm} arm: the load's connections are {state}")
+    if arm == "encrypted" and (
+        any(answer[name] != proven.get(name) for name in ("protocol", "cipher"))
+        # A session that is resumed may tell less of itself than the first.
+        or any(answer.get(name) and proven.get(name) and answer[name] != proven[name] for name in ("group", "peer_key"))
+    ):
+        raise Unproven(
+            f"client witness, encrypted arm: the load negotiated {describe(answer)}, proven was {describe(proven)}"
+        )
+    if engine.caches_logins and answer.get("per_request") and answer.get("auth") != proven.get("auth"):
+        # Where connections stay open, logins are no part of the load.
+        raise Unproven(
+            f"client witness, {arm} arm: the load logs in by {answer.get('auth')}, proven was {proven.get('auth')}: "
+            "the arms would differ in more than encryption"
+        )
+    if mechanism.layer == "transit" and not answer.get("per_request") and "server" not in engine.mute:
+        rows = engine.sessions(server, agent, arm, everywhere=True)
+        mutual = arm == "encrypted" and CLIENT_CERTIFICATE in proven
+        passed, detail = judge_sessions(rows, arm, str(answer["cipher"]), client_certificate=mutual)
+        if not passed:
+            raise Unproven(f"server witness, {arm} arm, the load's own sessions: {detail}")

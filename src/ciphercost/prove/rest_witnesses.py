@@ -1,0 +1,116 @@
+"""rest_witnesses: the server's word about its files, and the files themselves -> whether the canary is in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from fnmatch import fnmatch
+from pathlib import Path
+
+from ciphercost.host import canary_scan
+from ciphercost.host.procfs import tree
+from ciphercost.mechanisms._rest import AtRest, Look
+from ciphercost.model.spec import Arm
+from ciphercost.model.terms import CANARY_TABLE
+from ciphercost.prove.probe import NULL_SEEN, Probe
+
+TEMPORARY = "temporary, and judged apart"
+NAMED = 3
+"""Files of those that hold the canary."""
+
+
+def server_at_rest(probe: Probe, arm: Arm) -> tuple[bool, str]:
+    """The server gives the canary back, and says of its own files what the arm's name says."""
+    assert isinstance(probe.mechanism, AtRest)
+    look = probe.look(arm)
+    if look.query(f"SELECT word FROM {CANARY_TABLE}") != [[probe.twins.canary]]:
+        return False, "the canary row is not there"
+    return probe.mechanism.status(look)
+
+
+def disk(probe: Probe, arm: Arm) -> tuple[bool, str]:
+    """Every file of the arm, unlinked ones included: the canary is in one on the plain twin, in none on the encrypted.
+
+    `destructive_test` judges temporary files: what leaks there is a finding.
+    """
+    assert isinstance(probe.mechanism, AtRest)
+    look = probe.look(arm)
+    volumes = [each.volume for each in probe.twins.by_arm.values() if each.volume]
+    others = [path for each in volumes for path in (each.path, *each.backing)]
+    found = at_rest(look, probe.mechanism, probe.twins.canary, others)
+    passed, detail = heard_of_disk(found, look, probe.mechanism)
+    if not passed:
+        return passed, detail
+    shown, words = probe.mechanism.structure(look)
+    return shown, f"{detail}; {words}" if words else detail
+
+
+def at_rest(look: Look, mechanism: AtRest, word: str, others: Iterable[Path] = ()) -> canary_scan.Seen:
+    """Search everything that the arm's server has written: what its data rests in, and files only it still holds.
+
+    `others`: places that are another arm's, which an agent with both arms' files open has too.
+    """
+    mechanism.flush(look.volume)
+    pids = tree(look.server.pid or look.agent.pid)
+    # Below the mount of a file system that encrypts everything is in clear; what it rests in is searched instead.
+    device = look.volume.path.stat().st_dev if mechanism.loaded_once else None
+    open_files = [
+        (name, path)
+        for name, path in canary_scan.held_open(pids, (*look.volume.backing, look.volume.path, *others))
+        if device is None or path.stat().st_dev != device
+    ]
+    seen = canary_scan.search((*canary_scan.below(look.volume.backing), *open_files), word)
+    seen.hits = {name.removeprefix(f"{look.volume.path}/"): count for name, count in seen.hits.items()}
+    return seen
+
+
+def heard_of_disk(seen: canary_scan.Seen, look: Look, mechanism: AtRest) -> tuple[bool, str]:
+    """What the disk witness says of an arm that was searched."""
+    passed, detail = judge_disk(seen, look.arm, lambda name: excused(name, look, mechanism))
+    unseen = mechanism.searched(look.volume)
+    return passed, f"{detail} ({unseen})" if unseen else detail
+
+
+def excused(name: str, look: Look, mechanism: AtRest) -> str:
+    """Why what lies in this file is a finding and no failure: it is temporary, or was asked to be left in clear. Empty: it is neither."""
+    if is_temporary(name, look):
+        return TEMPORARY
+    left = mechanism.left_in_clear(look.rest) if look.arm == "encrypted" else {}
+    by = next((by for pattern, by in left.items() if fnmatch(name, pattern)), "")
+    return f"left in clear by {by}" if by else ""
+
+
+def is_temporary(name: str, look: Look) -> bool:
+    """Whether a file of an arm, named relative to its data, holds temporary data: by its name, or because nobody else could open it."""
+    return name.endswith(" (deleted)") or any(fnmatch(name, each) for each in look.rest.engine.temporary)
+
+
+def judge_disk(seen: canary_scan.Seen, arm: Arm, excuse: Callable[[str], str] = lambda _: "") -> tuple[bool, str]:
+    """Whether what lies on the disk is what the arm's name says. `excuse`: why a file is none of this witness's; empty: it is. Pure.
+
+    What is excused is named all the same: the witness has seen it.
+    """
+    if not seen.size:
+        return False, NULL_SEEN
+    reasons = {name: excuse(name) for name in seen.hits}
+    lasting = [name for name, reason in reasons.items() if not reason]
+    others = [
+        f"{named(names)} ({reason}; {times(sum(seen.hits[name] for name in names))})"
+        for reason in dict.fromkeys(filter(None, reasons.values()))
+        if (names := [name for name, each in reasons.items() if each == reason])
+    ]
+    if lasting:
+        beside = f"; and in {'; in '.join(others)}" if others else ""
+        return arm == "plain", f"the canary is in {named(lasting)} ({seen}){beside}"
+    if others:
+        return arm == "encrypted", f"of {seen} the canary is in none but {'; '.join(others)}"
+    return arm == "encrypted", f"the canary is in none of {seen}"
+
+
+def times(count: int) -> str:
+    """`once`, `3 times`. Pure."""
+    return "once" if count == 1 else f"{count} times"
+
+
+def named(names: list[str]) -> str:
+    """The first of them. Pure."""
+    return f"{', '.join(names[:NAMED])}{', …' if len(names) > NAMED else ''}"

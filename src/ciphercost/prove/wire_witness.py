@@ -1,0 +1,50 @@
+"""wire_witness: the bytes of a connection, captured by a relay -> whether the canary is in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ciphercost.host.relay import Relay, moved
+from ciphercost.mechanisms import tls
+from ciphercost.model.spec import Arm
+from ciphercost.prove.probe import NULL_SEEN, Probe, single
+
+
+def wire(probe: Probe, arm: Arm) -> tuple[bool, str]:
+    """What an eye between the two sees: the canary, in both directions, or none of it."""
+    fields = single(probe.twins.connect[arm])
+    host, port = str(fields["host"]), int(str(fields["port"]))
+    with Relay(host, port) as relay:
+        probe.agent.connect(f"wire-{arm}", **moved(fields, "127.0.0.1", relay.port))
+        rows = probe.agent.query(f"wire-{arm}", probe.engine.echo(probe.twins.canary))
+        probe.agent.disconnect(f"wire-{arm}")
+        sent, received = bytes(relay.to_server), bytes(relay.to_client)
+    words = probe.engine.echoed(rows, probe.twins.canary)
+    if not all(words):
+        return False, "the server did not answer with the canary, so its absence would prove nothing"
+    return judge_wire(sent, received, words, arm, probe.mechanism.sign)
+
+
+Sign = Callable[[bytes, bytes], tuple[bool, str]]
+"""Of the bytes of both directions: whether they show that they are encrypted, in words."""
+
+
+def judge_wire(
+    sent: bytes, received: bytes, canary: str | tuple[str, str], arm: Arm, sign: Sign = tls.MECHANISM.sign
+) -> tuple[bool, str]:
+    """Whether the bytes of both directions are what the arm's name says. `canary`: one for both, or a word of each. Pure."""
+    if not sent or not received:
+        return False, NULL_SEEN
+    words_ = (canary, canary) if isinstance(canary, str) else canary
+    seen = sent.count(words_[0].encode()), received.count(words_[1].encode())
+    size = f"{len(sent) + len(received)} bytes"
+    if arm == "plain":
+        if not all(seen):
+            return False, f"the canary is not visible in {size} (compressed, or encrypted?)"
+        return True, f"the canary is visible in both directions ({size})"
+    if any(seen):
+        return False, f"the canary is visible in clear: {seen[0]} times sent, {seen[1]} times received"
+    shown, words = sign(sent, received)
+    if not shown:
+        return False, f"the canary is absent from {size}, but {words}"
+    return True, f"the canary is absent; {words} in {size}"

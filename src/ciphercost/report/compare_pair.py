@@ -1,0 +1,159 @@
+"""compare_pair: two cells -> how their costs differ, with an interval and a verdict. Pure.
+
+What is compared is the cost itself, encrypted ÷ plain: the other run's ratio ÷ the reference's. A faster machine speeds up both arms and
+cancels; a cost that changed does not. Each run's log ratio comes with the standard errors of its own units (sessions; blocks of a quick
+run), as `estimate` has them, and not read back from a printed interval. The difference of two independent means has the standard error
+√(e₁² + e₂²) and, by Welch (1947) and Satterthwaite (1946), (e₁² + e₂²)² ÷ (e₁⁴/ν₁ + e₂⁴/ν₂) degrees of freedom. Equivalence is two one-sided
+tests (Schuirmann 1987) within ± log(1 + margin), of the robust ratio and of the ratio of totals, and goes first,
+as everywhere here; p-values are Holm's over all cells compared, and must be below 5 %, of quick runs below 1 %.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+import msgspec
+
+from ciphercost.estimate import statistics, totals
+from ciphercost.estimate.statistics import ALPHA, Error, Interval
+from ciphercost.model.result import Cell, Estimate
+from ciphercost.model.terms import Verdict
+from ciphercost.report import words
+from ciphercost.report.comparison_types import Change, Pair, Run
+from ciphercost.report.match_cells import changes, unlike
+
+ACHIEVED = (
+    "protocol", "cipher", "group", "peer_key", "verified", "key", "implementation", "server_library", "client_library",
+)  # fmt: skip
+"""Of `encryption`: what may differ between two cells though both were asked for the same."""
+PAIRS_ONLY = "these server pairs only"
+QUICK_ALPHA = 0.01
+"""Level at which quick runs differ. The scatter between one start of a server and the next, and between one moment of a busy machine and
+another, is in no interval of a single session: of 211 pairs of 30 quick runs of one thing, on two cores with a load of 7, 8 % differed
+at 5 %."""
+MIND = ("steal", "foreign-cpu", "client-bound", "few-blocks", "few-sessions", "one-session", "carry-over")
+"""Warnings of a cell that bear on a comparison with another run."""
+
+
+def against(reference: Interval, other: Interval) -> Interval:
+    """other - reference of two independent means, by Welch; of several standard errors every combination, of which the worst counts."""
+    errors = tuple(_welch(a, b) for a, b in itertools.product(reference.errors, other.errors))
+    return Interval(
+        other.centre - reference.centre, errors, min(reference.n, other.n), mean=other.middle - reference.middle
+    )
+
+
+def _welch(a: Error, b: Error) -> Error:
+    first, second = a.standard**2, b.standard**2
+    below = first**2 / a.nu + second**2 / b.nu
+    nu = (first + second) ** 2 / below if below > 0 else min(a.nu, b.nu)
+    return Error(math.sqrt(first + second), nu, f"Welch: {a.method}; {b.method}")
+
+
+def judged(
+    interval: Interval, margin: float, p_value: float, *, of_totals: Interval | None = None, quick: bool = False
+) -> Verdict:
+    """Equivalence goes first: a difference that is surely there and surely within the margin is, by the margin's meaning, none.
+
+    It takes the ratio of totals too: stalls in one arm of one run are in no robust ratio.
+    """
+    if max(each.tost(math.log1p(margin)) for each in (interval, of_totals or interval)) < ALPHA:
+        return "equivalent"
+    return "differs" if p_value < (QUICK_ALPHA if quick else ALPHA) else "unresolved"
+
+
+def compared_pair(reference: Run, other: Run, run: int, numbers: tuple[int, int], margin: float) -> Pair:
+    a, b = reference.result.cells[numbers[0]], other.result.cells[numbers[1]]
+    mine, theirs = reference.intervals[numbers[0]], other.intervals[numbers[1]]
+    metric = next((name for name in ("throughput", "latency_p50") if name in mine and name in theirs), "")
+    quick = "quick" in (a.mode, b.mode)
+    change, costs = {}, {}
+    for name in words.LABELS:
+        if name in mine and name in theirs:
+            change[name] = _stated(against(mine[name], theirs[name]), quick=quick)
+            costs[name] = (a.overhead[name], b.overhead[name])
+    reason = ""
+    if not metric:
+        without = [
+            f"{name}: {cell.status}{f', {cell.reason}' if cell.reason else ''}"
+            for name, cell in ((reference.name, a), (other.name, b))
+            if not words.main_metric(cell) or cell.imported
+        ]
+        units = "its record has no sessions or blocks by which costs could be compared"
+        none = [f"{name}: {units}" for name, each in ((reference.name, mine), (other.name, theirs)) if not each]
+        reason = "; ".join(without or none) or "one was measured for throughput, the other for latency alone"
+    asked = unlike(a, b)
+    names = {each.name for each in asked}
+    return Pair(
+        run=run,
+        cells=numbers,
+        title=in_common(a, b),
+        metric=metric,
+        verdict=judged(
+            against(mine[metric], theirs[metric]),
+            margin,
+            change[metric].p_value or 0.0,
+            of_totals=against(*(each.get(totals.key(metric), each[metric]) for each in (mine, theirs))),
+            quick=quick,
+        )
+        if metric
+        else None,
+        change=change,
+        costs=costs,
+        factors=asked,
+        also=[each for each in also(a, b) if each.name not in names],
+        mind=[
+            f"{name}: {each.text}"
+            for name, cell in ((reference.name, a), (other.name, b))
+            for each in cell.warnings
+            if each.code in MIND
+        ],
+        reason=reason,
+    )
+
+
+def _stated(interval: Interval, *, quick: bool) -> Estimate:
+    low, high = interval.bounds()
+    method = interval.method() + (f"; {PAIRS_ONLY}" if quick else "")
+    ratio, low, high = (math.exp(each) for each in (interval.centre, low, high))
+    return Estimate(ratio, low, high, n=interval.n, method=method, p_value=interval.p_value(), unit="ratio of ratios")
+
+
+def corrected(pairs: Sequence[Pair]) -> list[Pair]:
+    """The pairs with p-values of their verdicts corrected for their number (Holm); what no longer differs is unresolved."""
+    judged_ = [pair for pair in pairs if pair.metric]
+    adjusted = iter(statistics.holm([pair.change[pair.metric].p_value or 0.0 for pair in judged_]))
+    made = []
+    for pair in pairs:
+        if not pair.metric:
+            made.append(pair)
+            continue
+        p = next(adjusted)
+        change = pair.change | {pair.metric: msgspec.structs.replace(pair.change[pair.metric], p_value=p)}
+        level = QUICK_ALPHA if is_quick(pair) else ALPHA
+        verdict: Verdict | None = "unresolved" if pair.verdict == "differs" and p >= level else pair.verdict
+        made.append(msgspec.structs.replace(pair, change=change, verdict=verdict))
+    return made
+
+
+def is_quick(pair: Pair) -> bool:
+    """Whether one of the two runs speaks of one server pair alone."""
+    return bool(pair.metric) and PAIRS_ONLY in pair.change[pair.metric].method
+
+
+def in_common(a: Cell, b: Cell) -> str:
+    """The words of both headings that are the same, and of the engine its name where the versions differ."""
+    mine, theirs = words.heading_words(a), words.heading_words(b)
+    said = [mine[name] for name in mine if mine[name] and mine[name] == theirs[name]]
+    if a.engine == b.engine and mine["engine"] != theirs["engine"]:
+        said.insert(0, a.engine)
+    return " · ".join([*said, *([a.variant] if a.variant and a.variant == b.variant else [])])
+
+
+def also(a: Cell, b: Cell) -> list[Change]:
+    """What is not what was asked for, and yet not the same."""
+    found = changes(a.encryption, b.encryption, ACHIEVED) + changes({"mode": a.mode}, {"mode": b.mode})
+    found += changes(*({f"cores of {name}": value for name, value in each.cores.items()} for each in (a, b)))
+    return [each for each in found if each.reference or each.other]

@@ -1,0 +1,147 @@
+"""The code base's structure: no import circles, registries that load their own package only, files of a readable size.
+
+`lint-imports` holds the order of the packages; this file holds what it can't see.
+"""
+
+from __future__ import annotations
+
+import ast
+import graphlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+import ciphercost
+
+ROOT = Path(ciphercost.__file__).parent
+MOST_LINES = 450
+LONGER: dict[str, str] = {
+    "engines/firebird.py": "one server; its start, its accounts and its wire still stand in one class",
+    "engines/postgresql.py": "one server; its start, its accounts and its settings still stand in one class",
+    "estimate/estimator.py": "the estimator of one cell, one class over all its slices",
+    "provision/server_pairs.py": "a server pair and its data set are still made by one class",
+    "report/words.py": "every sentence of a result, used by all formats",
+}
+"""Files over MOST_LINES, each with the reason why it is one file."""
+
+
+def sources() -> dict[str, str]:
+    """Each module's name with its text."""
+    found = {}
+    for path in sorted(ROOT.rglob("*.py")):
+        parts = path.relative_to(ROOT.parent).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path.read_text()
+    return found
+
+
+def imported(text: str, modules: Mapping[str, str]) -> Iterator[str]:
+    """The modules among `modules` that a text imports anywhere: at its top, in functions, and for types only."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            names = [each.name for each in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"line {node.lineno}: a relative import"
+            names = [f"{node.module}.{each.name}" for each in node.names]
+        else:
+            continue
+        for name in names:
+            # `from ciphercost.model.spec import Arm` names no module of its own, but what `spec` holds.
+            known = name
+            while known and known not in modules:
+                known = known.rpartition(".")[0]
+            if known:
+                yield known
+
+
+def circle(modules: Mapping[str, str]) -> list[str]:
+    """One circle of imports; empty where there is none."""
+    graph = {name: set(imported(text, modules)) - {name} for name, text in modules.items()}
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_no_module_imports_itself_by_a_detour() -> None:
+    assert circle(sources()) == []
+
+
+@pytest.mark.parametrize(
+    "back",
+    [
+        "from p import a",
+        "import p.a",
+        "from p.a import NAME",
+        "def late():\n    from p.a import NAME",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from p.a import NAME",
+    ],
+)
+def test_a_circle_is_found_wherever_its_import_stands(back: str) -> None:
+    modules = {"p": "", "p.a": "from p.b import NAME", "p.b": "from p import c", "p.c": back}
+    assert set(circle(modules)) == {"p.a", "p.b", "p.c"}
+    assert circle(modules | {"p.c": ""}) == []
+
+
+def dynamic_imports(text: str) -> Iterator[ast.Attribute | ast.Name | ast.ImportFrom]:
+    """Every use of `importlib.import_module`, by whatever name, and of `__import__`."""
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Attribute(attr="import_module") | ast.Name(id="__import__"):
+                yield node
+            case ast.ImportFrom(module="importlib", names=names) if any(each.name == "import_module" for each in names):
+                yield node
+
+
+def of_own_package(call: ast.Call) -> bool:
+    """Whether a call is `importlib.import_module(f"{__name__}.…")` without a second argument."""
+    if len(call.args) != 1 or call.keywords or not isinstance(call.args[0], ast.JoinedStr):
+        return False
+    match call.args[0].values:
+        case [ast.FormattedValue(value=ast.Name(id="__name__")), ast.Constant(value="."), *rest]:
+            return bool(rest)
+    return False
+
+
+def loads_others(text: str) -> list[int]:
+    """Lines of a text at which it loads by name what may lie outside its own package."""
+    tree = ast.parse(text)
+    own = {
+        (node.func.lineno, node.func.col_offset)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "importlib.import_module" and of_own_package(node)
+    }
+    return [node.lineno for node in dynamic_imports(text) if (node.lineno, node.col_offset) not in own]
+
+
+def test_a_registry_loads_its_own_package_only() -> None:
+    modules = sources()
+    assert {name: lines for name, text in modules.items() if (lines := loads_others(text))} == {}
+    packages = {path.parent.relative_to(ROOT.parent) for path in ROOT.rglob("__init__.py")}
+    registries = [name for name, text in modules.items() if list(dynamic_imports(text))]
+    assert registries, "the registries of engines, mechanisms and formats load their files by name"
+    assert {Path(*name.split(".")) for name in registries} <= packages, "only a package's own file is a registry"
+
+
+@pytest.mark.parametrize(
+    ("line", "allowed"),
+    [
+        ('importlib.import_module(f"{__name__}.{name}").ENGINE', True),
+        ('importlib.import_module(f"ciphercost.{name}")', False),
+        ('importlib.import_module(f"{__name__}{name}")', False),
+        ('importlib.import_module("." + name, __name__)', False),
+        ("importlib.import_module(name)", False),
+        ("from importlib import import_module, metadata", False),
+        ("__import__(name)", False),
+    ],
+)
+def test_loading_by_another_name_is_found(line: str, allowed: bool) -> None:
+    assert (loads_others(line) == []) is allowed
+
+
+def test_no_file_is_too_long_to_be_read_at_once() -> None:
+    lines = {path.relative_to(ROOT).as_posix(): path.read_text().count("\n") for path in ROOT.rglob("*.py")}
+    long = {name for name, count in lines.items() if count > MOST_LINES}
+    assert long - LONGER.keys() == set(), "split it, or say in LONGER why it is one file"
+    assert LONGER.keys() - long == set(), "it is short enough: remove it from LONGER"
