@@ -18,6 +18,7 @@ from ciphercost.measure import experiment
 from ciphercost.model import run_directory
 from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.plan import schedule
+from ciphercost.plan.resolve import resolve
 from ciphercost.provision import server_pairs
 from ciphercost.provision.shared import Shared
 from ciphercost.runs import pipeline
@@ -65,12 +66,12 @@ def one_after_the_other(cell: CellSpec, place: Path) -> float:
         shared = Shared(scratch / "secrets" / "group-0")
         cores = {schedule.cores(0, 1, experiment.available_cpus(), "one-core")[0][0]}
         with (
-            server_pairs.bench(cell, run_guard, scratch, place / "logs", 0, shared) as bench,
+            server_pairs.bench(resolve(cell), run_guard, scratch, place / "logs", 0, shared) as bench,
             shared.session(),
             experiment.out_of_the_way(cores),
             Agent(cpus=cores) as agent,
         ):
-            twins = bench.twins(1, cores, cores)
+            twins = server_pairs.twins(bench, 1, cores, cores)
             agent.program(bench.program)
             rates = []
             for arm, fields in twins.connect.items():

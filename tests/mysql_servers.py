@@ -15,7 +15,7 @@ from ciphercost.host.installation import Installation
 from ciphercost.host.supervisor import Guard
 from ciphercost.model import run_directory
 from ciphercost.model.spec import ARMS, Arm
-from ciphercost.provision import server_pairs
+from ciphercost.provision import dataset
 from ciphercost.provision.twins import Twins
 
 SERVERS = ("mysql@9.7", "mariadb@11.8", "mariadb@10.11")
@@ -48,7 +48,7 @@ class House:
         wanted = TLS.server_settings(self.engine, TLS.check(factors), self.secrets) if factors else {}
         self.copies += 1
         directory = self.directory.with_name(f"copy-{self.copies}")
-        server_pairs.copy(self.directory, directory)
+        dataset.copy(self.directory, directory)
         server = self.engine.start(
             self.installation, directory, self.guard, settings=wanted | (settings or {}), logs=self.logs
         )

@@ -22,7 +22,7 @@ from ciphercost.mechanisms._rest import AtRest, Look, Rest
 from ciphercost.model import run_directory
 from ciphercost.model.spec import ARMS, Arm
 from ciphercost.prove import destructive_test, rest_witnesses
-from ciphercost.provision import server_pairs
+from ciphercost.provision import dataset
 
 CANARY = "canary0123456789abcdef0123456789"
 OTHER: dict[Arm, Arm] = {"plain": "encrypted", "encrypted": "plain"}
@@ -71,7 +71,7 @@ class Pair:
     def copy(self, arm: Arm) -> Iterator[Path]:
         """A directory with a copy of the arm's data."""
         directory = self.scratch / f"copy-{next(self.numbers)}"
-        server_pairs.copy(self.scratch / arm, directory)
+        dataset.copy(self.scratch / arm, directory)
         yield directory
         shutil.rmtree(directory)
 

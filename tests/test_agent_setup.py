@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from ciphercost import engines, guard, record
-from ciphercost.agent import Agent
-from ciphercost.engines import Installation
-from ciphercost.guard import Guard
+from ciphercost import engines
+from ciphercost.host import supervisor
+from ciphercost.host.installation import Installation
+from ciphercost.host.supervisor import Guard
+from ciphercost.load.agent import Agent
+from ciphercost.model import run_directory
 
 POSTGRESQL = r"""
 SET my.first = 'a;''b'; -- ; no end
@@ -45,8 +47,8 @@ def site(
 ) -> Iterator[Site]:
     """A server's name, and how the agent gets there."""
     engine, installation = engines.get(request.param), require_server(request.param)
-    with Guard(record.new_id()) as run_guard:
-        scratch = guard.scratch(run_guard.run_id, run_guard)
+    with Guard(run_directory.new_id()) as run_guard:
+        scratch = supervisor.scratch(run_guard.run_id, run_guard)
         engine.initialise(installation, scratch / "data", run_guard)
         running = engine.start(installation, scratch / "data", run_guard, logs=tmp_path_factory.mktemp("logs"))
         yield engine.name, running.connection()

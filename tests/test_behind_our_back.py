@@ -13,7 +13,7 @@ from ciphercost.engines import Server
 from ciphercost.host.volumes.volume import Volume
 from ciphercost.load.agent import Agent
 from ciphercost.model.spec import CellSpec, Spec
-from ciphercost.provision.server_pairs import Bench
+from ciphercost.provision.bench import Bench
 from ciphercost.report.formats import terminal
 from conftest import RequireServer
 
@@ -29,7 +29,7 @@ def without_its_keyring(bench: Bench, volume: Volume) -> None:
 
 
 def with_the_plain_arms_files(bench: Bench, volume: Volume) -> None:
-    template = bench.shared.templates[bench.data] / "plain"
+    template = bench.dataset.template("plain")
     for path in template.iterdir():
         if path.is_file():
             shutil.copy(path, volume.path / path.name)

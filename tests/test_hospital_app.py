@@ -92,7 +92,7 @@ def test_only_the_chosen_columns_are_encrypted(given: str | None, secret: tuple[
     mechanism, engine = mechanisms.get("aes-ecb-128"), engines.get("mariadb")
     assert isinstance(mechanism, Columns)
     codec = columns.secrets_of(mechanism, engine, mechanism.check({}), tmp_path).of("encrypted")
-    program = resolve.program_of(cell, resolve.split_factors(cell)[1], codec)
+    program = resolve.resolve(cell).encrypted_program(codec)
     found = []
     for step in program.tables("encrypted").load:
         if step.sql.startswith("CREATE TABLE"):
@@ -105,9 +105,7 @@ def test_only_the_chosen_columns_are_encrypted(given: str | None, secret: tuple[
 @pytest.mark.parametrize("given", ["", "22", "-1", "stat", "state,state", "state,", "2,state", "ALL"])
 def test_a_choice_that_is_none_is_refused(given: str) -> None:
     with pytest.raises(UsageError, match=re.escape(f"secret={given}: ")):
-        resolve.split_factors(
-            CellSpec("mariadb", "aes-ecb-128", workload=application.WORKLOAD, factors={"secret": given})
-        )
+        resolve.resolve(CellSpec("mariadb", "aes-ecb-128", workload=application.WORKLOAD, factors={"secret": given}))
 
 
 def test_a_states_name_is_written_in_digits() -> None:

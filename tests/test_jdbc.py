@@ -204,8 +204,8 @@ def test_clients_are_compared_and_only_a_driver_is_told_what_is_its() -> None:
 
 def test_a_connection_for_each_insert_is_anybodys_choice() -> None:
     made = cell(client="", factors={"connection": "per-insert"})
-    assert resolve.program_of(made, {}).per_request
-    assert not resolve.program_of(cell(client=""), {}).per_request
+    assert resolve.resolve(made).program.per_request
+    assert not resolve.resolve(cell(client="")).program.per_request
 
 
 # ── who is the server ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -293,7 +293,7 @@ def test_who_checks_nothing_is_not_called_verified(mariadb: House, secured: Serv
 def test_a_slice_of_another_driver_is_an_error(mariadb: House, secured: Server) -> None:
     fields = mariadb.fields(secured, "plain")
     with agent_of("8.0.33") as agent, agent_of("9.7.0") as other:
-        made = resolve.program_of(cell(client="", workload="connect"), {})
+        made = resolve.resolve(cell(client="", workload="connect")).program
         agent.program(made)
         agent.connect("plain", **fields)
         assert agent.slice("plain", 60, discard=0.0, operations=5).operations == 5
@@ -470,11 +470,14 @@ def counted(directory: Path, made: CellSpec, *others: CellSpec) -> list[tuple[Co
     with supervisor.Guard(run_id) as run_guard:
         scratch = supervisor.scratch(run_id, run_guard)
         shared = Shared(scratch / "secrets" / "group-0")
-        with server_pairs.bench(made, run_guard, scratch, directory, 0, shared) as bench, shared.session():
+        with (
+            server_pairs.bench(resolve.resolve(made), run_guard, scratch, directory, 0, shared) as bench,
+            shared.session(),
+        ):
             assert round_trips.wanted(bench)
-            twins = bench.twins(1, set(), set())
+            twins = server_pairs.twins(bench, 1, set(), set())
             found = []
-            for bench.cell in (made, *others):
+            for bench.planned in map(resolve.resolve, (made, *others)):
                 with bench.agent(twins) as agent:
                     agent.program(bench.program)
                     found.append(round_trips.measure(bench, twins, agent))

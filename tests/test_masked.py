@@ -18,8 +18,10 @@ from ciphercost.model.facts import CellFacts
 from ciphercost.model.result import Cell
 from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.plan import conditions
+from ciphercost.plan.resolve import resolve
 from ciphercost.prove.aes_mask import HIDDEN, floor_ratio, judge_agent, judge_server
 from ciphercost.provision import server_pairs
+from ciphercost.provision.bench import Bench
 from ciphercost.provision.shared import Shared
 from ciphercost.runs import pipeline
 from conftest import Require, RequireServer
@@ -79,14 +81,14 @@ def test_with_the_mask_a_cell_is_proven(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("require_postgresql", "mask")
 def test_a_server_that_the_mask_does_not_reach_is_unproven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = server_pairs.Bench.settings
+    whole = Bench.settings
 
-    def without(bench: server_pairs.Bench, place: str) -> dict[str, str]:
+    def without(bench: Bench, place: str) -> dict[str, str]:
         return {
             name: value for name, value in whole(bench, place).items() if not name.startswith("env:OPENSSL_ia32cap")
         }
 
-    monkeypatch.setattr(server_pairs.Bench, "settings", without)
+    monkeypatch.setattr(Bench, "settings", without)
     cell = measured(tmp_path)
     assert said_of_the_mask(cell) == {"client": True, "server": False}
     assert cell.status == "unproven"
@@ -139,8 +141,8 @@ def bulk_cpu(name: str, used: Literal["on", "off"], logs: Path) -> int:
     with supervisor.Guard(run_id) as run_guard:
         scratch = supervisor.scratch(run_id, run_guard)
         shared = Shared(scratch / "secrets" / "group-0")
-        with server_pairs.bench(cell, run_guard, scratch, logs, 0, shared) as bench, shared.session():
-            twins = bench.twins(1, set(), set())
+        with server_pairs.bench(resolve(cell), run_guard, scratch, logs, 0, shared) as bench, shared.session():
+            twins = server_pairs.twins(bench, 1, set(), set())
             assert twins.server is not None
             sampler = Sampler(twins.server.pid, twins.server.cgroups)
             with bench.agent(twins) as agent, contextlib.closing(sampler):

@@ -11,7 +11,8 @@ import pytest
 from ciphercost.load import trust
 from ciphercost.model.errors import AgentError
 from ciphercost.model.spec import CellSpec
-from ciphercost.provision import server_pairs
+from ciphercost.plan.resolve import resolve
+from ciphercost.provision.servers import Servers
 from hostile import CERTIFICATES, SPOILT, Hostile
 from impostors import PASSWORD
 from terminals import on_a_terminal
@@ -96,5 +97,5 @@ def test_what_demands_less_of_a_server_than_what_failed_is_kept_from_it() -> Non
 
 def test_every_cell_of_a_run_is_known_before_the_first_connects() -> None:
     """Also those that an earlier part of a run that is resumed has done already."""
-    cells = [CellSpec(engine="postgresql", mechanism=name, url="postgresql://h/d") for name in ("none", "tls")]
-    assert server_pairs.Servers(cells).refused.cells == cells
+    cells = [resolve(CellSpec(engine="postgresql", mechanism=name, url="postgresql://h/d")) for name in ("none", "tls")]
+    assert Servers(cells).cells == cells

@@ -14,8 +14,10 @@ from ciphercost.model import run_directory
 from ciphercost.model.errors import UsageError
 from ciphercost.model.spec import ARMS, CellSpec
 from ciphercost.plan import schedule
+from ciphercost.plan.resolve import resolve
 from ciphercost.prove import same_rows
 from ciphercost.provision import server_pairs
+from ciphercost.provision.bench import Bench
 from ciphercost.provision.shared import Shared
 from ciphercost.studies.column_functions import application
 from conftest import RequireServer
@@ -42,15 +44,17 @@ def test_cells_that_share_a_run_store_encrypted_what_each_of_them_has_secret(
         for number, value in enumerate(VALUES):
             cell = CellSpec(name, MECHANISM[name], workload="hospital-2024", rows=ROWS, factors={"secret": value})
             # As in a run, every cell's data live to its end.
-            bench = benches.enter_context(server_pairs.bench(cell, run_guard, scratch, tmp_path, number, shared))
+            bench = benches.enter_context(
+                server_pairs.bench(resolve(cell), run_guard, scratch, tmp_path, number, shared)
+            )
             with shared.session():
                 found.append(encrypted_columns(bench))
     assert [set(each) for each in found] == [set(each) for each in wanted]
 
 
-def encrypted_columns(bench: server_pairs.Bench) -> list[str]:
+def encrypted_columns(bench: Bench) -> list[str]:
     """The columns in which the encrypted arm's tables hold something else than the plain arm's."""
-    twins = bench.twins(1, set(), set(), schedule.arms(1, 0, 1))
+    twins = server_pairs.twins(bench, 1, set(), set(), schedule.arms(1, 0, 1))
     different = []
     with bench.agent(twins) as agent:
         for arm in ARMS:

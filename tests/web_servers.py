@@ -15,7 +15,7 @@ from ciphercost.host.installation import Installation
 from ciphercost.host.supervisor import Guard
 from ciphercost.load.agent import Agent
 from ciphercost.model import run_directory
-from ciphercost.provision import server_pairs
+from ciphercost.provision import dataset
 
 SERVERS = ("nginx@1.22", "nginx@1.26", "apache@2.4")
 TLS = mechanisms.get("tls")
@@ -54,7 +54,7 @@ class Site:
         wanted = TLS.server_settings(self.engine, TLS.check(factors), self.secrets) if factors else {}
         self.copies += 1
         directory = self.directory.with_name(f"copy-{self.copies}")
-        server_pairs.copy(self.directory, directory)
+        dataset.copy(self.directory, directory)
         server = self.engine.start(
             self.installation, directory, self.guard, cpus=cpus, settings=wanted | dict(settings or {}), logs=self.logs
         )

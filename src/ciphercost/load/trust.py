@@ -7,10 +7,10 @@ unencrypted login would be theirs. No error text decides that: a text only choos
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from ciphercost.model.errors import AgentError
-from ciphercost.model.spec import Arm, CellSpec
+from ciphercost.model.spec import Arm
 
 NOTHING_IN_CLEAR = "nothing was sent to the server unencrypted after that"
 CERTIFICATE = f"The server's certificate was rejected, so {NOTHING_IN_CLEAR}. If it is the right server, name its authority with --ca FILE"
@@ -32,11 +32,7 @@ Place = tuple[object, object]
 class Refused:
     """What a run knows of servers of the user's whose encrypted arm could not connect. Every cell of the run asks here."""
 
-    def __init__(self, cells: Sequence[CellSpec] = ()) -> None:
-        self.cells = cells
-        """Of the whole run: one that encrypts is tried before another sends anything unencrypted."""
-        self.tried: set[int] = set()
-        """Numbers of those that were."""
+    def __init__(self) -> None:
         self._refused: dict[Place, tuple[int, AgentError]] = {}
 
     def note(self, place: Place, fields: Mapping[str, object], error: AgentError) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +42,11 @@ from ciphercost.model.result import Warning_
 from ciphercost.model.run_directory import Record, read_slices
 from ciphercost.model.spec import ARMS, Arm, Spec
 from ciphercost.plan import schedule
+from ciphercost.plan.planned import PlannedCell
 from ciphercost.prove import aes_mask, destructive_test, load_connections, same_rows, witnesses
-from ciphercost.provision import cache, scratch_schema, server_pairs
+from ciphercost.provision import cache, scratch_schema, server_pairs, users_server
+from ciphercost.provision.bench import Bench
+from ciphercost.provision.servers import Servers
 from ciphercost.provision.shared import Shared
 from ciphercost.provision.twins import Twins
 
@@ -54,19 +57,21 @@ LEAST_SECONDS_FOR_FIO, BLOCKS_OF_FIO_QUICK = 60.0, 4
 class Run(msgspec.Struct):
     """What every cell of a run needs."""
 
+    cells: Sequence[PlannedCell]
     record: Record
     guard: supervisor.Guard
     scratch: Path
     watcher: Watcher
     stopping: Callable[[Iterable[int], bool], Stopping]
     """Makes what decides when a cell has been measured long enough; see `CellMeasurement`."""
-    servers: server_pairs.Servers = msgspec.field(default_factory=server_pairs.Servers)
+    servers: Servers
+    """Those that were found already."""
 
 
 class Unit(msgspec.Struct):
     """A cell that is being measured: its binaries and data, and its measurement."""
 
-    bench: server_pairs.Bench
+    bench: Bench
     measurement: CellMeasurement
 
     @property
@@ -83,7 +88,7 @@ def experiment(numbers: list[int], run: Run) -> None:
     which was cut off has whole, are left as they are.
     """
     cells = run.record.facts.cells
-    together = server_pairs.clients_together([cells[number].spec for number in numbers]) if len(numbers) > 1 else 0
+    together = sum(run.cells[number].clients for number in numbers) if len(numbers) > 1 else 0
     shared = Shared(run.scratch / "secrets" / f"group-{numbers[0]}", together)
     with contextlib.ExitStack() as stack:
         units: list[Unit] = []
@@ -94,7 +99,7 @@ def experiment(numbers: list[int], run: Run) -> None:
             with telling(cells[number], run, alone=len(cells) == 1):
                 bench = stack.enter_context(
                     server_pairs.bench(
-                        cells[number].spec,
+                        run.cells[number],
                         run.guard,
                         run.scratch,
                         run.record.logs,
@@ -144,7 +149,7 @@ def experiment(numbers: list[int], run: Run) -> None:
     run.record.checkpoint(*(number for number in wanted if cells[number].status == "ok"))
 
 
-def look_closely(number: int, bench: server_pairs.Bench, facts: CellFacts, run: Run) -> None:
+def look_closely(number: int, bench: Bench, facts: CellFacts, run: Run) -> None:
     """What only a pair of twins that nobody needs can show. Raises Unproven."""
     run.watcher.phase(number, 1, "looking closely")
     found = destructive_test.run(bench)
@@ -257,12 +262,14 @@ def open_unit(
     measurement.watcher.phase(measurement.number, session, "starting and proving")
     # Where a server of the user's runs is not ours to say.
     server_cpus, agent_cpus = set(() if facts.spec.url else cores[0]), set(cores[1])
-    twins = bench.twins(session, server_cpus, agent_cpus, schedule.arms(seed, measurement.number, session))
+    twins = server_pairs.twins(
+        bench, session, server_cpus, agent_cpus, schedule.arms(seed, measurement.number, session)
+    )
     agent = stack.enter_context(bench.agent(twins))
     if isinstance(agent, JdbcAgent):
         agent.enter(twins.connect, twins.note if facts.spec.url else None)
     connected = proven(session, unit, twins, agent, record)
-    bench.ready(twins)
+    users_server.ready(bench, twins)
     describe_session(facts, twins, connected)
     describe_client(facts, twins, agent)
     describe_agent(facts, agent.hello)
@@ -285,8 +292,8 @@ def open_unit(
         twins, agent, bench.rows_to_compare, schedule.slice_seed(seed, measurement.number, session, 0, 0)
     ):
         raise AgentError(f"the arms do not return the same rows: {reason}")
-    if twins.rest is not None:
-        describe_at_rest(facts, twins, agent)
+    if isinstance(bench.mechanism, AtRest):
+        describe_at_rest(facts, bench.mechanism, twins, agent)
     if twins.sealing is not None:
         describe_columns(facts, twins, agent)
     if round_trips.wanted(bench) and not facts.traffic:
@@ -312,7 +319,7 @@ def proven(session: int, unit: Unit, twins: Twins, agent: Agent, record: Record)
     bench = unit.bench
     if bench.sealing:
         # What is witnessed in columns is in their tables. Both arms are reached alike, so nothing goes where it should not.
-        bench.ready(twins)
+        users_server.ready(bench, twins)
     proofs, connected = witnesses.prove(bench.engine, bench.mechanism, twins, agent, session)
     if bench.mask:
         proofs += aes_mask.prove(bench, twins, agent, session)
@@ -321,7 +328,7 @@ def proven(session: int, unit: Unit, twins: Twins, agent: Agent, record: Record)
     return connected
 
 
-def wants_storage(bench: server_pairs.Bench, spec: Spec, session: int) -> bool:
+def wants_storage(bench: Bench, spec: Spec, session: int) -> bool:
     """Whether fio is to run as well: where it is there, the arms differ in their file systems, and the cell asks for it or has time for it.
 
     In every other session: it takes as long as the server's load does, and has less to find out.

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from fnmatch import fnmatch
 from typing import TYPE_CHECKING, Any
 
-from ciphercost import mechanisms
 from ciphercost.host import aes, idle, tls_names
 from ciphercost.load.agent import Agent
 from ciphercost.load.jdbc import jdbc_agent, options
@@ -15,15 +14,18 @@ from ciphercost.model.errors import UsageError
 from ciphercost.model.facts import CellFacts, Opening
 from ciphercost.model.result import Warning_
 from ciphercost.model.spec import ARMS, Arm
-from ciphercost.plan import conditions, resolve
+from ciphercost.plan import conditions
 from ciphercost.prove import client_witness, column_checks
 from ciphercost.provision import cache
-from ciphercost.provision.server_pairs import SECRET_FIELDS
 
 if TYPE_CHECKING:
     from ciphercost.load.agent import Agent
-    from ciphercost.provision.server_pairs import Bench
+    from ciphercost.provision.bench import Bench
     from ciphercost.provision.twins import Twins
+
+
+SECRET_FIELDS = frozenset({"password", "key", "tls_certificate"})
+"""Fields that are reported as set or none: secrets, and the file of a client's certificate."""
 
 
 def config_diff(connect: Mapping[Arm, Mapping[str, object]]) -> list[str]:
@@ -66,11 +68,10 @@ def describe(facts: CellFacts, bench: Bench) -> None:
     # On a server of the user's only what was given is pinned; the rest is in `encryption`, as it came.
     own = {name: value for name, value in bench.factors.items() if not bench.cell.url or name in bench.cell.factors}
     facts.factors = {**own, **{name: str(value) for name, value in bench.program.parameters.items()}}
-    facts.factors |= (
-        resolve.choices(bench.cell) | resolve.client_options(bench.cell) | resolve.secrets_asked(bench.cell)
-    )
-    if options.asked(bench.cell):
-        facts.client = options.driver_of(bench.cell).title
+    client = bench.planned.client
+    facts.factors |= bench.planned.choices | (client.options if client else {}) | bench.planned.secret
+    if client:
+        facts.client = client.driver.title
         if chosen := options.DRIVERS_CHOICE.get(bench.mechanism.name):
             facts.factors.pop(chosen, None)  # what it chose is in `encryption`
     if (
@@ -237,14 +238,12 @@ def describe_awake(facts: CellFacts, problem: str) -> None:
         facts.warnings = [*others, Warning_("cores-halt", problem)]
 
 
-def describe_at_rest(facts: CellFacts, twins: Twins, agent: Agent) -> None:
+def describe_at_rest(facts: CellFacts, mechanism: AtRest, twins: Twins, agent: Agent) -> None:
     """What only the servers can tell of a session's twins: their settings, who does the encrypting, how long a start took.
 
     The agent is connected to both arms.
     """
     assert twins.rest is not None
-    mechanism = mechanisms.get(facts.spec.mechanism)
-    assert isinstance(mechanism, AtRest)
     looks = {arm: twins.look(arm, agent, arm, twins.connect[arm]) for arm in ARMS}
     if query := twins.rest.engine.variables:
         said = {arm: settings_in_force(look.query(query), look) for arm, look in looks.items()}

@@ -26,7 +26,7 @@ from ciphercost.model.spec import ARMS, CellSpec
 from ciphercost.prove.probe import single
 
 if TYPE_CHECKING:
-    from ciphercost.provision.server_pairs import Bench
+    from ciphercost.provision.bench import Bench
     from ciphercost.provision.twins import Twins
 
 FEW, OPERATIONS = 10, 200
@@ -45,7 +45,7 @@ Counts = dict[str, float]
 def wanted(bench: Bench) -> bool:
     """Whether the cell says what an operation is: where a driver makes it, or the workload is about that."""
     return (
-        (options.asked(bench.cell) or bench.program.loop)
+        (bench.planned.client is not None or bench.program.loop)
         and not bench.engine.embedded
         and bench.engine.language == "sql"
         and bench.mechanism.layer in ("transit", "control")

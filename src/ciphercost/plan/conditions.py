@@ -10,14 +10,16 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ciphercost import mechanisms
+import msgspec
+
 from ciphercost.host.aes import cpu_flags
 from ciphercost.load.redact import SECRET
 from ciphercost.model.errors import UsageError
-from ciphercost.model.spec import CellSpec
+from ciphercost.model.spec import Cache, CellSpec
 
 if TYPE_CHECKING:
     from ciphercost.engines import Engine
+    from ciphercost.mechanisms import Mechanism
 
 _BITS = {"kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
 _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
@@ -78,25 +80,39 @@ def worded(conditions: dict[str, str]) -> str:
     return ", ".join(words[name].format(value) for name, value in conditions.items() if name in words)
 
 
-def shaped(cell: CellSpec) -> bool:
-    """Whether the cell needs a link of its own. Pure."""
-    return bool(cell.bandwidth or cell.mtu)
+class Conditions(msgspec.Struct, frozen=True):
+    """A cell's conditions as numbers."""
+
+    hides_aes: bool = False
+    """Whether the CPU's AES instructions are hidden from server and agent."""
+    bits_per_second: float = 0.0
+    """Bandwidth of the link, each way; 0: as fast as loopback."""
+    delay_s: float = 0.0
+    """Seconds added to each round trip."""
+    mtu: int = 0
+    """Bytes; 0: loopback's."""
+    cache: Cache = "warm"
+    settings: dict[str, str] = {}
+    """The user's, of a server that we start."""
+
+    @property
+    def shaped(self) -> bool:
+        """Whether the cell needs a link of its own."""
+        return bool(self.bits_per_second or self.mtu)
 
 
-def check(cell: CellSpec, engine: Engine) -> None:
-    """Refuse conditions that can't be met for this cell, before anything is started. Raises UsageError."""
+def parse(cell: CellSpec, engine: Engine, mechanism: Mechanism) -> Conditions:
+    """The cell's conditions. Raises UsageError for those that can't be met, before anything is started."""
     if cell.cpu_crypto not in ("on", "off"):
         raise UsageError(f"cpu-crypto is on or off, not '{cell.cpu_crypto}'")
     if cell.idle not in ("", "poll", "halt"):
         raise UsageError(f"idle is poll or halt, not '{cell.idle}'")
-    if cell.bandwidth:
-        bits_per_second(cell.bandwidth)
-    if cell.delay:
-        round_trip(cell.delay)
+    bits = bits_per_second(cell.bandwidth) if cell.bandwidth else 0.0
+    delay_s = round_trip(cell.delay) if cell.delay else 0.0
     if cell.mtu and not LEAST_MTU <= cell.mtu <= MOST_MTU:
         raise UsageError(f"--mtu {cell.mtu}: must lie between {LEAST_MTU} and {MOST_MTU}")
     if cell.cache != "warm":
-        _check_cache(cell, engine)
+        _check_cache(cell, engine, mechanism)
     wants = [f"--{name.replace('_', '-').replace('settings', 'setting')}" for name in named(cell)]
     if cell.settings:
         _check_settings(cell, engine)
@@ -109,6 +125,7 @@ def check(cell: CellSpec, engine: Engine) -> None:
             f"{wrong[0]} does not fit a server of yours: it would have to be started anew, or moved onto another link. "
             "Of the conditions --delay alone fits --url"
         )
+    return Conditions(cell.cpu_crypto == "off", bits, delay_s, cell.mtu, cell.cache, cell.settings)
 
 
 def _check_settings(cell: CellSpec, engine: Engine) -> None:
@@ -148,7 +165,7 @@ def joined(own: Mapping[str, str], ours: Mapping[str, str]) -> dict[str, str]:
     return {**own, **ours}
 
 
-def _check_cache(cell: CellSpec, engine: Engine) -> None:
+def _check_cache(cell: CellSpec, engine: Engine, mechanism: Mechanism) -> None:
     """Raises UsageError where there is no cache to size or to empty, or none that encryption lies behind."""
     if cell.cache not in ("cold", "small"):
         raise UsageError(f"--cache is warm, cold or small, not '{cell.cache}'")
@@ -159,7 +176,7 @@ def _check_cache(cell: CellSpec, engine: Engine) -> None:
             f"--cache {cell.cache} does not fit a server of yours: it would have to be started anew with other settings, "
             "and the page cache of its machine emptied; leave one of them out"
         )
-    if mechanisms.get(cell.mechanism).layer not in ("rest", "control"):
+    if mechanism.layer not in ("rest", "control"):
         raise UsageError(
             f"--cache {cell.cache} is for encryption at rest, which acts where pages are read and written; "
             f"{cell.mechanism} encrypts in transit, whatever is cached: leave it out"

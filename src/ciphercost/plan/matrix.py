@@ -10,10 +10,29 @@ import msgspec
 from ciphercost import engines, mechanisms
 from ciphercost.load.jdbc import options
 from ciphercost.model.errors import UsageError
-from ciphercost.model.spec import CellSpec, Spec
+from ciphercost.model.spec import CellSpec, Language, Spec
 from ciphercost.plan import schedule
 from ciphercost.plan.resolve import workload_of
-from ciphercost.plan.specs import MATRIX_FIELDS, SPLITS
+
+SPLITS: dict[Language, tuple[tuple[str, str], ...]] = {
+    "sql": (("connect", ""), ("point-select", ""), ("bulk-read", "10KB"), ("bulk-read", "100KB"), ("bulk-read", "1MB")),
+    "http": (("connect", ""), ("file", "1KB"), ("file", "10KB"), ("file", "100KB"), ("file", "1MB")),
+}
+"""By what an operation is written in: workloads, the last ones at several sizes, that together tell handshake, request and byte apart."""
+MATRIX_FIELDS = (
+    "clients",
+    "rows",
+    "workload",
+    "cpu_crypto",
+    "bandwidth",
+    "delay",
+    "mtu",
+    "cache",
+    "client",
+    "driver",
+    "idle",
+)
+"""What of a cell, beside factors and parameters, a matrix may vary."""
 
 
 def matrix(cell: CellSpec, given: Sequence[str], number: int = 0) -> list[CellSpec]:

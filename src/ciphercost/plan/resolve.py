@@ -1,117 +1,90 @@
-"""resolve: A cell's workload, factors, parameters, client options and program, looked up by their names."""
+"""resolve: CellSpec -> PlannedCell: each name looked up and each text parsed, once, in one place."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
 from ciphercost import engines, mechanisms
-from ciphercost.load import secret_columns, tables, workloads
-from ciphercost.load.codec import Codec, Encrypting
-from ciphercost.load.jdbc.options import driver_of, options_for
-from ciphercost.load.program import Program
-from ciphercost.mechanisms._column import Columns, only
+from ciphercost.engines import Engine
+from ciphercost.load import secret_columns, workloads
+from ciphercost.load.jdbc import options
+from ciphercost.load.jdbc.drivers import Driver
+from ciphercost.load.workloads import Workload
+from ciphercost.mechanisms import Mechanism
+from ciphercost.mechanisms._column import Columns
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.spec import CellSpec
+from ciphercost.plan import cell_checks, conditions
+from ciphercost.plan.planned import Client, PlannedCell, prepare
 
-
-def split_factors(cell: CellSpec) -> tuple[dict[str, str], dict[str, str]]:
-    """(mechanism's factors with defaults, workload's parameters) of what `--set` gave. Raises UsageError for a name of neither.
-
-    What is said to a client (`client_options`) is left out of both.
-    """
-    mechanism = mechanisms.get(cell.mechanism)
-    workload = workload_of(cell)
-    known = {factor.name for factor in mechanism.factors}
-    options = options_for(cell)
-    selection = secrets_asked(cell)
-    for name in cell.factors:
-        if (
-            name not in known
-            and name not in selection
-            and name not in workload.parameters
-            and name not in workload.choices
-            and name not in options
-        ):
-            both = [*known, *selection, *workload.parameters, *workload.choices, *options]
-            client = f", nor an option of {driver_of(cell).title}" if options else ""
-            raise UsageError(
-                f"'{name}' is neither a factor of {cell.mechanism} nor a parameter of {workload.name}{client}: {nearest(name, both)}"
-            )
-    own = {name: value for name, value in cell.factors.items() if name in known}
-    others = {*known, *selection, *workload.choices, *options}
-    parameters = {name: value for name, value in cell.factors.items() if name not in others}
-    filled = mechanism.check(own)
-    engine = engines.get(cell.engine)
-    mechanism.fits(engine, filled)
-    engine.check_factors(mechanism.name, filled, cell.version)
-    mechanism.check_version(engine, cell.version)
-    return filled, parameters
-
-
-def secrets_asked(cell: CellSpec) -> dict[str, str]:
-    """`secret` as `--set` has it, where the cell's mechanism encrypts columns and its workload names them. Raises UsageError."""
-    workload, asked = workload_of(cell), cell.factors.get(secret_columns.FACTOR)
-    if not isinstance(mechanisms.get(cell.mechanism), Columns):
-        if asked is not None and secret_columns.FACTOR not in {*workload.parameters, *workload.choices}:
-            raise UsageError(
-                f"secret={asked}: {cell.mechanism} does not encrypt columns; use a mechanism that does (`ciphercost list mechanisms`), or "
-                "leave secret out"
-            )
-        return {}
-    names = secret_columns.names(workload)
-    if names:
-        value = secret_columns.ALL if asked is None else asked
-        secret_columns.chosen(value, names, f"workload {cell.workload}")
-        return {secret_columns.FACTOR: value}
-    if asked is not None:
-        have = ", ".join(each for each in workloads.names() if secret_columns.names(workloads.get(each)))
-        raise UsageError(
-            f"secret={asked}: workload {cell.workload} has no names for its secret columns; use --workload {have}, or leave secret out"
-        )
-    return {}
-
-
-def _only_chosen(cell: CellSpec, codec: Codec | None) -> Codec | None:
-    """The codec for the columns that the cell has secret."""
-    asked = secrets_asked(cell)
-    if not asked or not isinstance(codec, Encrypting):
-        return codec
-    known = secret_columns.names(workload_of(cell))
-    return only(codec, secret_columns.chosen(asked[secret_columns.FACTOR], known, f"workload {cell.workload}"))
-
-
-def client_options(cell: CellSpec) -> dict[str, str]:
-    """What `--set` says to the cell's client. Pure."""
-    known = options_for(cell)
-    return {name: value for name, value in cell.factors.items() if name in known}
-
-
-def choices(cell: CellSpec) -> dict[str, str]:
-    """The words that `--set` chose of those that the workload has, the others as they are unless told otherwise. Raises UsageError."""
-    found = {}
-    for name, words in workload_of(cell).choices.items():
-        found[name] = cell.factors.get(name, words[0])
-        if found[name] not in words:
-            raise UsageError(f"{name} can't be '{found[name]}': {nearest(found[name], words)}")
-    return found
-
-
-FOREIGN_WORKLOADS = ("page", "connect")
 WAY_PARAMETERS = ("http",)
 """Of workloads of requests: how they are sent, and not what of."""
 
 
-def workload_of(cell: CellSpec) -> workloads.Workload:
-    """The workload of a cell: a named one, or the user's own statements. Raises UsageError."""
+def resolve(cell: CellSpec) -> PlannedCell:
+    """The cell with engine, mechanism, workload, client and conditions looked up and parsed, if it can be run.
+
+    What depends on a run's key or on an installation's version is left to provisioning. Reads the user's files, starts no server.
+    Raises UsageError: what is wrong, where, and what to write instead.
+    """
+    engine, mechanism = _target(cell)
+    workload = workload_of(cell, engine)
+    driver = options.driver_of(cell) if options.asked(cell) else None
+    secret, columns = _secret(cell, mechanism, workload)
+    known = options.options_for(driver)
+    own = [factor.name for factor in mechanism.factors]
+    _check_names(cell, [*own, *secret, *workload.parameters, *workload.choices, *known], workload, driver)
+    factors = mechanism.check({name: value for name, value in cell.factors.items() if name in own})
+    mechanism.fits(engine, factors)
+    engine.check_factors(mechanism.name, factors, cell.version)
+    mechanism.check_version(engine, cell.version)
+    others = {*own, *secret, *workload.choices, *known}
+    parameters = {name: value for name, value in cell.factors.items() if name not in others}
+    cell_checks.check_numbers(cell)
+    if isinstance(mechanism, Columns):
+        cell_checks.check_secrets(cell, mechanism, workload)
+    cell_checks.check_language(cell, engine, workload)
+    program = prepare(cell, engine, workload, parameters)
+    choices = _choices(cell, workload)
+    if choices.get("connection") == "per-insert" and not cell.csv:
+        program = msgspec.structs.replace(program, per_request=True)
+    engine.way(cell.version, program.parameters)
+    client = None
+    if driver is not None:
+        client = Client(driver, {name: value for name, value in cell.factors.items() if name in known})
+        options.check(cell, driver, program, client.options, factors)
+    planned = PlannedCell(
+        spec=cell,
+        engine=engine,
+        mechanism=mechanism,
+        factors=factors,
+        workload=workload,
+        parameters=parameters,
+        choices=choices,
+        secret=secret,
+        secret_columns=columns,
+        client=client,
+        conditions=conditions.Conditions(),  # parsed last: an address that doesn't fit is reported first
+        program=program,
+    )
+    cell_checks.check_column_client(planned)
+    cell_checks.check_server(planned)
+    planned = msgspec.structs.replace(planned, conditions=conditions.parse(cell, engine, mechanism))
+    if engine.embedded and (cell.url or cell.bindir):
+        raise UsageError(f"{cell.engine} is embedded in the agent: --url and --bindir do not fit")
+    return planned
+
+
+def workload_of(cell: CellSpec, engine: Engine | None = None) -> Workload:
+    """The workload of a cell: a named one, or the user's own statements. `engine`: the cell's, if it is known. Raises UsageError."""
     if cell.sql:
         return workloads.from_sql(Path(cell.sql))
     found = workloads.get(cell.workload)
     if found.records and cell.csv:
         return msgspec.structs.replace(found, parameters={"rows": found.parameters["rows"]})
-    if engines.get(cell.engine).foreign:
+    if (engine or engines.get(cell.engine)).foreign:
         # Its pages are as large as they are.
         own = {name: value for name, value in found.parameters.items() if name in WAY_PARAMETERS}
         return msgspec.structs.replace(found, parameters=own, documents={})
@@ -119,22 +92,61 @@ def workload_of(cell: CellSpec) -> workloads.Workload:
     return msgspec.structs.replace(found, parameters={}) if cell.csv else found
 
 
-def program_of(cell: CellSpec, parameters: Mapping[str, str], codec: Codec | None = None) -> Program:
-    """The cell's workload in its server's dialect, on tables of its own or on the user's rows. Raises UsageError.
+def _target(cell: CellSpec) -> tuple[Engine, Mechanism]:
+    """Engine and mechanism. Raises UsageError for an unknown name, or for several mechanisms at once."""
+    engine = engines.get(cell.engine)
+    parts = cell.mechanism.split("+")
+    for part in parts:
+        if part not in mechanisms.of(engine):
+            raise UsageError(f"{cell.engine} has no mechanism '{part}': {nearest(part, mechanisms.of(engine))}")
+    if len(parts) > 1:
+        raise UsageError(
+            f"{cell.engine}:{cell.mechanism}: these mechanisms can't be switched on together; run them as two cells"
+        )
+    return engine, mechanisms.get(cell.mechanism)
 
-    `codec`: what becomes of the workload's secrets in the encrypted arm.
+
+def _check_names(cell: CellSpec, known: list[str], workload: Workload, driver: Driver | None) -> None:
+    """Raises UsageError for a name that `--set` gives and that isn't `known`."""
+    for name in cell.factors:
+        if name not in known:
+            client = f", nor an option of {driver.title}" if driver else ""
+            raise UsageError(
+                f"'{name}' is neither a factor of {cell.mechanism} nor a parameter of {workload.name}{client}: {nearest(name, known)}"
+            )
+
+
+def _secret(cell: CellSpec, mechanism: Mechanism, workload: Workload) -> tuple[dict[str, str], tuple[str, ...]]:
+    """(`secret` as `--set` has it or by default, the columns that it chooses). Raises UsageError.
+
+    Both are empty unless the mechanism encrypts columns and the workload names them.
     """
-    dialect = engines.get(cell.engine).dialect
-    codec = _only_chosen(cell, codec)
-    if cell.csv:
-        if cell.sql:
-            raise UsageError("--csv and --sql both say what an operation is: leave one of them out")
-        if (found := workload_of(cell)).records:
-            return workloads.prepare(found, dialect, parameters, cell.rows, codec, Path(cell.csv))
-        if cell.rows:
-            raise UsageError("--rows does not go with --csv: the file has as many rows as it has")
-        return tables.program(Path(cell.csv), cell.workload, dialect)
-    marked_only = cell.factors.get("share", "all") != "all"
-    made = workloads.prepare(workload_of(cell), dialect, parameters, cell.rows, codec, marked_only=marked_only)
-    alone = choices(cell).get("connection") == "per-insert"
-    return msgspec.structs.replace(made, per_request=True) if alone else made
+    asked = cell.factors.get(secret_columns.FACTOR)
+    if not isinstance(mechanism, Columns):
+        if asked is not None and secret_columns.FACTOR not in {*workload.parameters, *workload.choices}:
+            raise UsageError(
+                f"secret={asked}: {cell.mechanism} does not encrypt columns; use a mechanism that does (`ciphercost list mechanisms`), or "
+                "leave secret out"
+            )
+        return {}, ()
+    names = secret_columns.names(workload)
+    if names:
+        value = secret_columns.ALL if asked is None else asked
+        columns = secret_columns.chosen(value, names, f"workload {cell.workload}")
+        return {secret_columns.FACTOR: value}, columns
+    if asked is not None:
+        raise UsageError(
+            f"secret={asked}: workload {cell.workload} has no names for its secret columns; "
+            f"use --workload {workloads.fitting(secret_columns.names)}, or leave secret out"
+        )
+    return {}, ()
+
+
+def _choices(cell: CellSpec, workload: Workload) -> dict[str, str]:
+    """The word chosen for each of the workload's choices: the first unless `--set` says another. Raises UsageError."""
+    found = {}
+    for name, words in workload.choices.items():
+        found[name] = cell.factors.get(name, words[0])
+        if found[name] not in words:
+            raise UsageError(f"{name} can't be '{found[name]}': {nearest(found[name], words)}")
+    return found

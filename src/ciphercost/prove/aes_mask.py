@@ -21,7 +21,7 @@ from ciphercost.plan import conditions
 from ciphercost.prove.probe import single
 
 if TYPE_CHECKING:
-    from ciphercost.provision.server_pairs import Bench
+    from ciphercost.provision.bench import Bench
     from ciphercost.provision.twins import Twins
 
 HIDDEN = 2.0

@@ -29,7 +29,8 @@ from ciphercost.model.slices import Finding, Proof, Witness
 from ciphercost.model.spec import ARMS, Arm
 from ciphercost.model.terms import CANARY_TABLE
 from ciphercost.prove import probe, rest_witnesses
-from ciphercost.provision.server_pairs import Bench, of_encryption
+from ciphercost.provision.bench import Bench
+from ciphercost.provision.server_pairs import of_encryption
 
 SESSION = 1
 """The proofs are of the first session: without them nothing is measured."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,8 @@ from ciphercost.model.run_directory import Record, directory_for, new_id
 from ciphercost.model.spec import Spec
 from ciphercost.model.terms import FORMAT
 from ciphercost.plan import schedule, specs
-from ciphercost.provision import server_pairs
+from ciphercost.plan.planned import PlannedCell
+from ciphercost.provision.servers import Servers
 from ciphercost.runs import conclude, html_page
 
 Before = Callable[[Record, supervisor.Guard, Path, Watcher], None]
@@ -50,9 +51,9 @@ def run_in(
     A cell that fails or can't be proven has no number and says why; the others go on. Raises UsageError before anything is
     started, Interrupted where a person ends it.
     """
-    spec, watcher, run_id = specs.check(spec), watcher or Watcher(), new_id()
+    cells, watcher, run_id = specs.plan(spec), watcher or Watcher(), new_id()
     find_agent()
-    options.fetch(spec.cells)
+    options.fetch(each.client.driver for each in cells if each.client)
     facts = RunFacts(
         format=FORMAT,
         id=run_id,
@@ -66,20 +67,22 @@ def run_in(
         study=study[0],
         study_options=study[1],
     )
-    return carry_out(Record(directory_for(run_id, directory), facts), run_id, watcher, before)
+    return carry_out(cells, Record(directory_for(run_id, directory), facts), run_id, watcher, before)
 
 
-def carry_out(record: Record, mark: str, watcher: Watcher, before: Before | None = None) -> tuple[Result, Path]:
+def carry_out(
+    cells: Sequence[PlannedCell], record: Record, mark: str, watcher: Watcher, before: Before | None = None
+) -> tuple[Result, Path]:
     """Measure what the record lacks, and conclude. `mark`: under which what is started and made is found again."""
-    facts, spec = record.facts, record.facts.spec
+    facts = record.facts
     try:
         with record, supervisor.Guard(mark) as run_guard, watcher:
             scratch = supervisor.scratch(mark, run_guard)
             announce(record.facts, watcher)
             if before:
                 before(record, run_guard, scratch, watcher)
-            whole = Run(record, run_guard, scratch, watcher, estimator.watching, server_pairs.Servers(spec.cells))
-            for numbers in schedule.groups(spec):
+            whole = Run(cells, record, run_guard, scratch, watcher, estimator.watching, Servers(cells))
+            for numbers in schedule.groups(facts.spec):
                 experiment(numbers, whole)
             facts.ended = now()
             record.save_facts()

@@ -16,6 +16,7 @@ from ciphercost.model.spec import ARMS, CellSpec, Spec
 from ciphercost.plan import specs
 from ciphercost.prove import client_witness, column_checks, destructive_test, probe, witnesses
 from ciphercost.provision import server_pairs
+from ciphercost.provision.bench import Bench
 from ciphercost.provision.shared import Shared
 from ciphercost.provision.twins import Twins
 from ciphercost.report.formats.terminal import findings_lines
@@ -36,7 +37,7 @@ def examine(cell: CellSpec) -> tuple[bool, str]:
         )
     if isinstance(mechanism, Columns):
         cell = msgspec.structs.replace(cell, workload=mechanism.workload)  # nothing of it is run
-    specs.check(Spec(cells=[cell], mode="quick", sessions=1), load=False)
+    (planned,) = specs.plan(Spec(cells=[cell], mode="quick", sessions=1), load=False)
     run_id = new_id()
     with supervisor.Guard(run_id) as run_guard:
         scratch = supervisor.scratch(run_id, run_guard)
@@ -44,11 +45,11 @@ def examine(cell: CellSpec) -> tuple[bool, str]:
         logs.mkdir(mode=0o700)
         shared = Shared(scratch / "secrets" / "group-0")
         with (
-            server_pairs.bench(cell, run_guard, scratch, logs, 0, shared, data=False) as bench,
+            server_pairs.bench(planned, run_guard, scratch, logs, 0, shared, data=False) as bench,
             shared.session(),
         ):
             closely = destructive_test.run(bench) if isinstance(bench.mechanism, AtRest) else destructive_test.Outcome()
-            twins = bench.twins(1, set(), set())
+            twins = server_pairs.twins(bench, 1, set(), set())
             with bench.agent(twins) as agent:
                 proofs, connected = witnesses.prove(bench.engine, bench.mechanism, twins, agent, 1)
                 unverified = client_witness.unverified(connected, twins.connect["encrypted"])
@@ -63,13 +64,13 @@ def in_columns(twins: Twins, agent: Agent) -> list[Finding]:
     return column_checks.findings(twins.sight("encrypted", agent, "encrypted"))
 
 
-def but_for(bench: server_pairs.Bench) -> str:
+def but_for(bench: Bench) -> str:
     """What was asked to be left in clear, in the words of a verdict; empty: nothing."""
     left = bench.mechanism.left_in_clear(bench.rest) if isinstance(bench.mechanism, AtRest) else {}
     return f" but for {', '.join(left)} ({', '.join(dict.fromkeys(left.values()))})" if left else ""
 
 
-def judge(proofs: list[Proof], bench: server_pairs.Bench, unverified: str = "", closed: str = "") -> tuple[bool, str]:
+def judge(proofs: list[Proof], bench: Bench, unverified: str = "", closed: str = "") -> tuple[bool, str]:
     """(proven, text for people). `unverified`: what of the server's identity was not checked (`client_witness.unverified`); `closed`: why
     nothing was sent unencrypted (`Twins.closed`).
 

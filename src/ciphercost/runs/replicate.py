@@ -22,8 +22,11 @@ from ciphercost.model.run_directory import Record
 from ciphercost.model.spec import Spec
 from ciphercost.model.study import StudyRecord, StudyRun
 from ciphercost.plan import schedule
+from ciphercost.plan.resolve import resolve
 from ciphercost.prove import aes_mask, client_witness, witnesses
 from ciphercost.provision import server_pairs
+from ciphercost.provision.bench import Bench
+from ciphercost.provision.servers import Servers
 from ciphercost.provision.shared import Shared
 from ciphercost.provision.twins import Twins
 from ciphercost.runs import pipeline
@@ -90,15 +93,16 @@ def _pairs(
     began = time.monotonic()
     with ExitStack() as benches:
         # Pairs that begin with the same data load it once.
-        shared, servers = Shared(scratch / "secrets" / "study"), server_pairs.Servers()
+        shared, servers = Shared(scratch / "secrets" / "study"), Servers()
         for number, cell in enumerate(cells, start=1):
             name = f"{cell.engine}:{cell.mechanism}" if kept.engines else cell.mechanism
             # What one pair does not need is the next ones'.
             share = max(0.0, seconds - (time.monotonic() - began)) / (len(cells) - number + 1)
             place = len(record.facts.cells) + number - 1
-            make = server_pairs.bench(cell, run_guard, scratch, record.logs, place, shared, servers=servers)
             try:
-                bench = benches.enter_context(make)
+                bench = benches.enter_context(
+                    server_pairs.bench(resolve(cell), run_guard, scratch, record.logs, place, shared, servers=servers)
+                )
                 _pair(study, bench, number, _Told(record, kept, watcher.say, share))
             except UsageError as error:
                 if len(cells) == 1:
@@ -133,7 +137,7 @@ class _Told(NamedTuple):
 class _Pair:
     """One pair of arms: a server and an agent at a time, proven; the pair's number is its proofs' session."""
 
-    def __init__(self, study: Study, bench: server_pairs.Bench, number: int, told: _Told) -> None:
+    def __init__(self, study: Study, bench: Bench, number: int, told: _Told) -> None:
         self._study, self._bench, self._number, self._told = study, bench, number, told
         self._opened = 0
         self._stack = ExitStack()
@@ -155,7 +159,7 @@ class _Pair:
         self._stack.enter_context(bench.shared.session())
         self._stack.enter_context(out_of_the_way(set(cores)))
         groups = self._stack.enter_context(memory.limited(bench.guard, self._study.memory_limit))
-        twins = bench.twins(number, set(cores), set(cores), schedule.arms(seed, self._number, number))
+        twins = server_pairs.twins(bench, number, set(cores), set(cores), schedule.arms(seed, self._number, number))
         self.client = partial(
             Agent,
             cpus=cores or None,
@@ -181,7 +185,7 @@ class _Pair:
         stage.twins, stage.agent = self.open()
 
 
-def _pair(study: Study, bench: server_pairs.Bench, number: int, told: _Told) -> None:
+def _pair(study: Study, bench: Bench, number: int, told: _Told) -> None:
     """The procedure on one pair of arms. Raises RunError, UsageError."""
     pair = _Pair(study, bench, number, told)
     with closing(pair):

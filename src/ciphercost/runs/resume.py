@@ -58,10 +58,10 @@ def run_in(directory: Path, watcher: Watcher | None = None) -> tuple[Result, Pat
         raise UsageError(f"{directory} is finished; `ciphercost report {directory}` shows it")
     facts = as_it_was(directory)
     refuse_elsewhere(directory, facts)
-    specs.check(facts.spec)
+    cells = specs.plan(facts.spec)
     before = published(directory, facts)
     find_agent()
-    options.fetch(facts.spec.cells)
+    options.fetch(each.client.driver for each in cells if each.client)
     await_supervisor(facts.id)
     dropped = thrown_away(directory, facts)
     for number, cell in enumerate(facts.cells):
@@ -71,7 +71,7 @@ def run_in(directory: Path, watcher: Watcher | None = None) -> tuple[Result, Pat
     facts.resumed, facts.ended = [*facts.resumed, pipeline.now()], ""
     record = Record(directory, facts, partial(stays, facts))
     # A run's own id may still stand on something that a killed controller has left.
-    return pipeline.carry_out(record, new_id(), watcher or Watcher(), before)
+    return pipeline.carry_out(cells, record, new_id(), watcher or Watcher(), before)
 
 
 def as_it_was(directory: Path) -> RunFacts:

@@ -26,7 +26,7 @@ from ciphercost.studies.sheet import Report, Sheet
 
 if TYPE_CHECKING:
     from ciphercost.load.agent import Agent
-    from ciphercost.provision.server_pairs import Bench
+    from ciphercost.provision.bench import Bench
     from ciphercost.provision.twins import Twins
 
 

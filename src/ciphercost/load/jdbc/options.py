@@ -107,9 +107,9 @@ def check_java(driver: Driver) -> None:
         )
 
 
-def fetch(cells: Iterable[CellSpec]) -> None:
-    """What the cells need of Java, brought before anything is started: the agent and their drivers. Raises MissingServer, RunError."""
-    for driver in {driver_of(cell).title: driver_of(cell) for cell in cells if asked(cell)}.values():
+def fetch(wanted: Iterable[Driver]) -> None:
+    """Get the Java agent and these drivers before anything is started. Raises MissingServer, RunError."""
+    for driver in {each.title: each for each in wanted}.values():
         java.jar()
         driver.jars()
 
@@ -181,19 +181,19 @@ PROPERTIES = (
 OPTIONS = frozenset(each.name for each in (*AGENT, *PROPERTIES))
 
 
-def options_for(cell: CellSpec) -> dict[str, Option]:
-    """What `--set` may say to the cell's client; nothing where it isn't JDBC. Raises UsageError as `driver_of` does."""
-    if not asked(cell):
+def options_for(driver: Driver | None) -> dict[str, Option]:
+    """What `--set` may say to a client with this driver; nothing to the Rust agent, which has none. Pure."""
+    if driver is None:
         return {}
-    family = driver_of(cell).family
-    return {each.name: each for each in (*AGENT, *PROPERTIES) if not each.families or family in each.families}
+    return {each.name: each for each in (*AGENT, *PROPERTIES) if not each.families or driver.family in each.families}
 
 
-def check(cell: CellSpec, program: Program, options: Mapping[str, str], factors: Mapping[str, str]) -> None:
+def check(
+    cell: CellSpec, driver: Driver, program: Program, options: Mapping[str, str], factors: Mapping[str, str]
+) -> None:
     """Refuse what this driver, or the Java agent, can't do, before anything is started. `factors`: of the mechanism. Raises UsageError."""
-    driver = driver_of(cell)
     check_java(driver)
-    known = options_for(cell)
+    known = options_for(driver)
     for name, value in options.items():
         _check_option(known[name], value)
     scripts = [script for _, _, script in program.transactions]

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -156,6 +156,11 @@ def has_secrets(workload: Workload) -> bool:
     texts = [workload.load, workload.check, *(each.script for each in workload.transaction)]
     texts += [str(text) for own in workload.dialect.values() for text in own.values()]
     return any(secret_sql.used(text) for text in texts)
+
+
+def fitting(fits: Callable[[Workload], object]) -> str:
+    """`kv, search`: names of the workloads for which `fits` is true, for a message."""
+    return ", ".join(name for name in names() if fits(get(name)))
 
 
 def has_marks(workload: Workload) -> bool:

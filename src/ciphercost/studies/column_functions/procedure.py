@@ -31,7 +31,7 @@ from ciphercost.model.spec import ARMS, Arm
 from ciphercost.model.study import HostSample, StudyRun
 from ciphercost.plan import schedule
 from ciphercost.prove.probe import single
-from ciphercost.provision.server_pairs import Bench
+from ciphercost.provision.bench import Bench
 from ciphercost.studies import Stage
 from ciphercost.studies.column_functions import application, statements, stored
 from ciphercost.studies.column_functions.measured import INTERLEAVED, PILOT, PUBLISHED, SECONDS, SERVER_CPU

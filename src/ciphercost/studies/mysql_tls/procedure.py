@@ -18,6 +18,7 @@ from ciphercost.measure import sar
 from ciphercost.model.errors import AgentError, Unproven
 from ciphercost.model.study import StudyRun
 from ciphercost.prove.probe import single
+from ciphercost.provision import loading
 from ciphercost.studies import Stage
 
 TABLE = "personal_records"
@@ -129,5 +130,5 @@ def refill(stage: Stage) -> None:
     fields = single(stage.twins.connect["plain"])
     stage.agent.connect("loader", **fields)
     stage.agent.query("loader", f"DROP TABLE {TABLE}")
-    stage.bench.fill(stage.agent)
+    loading.fill(stage.bench, stage.agent)
     stage.agent.disconnect("loader")

@@ -62,7 +62,7 @@ def fetch(stage: Stage, made: counters.Counters, arm: str, size: int, started: f
     connect(stage, arm, name)
     server = stage.twins.by_arm["plain"]
     server.handshakes()  # those of what went before
-    forget(stage.bench.directory / f"documents-{stage.bench.places[0]}" / name)
+    forget(stage.bench.directory / f"documents-{stage.bench.dataset.places[0]}" / name)
     edges: list[counters.Level] = []
     pids = procfs.tree(server.pid)
     with counters.Watch(made, interval) as watch:

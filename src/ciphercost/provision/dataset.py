@@ -1,0 +1,100 @@
+"""dataset: the data that a cell's sessions begin with: which template holds it, how large it is, and a copy of it.
+
+Data is loaded once, into a template. Cells of an experiment that load the same share it. At rest and in an embedded engine each
+arm has a template of its own.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import msgspec
+
+from ciphercost.host import marks
+from ciphercost.host.environment import child_environment
+from ciphercost.host.installation import Installation
+from ciphercost.load.program import Program
+from ciphercost.mechanisms._rest import AtRest
+from ciphercost.model.errors import RunError
+from ciphercost.model.spec import ARMS, Arm
+from ciphercost.plan.planned import PlannedCell
+from ciphercost.provision import cache
+from ciphercost.provision.shared import Shared
+
+
+class Dataset(msgspec.Struct, frozen=True):
+    """What one cell loads, and where."""
+
+    planned: PlannedCell
+    program: Program
+    installation: Installation
+    shared: Shared
+    in_columns: bool
+    """Whether the mechanism encrypts columns."""
+
+    @property
+    def separate(self) -> bool:
+        """Whether each arm has data of its own."""
+        return isinstance(self.planned.mechanism, AtRest) or self.planned.engine.embedded
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Names of the data directories: one an arm, or one for both."""
+        return ARMS if self.separate else ("both",)
+
+    def place(self, arm: Arm) -> str:
+        """The data directory of an arm."""
+        return arm if self.separate else "both"
+
+    @property
+    def key(self) -> str:
+        """What the loaded data depends on: cells with the same key share their data."""
+        mechanism = self.planned.mechanism
+        apart = self.origin("encrypted") == "encrypted" and (self.separate or self.in_columns)
+        own = (mechanism.name, self.planned.factors, self.planned.secret) if apart else ()
+        parameters = sorted(self.program.parameters.items())
+        return repr((self.installation, self.program.name, parameters, self.planned.spec.csv, own))
+
+    def origin(self, place: str) -> str:
+        """The template that a place's data is copied from."""
+        mechanism = self.planned.mechanism
+        return "plain" if isinstance(mechanism, AtRest) and mechanism.loaded_once else place
+
+    @property
+    def loaded(self) -> bool:
+        """Whether the template is filled."""
+        return self.key in self.shared.templates
+
+    def template(self, place: str) -> Path:
+        """The directory of a place's loaded data; only once it is loaded."""
+        return self.shared.templates[self.key] / self.origin(place)
+
+    @property
+    def bytes(self) -> int:
+        """Of the loaded data, the plain arm's: so that both arms' caches are of one size. 0: it isn't loaded yet."""
+        if self.planned.spec.url or not self.loaded:
+            return 0
+        if self.key not in self.shared.sizes:
+            self.shared.sizes[self.key] = cache.size(self.template(self.places[0]))
+        return self.shared.sizes[self.key]
+
+
+def arm_at(place: str) -> Arm:
+    """The arm that a place's data is made for. Pure."""
+    return "encrypted" if place == "encrypted" else "plain"
+
+
+def copy(source: Path, target: Path) -> None:
+    """A copy of a data directory, owners and modes kept, blocks shared where the file system can. Raises RunError."""
+    target.parent.mkdir(parents=True, exist_ok=True, mode=0o711)
+    done = subprocess.run(
+        ["cp", "-a", "--reflink=auto", str(source), str(target)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=child_environment(),
+    )
+    if done.returncode:
+        said = (done.stderr.strip().splitlines() or ["cp said nothing"])[-1].removeprefix("cp: ")
+        raise RunError(f"can't copy the data: {said}{'' if marks.disk_full() else '; is the disk full?'}")

@@ -1,0 +1,90 @@
+"""loading: fills the template that a cell's sessions copy their data from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from ciphercost.host import deadlines, marks
+from ciphercost.host.volumes.volume import Volume
+from ciphercost.load import redact
+from ciphercost.load.agent import Agent
+from ciphercost.mechanisms._rest import AtRest, Look
+from ciphercost.model.errors import AgentError, RunError
+from ciphercost.model.spec import ARMS, Arm
+from ciphercost.model.terms import CANARY_TABLE
+from ciphercost.provision import columns
+from ciphercost.provision.bench import Bench
+from ciphercost.provision.dataset import arm_at
+
+STATEMENT_SHOWN = 120
+"""Letters of a statement that failed."""
+
+
+def load(bench: Bench) -> None:
+    """Fill the template, once for each place, unless another cell has. Raises RunError with the statement that failed."""
+    dataset = bench.dataset
+    if dataset.loaded:
+        return
+    for place in dict.fromkeys(dataset.origin(place) for place in dataset.places):
+        template = bench.directory / "template" / place
+        template.mkdir(parents=True, mode=0o700)
+        marks.hand_over(template)
+        volume = Volume(template, (template,))
+        if isinstance(bench.mechanism, AtRest):
+            bench.engine.initialise(bench.installation, template, bench.guard, bench.settings(place))
+            bench.mechanism.furnish(arm_at(place), template, bench.rest)
+            if bench.mechanism.encrypts:
+                _first_start(bench, place, volume, bench.mechanism.encrypt)
+        else:
+            bench.engine.initialise(bench.installation, template, bench.guard)
+        documents = bench.program.documents | (dict(bench.engine.payload_documents) if bench.mask else {})
+        bench.engine.lay_out(template, bench.directory / f"documents-{place}", documents, bench.shared.canary)
+        _first_start(bench, place, volume, partial(_fill_arms, bench))
+    bench.shared.templates[dataset.key] = bench.directory / "template"
+
+
+def _first_start(bench: Bench, place: str, volume: Volume, do: Callable[[Look], None]) -> None:
+    """A template's server, up for one thing to be done."""
+    server = bench.start(place, volume)
+    try:
+        arm = arm_at(place)
+        alone = {"connections": 1, "per_request": False}
+        fields = bench.connection(arm, dict.fromkeys((*ARMS, "both"), server)) | alone
+        with Agent(log=bench.logs / "agent.log", env=bench.mask) as agent:
+            agent.connect("loader", **fields)
+            look = Look(arm, bench.rest, volume, server, agent, "loader", fields)
+            do(look)
+            if isinstance(bench.mechanism, AtRest):
+                bench.mechanism.settled(look)
+    finally:
+        server.stop()
+
+
+def _fill_arms(bench: Bench, look: Look) -> None:
+    """Fill a template: in columns a schema for each arm, which is made; else the arm's tables."""
+    agent, fields = look.agent, look.connect
+    for arm, name in bench.own_schemas.items():
+        bench.engine.make_schema(agent, fields, name, bench.guard.run_id)
+        agent.connect("loader", **{**fields, **bench.of_arm(arm), **bench.engine.in_own_schema(name)})
+        fill(bench, agent, arm)
+    if not bench.own_schemas:
+        fill(bench, agent, look.arm)
+
+
+def fill(bench: Bench, agent: Agent, arm: Arm = "plain") -> None:
+    """Make and fill an arm's tables through the agent's arm `loader`. Raises RunError with the statement that failed."""
+    if isinstance(bench.mechanism, AtRest):
+        agent.query("loader", f"CREATE TABLE {CANARY_TABLE} (word varchar(100))")
+        agent.query("loader", f"INSERT INTO {CANARY_TABLE} VALUES ('{bench.shared.canary}')")
+    if bench.sealing is not None:
+        for statement in bench.sealing.mechanism.prepare(bench.engine, bench.sealing.factors, ours=not bench.cell.url):
+            agent.query("loader", statement)
+        columns.fill(agent, "loader", bench.sealing, bench.shared.canary, arm)
+    for step in bench.program.tables(arm).load:
+        try:
+            agent.query("loader", step.sql, timeout=deadlines.load())
+        except AgentError as error:
+            # A cut-off key would be no whole one, so it is hidden before.
+            where = redact.shown(step.where)[:STATEMENT_SHOWN]
+            raise RunError(f"loading workload {bench.program.name}: {error}, at: {where}") from None

@@ -1,0 +1,34 @@
+"""servers: finds, or fetches, the servers of a run, each once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ciphercost.engines import Engine
+from ciphercost.host.installation import Installation
+from ciphercost.load.trust import Refused
+from ciphercost.model.errors import MissingServer
+from ciphercost.plan.planned import PlannedCell
+
+
+class Servers:
+    """Finds, or fetches, each server once for a run. What could not be had isn't asked for again, and its reason isn't repeated."""
+
+    def __init__(self, cells: Sequence[PlannedCell] = ()) -> None:
+        """`cells`: of the whole run, also those that are done already."""
+        self.cells = cells
+        self.tried: set[int] = set()
+        """Numbers of those that were tried at a server of the user's, before another cell sends it anything unencrypted."""
+        self._found: dict[tuple[str, str, str, str], Installation | None] = {}
+        self.refused = Refused()
+
+    def find(self, engine: Engine, version: str, url: str, bindir: str) -> Installation:
+        """As `Engine.find`. Raises MissingServer."""
+        key = (engine.name, version, url, bindir)
+        if key not in self._found:
+            self._found[key] = None
+            self._found[key] = engine.find(version, url=url, bindir=bindir)
+        if (found := self._found[key]) is None:
+            title = f"{engine.title} {version}".strip()
+            raise MissingServer(f"there is no {title} here: the first cell that needs it gives the reason")
+        return found

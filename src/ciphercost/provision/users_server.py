@@ -1,0 +1,151 @@
+"""users_server: a server that is the user's: getting in, asking for a password, and schemas of our own for the time of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+
+import msgspec
+
+from ciphercost.engines import Server
+from ciphercost.host import deadlines
+from ciphercost.load import passwords
+from ciphercost.load.agent import Agent
+from ciphercost.load.trust import Place, encrypted_first, place_of, words
+from ciphercost.model.errors import AgentError, RunError
+from ciphercost.model.spec import ARMS, Arm
+from ciphercost.provision import loading, scratch_schema
+from ciphercost.provision.bench import Bench
+from ciphercost.provision.twins import Twins
+
+
+def reached(bench: Bench) -> dict[str, Server]:
+    """The user's server, for whichever arm."""
+    return dict.fromkeys((*ARMS, "both"), bench.engine.start(bench.installation, bench.directory, bench.guard))
+
+
+def place(bench: Bench) -> Place:
+    """Where the user's server is."""
+    return place_of(reached(bench)["both"].connection())
+
+
+def enter(bench: Bench, servers: Mapping[str, Server]) -> None:
+    """Log in at the user's server, in each session only if nothing that the run knows speaks against it.
+
+    Raises RunError where encryption is not the reason why nobody gets in; that reason is for the witnesses to tell.
+    """
+    if error := refusal(bench, servers):
+        raise _kept_out(bench, error, encrypted=True)
+    if bench.entered:
+        return
+    bench.entered = True
+    arms: list[Arm] = ["encrypted"] if bench.encrypts_way else encrypted_first(ARMS)
+    refusals = []
+    with Agent(log=bench.logs / "agent.log") as agent:
+        for arm in arms:
+            if not (error := try_arm(bench, agent, arm, servers)):
+                return
+            refusals.append(error)
+            if error.code == deadlines.TIMEOUT:
+                break  # another try would be held as long
+    if len({each.code for each in refusals}) == 1 and refusals[-1].code != "tls":
+        raise _kept_out(bench, refusals[-1], encrypted=bench.encrypts_way)
+
+
+def refusal(bench: Bench, servers: Mapping[str, Server]) -> AgentError | None:
+    """Why this cell may send nothing to the user's server: an encrypted connection that demands more of it has failed."""
+    return bench.servers.refused.reason(place(bench), bench.connection("encrypted", servers))
+
+
+def try_arm(bench: Bench, agent: Agent, arm: Arm, servers: Mapping[str, Server]) -> AgentError | None:
+    """Log in once at the user's server, and note it where an encrypted arm can't."""
+    fields = bench.connection(arm, servers) | {"connections": 1, "threads": 1, "per_request": False}
+    try:
+        agent.connect("enter", **fields)
+        bench.engine.greet(agent, "enter")
+        agent.disconnect("enter")
+    except AgentError as error:
+        if arm == "encrypted":
+            bench.servers.refused.note(place(bench), fields, error)
+        return error
+    return None
+
+
+def _kept_out(bench: Bench, error: AgentError, *, encrypted: bool) -> RunError:
+    arm = ", encrypted arm" if encrypted else ""
+    what = words(str(error), error.code) if error.code == "tls" else bench.engine.mend(error.code)
+    return RunError(f"can't get in at your {bench.engine.title}{arm}: {error} [{error.code}]. {what}")
+
+
+def ready(bench: Bench, twins: Twins) -> None:
+    """Once the arms are proven: what a server of the user's still lacks. Only the first call makes anything."""
+    if not bench.cell.url:
+        return
+    for arm, name in bench.own_schemas.items():
+        if name not in bench.shared.schemas:
+            bench.at_end.enter_context(_running_schema(bench, arm))
+            bench.shared.schemas.add(name)
+    for arm, fields in twins.connect.items():
+        if arm in bench.own_schemas:
+            fields |= bench.engine.in_schema(bench.own_schemas[arm])
+
+
+def meet(bench: Bench, paused: Callable[[], AbstractContextManager[None]]) -> None:
+    """Before anything else is sent to a server of the user's: the run's encrypted connections to it, and a password if it wants one.
+
+    Nothing is raised: what keeps this cell out, `enter` tells.
+    """
+    with Agent(log=bench.logs / "agent.log") as agent:
+        for other in [] if bench.encrypts_way else encrypting(bench):
+            servers = reached(other)
+            ask_password(other, agent, servers, paused)
+            if try_arm(other, agent, "encrypted", servers):
+                return
+        servers = reached(bench)
+        if not refusal(bench, servers):
+            ask_password(bench, agent, servers, paused)
+
+
+def encrypting(bench: Bench) -> Iterator[Bench]:
+    """The run's cells that reach this server of the user's encrypted, as far as none of them was tried for another cell."""
+    for number, cell in enumerate(bench.servers.cells):
+        if not cell.spec.url or cell.mechanism.layer != "transit" or number in bench.servers.tried:
+            continue
+        spec = cell.spec
+        other = msgspec.structs.replace(
+            bench,
+            planned=cell,
+            program=cell.program,
+            installation=bench.servers.find(cell.engine, spec.version, spec.url, spec.bindir),
+            sealing=None,
+            own_schemas={},
+        )
+        if place(other) == place(bench):
+            bench.servers.tried.add(number)
+            yield other
+
+
+def ask_password(
+    bench: Bench, agent: Agent, servers: Mapping[str, Server], paused: Callable[[], AbstractContextManager[None]]
+) -> None:
+    """Where a server of the user's wants a password that was found nowhere: ask for it, if there is a terminal."""
+    fields = bench.connection("encrypted", servers) | {"connections": 1, "threads": 1, "per_request": False}
+    if passwords.may_ask(fields):
+        passwords.ask_where_wanted(agent, fields, bench.engine.refuses_anonymous, paused)
+
+
+@contextmanager
+def _running_schema(bench: Bench, arm: Arm) -> Iterator[None]:
+    """On a server that is the user's: a schema of our own, made for the run and dropped after it. Nothing else is touched."""
+    server = bench.engine.start(bench.installation, bench.directory, bench.guard)
+    # Into the schema only once it is there: the first connection is made as the user's own is. In transit it is encrypted.
+    own: Arm = "encrypted" if bench.mechanism.layer == "transit" else "plain"
+    fields = bench.connection(own, {"both": server}) | {"connections": 1, "per_request": False}
+    log = bench.logs / "agent.log"
+    name = bench.own_schemas[arm]
+    with scratch_schema.own(bench.engine, fields, name, bench.guard.run_id, log, bench.left):
+        with Agent(log=log) as agent:
+            answer = agent.connect("loader", **(fields | bench.of_arm(arm) | bench.engine.in_schema(name)))
+            bench.mechanism.check_version(bench.engine, str(answer["server_version"]))
+            loading.fill(bench, agent, arm)
+        yield

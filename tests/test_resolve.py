@@ -1,0 +1,246 @@
+"""resolve: a cell becomes a PlannedCell in one place: it is either resolved or refused, and nothing else looks a name up for a run."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import ciphercost
+from ciphercost import engines, mechanisms
+from ciphercost.load import workloads
+from ciphercost.model.errors import UsageError
+from ciphercost.model.spec import CellSpec, Spec
+from ciphercost.plan import specs
+from ciphercost.plan.conditions import Conditions
+from ciphercost.plan.planned import PlannedCell
+from ciphercost.plan.resolve import resolve
+
+SOURCE = Path(ciphercost.__file__).parent
+LOOKUPS = {
+    "engines.get",
+    "mechanisms.get",
+    "workloads.get",
+    "workloads.of_study",
+    "workloads.from_sql",
+    "conditions.bits_per_second",
+    "conditions.round_trip",
+    "conditions.parse",
+    "options.driver_of",
+    "options.options_for",
+    "resolve.workload_of",
+}
+"""Calls that look a name of a cell up or parse one of its texts."""
+ALLOWED = {
+    # The one place.
+    "plan/resolve.py": "resolves a run's cells",
+    # Before there is a cell to resolve: names on the command line, and the cells that they stand for.
+    "api.py": "makes a CellSpec with the engine's usual workload",
+    "commands": "names on the command line",
+    "plan/matrix.py": "makes cells: the engine's language for --split, the controls beside a workload",
+    "plan/quick.py": "asks whether PostgreSQL is installed",
+    "plan/schedule.py": "the default of --time depends on the mechanism's layer, before the cells are checked",
+    "plan/targets.py": "ENGINE:MECHANISM on the command line",
+    "load": "the registries themselves; `jdbc.options.settled` changes cells before they are checked",
+    "mechanisms": "the registry itself",
+    "engines": "the registry itself",
+    # No cell of a run.
+    "provision/leftover_schemas.py": "`clean`: a URL alone",
+    "runs/doctor.py": "every engine there is",
+    "runs/prove.py": "`prove` chooses the mechanism's own workload before the cell is resolved",
+    "runs/prove_jdbc_url.py": "`prove` of a JDBC URL, which is no cell",
+    "runs/import_run.py": "imported runs have no cells",
+    # What was recorded is read.
+    "estimate": "reads records",
+    "report": "reads records, and lists what there is",
+    "studies": "a study's own text, programs and drivers",
+}
+"""Files and folders that may call them, and why. No other step of a run may."""
+
+
+def calls(path: Path) -> set[str]:
+    """`engines.get` for each call of that form in a file; the names that it imports them under are followed."""
+    tree = ast.parse(path.read_text())
+    known: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            own = (node.module or "").rpartition(".")[2]
+            known |= {each.asname or each.name: f"{own}.{each.name}" for each in node.names}
+    found = set()
+    for node in ast.walk(tree):
+        used = node.func if isinstance(node, ast.Call) else None
+        several = node.args if isinstance(node, ast.Call) and ast.unparse(node.func) == "map" else []
+        for each in filter(None, (used, *several)):
+            if isinstance(each, ast.Name):
+                found.add(known.get(each.id, each.id))
+            elif isinstance(each, ast.Attribute) and isinstance(each.value, ast.Name):
+                found.add(f"{known.get(each.value.id, each.value.id).rpartition('.')[2]}.{each.attr}")
+    return found & LOOKUPS
+
+
+def test_names_are_looked_up_and_texts_parsed_in_one_place() -> None:
+    others = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        name = path.relative_to(SOURCE).as_posix()
+        if name not in ALLOWED and name.partition("/")[0] not in ALLOWED and (used := calls(path)):
+            others[name] = used
+    assert not others
+
+
+def test_no_permission_is_given_for_nothing() -> None:
+    idle = []
+    for name in ALLOWED:
+        place = SOURCE / name
+        files = [place] if place.is_file() else list(place.rglob("*.py"))
+        if name not in ("load", "mechanisms", "engines") and not any(calls(each) for each in files):
+            idle.append(name)
+    assert not idle
+
+
+def test_a_lookup_under_another_name_is_found(tmp_path: Path) -> None:
+    file = tmp_path / "step.py"
+    file.write_text(
+        "from ciphercost import engines as e\nfrom ciphercost.plan.conditions import round_trip as seconds\n"
+        "e.get('postgresql')\nseconds('1ms')\nlist(map(e.get, []))\n"
+    )
+    assert calls(file) == {"engines.get", "conditions.round_trip"}
+
+
+# ── what it makes ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_planned_cell_has_what_every_step_needs() -> None:
+    cell = CellSpec(
+        "postgresql", "tls", factors={"version": "1.2"}, bandwidth="100mbit", delay="10ms", mtu=1500, rows=77
+    )
+    made = resolve(cell)
+    assert made.spec is cell
+    assert (made.engine, made.mechanism) == (engines.get("postgresql"), mechanisms.get("tls"))
+    assert made.factors["version"] == "1.2"
+    assert set(made.factors) == {each.name for each in made.mechanism.factors}
+    assert made.conditions == Conditions(bits_per_second=1e8, delay_s=0.01, mtu=1500)
+    assert made.workload == workloads.get("point-select")
+    assert made.program.parameters["rows"] == 77
+    assert made.client is None
+    assert made.clients == made.workload.clients
+    assert resolve(msgspec.structs.replace(cell, clients=7)).clients == 7
+    assert resolve(msgspec.structs.replace(cell, regime="one-core")).clients == 1
+
+
+def test_the_columns_that_are_secret_are_chosen() -> None:
+    made = resolve(CellSpec("mariadb", "aes-ecb-128", workload="hospital-2024", factors={"secret": "state,cnes"}))
+    assert (made.secret, made.secret_columns) == ({"secret": "state,cnes"}, ("state", "cnes"))
+    assert resolve(CellSpec("postgresql", "tls")).secret == {}
+
+
+def test_a_connection_for_each_insert_is_the_programs() -> None:
+    made = resolve(CellSpec("mysql", "tls", workload="insert-loop", factors={"connection": "per-insert"}))
+    assert made.choices == {"connection": "per-insert"}
+    assert made.program.per_request
+
+
+# ── any cell at all ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+TEXT = st.text(st.characters(codec="ascii", exclude_characters="\0/"), max_size=8)
+CELLS = st.builds(
+    CellSpec,
+    engine=st.sampled_from(engines.names()) | TEXT,
+    mechanism=st.sampled_from([*mechanisms.names(), "tls+none"]) | TEXT,
+    version=st.sampled_from(["", "17", "8.4", "11"]) | TEXT,
+    workload=st.sampled_from(workloads.names()) | TEXT,
+    factors=st.dictionaries(
+        st.sampled_from(["version", "cipher", "rows", "size", "secret", "share", "connection", "iv"]) | TEXT,
+        st.sampled_from(["1.2", "1.3", "off", "100", "1KB", "all", "none", "checkout", "per-insert"]) | TEXT,
+        max_size=2,
+    ),
+    clients=st.integers(-1, 2000),
+    rows=st.integers(-1, 10**6),
+    regime=st.sampled_from(["capacity", "one-core", "latency"]),
+    per_request=st.booleans(),
+    rate=st.floats(),
+    url=st.sampled_from(["", "", "postgresql://127.0.0.1/d", "mysql://127.0.0.1:1", "https://example.org"]) | TEXT,
+    bindir=st.sampled_from(["", "", "there"]),
+    ca=st.sampled_from(["", "", "no-such-file"]),
+    sql=st.sampled_from(["", "", "no-such-file"]),
+    csv=st.sampled_from(["", "", "no-such-file"]),
+    cpu_crypto=st.sampled_from(["on", "off"]),
+    bandwidth=st.sampled_from(["", "100mbit", "1bit"]) | TEXT,
+    delay=st.sampled_from(["", "10ms", "1h"]) | TEXT,
+    mtu=st.sampled_from([0, 1500, 3]),
+    cache=st.sampled_from(["warm", "cold", "small"]),
+    client=st.sampled_from(["", "", "jdbc:0.0", "odbc"]) | TEXT,
+    settings=st.dictionaries(TEXT, TEXT, max_size=1),
+)
+
+
+def outcome(cell: CellSpec) -> PlannedCell | str:
+    try:
+        return resolve(cell)
+    except UsageError as error:
+        return str(error)
+
+
+def comparable(made: PlannedCell | str) -> object:
+    """What two resolutions of one cell must have alike; statements of a load are made anew each time they are read."""
+    if isinstance(made, str):
+        return made
+    program = msgspec.structs.replace(made.program, load=())
+    return msgspec.structs.replace(made, program=program)
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(cell=CELLS)
+def test_any_cell_is_resolved_or_refused_and_always_alike(cell: CellSpec) -> None:
+    before = msgspec.json.encode(cell)
+    first = outcome(cell)
+    assert comparable(outcome(cell)) == comparable(first)
+    assert msgspec.json.encode(cell) == before
+    if isinstance(first, str):
+        assert first.strip()
+    else:
+        assert comparable(resolve(first.spec)) == comparable(first)
+
+
+GOOD = (CellSpec("postgresql", "tls"), CellSpec("nginx", "tls", workload="file"), CellSpec("sqlite", "sqlcipher"))
+WRONG: dict[str, st.SearchStrategy[object]] = {
+    "engine": TEXT,
+    "mechanism": TEXT.filter(lambda text: "+" not in text),
+    "workload": TEXT,
+    "clients": st.integers(1001, 10**6) | st.integers(-(10**6), -1),
+    "rows": st.integers(-(10**6), -1),
+    "rate": st.floats(max_value=-1) | st.just(float("nan")) | st.just(float("inf")),
+    "ca": st.just("no-such-file"),
+    "sql": st.just("no-such-file"),
+    "bandwidth": st.text("0123456789xyz", min_size=1, max_size=6),
+    "delay": st.text("0123456789xyz", min_size=1, max_size=6),
+    "mtu": st.integers(1, 575) | st.integers(65_536, 10**6),
+    "client": st.text("xyz", min_size=1, max_size=6),
+    "cpu_crypto": st.text("xyz", min_size=1, max_size=6),
+    "idle": st.text("xyz", min_size=1, max_size=6),
+    "cache": st.text("xyz", min_size=1, max_size=6),
+}
+"""By field: values that no cell can have."""
+
+
+@pytest.mark.parametrize("field", WRONG)
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_every_refusal_names_the_option_or_what_it_was_given(field: str, data: st.DataObject) -> None:
+    cell = data.draw(st.sampled_from(GOOD))
+    value = data.draw(WRONG[field])
+    made = outcome(msgspec.structs.replace(cell, **{field: value}))
+    assert isinstance(made, str)
+    assert field.replace("_", "-") in made or str(value) in made
+
+
+def test_the_whole_spec_is_checked_by_resolving_its_cells() -> None:
+    cells = [CellSpec("postgresql", "tls"), CellSpec("postgresql", "none")]
+    spec = Spec(cells=cells, mode="quick", sessions=1)
+    assert [each.spec for each in specs.plan(spec)] == cells
+    assert specs.check(spec) is spec
+    with pytest.raises(UsageError, match="unknown engine 'postgresq'"):
+        specs.check(msgspec.structs.replace(spec, cells=[CellSpec("postgresq", "tls")]))
