@@ -41,7 +41,7 @@ from ciphercost.model.result import Warning_
 from ciphercost.model.run_directory import Record, read_slices
 from ciphercost.model.spec import ARMS, Arm, Spec
 from ciphercost.plan import schedule
-from ciphercost.prove import aes_mask, at_rest, witnesses
+from ciphercost.prove import aes_mask, at_rest, heard, witnesses
 from ciphercost.provision import cache, scratch_schema, server_pairs
 from ciphercost.provision.shared import Shared
 from ciphercost.provision.twins import Twins
@@ -149,7 +149,7 @@ def look_closely(number: int, bench: server_pairs.Bench, facts: CellFacts, run: 
     if found.rotation_s is not None:
         facts.key_life["rotation_s"] = found.rotation_s
     run.record.prove(number, found.proofs)
-    if reason := witnesses.failed(found.proofs):
+    if reason := heard.failed(found.proofs):
         raise Unproven(reason)
 
 

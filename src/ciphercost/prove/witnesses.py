@@ -25,7 +25,7 @@ from ciphercost.model.errors import AgentError, Unproven
 from ciphercost.model.slices import Proof, Witness
 from ciphercost.model.spec import ARMS, Arm
 from ciphercost.model.terms import CANARY_TABLE
-from ciphercost.prove import column_checks
+from ciphercost.prove import column_checks, heard
 from ciphercost.provision import columns
 from ciphercost.provision.twins import Twins
 
@@ -124,23 +124,7 @@ def unproven(
     proofs: list[Proof], mechanism: Mechanism, arms: tuple[Arm, ...] = ARMS, mute: tuple[Witness, ...] = ()
 ) -> str:
     """Why these proofs don't prove the arms (both, unless told otherwise); empty when they do. Pure."""
-    if reason := failed(proofs):
-        return reason
-    heard = {(proof.arm, proof.witness) for proof in proofs}
-    missing = [
-        f"{witness} witness, {arm} arm"
-        for arm in arms
-        for witness in mechanism.witnesses
-        if witness not in mute and (arm, witness) not in heard
-    ]
-    return f"not heard: {', '.join(missing)}" if missing else ""
-
-
-def failed(proofs: list[Proof]) -> str:
-    """Which witnesses said no, and what they said; empty where none did. Pure."""
-    return "; ".join(
-        f"{proof.witness} witness, {proof.arm} arm: {proof.detail}" for proof in proofs if not proof.passed
-    )
+    return heard.unproven(proofs, [each for each in mechanism.witnesses if each not in mute], arms)
 
 
 def load_connections(
