@@ -13,6 +13,7 @@ from ciphercost.model.result import Cell, Estimate, Result, Warning_
 from ciphercost.model.slices import Finding, Proof
 from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.model.terms import FORMAT
+from ciphercost.plan import facts as plan_facts
 from ciphercost.runs import pipeline
 
 MACHINE = {
@@ -78,7 +79,13 @@ def cell(engine: str = "postgresql", mechanism: str = "tls", **more: Any) -> Cel
         },
         "proofs": [Proof("encrypted", "wire", True, "12 TLS records", 1)],
     }
-    return Cell(**known | more)
+    return Cell(**known | of_registries(engine, mechanism) | more)
+
+
+def of_registries(engine: str, mechanism: str) -> dict[str, Any]:
+    """What a cell of this engine and mechanism has from its run's record, where there is such an engine and mechanism."""
+    said = plan_facts.imported(CellSpec(engine, mechanism))
+    return {"embedded": said.embedded, "protects": said.protects, "mechanism_factors": said.factors}
 
 
 def failed(reason: str = "the server went away", **more: Any) -> Cell:

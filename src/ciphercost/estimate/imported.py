@@ -8,13 +8,12 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import numpy as np
 
-from ciphercost import mechanisms
 from ciphercost.estimate import statistics
 from ciphercost.estimate.imported_copies import SURE_DIGITS, digits, once, place, printed
 from ciphercost.estimate.imported_costs import IMPORTED, compared, cost, estimate, values
 from ciphercost.estimate.imported_warnings import alone, follow, order_of, same_rate, warnings
 from ciphercost.model.errors import UsageError
-from ciphercost.model.facts import CellFacts, RunFacts
+from ciphercost.model.facts import UNREGISTERED, CellFacts, RunFacts
 from ciphercost.model.imported import ImportedRecord, Reading
 from ciphercost.model.result import Cell, Estimate, Imported, ImportedCost, ImportedFile, Warning_
 from ciphercost.model.spec import ARMS, Arm, CellSpec
@@ -49,8 +48,7 @@ def specs(record: ImportedRecord, engine: str, mechanism: str) -> list[CellFacts
                 clients=reading.clients,
                 factors=reading.factors,
             )
-            layer = mechanisms.get(mechanism).layer if mechanism in mechanisms.names() else ""
-            made.append(CellFacts(spec=spec, clients=reading.clients, status="unproven", reason=REASON, layer=layer))
+            made.append(CellFacts(spec=spec, clients=reading.clients, status="unproven", reason=REASON))
         reading.cell = numbers[own]
     return made
 
@@ -116,10 +114,11 @@ def cell(known: CellFacts, readings: list[Reading], files: list[ImportedFile]) -
     tools = dict.fromkeys(f"{each.tool} {each.version}".strip() for each in readings)
     order = order_of(by_arm)
     encryption = next((each.encryption for each in by_arm["encrypted"] if each.encryption), {})
+    registered = known.registered or UNREGISTERED
     return Cell(
         engine=known.spec.engine,
         version="",
-        layer=known.layer,
+        layer=known.layer or registered.layer,
         mechanism=known.spec.mechanism,
         workload=known.spec.workload,
         clients=known.clients,
@@ -132,6 +131,9 @@ def cell(known: CellFacts, readings: list[Reading], files: list[ImportedFile]) -
         reason=reason(by_arm, overhead),
         encryption={f"{name} (as {readings[0].tool} says)": value for name, value in encryption.items()},
         smallest_effect=smallest,
+        embedded=registered.embedded,
+        protects=registered.protects,
+        mechanism_factors=registered.factors,
         imported=Imported(", ".join(tools), files, costs, order),
     )
 

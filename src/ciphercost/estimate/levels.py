@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
-from ciphercost import engines
 from ciphercost.model.result import Cell
 from ciphercost.model.spec import Arm
-
-_engines = functools.cache(lambda: frozenset(engines.names()))
 
 
 def _typical(*names: str) -> Callable[[dict[str, Any]], float | None]:
@@ -50,7 +46,3 @@ LEVELS: dict[str, tuple[Callable[[dict[str, Any]], float | None], str]] = {
 def level(cell: Cell, arm: Arm, key: str) -> float | None:
     """One arm's level of a metric, by the same estimator as the ratio: encrypted ÷ plain is `cell.overhead[key].ratio`."""
     return LEVELS[key][0](cell.arms.get(arm, {}))
-
-
-def embedded(cell: Cell) -> bool:
-    return engines.get(cell.engine).embedded if cell.engine in _engines() else False

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ciphercost.estimate import levels
 from ciphercost.estimate.link_model import bytes_on_link
 from ciphercost.model.result import Cell
 from ciphercost.model.spec import ARMS
@@ -44,7 +43,7 @@ def _cores(cell: Cell, facts: Mapping[str, Any]) -> list[Use]:
     agent, server = (_numbers(cell.cores.get(side, "")) for side in ("agent", "server"))
     client_busy = facts["throughput"] * facts.get("client_cpu_us_per_op", 0.0) / 1e6
     server_busy = facts["throughput"] * facts["server_cpu_us_per_op"] / 1e6 if "server_cpu_us_per_op" in facts else None
-    if levels.embedded(cell):
+    if cell.embedded:
         return [_of_cores("the process's", "process", len(agent), cell.clients, client_busy)]
     if agent and agent == server and server_busy is not None:
         return [_of_cores("the shared", "shared", len(agent), 2 * cell.clients, client_busy + server_busy)]

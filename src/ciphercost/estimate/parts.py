@@ -17,7 +17,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ciphercost import mechanisms
 from ciphercost.estimate.statistics import t_quantile
 from ciphercost.model.result import Cell, Part, Parts
 
@@ -45,14 +44,10 @@ def split(cells: Sequence[Cell]) -> list[Parts]:
 
 def _like(cell: Cell) -> str:
     """What cells must have in common to be fitted together: all but the workload and its parameters."""
-    own = {name: value for name, value in cell.factors.items() if name in _factors(cell.mechanism)}
+    own = {name: value for name, value in cell.factors.items() if name in cell.mechanism_factors}
     return repr(
         (cell.engine, cell.version, cell.mechanism, own, cell.conditions, cell.regime, cell.cores, cell.encryption)
     )
-
-
-def _factors(mechanism: str) -> set[str]:
-    return {factor.name for factor in mechanisms.get(mechanism).factors} if mechanism in mechanisms.names() else set()
 
 
 def fit(cells: Sequence[Cell], numbers: list[int], end: Literal["server", "client"], key: str) -> Parts | None:

@@ -1,4 +1,7 @@
-"""results: a run's record -> Result. Reads only the record, so any run can be estimated again, later and elsewhere."""
+"""results: a run's record -> Result. Reads only the record, so any run can be estimated again, later and elsewhere.
+
+Only of a run that was recorded in format 1 are today's registries asked (`plan.facts.upgraded`).
+"""
 
 from __future__ import annotations
 
@@ -9,20 +12,20 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from ciphercost import engines, mechanisms
 from ciphercost.estimate import curves, imported, link_model, parts, statistics, storage, totals
 from ciphercost.estimate import estimator as estimate
 from ciphercost.estimate.statistics import Interval
 from ciphercost.model import checked
-from ciphercost.model.facts import CellFacts, RunFacts
+from ciphercost.model.facts import CellFacts, Registered, RunFacts
 from ciphercost.model.result import Cell, CellEstimate, Estimate, Result, Warning_
-from ciphercost.model.run_directory import read_facts, read_imported, read_proofs, read_slices, read_storage
+from ciphercost.model.run_directory import read_imported, read_proofs, read_slices, read_storage
 from ciphercost.model.slices import Proof, StorageSlice
 from ciphercost.model.spec import ARMS, Mode
 from ciphercost.model.terms import FORMAT
 from ciphercost.model.version import VERSION
-from ciphercost.plan import conditions, matrix, schedule
-from ciphercost.prove import witnesses
+from ciphercost.plan import conditions, schedule
+from ciphercost.plan import facts as plan_facts
+from ciphercost.prove import heard
 
 
 def conclude(directory: Path) -> Result:
@@ -48,7 +51,7 @@ def with_intervals(directory: Path) -> tuple[Result, list[dict[str, Interval]]]:
 
 def _concluded(directory: Path) -> tuple[Result, list[estimate.CellEstimator]]:
     """As `conclude`, with the estimators of the cells. What can be read and not computed, or not to an end, is refused."""
-    facts = read_facts(directory)
+    facts = plan_facts.read(directory)
     with checked.computing(directory), np.errstate(all="ignore"):
         result, estimators = _estimated(directory, facts)
         checked.finite(result, directory)
@@ -142,9 +145,8 @@ def compared(facts: RunFacts, cells: list[Cell], estimators: list[estimate.CellE
 def beside(facts: RunFacts, cells: list[Cell], estimators: list[estimate.CellEstimator]) -> list[Cell]:
     """The cells, those that were measured with a control with what is left of their cost beside it. Pure."""
     made = list(cells)
-    specs = [each.spec for each in facts.cells]
     for number, cell in enumerate(cells):
-        control = matrix.control_of(specs, number)
+        control = facts.cells[number].control
         if control is None or not cell.overhead or not cells[control].overhead:
             continue
         if left := estimators[number].against(estimators[control], facts.spec.mode):
@@ -155,11 +157,17 @@ def beside(facts: RunFacts, cells: list[Cell], estimators: list[estimate.CellEst
 def refuse_unproven(facts: RunFacts, counted: set[tuple[int, int]], proofs: list[tuple[int, Proof]]) -> None:
     """A cell has a number only if every session that was counted has its proofs in the record. Changes the facts' status."""
     for number, known in enumerate(facts.cells):
-        mechanism, mute = mechanisms.get(known.spec.mechanism), engines.get(known.spec.engine).mute
+        required = registered(known).witnesses
         for session in sorted(session for cell, session in counted if cell == number):
-            heard = [proof for cell, proof in proofs if cell == number and proof.session == session]
-            if known.status in ("ok", None) and (reason := witnesses.unproven(heard, mechanism, mute=mute)):
+            own = [proof for cell, proof in proofs if cell == number and proof.session == session]
+            if known.status in ("ok", None) and (reason := heard.unproven(own, required)):
                 known.status, known.reason = "unproven", f"session {session}: {reason}"
+
+
+def registered(known: CellFacts) -> Registered:
+    """What was registered of a cell. It is there in every format that `plan.facts.read` returns."""
+    assert known.registered is not None
+    return known.registered
 
 
 def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[tuple[int, Any]]) -> Cell:
@@ -180,7 +188,7 @@ def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[
     return Cell(
         engine=known.spec.engine,
         version=known.version,
-        layer=known.layer,
+        layer=known.layer or registered(known).layer,
         mechanism=known.spec.mechanism,
         workload=known.workload or known.spec.workload,
         clients=known.clients,
@@ -219,6 +227,9 @@ def cell(facts: RunFacts, number: int, found: CellEstimate | None, proofs: list[
         added=found.added if found else {},
         group=known.spec.group,
         variant=known.spec.variant,
+        embedded=registered(known).embedded,
+        protects=registered(known).protects,
+        mechanism_factors=registered(known).factors,
     )
 
 
@@ -226,10 +237,11 @@ def predicted(known: CellFacts, found: CellEstimate) -> dict[str, float]:
     """What TLS should cost by the link alone. Pure."""
     if known.spec.mechanism != "tls":
         return {}
-    negotiation = engines.get(known.spec.engine).tls_round_trips
     encrypted = found.arms["encrypted"]
     resumed = encrypted["resumed"] / encrypted["connects"] if encrypted["connects"] else 0.0
-    trips = link_model.round_trips(known.encryption, known.factors.get("group", ""), negotiation, resumed)
+    trips = link_model.round_trips(
+        known.encryption, known.factors.get("group", ""), registered(known).tls_round_trips, resumed
+    )
     return link_model.predict(known.spec, trips, known.clients, found.arms)
 
 

@@ -43,7 +43,7 @@ from ciphercost.model.run_directory import Record, read_slices
 from ciphercost.model.spec import ARMS, Arm, Spec
 from ciphercost.plan import schedule
 from ciphercost.plan.planned import PlannedCell
-from ciphercost.prove import aes_mask, destructive_test, load_connections, same_rows, witnesses
+from ciphercost.prove import aes_mask, destructive_test, heard, load_connections, same_rows, witnesses
 from ciphercost.provision import cache, scratch_schema, server_pairs, users_server
 from ciphercost.provision.bench import Bench
 from ciphercost.provision.servers import Servers
@@ -157,7 +157,7 @@ def look_closely(number: int, bench: Bench, facts: CellFacts, run: Run) -> None:
     if found.rotation_s is not None:
         facts.key_life["rotation_s"] = found.rotation_s
     run.record.prove(number, found.proofs)
-    if reason := witnesses.failed(found.proofs):
+    if reason := heard.failed(found.proofs):
         raise Unproven(reason)
 
 

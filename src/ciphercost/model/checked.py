@@ -19,7 +19,7 @@ import msgspec
 from ciphercost.model.errors import UsageError
 from ciphercost.model.facts import CellFacts, RunFacts
 from ciphercost.model.slices import SliceRecord, StorageSlice
-from ciphercost.model.terms import FORMAT
+from ciphercost.model.terms import FORMAT, PLAN_FORMAT
 
 T = TypeVar("T")
 
@@ -64,10 +64,10 @@ def decode(content: bytes, decoder: msgspec.json.Decoder[T], where: object) -> T
     return made
 
 
-def whole(path: Path, kind: type[W]) -> W:
-    """A file that is one record with its format. Raises UsageError where it is damaged or of a newer format."""
+def whole(path: Path, kind: type[W], newest: int = FORMAT) -> W:
+    """A file that is one record with its format. Raises UsageError where it is damaged or of a format newer than `newest`."""
     content = read(path)
-    if decode(content, msgspec.json.Decoder(Versioned), path).format > FORMAT:
+    if decode(content, msgspec.json.Decoder(Versioned), path).format > newest:
         raise UsageError(f"{path} was written by a newer ciphercost; update this one to read it")
     made = decode(content, msgspec.json.Decoder(kind), path)
     plain(msgspec.to_builtins(made), path)
@@ -144,10 +144,16 @@ def digits(value: int) -> int:
 
 def facts(path: Path) -> RunFacts:
     """A run's facts. Raises UsageError where they are damaged, contradict each other, or are of a newer format."""
-    made = whole(path, RunFacts)
+    made = whole(path, RunFacts, PLAN_FORMAT)
     if len(made.cells) != len(made.spec.cells):
         raise damaged(path, f"`cells` has {len(made.cells)} cells and `spec.cells` has {len(made.spec.cells)}")
     for number, cell in enumerate(made.cells):
+        if made.format >= PLAN_FORMAT and cell.registered is None:
+            raise damaged(path, f"cell {number + 1}: `registered` is missing")
+        if cell.control is not None and cell.control >= len(made.cells):
+            raise damaged(
+                path, f"cell {number + 1}: `control` is {cell.control}, and there are {len(made.cells)} cells"
+            )
         if (problem := of_cell(cell)) or (problem := "" if cell.spec == made.spec.cells[number] else "spec differs"):
             raise damaged(path, f"cell {number + 1}: {problem}")
     return made

@@ -1,4 +1,4 @@
-"""facts: What is known of a run while it goes on, as plan.json has it. No logic."""
+"""facts: What is known of a run while it goes on, as plan.json has it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any, Literal
 import msgspec
 
 from ciphercost.model.result import Warning_
-from ciphercost.model.slices import Arrivals, Finding
-from ciphercost.model.spec import Arm, CellSpec, Spec
+from ciphercost.model.slices import Arrivals, Finding, Witness
+from ciphercost.model.spec import Arm, CellSpec, Layer, Spec
 from ciphercost.model.terms import Amount, Count, Ordinal, Seed, Status
 
 # ── what is known of a run while it goes on: plan.json ────────────────────────────────────────────────────────────────
@@ -22,10 +22,40 @@ class Opening(msgspec.Struct, frozen=True):
     seconds: Amount
 
 
+class Registered(msgspec.Struct, frozen=True):
+    """What the registries said of a cell's engine and mechanism when the cell was planned.
+
+    Estimates and reports read it here, so that a run stays readable when its engine or mechanism has changed or is gone.
+    """
+
+    engine_title: str
+    embedded: bool
+    """The database runs inside the agent."""
+    tls_round_trips: Count
+    """Round trips that the engine's protocol spends on agreeing on TLS, before the handshake."""
+    mechanism_title: str
+    layer: Layer | Literal[""]
+    """Empty: an imported cell of a mechanism that ciphercost doesn't know."""
+    protects: str
+    """What the mechanism protects, as reports print it."""
+    witnesses: list[Witness]
+    """Those that must be heard for each arm."""
+    factors: list[str]
+    """Names of the mechanism's own factors; a cell's other factors belong to its workload and client."""
+
+
+UNREGISTERED = Registered("", False, 0, "", "", "", [], [])
+"""Of an imported cell whose engine and mechanism ciphercost doesn't know."""
+
+
 class CellFacts(msgspec.Struct, omit_defaults=True):
     """What a run found out and decided about one cell. Everything in `Cell` that is no estimate comes from here."""
 
     spec: CellSpec
+    registered: Registered | None = None
+    """None: recorded in format 1."""
+    control: Count | None = None
+    """Number of the cell that is this one's control."""
     version: str = ""
     source: str = ""
     layer: str = ""
@@ -68,6 +98,11 @@ class CellFacts(msgspec.Struct, omit_defaults=True):
     client: str = ""
     chatter: dict[str, dict[str, Amount]] = {}
     traffic: dict[str, dict[str, Amount]] = {}
+
+
+def unmeasured(cell: CellFacts) -> CellFacts:
+    """The cell as it was planned, before anything was measured. Pure."""
+    return CellFacts(cell.spec, cell.registered, cell.control)
 
 
 class RunFacts(msgspec.Struct, omit_defaults=True):

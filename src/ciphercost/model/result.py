@@ -233,6 +233,12 @@ class Cell(msgspec.Struct, frozen=True):
     """Where cells of one experiment say what an operation is: throughput_plain, server_cpu_plain, client_cpu_plain, … this cell ÷ the reference."""
     against_reference: Estimate | None = None
     """Of a cell that shares its sessions with others: its throughput ratio ÷ that of the first of them."""
+    embedded: bool = False
+    """The database runs inside the agent: its CPU time is the client's."""
+    protects: str = ""
+    """What the mechanism protects. Empty: not known."""
+    mechanism_factors: list[str] = []
+    """Which of `factors` belong to the mechanism; the others belong to the workload and the client."""
     imported: Imported | None = None
     """Of a cell of `ciphercost import`: where its figures come from. Its status is unproven, though it may have numbers."""
 

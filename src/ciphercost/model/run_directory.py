@@ -16,7 +16,7 @@ import msgspec
 
 from ciphercost.model import checked, owned
 from ciphercost.model.errors import UsageError
-from ciphercost.model.facts import CellFacts, RunFacts
+from ciphercost.model.facts import CellFacts, RunFacts, unmeasured
 from ciphercost.model.imported import ImportedRecord
 from ciphercost.model.result import Result
 from ciphercost.model.slices import Proof, SliceRecord, StorageSlice
@@ -117,7 +117,7 @@ class Record:
         """These cells are whole as they stand: from here a run that is cut off goes on. Of the others it is where they were whole."""
         for number in cells:
             self._whole[number] = msgspec.convert(msgspec.to_builtins(self.facts.cells[number]), CellFacts)
-        fresh = (self._whole.get(number) or CellFacts(each.spec) for number, each in enumerate(self.facts.cells))
+        fresh = (self._whole.get(number) or unmeasured(each) for number, each in enumerate(self.facts.cells))
         kept = msgspec.structs.replace(self.facts, cells=list(fresh))
         # A checkpoint must not outlive the slices that it speaks of, not even when the power goes.
         os.fsync(self._slices.fileno())

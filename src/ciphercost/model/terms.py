@@ -7,7 +7,9 @@ from typing import Annotated, Literal
 import msgspec
 
 FORMAT = 1
-"""Version of the result and of `slices.jsonl`."""
+"""Version of the result, of `slices.jsonl` and of every other file of a run but the plan."""
+PLAN_FORMAT = 2
+"""Version of `plan.json` and `checkpoint.json`. Format 1 has no `registered` and no `control`."""
 CellMode = Literal["full", "quick", "imported"]
 """imported: figures of another tool: not paired, not proven."""
 Verdict = Literal["differs", "equivalent", "unresolved"]

@@ -17,7 +17,7 @@ from ciphercost.mechanisms import Mechanism
 from ciphercost.model.errors import AgentError, Unproven
 from ciphercost.model.slices import Proof, Witness
 from ciphercost.model.spec import ARMS, Arm
-from ciphercost.prove import column_checks
+from ciphercost.prove import column_checks, heard
 from ciphercost.prove.client_witness import client
 from ciphercost.prove.probe import Probe, single
 from ciphercost.prove.rest_witnesses import disk, server_at_rest
@@ -69,23 +69,7 @@ def unproven(
     proofs: list[Proof], mechanism: Mechanism, arms: tuple[Arm, ...] = ARMS, mute: tuple[Witness, ...] = ()
 ) -> str:
     """Why these proofs don't prove the arms (both, unless told otherwise); empty when they do. Pure."""
-    if reason := failed(proofs):
-        return reason
-    heard = {(proof.arm, proof.witness) for proof in proofs}
-    missing = [
-        f"{witness} witness, {arm} arm"
-        for arm in arms
-        for witness in mechanism.witnesses
-        if witness not in mute and (arm, witness) not in heard
-    ]
-    return f"not heard: {', '.join(missing)}" if missing else ""
-
-
-def failed(proofs: list[Proof]) -> str:
-    """Which witnesses said no, and what they said; empty where none did. Pure."""
-    return "; ".join(
-        f"{proof.witness} witness, {proof.arm} arm: {proof.detail}" for proof in proofs if not proof.passed
-    )
+    return heard.unproven(proofs, [each for each in mechanism.witnesses if each not in mute], arms)
 
 
 def require(proofs: list[Proof], mechanism: Mechanism, mute: tuple[Witness, ...] = (), closed: str = "") -> None:

@@ -13,7 +13,6 @@ from typing import Literal
 
 import msgspec
 
-from ciphercost import mechanisms
 from ciphercost.estimate import notation
 from ciphercost.model.errors import UsageError, nearest
 from ciphercost.model.result import Cell, Estimate, Result
@@ -177,17 +176,13 @@ def advise(result: Result, need: Sequence[str] = (), limit: float | None = None)
         if not words.is_control(cell):
             sets.setdefault(_alike(cell), []).append(number)
     if layer:  # Sets in which nothing of that layer was measured have nothing to say.
-        sets = {
-            like: those for like, those in sets.items() if any(_of_layer(result.cells[each], layer) for each in those)
-        }
+        sets = {like: those for like, those in sets.items() if any(result.cells[each].layer == layer for each in those)}
     answers = [_advice(result, numbers, wanted, limit) for numbers in sets.values()]
     return Report(list(need), limit, answers, _status(answers))
 
 
 def _of_layer(cell: Cell, layer: str) -> bool:
-    """A cell that failed before anything was known of it has no layer, but its mechanism has."""
-    known = cell.mechanism in mechanisms.names()
-    return (cell.layer or (mechanisms.get(cell.mechanism).layer if known else "")) == layer
+    return cell.layer == layer
 
 
 def _status(answers: Sequence[Advice]) -> int:
@@ -200,7 +195,7 @@ def _status(answers: Sequence[Advice]) -> int:
 
 def _alike(cell: Cell) -> str:
     """What alternatives have in common: all but the mechanism and what is set of it."""
-    own = {f.name for f in mechanisms.get(cell.mechanism).factors} if cell.mechanism in mechanisms.names() else set()
+    own = cell.mechanism_factors
     load = {name: value for name, value in cell.factors.items() if name not in own and name not in match_cells.SEEDED}
     # A cell that failed early may not know its factors: it stands where its workload is.
     return repr(
@@ -249,10 +244,9 @@ def _names(cells: Sequence[Cell]) -> list[str]:
 def _candidate(number: int, name: str, cell: Cell, need: Sequence[str], limit: float | None) -> Candidate:
     metric = words.main_metric(cell)
     estimate = cell.overhead.get(metric)
-    protects = mechanisms.protection(mechanisms.get(cell.mechanism)) if cell.mechanism in mechanisms.names() else ""
 
     def said(outcome: Outcome, reasons: list[str]) -> Candidate:
-        return Candidate(number, name, outcome, metric, estimate, reasons, protects)
+        return Candidate(number, name, outcome, metric, estimate, reasons, cell.protects)
 
     if cell.status != "ok" or estimate is None:
         return said("fails", [f"{cell.status}: {cell.reason}" if cell.reason else cell.status])

@@ -40,7 +40,7 @@ def of(cell: Cell) -> Capacity | None:
     if words.is_control(cell) or cell.status == "unproven":
         return None
     wanted = ["machine_cpu_per_op"] if cell.layer == "rest" else []
-    wanted.append("client_cpu_per_op" if levels.embedded(cell) else "server_cpu_per_op")
+    wanted.append("client_cpu_per_op" if cell.embedded else "server_cpu_per_op")
     for key in wanted:
         plain = levels.LEVELS[key][0](cell.arms.get(ARMS[0], {}))
         if key in cell.overhead and plain:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import unicodedata
 from collections import Counter
@@ -11,9 +10,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from ciphercost import mechanisms
 from ciphercost.estimate.imported import imported_metric
-from ciphercost.estimate.levels import LEVELS, embedded, level
+from ciphercost.estimate.levels import LEVELS, level
 from ciphercost.estimate.notation import NO_CHANGE as NO_CHANGE
 from ciphercost.estimate.notation import by_factor as by_factor
 from ciphercost.estimate.notation import decimals as decimals
@@ -110,7 +108,7 @@ def is_noise(cell: Cell, key: str) -> bool:
 def rows(cell: Cell) -> Iterator[Row]:
     """Every figure of a cell that is more than noise, in the order in which reports show them."""
     # The agent is the database where it is embedded: first its own CPU time, then that with kernel threads.
-    order = sorted(METRICS[:3], key=lambda metric: metric[0] == "machine_cpu_per_op" and embedded(cell))
+    order = sorted(METRICS[:3], key=lambda metric: metric[0] == "machine_cpu_per_op" and cell.embedded)
     for key, _, more, less in (*order, *METRICS[3:]):
         if key not in cell.overhead or (cell.layer == "rest" and key == "disk_bytes_per_op") or is_noise(cell, key):
             continue
@@ -139,7 +137,7 @@ def lead_metric(cell: Cell) -> str:
     """
     if cell.regime == "one-core" and cell.imported is None:
         at_rest = ["machine_cpu_per_op"] if cell.layer == "rest" else []
-        wanted = ["client_cpu_per_op"] if embedded(cell) else [*at_rest, "server_cpu_per_op"]
+        wanted = ["client_cpu_per_op"] if cell.embedded else [*at_rest, "server_cpu_per_op"]
         if found := next((key for key in wanted if key in cell.overhead), ""):
             return found
     return main_metric(cell)
@@ -168,14 +166,9 @@ def both(first: str, second: str, between: str) -> str:
     return first if first == second and between == " to " else f"{head if shared else first}{between}{second}"
 
 
-# A page asks hundreds of times, and each time would be a look through a directory.
-_mechanisms = functools.cache(lambda: frozenset(mechanisms.names()))
-
-
 def is_control(cell: Cell) -> bool:
-    """A cell that failed before anything was known of it has no layer."""
-    known = cell.mechanism in _mechanisms()
-    return (cell.layer or (mechanisms.get(cell.mechanism).layer if known else "")) == "control"
+    """Whether it measures an effect that is known, or none: it encrypts nothing."""
+    return cell.layer == "control"
 
 
 def beside(estimate: Estimate) -> str:
@@ -235,12 +228,12 @@ UNRESOLVED = " (unresolved)"
 
 def label(cell: Cell, key: str) -> str:
     """A metric's name in a table of this cell: `operations per second`, `process CPU per operation`."""
-    return PROCESS_CPU if key == "client_cpu_per_op" and embedded(cell) else LABELS.get(key, key)
+    return PROCESS_CPU if key == "client_cpu_per_op" and cell.embedded else LABELS.get(key, key)
 
 
 def short(cell: Cell, key: str) -> str:
     """The same where there is little room: `operations/s`, `process CPU/op`."""
-    if key == "client_cpu_per_op" and embedded(cell):
+    if key == "client_cpu_per_op" and cell.embedded:
         return "process CPU/op"
     return "CPU/op, kernel threads included" if key == "machine_cpu_per_op" else SHORT.get(key, label(cell, key))
 
@@ -265,8 +258,8 @@ def costs(cell: Cell) -> Iterator[str]:
 
 def protects(cell: Cell) -> Iterator[str]:
     """What the mechanism protects, and what was seen to be open all the same, by severity."""
-    if cell.mechanism in _mechanisms():
-        yield mechanisms.protection(mechanisms.get(cell.mechanism))
+    if cell.protects:
+        yield cell.protects
     for each in by_severity(cell.findings):
         yield f"open, {each.severity}: {each.code}"
 
@@ -744,7 +737,7 @@ def _how_sure(cell: Cell, key: str) -> str:
     main = main_metric(cell)
     if key != main:
         # An embedded database has no client apart from itself.
-        included = "" if embedded(cell) else ", client included"
+        included = "" if cell.embedded else ", client included"
         throughput = f"; its {quantity(cell, main)}{included}: {priced(cell, main)}" if main else ""
         doubt = ", which is unresolved" * (resolution(cell, key) == "unresolved")
         return f"{doubt}{throughput}{_how_sure(cell, main) if main else ''}"

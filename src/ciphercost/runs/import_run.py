@@ -17,7 +17,8 @@ from ciphercost.model.errors import UsageError
 from ciphercost.model.facts import RunFacts
 from ciphercost.model.result import Result
 from ciphercost.model.spec import ARMS, Arm, Spec
-from ciphercost.model.terms import FORMAT
+from ciphercost.model.terms import PLAN_FORMAT
+from ciphercost.plan import facts as plan_facts
 from ciphercost.runs import conclude, html_page, pipeline
 
 UNNAMED = "encryption"
@@ -34,9 +35,11 @@ def run(files: Sequence[Path], given: Mapping[str, Any], command: str = "") -> t
     fits(engine, mechanism)
     found, said = gather.gather(files, wanted)
     cells = imported.specs(found, engine, mechanism)
+    for each in cells:
+        each.registered = plan_facts.imported(each.spec)
     started = pipeline.now()
     facts = RunFacts(
-        format=FORMAT,
+        format=PLAN_FORMAT,
         id=run_directory.new_id(),
         started=started,
         ended=started,

@@ -18,11 +18,12 @@ from ciphercost.load.jdbc import options
 from ciphercost.measure.experiment import Run, experiment, title
 from ciphercost.measure.progress import Watcher
 from ciphercost.model.errors import Interrupted
-from ciphercost.model.facts import CellFacts, RunFacts
+from ciphercost.model.facts import RunFacts
 from ciphercost.model.result import Result
 from ciphercost.model.run_directory import Record, directory_for, new_id
 from ciphercost.model.spec import Spec
-from ciphercost.model.terms import FORMAT
+from ciphercost.model.terms import PLAN_FORMAT
+from ciphercost.plan import facts as plan_facts
 from ciphercost.plan import schedule, specs
 from ciphercost.plan.planned import PlannedCell
 from ciphercost.provision.servers import Servers
@@ -55,14 +56,14 @@ def run_in(
     find_agent()
     options.fetch(each.client.driver for each in cells if each.client)
     facts = RunFacts(
-        format=FORMAT,
+        format=PLAN_FORMAT,
         id=run_id,
         started=now(),
         tool=results.tool(),
         machine=procfs.machine(),
         seed=spec.seed or secrets.randbits(32),
         spec=spec,
-        cells=[CellFacts(spec=cell) for cell in spec.cells],
+        cells=plan_facts.planned(spec.cells),
         command=command,
         study=study[0],
         study_options=study[1],

@@ -19,19 +19,19 @@ from ciphercost.load.agent import find as find_agent
 from ciphercost.load.jdbc import options
 from ciphercost.measure.progress import Watcher
 from ciphercost.model.errors import UsageError
-from ciphercost.model.facts import CellFacts, RunFacts
+from ciphercost.model.facts import CellFacts, RunFacts, unmeasured
 from ciphercost.model.result import Result, Warning_
 from ciphercost.model.run_directory import (
     Record,
     check_ours,
     new_id,
     open_alone,
-    read_checkpoint,
     read_facts,
     read_imported,
     read_slices,
     read_study,
 )
+from ciphercost.plan import facts as plan_facts
 from ciphercost.plan import specs
 from ciphercost.runs import pipeline
 
@@ -76,10 +76,10 @@ def run_in(directory: Path, watcher: Watcher | None = None) -> tuple[Result, Pat
 
 def as_it_was(directory: Path) -> RunFacts:
     """The facts as they were when each cell's last whole session had ended."""
-    if (kept := read_checkpoint(directory)) is not None:
+    if (kept := plan_facts.checkpoint(directory)) is not None:
         return kept
-    facts = read_facts(directory)
-    cells = [cell if cell.status == "ok" else CellFacts(cell.spec) for cell in facts.cells]
+    facts = plan_facts.read(directory)
+    cells = [cell if cell.status == "ok" else unmeasured(cell) for cell in facts.cells]
     return msgspec.structs.replace(facts, cells=cells)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from ciphercost.estimate import curves, levels, limit, notation
+from ciphercost.estimate import curves, limit, notation
 from ciphercost.host.volumes import disk
 from ciphercost.model.result import Cell, Result
 from ciphercost.report import advice, capacity, disturbed, words
@@ -82,7 +82,7 @@ def table(cells: Sequence[Cell]) -> Iterator[str]:
             yield row(escaped(name, SHORT), f"**{words.standing(cell)}**", "", "", "", escaped(cell.reason, SHORT))
             continue
         estimate = cell.overhead[key]
-        served = "client_cpu_per_op" if levels.embedded(cell) else "server_cpu_per_op"
+        served = "client_cpu_per_op" if cell.embedded else "server_cpu_per_op"
         second = "throughput" if other == "operations/s" else served
         beside = cell.overhead.get(second)
         said = ("", "") if beside is None else (words.cost(second, beside), words.bounds(second, beside))

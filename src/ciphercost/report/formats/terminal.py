@@ -6,7 +6,6 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
 from ciphercost.estimate import curves, limit
-from ciphercost.estimate.levels import embedded
 from ciphercost.host.volumes import disk
 from ciphercost.measure import round_trips
 from ciphercost.model.result import Cell, Curve, Result
@@ -127,7 +126,7 @@ def _in_column(cell: Cell, key: str) -> str:
     """The cell's metric for a column, or nothing: in the CPU's column the one that it leads with, or the process's where embedded."""
     if key == "server_cpu_per_op":
         lead = lead_metric(cell)
-        key = lead if "cpu" in lead else "client_cpu_per_op" if embedded(cell) else key
+        key = lead if "cpu" in lead else "client_cpu_per_op" if cell.embedded else key
     return key if key in cell.overhead else ""
 
 

@@ -7,7 +7,6 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ciphercost.estimate import levels
 from ciphercost.model.result import Cell, Parts
 from ciphercost.model.spec import ARMS
 from ciphercost.report import words
@@ -157,7 +156,7 @@ def _levels(cell: Cell) -> dict[str, dict[str, float]]:
             whole, known = float(facts.get(f"{end}_cpu_us_per_op", 0.0)), own[f"{end}_user"] + own[f"{end}_system"]
             for mode in ("user", "system"):
                 own[f"{end}_{mode}"] = whole * own[f"{end}_{mode}"] / known if known else whole * (mode == "user")
-        served = "client" if levels.embedded(cell) else "server"
+        served = "client" if cell.embedded else "server"
         rest = float(facts.get("machine_cpu_us_per_op", 0.0)) - float(facts.get(f"{served}_cpu_us_per_op", 0.0))
         own["kernel"] = max(0.0, rest) if cell.layer == "rest" else 0.0
         found[arm] = own
@@ -169,7 +168,7 @@ def _by_end(known: list[tuple[Cell, str]]) -> Plot:
     table: list[tuple[str, ...]] = []
     grown = []
     used = {key for cell, _ in known for own in _levels(cell).values() for key, value in own.items() if value > 0}
-    embedded = all(levels.embedded(cell) for cell, _ in known)
+    embedded = all(cell.embedded for cell, _ in known)
     segments = tuple(
         (key, EMBEDDED.get(key, name) if embedded else name, colour) for key, name, colour in ENDS if key in used
     )
@@ -200,7 +199,7 @@ def _by_end(known: list[tuple[Cell, str]]) -> Plot:
     said = [LAYERS[layer] for layer in dict.fromkeys(cell.layer for cell, _ in known) if layer in LAYERS]
     if len(known) > MOST:
         said.insert(0, f"The first {MOST} of {len(known)} cells are drawn; the table has all.")
-    if not embedded and any(levels.embedded(cell) for cell, _ in known):
+    if not embedded and any(cell.embedded for cell, _ in known):
         said.append("Of a database that is part of the client, the client's CPU is the database's.")
     alike = all(abs(each - 1) <= SAME for each, _ in grown)
     if alike:

@@ -1,0 +1,85 @@
+"""facts: What today's registries say of a cell, for its record. Estimates and reports read the record and ask no registry."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from ciphercost import engines, mechanisms
+from ciphercost.model.facts import UNREGISTERED, CellFacts, Registered, RunFacts
+from ciphercost.model.run_directory import read_checkpoint, read_facts, read_imported
+from ciphercost.model.spec import CellSpec
+from ciphercost.model.terms import PLAN_FORMAT
+from ciphercost.plan import matrix
+
+
+def planned(specs: Sequence[CellSpec]) -> list[CellFacts]:
+    """The facts of cells before anything is measured. Raises UsageError for an unknown engine or mechanism."""
+    return [
+        CellFacts(spec, registered(spec), control=matrix.control_of(specs, number)) for number, spec in enumerate(specs)
+    ]
+
+
+def registered(spec: CellSpec) -> Registered:
+    """Raises UsageError for an unknown engine or mechanism."""
+    engine, mechanism = engines.get(spec.engine), mechanisms.get(spec.mechanism)
+    return Registered(
+        engine_title=engine.title,
+        embedded=engine.embedded,
+        tls_round_trips=engine.tls_round_trips,
+        mechanism_title=mechanism.title,
+        layer=mechanism.layer,
+        protects=mechanisms.protection(mechanism),
+        witnesses=[each for each in mechanism.witnesses if each not in engine.mute],
+        factors=[each.name for each in mechanism.factors],
+    )
+
+
+def imported(spec: CellSpec) -> Registered:
+    """The same of a cell of another tool's figures, whose engine and mechanism may be any words. No witness was heard."""
+    made = UNREGISTERED
+    if spec.engine in engines.names():
+        engine = engines.get(spec.engine)
+        made = msgspec.structs.replace(made, engine_title=engine.title, embedded=engine.embedded)
+    if spec.mechanism in mechanisms.names():
+        mechanism = mechanisms.get(spec.mechanism)
+        made = msgspec.structs.replace(
+            made,
+            mechanism_title=mechanism.title,
+            layer=mechanism.layer,
+            protects=mechanisms.protection(mechanism),
+            factors=[each.name for each in mechanism.factors],
+        )
+    return made
+
+
+def read(directory: Path) -> RunFacts:
+    """A run's facts in today's format. Raises UsageError where they are damaged or of a newer format."""
+    return upgraded(read_facts(directory), others=read_imported(directory) is not None)
+
+
+def checkpoint(directory: Path) -> RunFacts | None:
+    """The facts as they were whenever a cell's last whole session had ended; None where there was none yet."""
+    kept = read_checkpoint(directory)
+    return None if kept is None else upgraded(kept)
+
+
+def upgraded(facts: RunFacts, *, others: bool = False) -> RunFacts:
+    """The facts in today's format. What format 1 lacks comes from today's registries. `others`: of `ciphercost import`.
+
+    Raises UsageError where they no longer have the engine or the mechanism of a run that was recorded in format 1.
+    """
+    if facts.format >= PLAN_FORMAT:
+        return facts
+    specs = [cell.spec for cell in facts.cells]
+    cells = [
+        msgspec.structs.replace(
+            cell,
+            registered=imported(cell.spec) if others else registered(cell.spec),
+            control=None if others else matrix.control_of(specs, number),
+        )
+        for number, cell in enumerate(facts.cells)
+    ]
+    return msgspec.structs.replace(facts, format=PLAN_FORMAT, cells=cells)

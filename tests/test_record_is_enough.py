@@ -1,0 +1,177 @@
+"""record_is_enough: a run whose engine and mechanism are no longer there is estimated, compared, drawn and resumed as before."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+from click.testing import CliRunner
+
+from ciphercost import commands, engines, mechanisms
+from ciphercost.model import run_directory
+from ciphercost.model.errors import UsageError
+from ciphercost.model.spec import CellSpec, Spec
+from ciphercost.model.terms import PLAN_FORMAT
+from ciphercost.runs import conclude, pipeline, resume
+from fake import Fake
+
+TEXTS = ("terminal", "md", "csv", "json", "latex")
+FILES = ("html", "parquet", "svg")
+"""Of svg it is a directory: it has a file for each plot."""
+
+
+def output(*args: object) -> bytes:
+    """What the command prints, and its exit status."""
+    done = CliRunner().invoke(commands.cli, list(map(str, args)))
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.output
+    return done.stdout_bytes + b"\nexit status %d" % done.exit_code
+
+
+def everything(run: Path, other: Path, into: Path) -> dict[str, bytes]:
+    """Every report of a run, advice about it, and its comparison with another, by name."""
+    made = {f"report {each}": output("report", run, "--format", each) for each in TEXTS}
+    made["advice"] = output("report", run, "--need", "at-rest", "--max-cost", "99%")
+    made["compare"] = output("compare", run, other)
+    made["compare json"] = output("compare", run, other, "--format", "json")
+    for each in FILES:
+        place = into / ("plots" if each == "svg" else f"page.{each}")
+        output("report", run, "--format", each, "-o", place)
+        written = [place] if place.is_file() else sorted(place.iterdir())
+        made |= {f"report {each} {path.name}": path.read_bytes() for path in written}
+    return made
+
+
+def forget_everything(patch: pytest.MonkeyPatch) -> None:
+    """Remove every engine and mechanism; whoever looks one up fails."""
+
+    def asked(*_: object) -> NoReturn:
+        raise AssertionError("a registry was asked about a recorded run")
+
+    for registry in (engines, mechanisms):
+        patch.setattr(registry, "names", asked)
+        patch.setattr(registry, "get", asked)
+
+
+def recorded(directory: Path, cells: list[CellSpec], seed: int) -> Path:
+    # The shortest run that has every kind of figure; no reader minds that its figures are poor.
+    spec = Spec(cells=cells, seed=seed, mode="quick", sessions=1, time=2.0)
+    return pipeline.run_in(spec, directory)[1]
+
+
+def as_format_1(run: Path) -> None:
+    """Rewrite a run's plan as older versions wrote it."""
+    for name in ("plan.json", "checkpoint.json"):
+        plan = json.loads((run / name).read_text())
+        plan["format"] = 1
+        for cell in plan["cells"]:
+            cell.pop("registered", None)
+            cell.pop("control", None)
+        (run / name).write_text(json.dumps(plan))
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Two runs of an embedded database at rest, of a known effect, and of nothing."""
+    directory = tmp_path_factory.mktemp("runs")
+    cells = [CellSpec("sqlite", "sqlcipher"), CellSpec("null", "busy"), CellSpec("null", "none")]
+    return recorded(directory / "first", cells, 1), recorded(directory / "second", cells, 2)
+
+
+@pytest.fixture(scope="module")
+def over_tls(tmp_path_factory: pytest.TempPathFactory, require_postgresql: object) -> Path:
+    """A run over a slow link, which has a prediction, by TLS."""
+    cells = [CellSpec("postgresql", "tls", workload="connect", delay="1ms")]
+    return recorded(tmp_path_factory.mktemp("tls") / "run", cells, 3)
+
+
+def reads_as_before(run: Path, other: Path, into: Path, patch: pytest.MonkeyPatch) -> None:
+    before = everything(run, other, into)
+    assert {"report terminal", "report parquet page.parquet", "report html page.html"} <= set(before)
+    forget_everything(patch)
+    after = everything(run, other, into)
+    assert sorted(after) == sorted(before)
+    assert [name for name in before if after[name] != before[name]] == []
+
+
+def test_a_run_reads_as_before_when_its_engine_and_mechanism_are_gone(
+    runs: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads_as_before(*runs, tmp_path, monkeypatch)
+    database, busy, _ = conclude.result_of(runs[0]).cells
+    assert (database.embedded, database.layer, busy.layer) == (True, "rest", "control")
+    assert database.protects.startswith("against")
+    assert "cipher" not in busy.mechanism_factors
+    assert busy.mechanism_factors == ["effect"]
+
+
+def test_what_tls_should_cost_over_a_link_is_in_the_record(
+    over_tls: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = shutil.copytree(over_tls, tmp_path / "copy")
+    plan = json.loads((copy / "plan.json").read_text())
+    (copy / "plan.json").write_text(json.dumps(plan | {"id": "20260101-000000-abcdef"}))
+    (tmp_path / "out").mkdir()
+    reads_as_before(over_tls, copy, tmp_path / "out", monkeypatch)
+    assert conclude.result_of(over_tls).cells[0].predicted["round_trips"] > 0
+
+
+def test_a_run_of_format_1_reads_as_one_of_format_2(runs: tuple[Path, Path], tmp_path: Path) -> None:
+    one, other = (shutil.copytree(each, tmp_path / each.name) for each in runs)
+    (tmp_path / "out").mkdir()
+    before = everything(one, other, tmp_path / "out")
+    for each in (one, other):
+        as_format_1(each)
+    after = everything(one, other, tmp_path / "out")
+    assert [name for name in before if after[name] != before[name]] == []
+
+
+def test_format_1_of_a_mechanism_that_is_gone_is_refused_by_its_name(runs: tuple[Path, Path], tmp_path: Path) -> None:
+    copy = shutil.copytree(runs[0], tmp_path / "copy")
+    as_format_1(copy)
+    for name in ("plan.json", "checkpoint.json"):
+        (copy / name).write_text((copy / name).read_text().replace('"sqlcipher"', '"sqlcypher"'))
+    with pytest.raises(UsageError, match=r"unknown mechanism 'sqlcypher'.*sqlcipher"):
+        conclude.result_of(copy)
+
+
+def test_a_plan_of_format_2_without_what_it_must_have_is_damaged(runs: tuple[Path, Path], tmp_path: Path) -> None:
+    copy = shutil.copytree(runs[0], tmp_path / "copy")
+    as_format_1(copy)
+    (copy / "plan.json").write_text((copy / "plan.json").read_text().replace('"format": 1', '"format": 2'))
+    with pytest.raises(UsageError, match="cell 1: `registered` is missing; the record is damaged"):
+        conclude.result_of(copy)
+
+
+def test_a_run_of_format_1_that_was_cut_off_is_resumed_in_format_2(tmp_path: Path, fake: Fake) -> None:
+    fake("--effect 0.02 --sd 0.01")
+    cells = [CellSpec("null", "busy", regime="one-core"), CellSpec("null", "none", regime="one-core")]
+    spec = Spec(cells=cells, seed=7, mode="full", sessions=3, time=60.0)
+    whole, _ = pipeline.run_in(spec, tmp_path / "whole")
+    cut = shutil.copytree(tmp_path / "whole", tmp_path / "cut")
+    as_format_1(cut)
+    cut_off(cut)
+    result, _ = resume.run_in(cut)
+    assert [cell.status for cell in result.cells] == ["ok", "ok"]
+    assert [cell.overhead["throughput"] for cell in result.cells] == [c.overhead["throughput"] for c in whole.cells]
+    facts = run_directory.read_facts(cut)
+    assert facts.format == PLAN_FORMAT
+    assert [each.registered for each in facts.cells] == [
+        each.registered for each in run_directory.read_facts(tmp_path / "whole").cells
+    ]
+
+
+def cut_off(run: Path) -> None:
+    """Take the last cell's last session from a whole run, as if its controller had been killed then."""
+    for name in ("plan.json", "checkpoint.json"):
+        plan = json.loads((run / name).read_text())
+        plan.pop("ended", None)
+        plan["cells"][1].pop("status", None)
+        plan["cells"][1]["whole_sessions"] = plan["cells"][1]["whole_sessions"][:-1]
+        (run / name).write_text(json.dumps(plan))
+    lines = (run / "slices.jsonl").read_text().splitlines(keepends=True)
+    kept = [line for line in lines if (json.loads(line)["cell"], json.loads(line)["session"]) != (1, 3)]
+    assert 0 < len(kept) < len(lines)
+    (run / "slices.jsonl").write_text("".join(kept))
