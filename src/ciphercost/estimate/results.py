@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from ciphercost import engines, mechanisms
+from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.estimate import curves, imported, link_model, parts, statistics, storage, totals
 from ciphercost.estimate import estimator as estimate
 from ciphercost.estimate.statistics import Interval
@@ -226,7 +227,7 @@ def predicted(known: CellFacts, found: CellEstimate) -> dict[str, float]:
     """What TLS should cost by the link alone. Pure."""
     if known.spec.mechanism != "tls":
         return {}
-    negotiation = engines.get(known.spec.engine).tls_round_trips
+    negotiation = HasTls.of(engines.get(known.spec.engine)).tls_round_trips
     encrypted = found.arms["encrypted"]
     resumed = encrypted["resumed"] / encrypted["connects"] if encrypted["connects"] else 0.0
     trips = link_model.round_trips(known.encryption, known.factors.get("group", ""), negotiation, resumed)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ciphercost import engines, mechanisms
 from ciphercost.engines import Engine
+from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.load import workloads
 from ciphercost.load.jdbc import options
 from ciphercost.mechanisms._column import BLOCK, Columns
@@ -42,7 +43,7 @@ def check(spec: Spec, *, load: bool = True) -> Spec:
     for cell in spec.cells:
         _check_cell(cell)
         if load and cell.url:
-            engines.get(cell.engine).check_pair(cell.url)
+            TakesUrl.of(engines.get(cell.engine)).check_pair(cell.url)
     for group in {cell.group for cell in spec.cells} - {""}:
         if len({cell.regime for cell in spec.cells if cell.group == group}) > 1:
             raise UsageError(f"group '{group}': its cells share their sessions, so they must share their regime")
@@ -135,9 +136,9 @@ def _check_cell(cell: CellSpec) -> None:
     if cell.url and "certificate" in cell.factors:
         raise UsageError("certificate: a server of yours shows the one that it has; leave it out")
     if (cell.url or engine.foreign) and not engine.embedded:
-        if len(cell.url.split()) > engine.urls:
+        if len(cell.url.split()) > (engine.urls if isinstance(engine, TakesUrl) else 1):
             raise UsageError(f"--url is given {len(cell.url.split())} times, and {cell.engine} is one server: give one")
-        engine.check_url(cell.url)
+        TakesUrl.of(engine).check_url(cell.url)
     conditions.check(cell, engine)
     if engine.embedded and (cell.url or cell.bindir):
         raise UsageError(f"{cell.engine} is embedded in the agent: --url and --bindir do not fit")

@@ -13,6 +13,8 @@ from types import MappingProxyType
 from typing import Any
 
 from ciphercost.engines import Engine, Server
+from ciphercost.engines.capabilities.connections import EncryptsConnections
+from ciphercost.engines.capabilities.storage import StoresData
 from ciphercost.host import canary_scan, deadlines, tls_names
 from ciphercost.host.procfs import tree
 from ciphercost.host.relay import Relay, moved
@@ -36,7 +38,7 @@ TEMPORARY = "temporary, and judged apart"
 CLIENT_CERTIFICATE = "client_certificate"
 """In what the encrypted arm negotiated: present where the server requires and has verified a certificate of the client's."""
 CERTIFIED = 3
-"""Column of `Engine.sessions` that only a session has whose client certificate was verified."""
+"""Column of `EncryptsConnections.sessions` that only a session has whose client certificate was verified."""
 NAMED = 3
 """Files of those that hold the canary."""
 
@@ -182,7 +184,7 @@ def load_connections(
             "the arms would differ in more than encryption"
         )
     if mechanism.layer == "transit" and not answer.get("per_request") and "server" not in engine.mute:
-        rows = engine.sessions(server, agent, arm, everywhere=True)
+        rows = EncryptsConnections.of(engine).sessions(server, agent, arm, everywhere=True)
         mutual = arm == "encrypted" and CLIENT_CERTIFICATE in proven
         passed, detail = judge_sessions(rows, arm, str(answer["cipher"]), client_certificate=mutual)
         if not passed:
@@ -302,7 +304,7 @@ def describe(answer: Mapping[str, Any]) -> str:
 
 def server_of_session(probe: Probe, arm: Arm) -> tuple[bool, str]:
     """What the server says of this very session."""
-    rows = probe.engine.sessions(probe.twins.by_arm[arm], probe.agent, f"prove-{arm}")
+    rows = EncryptsConnections.of(probe.engine).sessions(probe.twins.by_arm[arm], probe.agent, f"prove-{arm}")
     fields = single(probe.twins.connect[arm])
     mutual = "tls_certificate" in fields
     passed, detail = judge_sessions(rows, arm, str(probe.connected[arm].get("cipher", "")), client_certificate=mutual)
@@ -346,7 +348,7 @@ def refusal(engine: Engine, agent: Agent, fields: Mapping[str, object]) -> str:
 def judge_sessions(
     rows: list[list[str | None]], arm: Arm, cipher: str, *, client_certificate: bool = False
 ) -> tuple[bool, str]:
-    """Rows as of `Engine.sessions`: all must be what the arm's name says, and agree with the client. Pure.
+    """Rows as of `EncryptsConnections.sessions`: all must be what the arm's name says, and agree with the client. Pure.
 
     `client_certificate`: the server must say of each that it has verified one.
     """
@@ -475,7 +477,7 @@ def excused(name: str, look: Look, mechanism: AtRest) -> str:
 
 def is_temporary(name: str, look: Look) -> bool:
     """Whether a file of an arm, named relative to its data, holds temporary data: by its name, or because nobody else could open it."""
-    return name.endswith(" (deleted)") or any(fnmatch(name, each) for each in look.rest.engine.temporary)
+    return name.endswith(" (deleted)") or any(fnmatch(name, each) for each in StoresData.of(look.rest.engine).temporary)
 
 
 def judge_disk(seen: canary_scan.Seen, arm: Arm, excuse: Callable[[str], str] = lambda _: "") -> tuple[bool, str]:

@@ -19,6 +19,12 @@ import msgspec
 
 from ciphercost import engines, mechanisms
 from ciphercost.engines import Engine, Server
+from ciphercost.engines.capabilities.connections import EncryptsConnections
+from ciphercost.engines.capabilities.documents import Documents
+from ciphercost.engines.capabilities.own_schema import OwnSchema
+from ciphercost.engines.capabilities.payload import Payload
+from ciphercost.engines.capabilities.storage import StoresData
+from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host import deadlines, marks, supervisor
 from ciphercost.host.environment import child_environment
 from ciphercost.host.installation import Installation
@@ -102,7 +108,15 @@ class Bench(msgspec.Struct):
         options, like = resolve.client_options(self.cell), twins.connect["encrypted"]
         driver = driver_of(self.cell)
         return jdbc_agent.JdbcAgent(
-            driver, self.engine, options, like, aes=not self.mask, cpus=cpus, log=log, netns=netns, guard=self.guard
+            driver,
+            EncryptsConnections.of(self.engine),
+            options,
+            like,
+            aes=not self.mask,
+            cpus=cpus,
+            log=log,
+            netns=netns,
+            guard=self.guard,
         )
 
     @property
@@ -197,9 +211,9 @@ class Bench(msgspec.Struct):
             fields["per_request"] = True
         name = self.own_schemas.get(arm, "")
         if name in self.shared.schemas:
-            fields |= self.engine.in_schema(name)
+            fields |= OwnSchema.of(self.engine).in_schema(name)
         elif name and not self.cell.url and self.data in self.shared.templates:
-            fields |= self.engine.in_own_schema(name)
+            fields |= OwnSchema.of(self.engine).in_own_schema(name)
         return fields | {"connections": self.clients, "threads": max(1, min(self.clients, threads))}
 
     @property
@@ -270,7 +284,7 @@ class Bench(msgspec.Struct):
 
     def _kept_out(self, error: AgentError, *, encrypted: bool) -> RunError:
         arm = ", encrypted arm" if encrypted else ""
-        what = words(str(error), error.code) if error.code == "tls" else self.engine.mend(error.code)
+        what = words(str(error), error.code) if error.code == "tls" else TakesUrl.of(self.engine).mend(error.code)
         return RunError(f"can't get in at your {self.engine.title}{arm}: {error} [{error.code}]. {what}")
 
     @contextmanager
@@ -347,7 +361,8 @@ class Bench(msgspec.Struct):
     def direct_io(self) -> bool:
         """Whether both arms go past the system's page cache: where that is what is asked for, and the mechanism allows it."""
         able = not isinstance(self.mechanism, AtRest) or self.mechanism.direct_io
-        return able and (cache.empties(self.cell) or self.engine.direct_by_default)
+        by_itself = isinstance(self.engine, StoresData) and self.engine.direct_by_default
+        return able and (cache.empties(self.cell) or by_itself)
 
     @property
     def loaded_bytes(self) -> int:
@@ -380,8 +395,9 @@ class Bench(msgspec.Struct):
                     self._first_start(place, volume, self.mechanism.encrypt)
             else:
                 self.engine.initialise(self.installation, template, self.guard)
-            documents = self.program.documents | (dict(self.engine.payload_documents) if self.mask else {})
-            self.engine.lay_out(template, self.directory / f"documents-{place}", documents, self.shared.canary)
+            if isinstance(self.engine, Documents):
+                documents = self.program.documents | (dict(self.engine.payload_documents) if self.mask else {})
+                self.engine.lay_out(template, self.directory / f"documents-{place}", documents, self.shared.canary)
             self._first_start(place, volume, lambda look: fill(look.agent, look.arm, look.connect))
         self.shared.templates[self.data] = self.directory / "template"
 
@@ -425,7 +441,7 @@ class Bench(msgspec.Struct):
                 self.shared.schemas.add(name)
         for arm, fields in twins.connect.items():
             if arm in self.own_schemas:
-                fields |= self.engine.in_schema(self.own_schemas[arm])
+                fields |= OwnSchema.of(self.engine).in_schema(self.own_schemas[arm])
 
     def of_arm(self, arm: Arm) -> dict[str, object]:
         """In columns: what this arm's sessions have beside the server's own fields, while it is loaded too."""
@@ -433,9 +449,10 @@ class Bench(msgspec.Struct):
 
     def fill_both(self, agent: Agent, _: Arm, fields: Mapping[str, object]) -> None:
         """In columns: a schema for each arm, made and filled."""
+        engine = OwnSchema.of(self.engine)
         for arm, name in self.own_schemas.items():
-            self.engine.make_schema(agent, fields, name, self.guard.run_id)
-            agent.connect("loader", **{**fields, **self.of_arm(arm), **self.engine.in_own_schema(name)})
+            engine.make_schema(agent, fields, name, self.guard.run_id)
+            agent.connect("loader", **{**fields, **self.of_arm(arm), **engine.in_own_schema(name)})
             self.fill(agent, arm)
 
     def fill(self, agent: Agent, arm: Arm = "plain", _: Mapping[str, object] | None = None) -> None:
@@ -484,10 +501,10 @@ def bench(
     if cell.cpu_crypto == "off":
         conditions.mask()
         if conditions.mask_provable(cell):
-            engine.payload(1)
+            Payload.of(engine).payload(1)
     sealing = columns.secrets_of(mechanism, engine, factors, shared.secrets) if isinstance(mechanism, Columns) else None
     program = resolve.program_of(cell, parameters, sealing.codec if sealing else None)
-    if not engine.stores or not data:
+    if not isinstance(engine, StoresData) or not data:
         program = msgspec.structs.replace(program, load=(), check="", sealed=None)
     directory = scratch / f"cell-{number}"
     directory.mkdir(mode=0o711)
@@ -605,21 +622,22 @@ def ask_password(
     """Where a server of the user's wants a password that was found nowhere: ask for it, if there is a terminal."""
     fields = made.connection("encrypted", servers) | {"connections": 1, "threads": 1, "per_request": False}
     if passwords.may_ask(fields):
-        passwords.ask_where_wanted(agent, fields, made.engine.refuses_anonymous, paused)
+        passwords.ask_where_wanted(agent, fields, TakesUrl.of(made.engine).refuses_anonymous, paused)
 
 
 @contextmanager
 def running_schema(made: Bench, arm: Arm) -> Iterator[None]:
     """On a server that is the user's: a schema of our own, made for the run and dropped after it. Nothing else is touched."""
-    server = made.engine.start(made.installation, made.directory, made.guard)
+    engine = OwnSchema.of(made.engine)
+    server = engine.start(made.installation, made.directory, made.guard)
     # Into the schema only once it is there: the first connection is made as the user's own is. In transit it is encrypted.
     own: Arm = "encrypted" if made.mechanism.layer == "transit" else "plain"
     fields = made.connection(own, {"both": server}) | {"connections": 1, "per_request": False}
     log = made.logs / "agent.log"
     name = made.own_schemas[arm]
-    with scratch_schema.own(made.engine, fields, name, made.guard.run_id, log, made.left):
+    with scratch_schema.own(engine, fields, name, made.guard.run_id, log, made.left):
         with Agent(log=log) as agent:
-            answer = agent.connect("loader", **(fields | made.of_arm(arm) | made.engine.in_schema(name)))
+            answer = agent.connect("loader", **(fields | made.of_arm(arm) | engine.in_schema(name)))
             made.mechanism.check_version(made.engine, str(answer["server_version"]))
             made.fill(agent, arm)
         yield
