@@ -17,8 +17,8 @@ from pathlib import Path
 
 import msgspec
 
-from ciphercost.engines import Server, Spill
-from ciphercost.engines.capabilities.storage import StoresData
+from ciphercost.engines import Server
+from ciphercost.engines.capabilities.storage import Spill, StoresData
 from ciphercost.host import canary_scan, deadlines
 from ciphercost.host.marks import hand_over, start_time
 from ciphercost.host.procfs import tree
