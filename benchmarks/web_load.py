@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from ciphercost import engines, mechanisms
+from ciphercost.engines.capabilities.documents import Documents
 from ciphercost.estimate.statistics import session_interval
 from ciphercost.host import debian, marks, package_cache, run_in_place, supervisor
 from ciphercost.host.package_cache import Receipt, Work
@@ -85,7 +86,7 @@ def server(cpus: list[int]) -> Iterator[dict[str, dict[str, object]]]:
         scratch = supervisor.scratch(run_id, run_guard)
         installation, home = engine.find(), scratch / "server"
         engine.initialise(installation, home, run_guard)
-        engine.lay_out(
+        Documents.of(engine).lay_out(
             home, scratch / "documents", {f"/{size}": size for size in SIZES.values()}, run_directory.new_id()
         )
         factors = tls.check({"version": "1.3", "cipher": "aes256-gcm"})

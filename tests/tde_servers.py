@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from ciphercost import engines, mechanisms
+from ciphercost.engines.capabilities.storage import StoresData
 from ciphercost.host import canary_scan, supervisor
 from ciphercost.host.installation import Installation
 from ciphercost.host.supervisor import Guard
@@ -116,14 +117,14 @@ def told(look: Look) -> Look:
 
 def in_force(look: Look) -> dict[str, str]:
     """The settings that a run compares."""
-    return settings_in_force(look.query(look.rest.engine.variables), look)
+    return settings_in_force(look.query(StoresData.of(look.rest.engine).variables), look)
 
 
 def spilt(both: Pair, look: Look) -> dict[str, dict[str, int]]:
     """Where each kind of temporary data lies in clear, while it is there."""
     found = {}
-    for number in range(len(both.engine.spills(""))):
+    for number in range(len(StoresData.of(both.engine).spills(""))):
         word = canary_scan.canary()  # one of its own: what the last left behind is no sign of this
-        spill = both.engine.spills(word)[number]
+        spill = StoresData.of(both.engine).spills(word)[number]
         found[spill.name] = destructive_test._spill(look, both.mechanism, spill, word).hits
     return found

@@ -13,6 +13,8 @@ import pytest
 
 from ciphercost import engines, mechanisms
 from ciphercost.engines import Server
+from ciphercost.engines.capabilities.connections import EncryptsConnections
+from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.host import supervisor
 from ciphercost.host.installation import Installation
 from ciphercost.host.pki import Pki
@@ -82,7 +84,9 @@ class House:
             self.require(None, str(error))
         told = address(driver, target, wish, properties)
         user = str(self.fields["user"])
-        return drivers.connection(driver, told, user, self.password, witness=self.engine.tls_witness, more=more)
+        return drivers.connection(
+            driver, told, user, self.password, witness=EncryptsConnections.of(self.engine).tls_witness, more=more
+        )
 
 
 def house(name: str, version: str, settings: dict[str, str], wanted: tuple[RequireServer, Require]) -> Iterator[House]:
@@ -92,7 +96,7 @@ def house(name: str, version: str, settings: dict[str, str], wanted: tuple[Requi
     with Guard(run_id) as run_guard:
         scratch = supervisor.scratch(run_id, run_guard)
         engine.initialise(installation, scratch / "data", run_guard)
-        secured = tls.server_settings(engine, tls.check({}), scratch / "secrets") if engine.has_tls else {}
+        secured = tls.server_settings(engine, tls.check({}), scratch / "secrets") if isinstance(engine, HasTls) else {}
         logs = scratch / "logs"
         logs.mkdir()
         running = engine.start(installation, scratch / "data", run_guard, settings=secured | settings, logs=logs)

@@ -13,6 +13,8 @@ from click.testing import CliRunner
 
 from ciphercost import commands, engines, mechanisms
 from ciphercost.engines import Engine, Server
+from ciphercost.engines.capabilities.own_schema import OwnSchema
+from ciphercost.engines.capabilities.storage import StoresData
 from ciphercost.host import marks, supervisor
 from ciphercost.load import script, secret_sql, workloads
 from ciphercost.load.agent import Agent
@@ -171,8 +173,8 @@ def house(
                 servers.append(engine.start(installation, directory, run_guard, logs=logs))
             fields = {**servers[-1].connection(), **MECHANISM.connection(engine, arm, {}, keys)}
             if not engine.embedded:
-                engine.make_schema(agent, fields, columns.schema_name(arm), run_id)
-                fields |= engine.in_own_schema(columns.schema_name(arm))
+                OwnSchema.of(engine).make_schema(agent, fields, columns.schema_name(arm), run_id)
+                fields |= OwnSchema.of(engine).in_own_schema(columns.schema_name(arm))
             agent.connect(arm, **fields)
         try:
             yield House(engine, agent, secrets, tuple(scratch.glob("data-*")) if not engine.embedded else ())
@@ -317,4 +319,4 @@ def test_it_is_run_end_to_end(
 
 def test_it_is_a_mechanism_of_every_server() -> None:
     assert mechanisms.get("client-aes-gcm-256") is MECHANISM
-    assert set(MECHANISM.engines) == {each for each in engines.names() if engines.get(each).stores}
+    assert set(MECHANISM.engines) == {each for each in engines.names() if isinstance(engines.get(each), StoresData)}

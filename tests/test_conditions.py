@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ciphercost import engines
+from ciphercost.engines.capabilities.payload import Payload
 from ciphercost.model.errors import UsageError
 from ciphercost.model.spec import CellSpec, Spec
 from ciphercost.plan import conditions, specs, toml
@@ -155,5 +156,5 @@ def test_where_there_is_nothing_to_hide_the_mask_is_refused(
 
 def test_an_engine_without_a_transfer_of_known_size_says_what_could_not_be_proven() -> None:
     with pytest.raises(UsageError, match="could not be proven"):
-        engines.get("null").payload(1)
-    assert "repeat" in engines.get("postgresql").payload(8_000_000)
+        Payload.of(engines.get("null")).payload(1)
+    assert "repeat" in Payload.of(engines.get("postgresql")).payload(8_000_000)

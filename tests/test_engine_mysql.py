@@ -18,6 +18,7 @@ from ciphercost.engines._mysql.family import DEFAULT_CONNECTIONS, USER
 from ciphercost.engines._mysql.greeting import greeting, parse
 from ciphercost.engines._mysql.running import RunningServer, client_options, parse_options, password_found
 from ciphercost.engines._network import PASSWORD_FILE
+from ciphercost.engines.capabilities.connections import EncryptsConnections
 from ciphercost.host import marks
 from ciphercost.host.ports import listener
 from ciphercost.host.tls_names import SUITES_12, suite
@@ -149,12 +150,14 @@ def options(home: House, ca: object, version: str, name: str) -> list[str]:
 @pytest.mark.parametrize("certificate", ["rsa2048", "rsa4096", "ecdsa-p256"])
 def test_one_server_offers_every_version_and_suite_and_the_client_pins_them(home: House, certificate: str) -> None:
     with home.started(certificate=certificate) as server:
-        assert home.client(server, home.engine.tls_witness, *home.clear()).stdout.strip() == "f"
+        assert home.client(server, EncryptsConnections.of(home.engine).tls_witness, *home.clear()).stdout.strip() == "f"
         for version in ("1.2", "1.3"):
             for cipher in SUITES_12:
                 name = suite(TLS.check({"version": version, "cipher": cipher, "certificate": certificate}))
                 ca = home.fields(server, "encrypted", certificate=certificate)["tls_ca"]
-                done = home.client(server, home.engine.tls_witness, *options(home, ca, version, name))
+                done = home.client(
+                    server, EncryptsConnections.of(home.engine).tls_witness, *options(home, ca, version, name)
+                )
                 assert done.stdout.split() == ["t", f"TLSv{version}", name], done.stderr
 
 

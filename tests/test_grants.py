@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.model import grants
 from ciphercost.report import inventory
 from test_real import ciphercost
@@ -45,7 +46,7 @@ def role(server: UserServer) -> Iterator[str]:
 
 
 def asked(server: UserServer, role: str, cwd: Path, *argv: str) -> tuple[int, str]:
-    secret = {} if role != "sparse" else {server.engine.password_from: "sparse"}
+    secret = {} if role != "sparse" else {TakesUrl.of(server.engine).password_from: "sparse"}
     done = ciphercost(*argv, *server.by_ca, cwd=cwd, **{**server.environment, **secret})
     return done.returncode, " ".join((done.stdout + done.stderr).split())
 

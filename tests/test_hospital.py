@@ -16,6 +16,7 @@ import pytest
 
 from ciphercost import engines, mechanisms
 from ciphercost.engines import Engine
+from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.host import marks, supervisor
 from ciphercost.load import secret_sql, workloads
 from ciphercost.load.agent import Agent
@@ -405,9 +406,9 @@ def house(
             reach: dict[Arm, dict[str, object]] = {}
             for arm in ARMS:
                 schema = columns.schema_name(arm)
-                engine.make_schema(agent, fields, schema, run_id)
+                OwnSchema.of(engine).make_schema(agent, fields, schema, run_id)
                 own = mechanism.connection(engine, arm, factors, keys)
-                reach[arm] = {**fields, **own, **engine.in_own_schema(schema)}
+                reach[arm] = {**fields, **own, **OwnSchema.of(engine).in_own_schema(schema)}
                 agent.connect(arm, **reach[arm])
                 for sql in mechanism.prepare(engine, factors):
                     agent.query(arm, sql)

@@ -12,6 +12,7 @@ import pytest
 
 from ciphercost import engines, mechanisms
 from ciphercost.engines import Engine
+from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.host import marks, supervisor
 from ciphercost.load import secret_columns, workloads
 from ciphercost.load.agent import Agent
@@ -185,9 +186,9 @@ def house(
             codecs: dict[Arm, Codec] = {arm: stored.as_the_study(name, secrets.of(arm)) for arm in ARMS}
             for arm in ARMS:
                 schema = columns.schema_name(arm)
-                engine.make_schema(agent, fields, schema, run_id)
+                OwnSchema.of(engine).make_schema(agent, fields, schema, run_id)
                 own = mechanism.connection(engine, arm, factors, keys)
-                agent.connect(arm, **{**fields, **own, **engine.in_own_schema(schema)})
+                agent.connect(arm, **{**fields, **own, **OwnSchema.of(engine).in_own_schema(schema)})
                 for sql in mechanism.prepare(engine, factors):
                     agent.query(arm, sql)
                 for sql in statements.tables(application.WORKLOAD, engine.dialect, codecs[arm]):

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from ciphercost import engines
+from ciphercost.engines.capabilities.connections import EncryptsConnections
 from ciphercost.host import supervisor
 from ciphercost.host.relay import Relay, moved
 from ciphercost.load.agent import Agent
@@ -57,7 +58,7 @@ def jdbc_agents(require: Require, guarded: supervisor.Guard) -> Iterator[dict[st
             driver.jars()
             like = {"host": "127.0.0.1", "port": 1}
             made[driver.title] = jdbc_agent.JdbcAgent(
-                driver, engines.get(ENGINES[driver.family]), {}, like, guard=guarded
+                driver, EncryptsConnections.of(engines.get(ENGINES[driver.family])), {}, like, guard=guarded
             )
     except CiphercostError as error:
         require(None, str(error))
@@ -156,7 +157,9 @@ def test_no_property_makes_a_driver_give_it_away(
     like = {"host": "127.0.0.1", "port": 1}
     engine = engines.get(ENGINES[driver.family])
     with (
-        jdbc_agent.JdbcAgent(driver, engine, {"properties": options}, like, guard=guarded) as agent,
+        jdbc_agent.JdbcAgent(
+            driver, EncryptsConnections.of(engine), {"properties": options}, like, guard=guarded
+        ) as agent,
         Rogue(JDBC[driver.family][way], address) as rogue,
         pytest.raises(AgentError, match=r"refused|authenti|login|SQL|connect"),
     ):
@@ -296,7 +299,7 @@ def test_old_drivers_and_empty_passwords_pass_the_guard(
         away = {**server.fields, "host": address, "port": relay.port, "tls": "off", "connections": 1, "threads": 1}
         for driver in (each for each in SPEAKS_MYSQL if not newer(each)):
             engine, like = engines.get("mariadb"), {"host": "127.0.0.1", "port": 1}
-            with jdbc_agent.JdbcAgent(driver, engine, {}, like, guard=guarded) as agent:
+            with jdbc_agent.JdbcAgent(driver, EncryptsConnections.of(engine), {}, like, guard=guarded) as agent:
                 agent.connect("away", **away)
                 assert agent.query("away", "SELECT 1") == [["1"]]
                 for password in ("", "nonsense"):

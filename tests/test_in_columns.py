@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 import steady
 from ciphercost import commands, engines, mechanisms
 from ciphercost.engines import Engine, Server
+from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.host import canary_scan, marks, supervisor
 from ciphercost.load.agent import Agent
 from ciphercost.load.codec import PLAIN, Codec
@@ -56,14 +57,16 @@ class House:
     def __init__(self, engine: Engine, version: str, server: Server, agent: Agent, secrets: Path) -> None:
         self.engine, self.version, self.server, self.agent, self.secrets = engine, version, server, agent, secrets
         for arm in ARMS:
-            engine.make_schema(agent, server.connection() | engine.in_clear(), columns.schema_name(arm), "test")
+            OwnSchema.of(engine).make_schema(
+                agent, server.connection() | engine.in_clear(), columns.schema_name(arm), "test"
+            )
 
     def sealing(self, mechanism: Columns, factors: dict[str, str]) -> Secrets:
         """This mechanism switched on: both arms connected, what it needs made in both."""
         made = columns.secrets_of(mechanism, self.engine, factors, self.secrets)
         for arm in ARMS:
             fields = self.server.connection() | mechanism.connection(self.engine, arm, factors, self.secrets)
-            self.agent.connect(arm, **{**fields, **self.engine.in_own_schema(columns.schema_name(arm))})
+            self.agent.connect(arm, **{**fields, **OwnSchema.of(self.engine).in_own_schema(columns.schema_name(arm))})
             for statement in mechanism.prepare(self.engine, factors):
                 self.agent.query(arm, statement)
             self.drop(arm, TABLE)
@@ -289,7 +292,7 @@ def test_a_plain_arm_that_is_encrypted_fails_both(house: House) -> None:
     sealing, canary = house.sealing(*house.some()), canary_scan.canary()
     mechanism, factors = house.some()
     own = mechanism.connection(house.engine, "encrypted", factors, house.secrets)
-    schema = house.engine.in_own_schema(columns.schema_name("plain"))
+    schema = OwnSchema.of(house.engine).in_own_schema(columns.schema_name("plain"))
     house.agent.connect("plain", **{**house.server.connection(), **own, **schema})
     house.agent.query("plain", f"CREATE TABLE {TABLE} (id integer NOT NULL, word {sealing.codec.column(LENGTH)})")
     for number, text in columns.rows(canary, "plain").items():
@@ -579,7 +582,7 @@ def test_on_a_server_of_the_users_nothing_is_made_but_schemas_that_are_dropped(
     cell = CellSpec("postgresql", "pgcrypto-cbc-256", workload="search", rows=100, url=url)
     made = Spec(cells=[cell], mode="quick", sessions=1, time=1, latency=False)
     house.sealing(*house.some())
-    before = house.engine.schemas(house.agent, fields)
+    before = OwnSchema.of(house.engine).schemas(house.agent, fields)
     for there, status in ((False, "failed"), (True, "ok")):
         house.ask("DROP EXTENSION IF EXISTS pgcrypto CASCADE")
         if there:
@@ -587,5 +590,5 @@ def test_on_a_server_of_the_users_nothing_is_made_but_schemas_that_are_dropped(
         result, _ = steady.measured(partial(pipeline.run, made), tmp_path / status)
         assert result.cells[0].status == status
         assert ("CREATE EXTENSION pgcrypto SCHEMA public" in result.cells[0].reason) == (not there)
-        assert house.engine.schemas(house.agent, fields) == before
+        assert OwnSchema.of(house.engine).schemas(house.agent, fields) == before
     assert [each.code for each in result.cells[0].findings] == ["unauthenticated"]

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from ciphercost.engines._mysql.family import SMALLEST_POOL
+from ciphercost.engines.capabilities.storage import StoresData
 from ciphercost.host import marks
 from ciphercost.host.installation import Installation
 from ciphercost.mechanisms._rest import KeyState, Look
@@ -265,12 +266,15 @@ def test_logs_that_were_left_in_clear_stand_in_the_disk_witness_words_and_in_the
 
 @pytest.mark.parametrize(("direct", "method"), [(True, "O_DIRECT"), (False, "fsync")])
 def test_the_pool_is_sized_and_direct_io_is_said(both: Pair, direct: bool, method: str) -> None:
-    wanted = {name.replace("-", "_"): value for name, value in both.engine.cache_settings(1, direct=direct).items()}
+    wanted = {
+        name.replace("-", "_"): value
+        for name, value in StoresData.of(both.engine).cache_settings(1, direct=direct).items()
+    }
     with both.up("encrypted", **wanted) as look:
         assert look.query("SELECT @@innodb_buffer_pool_size, @@innodb_flush_method") == [[str(SMALLEST_POOL), method]]
-    assert "innodb-buffer-pool-size" not in both.engine.cache_settings(0, direct=direct)
-    assert both.engine.cache_settings(0, direct=direct)["innodb-flush-method"] == method
+    assert "innodb-buffer-pool-size" not in StoresData.of(both.engine).cache_settings(0, direct=direct)
+    assert StoresData.of(both.engine).cache_settings(0, direct=direct)["innodb-flush-method"] == method
 
 
 def test_the_home_of_the_data_is_known(both: Pair, look: Look) -> None:
-    assert Path(str(look.query(both.engine.home)[0][0])) == look.volume.path / "data"
+    assert Path(str(look.query(StoresData.of(both.engine).home)[0][0])) == look.volume.path / "data"

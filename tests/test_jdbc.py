@@ -14,6 +14,7 @@ import pytest
 import steady
 from ciphercost import engines
 from ciphercost.engines import Server
+from ciphercost.engines.capabilities.connections import EncryptsConnections
 from ciphercost.host import supervisor
 from ciphercost.host.impostor import Impostor
 from ciphercost.load.agent import Agent
@@ -88,7 +89,9 @@ def run_guard() -> Iterator[None]:
 
 def agent_of(version: str, **options: str) -> jdbc_agent.JdbcAgent:
     like = {"host": "127.0.0.1", "port": 1}
-    return jdbc_agent.JdbcAgent(find(version, "mariadb"), engines.get("mariadb"), options, like, guard=GUARDS[-1])
+    return jdbc_agent.JdbcAgent(
+        find(version, "mariadb"), EncryptsConnections.of(engines.get("mariadb")), options, like, guard=GUARDS[-1]
+    )
 
 
 # ── what is asked for ─────────────────────────────────────────────────────────────────────────────────────────────────

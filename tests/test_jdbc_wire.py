@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ciphercost import engines, studies
 from ciphercost.engines import Server
+from ciphercost.engines.capabilities.connections import EncryptsConnections
 from ciphercost.host import supervisor
 from ciphercost.host.relay import Relay, moved, tls_record_sizes
 from ciphercost.load import workloads
@@ -76,7 +77,9 @@ def on_the_wire(
     driver, options = drivers.find(setup.driver, engine.name), {**loop.options, **setup.options}
     with (
         Relay("127.0.0.1", int(str(fields["port"]))) as relay,
-        jdbc_agent.JdbcAgent(driver, engines.get(engine.name), options, like, guard=run_guard) as agent,
+        jdbc_agent.JdbcAgent(
+            driver, EncryptsConnections.of(engines.get(engine.name)), options, like, guard=run_guard
+        ) as agent,
     ):
         agent.program(program)
         answer = agent.connect(setup.arm, **moved(fields, "127.0.0.1", relay.port))

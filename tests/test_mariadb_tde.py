@@ -11,6 +11,7 @@ import pytest
 
 from ciphercost.engines._mysql import spills
 from ciphercost.engines._mysql.family import SMALLEST_POOL
+from ciphercost.engines.capabilities.storage import StoresData
 from ciphercost.host import marks
 from ciphercost.host.installation import Installation
 from ciphercost.mechanisms import mariadb_tde
@@ -221,7 +222,10 @@ def test_a_table_of_myisam_is_never_encrypted(both: Pair) -> None:
 
 @pytest.mark.parametrize(("direct", "method"), [(True, "O_DIRECT"), (False, "fsync")])
 def test_the_pool_is_sized_and_direct_io_is_said(both: Pair, direct: bool, method: str) -> None:
-    wanted = {name.replace("-", "_"): value for name, value in both.engine.cache_settings(1, direct=direct).items()}
+    wanted = {
+        name.replace("-", "_"): value
+        for name, value in StoresData.of(both.engine).cache_settings(1, direct=direct).items()
+    }
     with both.up("encrypted", **wanted) as look:
         assert look.query("SELECT @@innodb_flush_method") == [[method]]
         assert look.query("SELECT @@innodb_buffer_pool_size") == [[str(SMALLEST_POOL)]]
@@ -230,4 +234,4 @@ def test_the_pool_is_sized_and_direct_io_is_said(both: Pair, direct: bool, metho
 
 
 def test_the_home_of_the_data_is_known(both: Pair, look: Look) -> None:
-    assert Path(str(look.query(both.engine.home)[0][0])) == look.volume.path / "data"
+    assert Path(str(look.query(StoresData.of(both.engine).home)[0][0])) == look.volume.path / "data"

@@ -18,6 +18,7 @@ import pytest
 
 from ciphercost import engines, mechanisms
 from ciphercost.engines import Server
+from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.host import pki, supervisor
 from ciphercost.model import run_directory, schema
 
@@ -154,7 +155,7 @@ def own_server(tmp_path: Path, require_postgresql: object) -> Iterator[Start]:
             if certificate:
                 made = pki.Pki(scratch / "secrets", **certificate)  # type: ignore[arg-type]
                 (tmp_path / "ca.pem").write_bytes(made.ca.read_bytes())
-                settings = engine.tls_settings(made, mechanisms.get("tls").check({}))
+                settings = HasTls.of(engine).tls_settings(made, mechanisms.get("tls").check({}))
             installation = engine.find()
             directory = scratch / f"server-{len(servers)}"
             engine.initialise(installation, directory, run_guard)

@@ -10,6 +10,7 @@ import pytest
 
 from ciphercost import mechanisms
 from ciphercost.engines import Server
+from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.host import pki
 from ciphercost.load.agent import Agent
 from conftest import RequireServer
@@ -75,7 +76,7 @@ def own_server(tmp_path: Path, target: str, require_server: RequireServer) -> It
             if tls:
                 made = pki.Pki(home.secrets / "own", "ecdsa-p256")
                 (tmp_path / "ca.pem").write_bytes(made.ca.read_bytes())
-                wanted |= home.engine.tls_settings(made, mechanisms.get("tls").check({}))
+                wanted |= HasTls.of(home.engine).tls_settings(made, mechanisms.get("tls").check({}))
             else:
                 wanted |= OFF[name]
             server = stack.enter_context(home.started(wanted))

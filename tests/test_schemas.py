@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from ciphercost.engines import Engine
+from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.model.errors import RunError
 from ciphercost.provision import scratch_schema
 from ciphercost.provision.scratch_schema import Mark, mark_of, read_mark
@@ -71,6 +71,9 @@ class Slow:
 
 def test_a_schema_that_appears_after_its_making_was_broken_off_is_dropped(tmp_path: Path) -> None:
     engine = Slow(looks=4)
-    with pytest.raises(RunError), scratch_schema.own(cast("Engine", engine), {}, "ciphercost_x", "x", tmp_path / "log"):
+    with (
+        pytest.raises(RunError),
+        scratch_schema.own(cast("OwnSchema", engine), {}, "ciphercost_x", "x", tmp_path / "log"),
+    ):
         pass
     assert engine.dropped == ["ciphercost_x"]

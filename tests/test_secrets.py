@@ -21,6 +21,7 @@ from urllib.parse import quote, quote_plus
 import pytest
 
 import ciphercost
+from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host import marks, supervisor
 from ciphercost.host.environment import child_environment, secret
 from ciphercost.host.procfs import tree
@@ -325,7 +326,7 @@ def test_a_password_is_nowhere(
         target = f"{name}:{server.mechanism.partition(':')[2] or server.mechanism}"
         argv = [str(CLI), "run", target, "--url", server.url, *server.by_ca, "--client", client]
         argv += ["--quick", "--time", "8s", "-o", str(run)]
-        search.run(argv, {server.engine.password_from: password}, tmp_path / "mine")
+        search.run(argv, {TakesUrl.of(server.engine).password_from: password}, tmp_path / "mine")
     agent = b"java" if client == "jdbc" else b"ciphercost-agent"
     assert any(each.endswith(agent) for each in search.started), search.started
     searched(search, tmp_path / "mine", run)

@@ -12,6 +12,8 @@ import pytest
 
 from ciphercost.engines import Server
 from ciphercost.engines._mysql.family import USER
+from ciphercost.engines.capabilities.connections import EncryptsConnections
+from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.host.relay import Relay
 from ciphercost.load import workloads
 from ciphercost.load.agent import Agent
@@ -62,7 +64,7 @@ def test_a_client_that_prefers_tls_falls_back_silently_and_ours_does_not(home: H
         "mysql": ["--ssl-mode=PREFERRED", "--get-server-public-key"],
         "mariadb": ["--ssl", "--skip-ssl-verify-server-cert"],
     }
-    done = home.client(without_tls, home.engine.tls_witness, *lenient[home.engine.name])
+    done = home.client(without_tls, EncryptsConnections.of(home.engine).tls_witness, *lenient[home.engine.name])
     assert (done.returncode, done.stdout.strip()) == (0, "f")  # it was asked for TLS, and said nothing
     for verify in ("full", "ca", "require"):
         proofs = hear(home, without_tls, verify=verify)
@@ -253,7 +255,7 @@ def test_the_errors_by_which_clear_is_refused_are_known(home: House) -> None:
         agent.connect("a", **home.fields(server, "encrypted", certificate="ecdsa-p256"))
         with pytest.raises(AgentError) as caught:
             agent.connect("b", **home.fields(server, "plain"))
-        assert caught.value.code in home.engine.refuses_clear
+        assert caught.value.code in EncryptsConnections.of(home.engine).refuses_clear
     with home.started(certificate="ecdsa-p256") as server, Agent() as agent:
         agent.connect("a", **home.fields(server, "encrypted", certificate="ecdsa-p256"))
         agent.query("a", "CREATE USER strict@'127.0.0.1' IDENTIFIED BY 'word' REQUIRE SSL")
@@ -261,7 +263,7 @@ def test_the_errors_by_which_clear_is_refused_are_known(home: House) -> None:
         agent.connect("c", **home.fields(server, "encrypted", certificate="ecdsa-p256") | strict)
         with pytest.raises(AgentError) as caught:
             agent.connect("d", **home.fields(server, "plain") | strict)
-        assert caught.value.code in home.engine.refuses_clear
+        assert caught.value.code in EncryptsConnections.of(home.engine).refuses_clear
 
 
 # ── a database of our own ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -270,15 +272,19 @@ def test_the_errors_by_which_clear_is_refused_are_known(home: House) -> None:
 def test_a_database_of_ours_is_made_marked_found_and_dropped(home: House, with_tls: Server, tmp_path: Path) -> None:
     engine, fields = home.engine, home.fields(with_tls, "plain")
     with Agent(log=tmp_path / "agent.log") as agent:
-        before = engine.schemas(agent, fields)
+        before = OwnSchema.of(engine).schemas(agent, fields)
         agent.connect("user", **fields)
         agent.query("user", "CREATE DATABASE `ciphercost_o``dd`")
-        engine.make_schema(agent, fields, "ciphercost_run_1", "run-1")
+        OwnSchema.of(engine).make_schema(agent, fields, "ciphercost_run_1", "run-1")
         with pytest.raises(AgentError, match="exists"):
-            engine.make_schema(agent, fields, "ciphercost_run_1", "run-2")
-        assert engine.schemas(agent, fields) == {**before, "ciphercost_run_1": "run-1", "ciphercost_o`dd": ""}
-        agent.connect("inside", **(fields | engine.in_schema("ciphercost_run_1")))
+            OwnSchema.of(engine).make_schema(agent, fields, "ciphercost_run_1", "run-2")
+        assert OwnSchema.of(engine).schemas(agent, fields) == {
+            **before,
+            "ciphercost_run_1": "run-1",
+            "ciphercost_o`dd": "",
+        }
+        agent.connect("inside", **(fields | OwnSchema.of(engine).in_schema("ciphercost_run_1")))
         assert agent.query("inside", "SELECT DATABASE()") == [["ciphercost_run_1"]]
-        engine.drop_schema(agent, fields, "ciphercost_run_1")
-        engine.drop_schema(agent, fields, "ciphercost_o`dd")
-        assert engine.schemas(agent, fields) == before
+        OwnSchema.of(engine).drop_schema(agent, fields, "ciphercost_run_1")
+        OwnSchema.of(engine).drop_schema(agent, fields, "ciphercost_o`dd")
+        assert OwnSchema.of(engine).schemas(agent, fields) == before

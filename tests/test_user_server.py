@@ -15,6 +15,8 @@ import pytest
 import ciphercost as api
 import processes
 from ciphercost import engines
+from ciphercost.engines.capabilities.own_schema import OwnSchema
+from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host import leftovers, marks
 from ciphercost.host.procfs import tree
 from ciphercost.host.relay import Relay
@@ -256,7 +258,7 @@ def test_a_run_of_another_machine_is_shown_and_taken_only_by_name(tmp_path: Path
     try:
         shown = ciphercost("clean", "--url", server.url, cwd=tmp_path, **server.environment)
         assert shown.returncode == 0
-        if server.engine.unlisted:
+        if OwnSchema.of(server.engine).unlisted:
             assert "--schema NAME" in shown.stdout
         else:
             assert f"left {name}: run {mark.run} was on another machine or container (elsewhere)" in shown.stdout
@@ -276,10 +278,10 @@ def test_a_run_of_another_machine_is_shown_and_taken_only_by_name(tmp_path: Path
 def test_clean_asks_on_a_terminal_for_the_password_that_the_run_was_given_there(
     tmp_path: Path, server: UserServer, by: str
 ) -> None:
-    if not server.engine.refuses_anonymous:
+    if not TakesUrl.of(server.engine).refuses_anonymous:
         pytest.skip("what it says where there is no password is not known")
     mark = scratch_schema.Mark("20200101-000000-abcd", "elsewhere", "1:1:another-boot")
-    name, password = scratch_schema.name_for(mark.run), server.environment[server.engine.password_from]
+    name, password = scratch_schema.name_for(mark.run), server.environment[TakesUrl.of(server.engine).password_from]
     argv = [str(CLI), "clean", "--url", server.url, "--schema", name, *(server.by_ca if by == "with TLS" else ())]
     server.make(name, str(mark))
     try:
@@ -308,7 +310,7 @@ def test_a_schema_that_can_not_be_dropped_is_told_to_whom_it_concerns(
         with monkeypatch.context() as patch:
             patch.setattr(type(server.engine), "drop_schema", fail)
             with scratch_schema.own(
-                server.engine, server.fields, name, "20200101-000000-dead", tmp_path / "log", **left
+                OwnSchema.of(server.engine), server.fields, name, "20200101-000000-dead", tmp_path / "log", **left
             ):
                 pass
         server.drop(name)
@@ -372,7 +374,7 @@ def test_a_user_who_may_make_no_schema_is_told_what_to_grant(tmp_path: Path, ser
     try:
         url = server.url_for("limited")
         argv = ("run", target(server), "--url", url, *server.by_ca, *SHORT)
-        done = ciphercost(*argv, cwd=tmp_path, **{server.engine.password_from: "limited"})
+        done = ciphercost(*argv, cwd=tmp_path, **{TakesUrl.of(server.engine).password_from: "limited"})
         said = " ".join(done.stdout.split())
         assert done.returncode == 1, done.stdout + done.stderr
         assert "FAILED" in said
@@ -402,7 +404,7 @@ def test_a_server_that_can_not_be_reached_or_entered_is_said_so(
         "prove": ("prove", url, *server.by_ca),
     }[command]
     secret = "not-the-right-one"
-    environment = {server.engine.password_from: secret} if wrong == "password" else server.environment
+    environment = {TakesUrl.of(server.engine).password_from: secret} if wrong == "password" else server.environment
     done = ciphercost(*argv, cwd=tmp_path, **environment)
     said = (done.stdout + done.stderr).lower()
     # A name that nobody knows is a wrong URL; the rest turns out only when it is tried.

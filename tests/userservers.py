@@ -10,6 +10,9 @@ from pathlib import Path
 
 from ciphercost import engines, mechanisms
 from ciphercost.engines import Server
+from ciphercost.engines.capabilities.own_schema import OwnSchema
+from ciphercost.engines.capabilities.tls import HasTls
+from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host import marks, pki, supervisor
 from ciphercost.host.installation import Installation
 from ciphercost.load.agent import Agent
@@ -92,13 +95,13 @@ class UserServer:
         self.ca = ca
         self.fields = server.connection()
         self.url = self.url_for(str(self.fields["user"]))
-        self.mechanism = next(iter(self.engine.schemes.values()))
+        self.mechanism = next(iter(TakesUrl.of(self.engine).schemes.values()))
         self.by_ca = ["--ca", str(ca)] if self.mechanism == "tls" else []
         """Flags that name the server's authority, where it has one."""
-        self.environment = {self.engine.password_from: str(self.fields["password"])}
+        self.environment = {TakesUrl.of(self.engine).password_from: str(self.fields["password"])}
 
     def url_for(self, user: str, port: int = 0, host: str = "localhost") -> str:
-        scheme = next(iter(self.engine.schemes))
+        scheme = next(iter(TakesUrl.of(self.engine).schemes))
         return f"{scheme}://{user}@{host}:{port or self.fields['port']}/{self.fields['database']}"
 
     def ask(self, *statements: str) -> list[list[str | None]]:
@@ -113,20 +116,20 @@ class UserServer:
     def schemas(self) -> dict[str, str]:
         """Schemas that begin as ours do, with their marks."""
         with Agent() as agent:
-            return self.engine.schemas(agent, self.fields)
+            return OwnSchema.of(self.engine).schemas(agent, self.fields)
 
     def mark(self, name: str) -> str | None:
         """Of the schema of this name; None where there is none."""
         with Agent() as agent:
-            return self.engine.schema(agent, self.fields, name)
+            return OwnSchema.of(self.engine).schema(agent, self.fields, name)
 
     def make(self, name: str, mark: str) -> None:
         with Agent() as agent:
-            self.engine.make_schema(agent, self.fields, name, mark)
+            OwnSchema.of(self.engine).make_schema(agent, self.fields, name, mark)
 
     def drop(self, name: str) -> None:
         with Agent() as agent:
-            self.engine.drop_schema(agent, self.fields, name)
+            OwnSchema.of(self.engine).drop_schema(agent, self.fields, name)
 
     def state(self) -> list[object]:
         """All of the server, as its catalogue and (where there is such a program) its own dump have it."""
@@ -167,7 +170,7 @@ def user_server(name: str, directory: Path) -> Iterator[UserServer]:
             made = pki.Pki(scratch / "secrets", certificate="ecdsa-p256")
             marks.hand_over(scratch / "secrets")
             ca.write_bytes(made.ca.read_bytes())
-            settings = engine.tls_settings(made, mechanisms.get("tls").check({}))
+            settings = HasTls.of(engine).tls_settings(made, mechanisms.get("tls").check({}))
         installation = engine.find()
         engine.initialise(installation, scratch / "server", run_guard)
         server = engine.start(installation, scratch / "server", run_guard, settings=settings, logs=directory)

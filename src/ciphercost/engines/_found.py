@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ciphercost.engines import Engine
+from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host import package_cache, versions
 from ciphercost.host.installation import Installation
 from ciphercost.model.errors import MissingServer, UsageError, nearest
@@ -44,7 +45,7 @@ class Found(Engine):
 
     def find(self, version: str = "", *, url: str = "", bindir: str = "") -> Installation:
         if url:
-            self.check_url(url)
+            TakesUrl.of(self).check_url(url)
             return Installation(self.name, version, "running", url)
         if bindir:
             return self._in(Path(bindir).absolute(), version)

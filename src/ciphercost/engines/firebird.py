@@ -22,9 +22,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, unquote
 
-from ciphercost.engines import Server, Spill, _firebird_pages, _network
+from ciphercost.engines import Server, _firebird_pages, _network
 from ciphercost.engines._found import Found
 from ciphercost.engines._network import PASSWORD_FILE, StartedServer, own_file, parse_url
+from ciphercost.engines.capabilities.connections import EncryptsConnections
+from ciphercost.engines.capabilities.own_schema import OwnSchema
+from ciphercost.engines.capabilities.settings import TakesSettings
+from ciphercost.engines.capabilities.storage import Spill, StoresData
+from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host import debian, package_cache, run_in_place, versions
 from ciphercost.host.environment import child_environment
 from ciphercost.host.installation import Installation
@@ -78,7 +83,7 @@ KEPT = (
     r"remote.*|ipcname|wire.*|auth.*|usermanager|providers|servermode|securitydatabase|databaseaccess|udfaccess|externalfileaccess|"
     r".*plugin|rootdirectory|outputredirectionfile|trace.*|audit.*"
 )
-"""`Engine.kept_settings`."""
+"""`TakesSettings.kept_settings`."""
 
 DATABASE_SETTINGS = (
     "MON$PAGE_SIZE",
@@ -239,7 +244,7 @@ def answers(port: int) -> bool:
 # ── the engine ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Firebird(Found):
+class Firebird(Found, EncryptsConnections, TakesUrl, TakesSettings, OwnSchema, StoresData):
     kept_settings = KEPT
     absent = "no 'firebird' and 'isql' (or 'isql-fb') there that run on this machine, with plugins beside them"
     oldest = OLDEST

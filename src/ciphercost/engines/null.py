@@ -31,7 +31,6 @@ class Null(Engine):
     driver = "null"
     dialect = "null"
     embedded = True
-    stores = False
 
     def available(self) -> Iterable[Installation]:
         return [Installation(self.name, VERSION, "library", "inside the agent")]

@@ -19,9 +19,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, unquote
 
-from ciphercost.engines import Server, Spill, _network
+from ciphercost.engines import Server, _network
 from ciphercost.engines._found import Found
 from ciphercost.engines._network import PASSWORD_FILE, StartedServer, own_file, parse_url
+from ciphercost.engines.capabilities.own_schema import OwnSchema
+from ciphercost.engines.capabilities.payload import Payload
+from ciphercost.engines.capabilities.settings import TakesSettings
+from ciphercost.engines.capabilities.storage import Spill, StoresData
+from ciphercost.engines.capabilities.tls import HasTls
+from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host import deadlines, debian, maven, package_cache, run_in_place, tls_names, versions
 from ciphercost.host.environment import child_environment
 from ciphercost.host.installation import Installation
@@ -62,7 +68,7 @@ KEPT = (
     r"ssl|ssl_.*|password_encryption|krb_.*|gss_.*|log_destination|logging_collector|log_directory|log_filename|log_line_prefix|"
     r"event_source|.*_command|local_preload_libraries|session_preload_libraries|dynamic_library_path"
 )
-"""`Engine.kept_settings`. What a command of the server's own would run is not the user's either."""
+"""`TakesSettings.kept_settings`. What a command of the server's own would run is not the user's either."""
 
 PROGRAMS = ("postgres", "edb-postgres")
 """Names of the server's own binary, EDB's second."""
@@ -260,7 +266,7 @@ def options(version: str, settings: Mapping[str, str]) -> dict[str, str]:
 # ── the engine ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Postgresql(Found):
+class Postgresql(Found, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, Payload):
     kept_settings = KEPT
     absent = "no 'postgres' and 'initdb' there that run on this machine"
     name = "postgresql"
@@ -271,7 +277,6 @@ class Postgresql(Found):
     refuses_clear = ("28000",)  # pg_hba.conf has no line for a connection in clear
     refuses_anonymous = "the server asks for a password and none was given"
     password_from = "PGPASSWORD"  # noqa: S105 - where it is, not what it is
-    has_tls = True
     tls_round_trips = 1  # SSLRequest, and the server's one letter
     tls_resumption = ()  # it sends no session ticket and keeps no session cache
     tls_witness = "SELECT ssl, version, cipher FROM pg_stat_ssl WHERE pid = pg_backend_pid()"

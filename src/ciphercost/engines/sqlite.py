@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ciphercost.engines import Engine, Server, Spill
+from ciphercost.engines import Server
+from ciphercost.engines.capabilities.storage import Spill, StoresData
 from ciphercost.host.installation import Installation
 from ciphercost.load import agent
 from ciphercost.model.errors import MissingServer, UsageError
@@ -52,7 +53,7 @@ LEAST_CACHE_KIB = 64
 """Sixteen pages: with fewer, pages of one statement push each other out."""
 
 
-class Sqlite(Engine):
+class Sqlite(StoresData):
     name = "sqlite"
     title = "SQLite / SQLCipher (embedded)"
     driver = "sqlite"

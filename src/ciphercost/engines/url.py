@@ -9,13 +9,16 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, urlsplit
 
-from ciphercost.engines import Engine, Server
+from ciphercost.engines import Server
 from ciphercost.engines._web.family import asked, http_version
+from ciphercost.engines.capabilities.tls import HasTls
+from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host.installation import Installation
 from ciphercost.host.ports import address_of, crypto_library, listener
 from ciphercost.model.errors import MissingServer, UsageError
 
 if TYPE_CHECKING:
+    from ciphercost.host.pki import Pki
     from ciphercost.host.supervisor import Guard
     from ciphercost.load.agent import Agent
 
@@ -115,7 +118,7 @@ def _fields(of: Address, address: str) -> dict[str, object]:
     return {"host": address, "port": of.port, "authority": of.authority, "path": of.path}
 
 
-class Url(Engine):
+class Url(HasTls, TakesUrl):
     name = "url"
     title = "web server"
     driver = "http"
@@ -124,8 +127,6 @@ class Url(Engine):
     usual_workload = "page"
     foreign = True
     urls = 2
-    stores = False
-    has_tls = True
     tls_resumption = ("on",)
     no_old_tls = ""
     tls_weak_keys = True
@@ -179,6 +180,10 @@ class Url(Engine):
         logs: Path | None = None,  # noqa: ARG002
     ) -> Server:
         return PairedServer(installation.location)
+
+    def tls_settings(self, pki: Pki, factors: Mapping[str, str]) -> dict[str, str]:  # noqa: ARG002
+        """Its TLS is configured already, and not by us."""
+        return {}
 
     def mend(self, code: str) -> str:
         if code.startswith("status-"):

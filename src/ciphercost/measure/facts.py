@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from fnmatch import fnmatch
 from typing import TYPE_CHECKING, Any
 
+from ciphercost.engines.capabilities.storage import StoresData
 from ciphercost.host import aes, idle, tls_names
 from ciphercost.load.agent import Agent
 from ciphercost.load.jdbc import jdbc_agent, options
@@ -245,14 +246,15 @@ def describe_at_rest(facts: CellFacts, mechanism: AtRest, twins: Twins, agent: A
     """
     assert twins.rest is not None
     looks = {arm: twins.look(arm, agent, arm, twins.connect[arm]) for arm in ARMS}
-    if query := twins.rest.engine.variables:
+    engine = StoresData.of(twins.rest.engine)
+    if query := engine.variables:
         said = {arm: settings_in_force(look.query(query), look) for arm, look in looks.items()}
         facts.config_diff += [
             f"{name}: {said['plain'].get(name, 'not there')} | {said['encrypted'].get(name, 'not there')}"
             for name in sorted({*said["plain"], *said["encrypted"]})
             if said["plain"].get(name) != said["encrypted"].get(name)
         ]
-    direct = mechanism.direct_io and twins.rest.engine.does_direct_io(twins.rest.installation.version)
+    direct = mechanism.direct_io and engine.does_direct_io(twins.rest.installation.version)
     if text := cache.caveat(facts.spec, direct=direct, below=mechanism.loaded_once):
         kept = [each for each in facts.warnings if each.code != "page-cache"]
         facts.warnings = [*kept, Warning_("page-cache", text)]
@@ -269,9 +271,9 @@ def describe_at_rest(facts: CellFacts, mechanism: AtRest, twins: Twins, agent: A
 def settings_in_force(rows: list[list[str | None]], look: Look) -> dict[str, str]:
     """Of a server's (name, value) rows those that can be compared with another's: no ports, no identifiers, paths within its own place."""
     found = {}
-    place = str(look.volume.path)
+    place, unlike = str(look.volume.path), StoresData.of(look.rest.engine).unlike
     for name, value in rows:
-        if name and not any(fnmatch(name, each) for each in look.rest.engine.unlike):
+        if name and not any(fnmatch(name, each) for each in unlike):
             found[name] = (value or "").replace(place, "DIR").replace(str(look.rest.secrets), "SECRETS")
     return found
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ciphercost.engines.capabilities.connections import EncryptsConnections
 from ciphercost.host import deadlines
 from ciphercost.host.relay import Relay, moved
 from ciphercost.load.agent import Agent
@@ -64,7 +65,7 @@ def measure(bench: Bench, twins: Twins, agent: Agent) -> tuple[dict[str, Counts]
         with Agent(log=bench.logs / "agent.log") as control:
             control.connect("control", **single(twins.direct[arm]))
             log = LOGS[bench.engine.driver](control, bench.logs, bench.installation.engine)
-            counted = log.counted(agent, fields, few, operations, bench.engine.tls_witness)
+            counted = log.counted(agent, fields, few, operations, EncryptsConnections.of(bench.engine).tls_witness)
         statements[arm] = counted
     return statements, traffic
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciphercost.engines import Engine
+from ciphercost.engines.capabilities.storage import StoresData
 from ciphercost.host import aes, marks, volumes
 from ciphercost.host.environment import child_environment
 from ciphercost.host.volumes import image, policy
@@ -52,7 +53,7 @@ class Fscrypt(AtRest):
         self._lock = threading.Lock()
 
     def serves(self, engine: Engine) -> bool:
-        return engine.stores and engine.language == "sql"
+        return isinstance(engine, StoresData)
 
     def prepare(self, rest: Rest) -> Installation:
         """Raises UsageError where no image can be mounted here."""
@@ -158,10 +159,10 @@ class Fscrypt(AtRest):
 
 def data_of(look: Look) -> Path:
     """Where the server says that its data lies; where it can't be asked, where we put it."""
-    if not look.rest.engine.home:
+    if not (home := StoresData.of(look.rest.engine).home):
         return look.volume.path
     with suppress(AgentError):
-        rows = look.query(look.rest.engine.home)
+        rows = look.query(home)
         if rows and rows[0][0]:
             return Path(str(rows[0][0]))
     return Path()  # nowhere: it does not say

@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciphercost.engines import Engine
+from ciphercost.engines.capabilities.storage import StoresData
 from ciphercost.host import aes, marks, mounts, tools, volumes
 from ciphercost.host.environment import child_environment
 from ciphercost.host.volumes import fuse
@@ -81,7 +82,7 @@ class Gocryptfs(AtRest):
         self._lock = threading.Lock()
 
     def serves(self, engine: Engine) -> bool:
-        return engine.stores and engine.language == "sql"
+        return isinstance(engine, StoresData)
 
     def prepare(self, rest: Rest) -> Installation:
         """Raises UsageError, MissingServer where it can't be mounted here."""

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciphercost.engines import Engine
+from ciphercost.engines.capabilities.storage import StoresData
 from ciphercost.host import marks, package_cache, volumes
 from ciphercost.host.volumes import image, raw, stack
 from ciphercost.host.volumes.volume import Volume
@@ -55,7 +56,7 @@ class TwoPaths(AtRest):
     )
 
     def serves(self, engine: Engine) -> bool:
-        return engine.stores and engine.language == "sql"
+        return isinstance(engine, StoresData)
 
     def fits(self, engine: Engine, factors: Mapping[str, str]) -> None:  # noqa: ARG002
         for arm in ARMS:

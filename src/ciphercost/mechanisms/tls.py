@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ciphercost.engines import Engine
+from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.host.marks import hand_over
 from ciphercost.host.pki import CERTIFICATES, CLIENT, Pki
 from ciphercost.host.relay import tls_records
@@ -74,7 +75,7 @@ class Tls(Mechanism):
     )
 
     def serves(self, engine: Engine) -> bool:
-        return engine.has_tls
+        return isinstance(engine, HasTls)
 
     def check(self, factors: Mapping[str, str]) -> dict[str, str]:
         """As of every mechanism; where no cipher is given, TLS 1.0 and 1.1 get one that they have."""
@@ -82,35 +83,35 @@ class Tls(Mechanism):
         return filled | ({"cipher": "aes256-cbc"} if filled["version"] in OLD and "cipher" not in factors else {})
 
     def fits(self, engine: Engine, factors: Mapping[str, str]) -> None:
-        version, cipher = factors["version"], factors["cipher"]
+        version, cipher, tls = factors["version"], factors["cipher"], HasTls.of(engine)
         if reason := impossible(factors):
             of_cipher = "suites" in reason or "CBC" in reason
             name = "cipher" if of_cipher else "group"
             said = f"version={version} does not go with {name}={factors[name]}: {reason}"
             fix = "write cipher=aes256-cbc" if version in OLD else "write version=1.2"
             raise UsageError(f"{said}; {fix}" if of_cipher else f"{said}; leave one of them out")
-        if version in OLD and engine.no_old_tls:
-            raise UsageError(f"version={version}: {engine.no_old_tls}; write version=1.2 or 1.3")
-        if factors["certificate"] in WEAK and not engine.tls_weak_keys:
+        if version in OLD and tls.no_old_tls:
+            raise UsageError(f"version={version}: {tls.no_old_tls}; write version=1.2 or 1.3")
+        if factors["certificate"] in WEAK and not tls.tls_weak_keys:
             raise UsageError(
                 f"certificate={factors['certificate']}: OpenSSL refuses RSA keys below 2048 bits at its default security level, and "
                 f"ciphercost lowers that for web servers only, not for {engine.name}; write certificate=rsa2048 or larger"
             )
-        if factors["client-cert"] == "on" and not engine.tls_client_cert:
+        if factors["client-cert"] == "on" and not tls.tls_client_cert:
             raise UsageError(
                 f"client-cert=on: ciphercost sets up client certificates on nginx and apache only, not on {engine.name}; leave it out"
             )
-        if cipher in SUITES_CBC and not engine.tls_cbc:
+        if cipher in SUITES_CBC and not tls.tls_cbc:
             raise UsageError(f"{engine.name} takes no suite of CBC: leave cipher={cipher} out")
         if factors["share"] != "all" and engine.language != "http":
             raise UsageError(
                 f"share={factors['share']} is for web servers: a connection to {engine.name} is encrypted or not"
             )
-        if factors["resumption"] in ("off", *engine.tls_resumption):
+        if factors["resumption"] in ("off", *tls.tls_resumption):
             return
-        if engine.tls_resumption:
+        if tls.tls_resumption:
             raise UsageError(
-                f"{engine.name} has no resumption '{factors['resumption']}': write {' or '.join(('off', *engine.tls_resumption))}"
+                f"{engine.name} has no resumption '{factors['resumption']}': write {' or '.join(('off', *tls.tls_resumption))}"
             )
         raise UsageError(
             f"{engine.name} never resumes a TLS session: every connection is a full handshake. Leave resumption off."
@@ -122,7 +123,7 @@ class Tls(Mechanism):
         mutual = factors["client-cert"] == "on"
         pki = Pki(_directory(secrets, factors), factors["certificate"], reuse=True, client=mutual)
         hand_over(secrets)  # or a server that runs as nobody couldn't pass through it to its key
-        return engine.tls_settings(pki, factors)
+        return HasTls.of(engine).tls_settings(pki, factors)
 
     def sign(self, sent: bytes, received: bytes) -> tuple[bool, str]:
         """TLS records of application data, in both directions."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ciphercost import mechanisms
 from ciphercost.engines import Engine
+from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.load import workloads
 from ciphercost.load.workloads import Workload
 from ciphercost.mechanisms._column import BLOCK, Columns
@@ -101,6 +102,6 @@ def check_server(planned: PlannedCell) -> None:
     if cell.url and "certificate" in cell.factors:
         raise UsageError("certificate: a server of yours shows the one that it has; leave it out")
     if (cell.url or engine.foreign) and not engine.embedded:
-        if len(cell.url.split()) > engine.urls:
+        if len(cell.url.split()) > (engine.urls if isinstance(engine, TakesUrl) else 1):
             raise UsageError(f"--url is given {len(cell.url.split())} times, and {cell.engine} is one server: give one")
-        engine.check_url(cell.url)
+        TakesUrl.of(engine).check_url(cell.url)

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from ciphercost.engines.capabilities.settings import TakesSettings
+from ciphercost.engines.capabilities.storage import StoresData
 from ciphercost.host.aes import cpu_flags
 from ciphercost.load.redact import SECRET
 from ciphercost.model.errors import UsageError
@@ -130,7 +132,7 @@ def parse(cell: CellSpec, engine: Engine, mechanism: Mechanism) -> Conditions:
 
 def _check_settings(cell: CellSpec, engine: Engine) -> None:
     """Raises UsageError for a server that takes none, or for what is no name of a setting."""
-    if engine.embedded or not engine.stores or engine.language != "sql":
+    if not isinstance(engine, TakesSettings):
         raise UsageError(f"--setting is for a database server that is started here, which {cell.engine} is not")
     for name, value in cell.settings.items():
         if not re.fullmatch(r"[A-Za-z][\w.-]*", name) or not value or "\n" in value:
@@ -169,7 +171,7 @@ def _check_cache(cell: CellSpec, engine: Engine, mechanism: Mechanism) -> None:
     """Raises UsageError where there is no cache to size or to empty, or none that encryption lies behind."""
     if cell.cache not in ("cold", "small"):
         raise UsageError(f"--cache is warm, cold or small, not '{cell.cache}'")
-    if not engine.stores:
+    if not isinstance(engine, StoresData):
         raise UsageError(f"--cache {cell.cache}: {cell.engine} keeps nothing, so it has no cache; leave it out")
     if cell.url:
         raise UsageError(

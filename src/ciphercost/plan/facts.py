@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from ciphercost import engines, mechanisms
+from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.model.facts import UNREGISTERED, CellFacts, Registered, RunFacts
 from ciphercost.model.run_directory import read_checkpoint, read_facts, read_imported
 from ciphercost.model.spec import CellSpec
@@ -28,7 +29,7 @@ def registered(spec: CellSpec) -> Registered:
     return Registered(
         engine_title=engine.title,
         embedded=engine.embedded,
-        tls_round_trips=engine.tls_round_trips,
+        tls_round_trips=engine.tls_round_trips if isinstance(engine, HasTls) else 0,
         mechanism_title=mechanism.title,
         layer=mechanism.layer,
         protects=mechanisms.protection(mechanism),

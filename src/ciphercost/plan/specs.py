@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.model import checked
 from ciphercost.model.errors import UsageError
 from ciphercost.model.spec import Spec
@@ -44,7 +45,7 @@ def plan(spec: Spec, *, load: bool = True) -> list[PlannedCell]:
     for cell in spec.cells:
         cells.append(resolve(cell))
         if load and cell.url:
-            cells[-1].engine.check_pair(cell.url)
+            TakesUrl.of(cells[-1].engine).check_pair(cell.url)
     for group in {cell.group for cell in spec.cells} - {""}:
         if len({cell.regime for cell in spec.cells if cell.group == group}) > 1:
             raise UsageError(f"group '{group}': its cells share their sessions, so they must share their regime")

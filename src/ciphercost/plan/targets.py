@@ -6,12 +6,13 @@ import re
 from urllib.parse import urlsplit
 
 from ciphercost import engines, mechanisms
+from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.model.errors import UsageError, nearest
 
 
 def schemes() -> dict[str, str]:
     """ENGINE:MECHANISM that is examined behind a URL, by its scheme."""
-    known = [engines.get(name) for name in engines.names()]
+    known = [each for each in map(engines.get, engines.names()) if isinstance(each, TakesUrl)]
     return {scheme: f"{each.name}:{mechanism}" for each in known for scheme, mechanism in each.schemes.items()}
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
+from ciphercost.engines.capabilities.payload import Payload
 from ciphercost.host import tls_names
 from ciphercost.host.procfs import Sampler
 from ciphercost.load import script
@@ -84,7 +85,7 @@ def transfers(bench: Bench, twins: Twins) -> tuple[float, float, float]:
         Agent(log=bench.logs / "agent.log", env=bench.mask) as agent,
         contextlib.closing(Sampler(server.pid, server.cgroups)) as sampler,
     ):
-        statement = script.Statement(sql=bench.engine.payload(ANSWER_BYTES), parameters=())
+        statement = script.Statement(sql=Payload.of(bench.engine).payload(ANSWER_BYTES), parameters=())
         agent.program(_program(statement))
         ways = {"clear": single(twins.direct["plain"])}
         for cipher in PROBED:

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 
 import msgspec
 
+from ciphercost.engines.capabilities.own_schema import OwnSchema
+from ciphercost.engines.capabilities.storage import StoresData
 from ciphercost.host import canary_scan
 from ciphercost.mechanisms._column import IV
 from ciphercost.model.errors import AgentError
@@ -83,7 +85,7 @@ def written_keys(sight: Sight) -> list[Finding]:
     if key not in secrets.codec.seal("''", LENGTH):
         return []
     found = []
-    if logs := secrets.engine.statement_logs:
+    if isinstance(secrets.engine, StoresData) and (logs := secrets.engine.statement_logs):
         for what, closes, severity in sight.agent.query(sight.name, logs):
             text = f"the server writes down {what}: with the key that stands in it"
             found.append(Finding("key-in-log", msgspec.convert(severity, Severity), text, str(closes)))
@@ -116,6 +118,8 @@ def sizes(sights: Iterable[Sight]) -> dict[str, dict[str, int]]:
     found: dict[str, dict[str, int]] = {}
     for sight in sights:
         engine = sight.secrets.engine
+        if not isinstance(engine, OwnSchema):
+            continue
         if engine.sizes:
             tables, indexes = (int(each or 0) for each in sight.agent.query(sight.name, engine.sizes)[0][:2])
         elif sight.places and (counted := engine.stored_bytes(sight.places[0], schema_name(sight.arm))):

@@ -17,7 +17,8 @@ from pathlib import Path
 
 import msgspec
 
-from ciphercost.engines import Server, Spill
+from ciphercost.engines import Server
+from ciphercost.engines.capabilities.storage import Spill, StoresData
 from ciphercost.host import canary_scan, deadlines
 from ciphercost.host.marks import hand_over, start_time
 from ciphercost.host.procfs import tree
@@ -90,7 +91,9 @@ def _arm(bench: Bench, mechanism: AtRest, arm: Arm, volume: Volume, found: Outco
             if bench.program.check:
                 found.checks[arm] = str(look.query(bench.program.check))
             word = canary_scan.canary()
-            spilt = {each.name: _spill(look, mechanism, each, word) for each in bench.engine.spills(word)}
+            spilt = {
+                each.name: _spill(look, mechanism, each, word) for each in StoresData.of(bench.engine).spills(word)
+            }
             if arm == "encrypted" and (refused := mechanism.refuses(look)) is not None:
                 say("server", *refused)
             # Last: a connection may not be good for anything that wants the old key.

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ciphercost.engines import Engine, Server
+from ciphercost.engines.capabilities.connections import EncryptsConnections
 from ciphercost.load.agent import Agent
 from ciphercost.mechanisms import Mechanism
 from ciphercost.model.errors import Unproven
@@ -53,7 +54,7 @@ def load_connections(
             "the arms would differ in more than encryption"
         )
     if mechanism.layer == "transit" and not answer.get("per_request") and "server" not in engine.mute:
-        rows = engine.sessions(server, agent, arm, everywhere=True)
+        rows = EncryptsConnections.of(engine).sessions(server, agent, arm, everywhere=True)
         mutual = arm == "encrypted" and CLIENT_CERTIFICATE in proven
         passed, detail = judge_sessions(rows, arm, str(answer["cipher"]), client_certificate=mutual)
         if not passed:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from fnmatch import fnmatch
 from pathlib import Path
 
+from ciphercost.engines.capabilities.storage import StoresData
 from ciphercost.host import canary_scan
 from ciphercost.host.procfs import tree
 from ciphercost.mechanisms._rest import AtRest, Look
@@ -81,7 +82,7 @@ def excused(name: str, look: Look, mechanism: AtRest) -> str:
 
 def is_temporary(name: str, look: Look) -> bool:
     """Whether a file of an arm, named relative to its data, holds temporary data: by its name, or because nobody else could open it."""
-    return name.endswith(" (deleted)") or any(fnmatch(name, each) for each in look.rest.engine.temporary)
+    return name.endswith(" (deleted)") or any(fnmatch(name, each) for each in StoresData.of(look.rest.engine).temporary)
 
 
 def judge_disk(seen: canary_scan.Seen, arm: Arm, excuse: Callable[[str], str] = lambda _: "") -> tuple[bool, str]:

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Mapping
 
 from ciphercost.engines import Engine
+from ciphercost.engines.capabilities.connections import EncryptsConnections
 from ciphercost.host import deadlines
 from ciphercost.load.agent import Agent
 from ciphercost.model.errors import AgentError
@@ -19,7 +20,7 @@ CERTIFIED = 3
 
 def server_of_session(probe: Probe, arm: Arm) -> tuple[bool, str]:
     """What the server says of this very session."""
-    rows = probe.engine.sessions(probe.twins.by_arm[arm], probe.agent, f"prove-{arm}")
+    rows = EncryptsConnections.of(probe.engine).sessions(probe.twins.by_arm[arm], probe.agent, f"prove-{arm}")
     fields = single(probe.twins.connect[arm])
     mutual = "tls_certificate" in fields
     passed, detail = judge_sessions(rows, arm, str(probe.connected[arm].get("cipher", "")), client_certificate=mutual)

@@ -10,6 +10,9 @@ from pathlib import Path
 import msgspec
 
 from ciphercost.engines import Engine, Server
+from ciphercost.engines.capabilities.connections import EncryptsConnections
+from ciphercost.engines.capabilities.own_schema import OwnSchema
+from ciphercost.engines.capabilities.storage import StoresData
 from ciphercost.host import supervisor
 from ciphercost.host.installation import Installation
 from ciphercost.host.volumes.volume import Volume
@@ -93,7 +96,7 @@ class Bench(msgspec.Struct):
             return Agent(cpus=cpus, log=log, env=self.mask, netns=netns)
         return jdbc_agent.JdbcAgent(
             client.driver,
-            self.engine,
+            EncryptsConnections.of(self.engine),
             client.options,
             twins.connect["encrypted"],
             aes=not self.mask,
@@ -158,7 +161,8 @@ class Bench(msgspec.Struct):
     def direct_io(self) -> bool:
         """Whether both arms go past the system's page cache: where that is what is asked for, and the mechanism allows it."""
         able = not isinstance(self.mechanism, AtRest) or self.mechanism.direct_io
-        return able and (cache.empties(self.cell) or self.engine.direct_by_default)
+        by_itself = isinstance(self.engine, StoresData) and self.engine.direct_by_default
+        return able and (cache.empties(self.cell) or by_itself)
 
     def connection(self, arm: Arm, servers: Mapping[str, Server], threads: int = 1) -> dict[str, object]:
         """The server's own fields, what the mechanism adds for this arm, and the load level. `threads`: cores of the agent."""
@@ -180,9 +184,9 @@ class Bench(msgspec.Struct):
             fields["per_request"] = True
         name = self.own_schemas.get(arm, "")
         if name in self.shared.schemas:
-            fields |= self.engine.in_schema(name)
+            fields |= OwnSchema.of(self.engine).in_schema(name)
         elif name and not self.cell.url and self.dataset.loaded:
-            fields |= self.engine.in_own_schema(name)
+            fields |= OwnSchema.of(self.engine).in_own_schema(name)
         return fields | {"connections": self.clients, "threads": max(1, min(self.clients, threads))}
 
     @property

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ciphercost.engines import Engine
+from ciphercost.engines.capabilities.storage import StoresData
 from ciphercost.model.spec import CellSpec
 
 SMALL = 10
@@ -33,12 +34,14 @@ def settings(engine: Engine, cell: CellSpec, data_bytes: int, direct: bool) -> d
 
     Raises UsageError where this server's cache can't be sized.
     """
-    return {} if engine.embedded else engine.cache_settings(pool(cell, data_bytes), direct=direct)
+    if engine.embedded or not isinstance(engine, StoresData):
+        return {}
+    return engine.cache_settings(pool(cell, data_bytes), direct=direct)
 
 
 def connection(engine: Engine, cell: CellSpec, data_bytes: int) -> dict[str, object]:
     """Of an embedded engine: fields of the agent's `connect`, for `joined`; nothing of a server."""
-    if not engine.embedded:
+    if not engine.embedded or not isinstance(engine, StoresData):
         return {}
     asked = engine.cache_settings(pool(cell, data_bytes), direct=False)
     return {"pragmas": ";".join(f"PRAGMA {name}={value}" for name, value in asked.items())} if asked else {}

@@ -10,7 +10,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ciphercost import engines, mechanisms
-from ciphercost.engines import Engine, Server
+from ciphercost.engines import Server
+from ciphercost.engines.capabilities.own_schema import OwnSchema
+from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host import supervisor
 from ciphercost.load import passwords
 from ciphercost.load.agent import Agent
@@ -35,7 +37,7 @@ def sweep(url: str, engine_name: str = "", ca: str = "", wanted: Sequence[str] =
 
     Raises UsageError for a name that may not be dropped, RunError where the server can't be asked.
     """
-    engine = engines.get(engine_name or targets.target_of_url(url).partition(":")[0])
+    engine = TakesUrl.of(engines.get(engine_name or targets.target_of_url(url).partition(":")[0]))
     engine.check_url(url)
     in_transit = mechanisms.of(engine, "transit")
     if ca and "tls" not in in_transit:
@@ -44,6 +46,7 @@ def sweep(url: str, engine_name: str = "", ca: str = "", wanted: Sequence[str] =
         )
     if ca and not Path(ca).is_file():
         raise UsageError(f"--ca {ca}: there is no such file")
+    owner = OwnSchema.of(engine)
     with (
         supervisor.Guard(new_id()) as run_guard,
         supervisor.temporary(run_guard, "logs") as logs,
@@ -54,9 +57,9 @@ def sweep(url: str, engine_name: str = "", ca: str = "", wanted: Sequence[str] =
         if passwords.may_ask(fields) and passwords.ask_where_wanted(agent, fields, engine.refuses_anonymous):
             fields = reached(server, ca)
         try:
-            marks = engine.schemas(agent, fields)
+            marks = owner.schemas(agent, fields)
             for name in wanted:
-                if name not in marks and (there := engine.schema(agent, fields, name)) is not None:
+                if name not in marks and (there := owner.schema(agent, fields, name)) is not None:
                     marks[name] = there
         except AgentError as error:
             how = "with TLS" if ca else "in clear, as a run's plain arm does"
@@ -72,14 +75,14 @@ def sweep(url: str, engine_name: str = "", ca: str = "", wanted: Sequence[str] =
                 lines.append(f"left {name}: {WHY[mark.fate].format(name=name, mark=mark)}")
                 continue
             try:
-                drop(engine, agent, fields, name)
+                drop(owner, agent, fields, name)
                 lines.append(f"removed schema {name} of run {mark.run}")
             except CiphercostError as error:
                 lines.append(f"could not remove schema {name}: {error}")
                 worked = False
     lines = lines or [f"Nothing of ours is on that {engine.title}."]
-    if engine.unlisted and not wanted:
-        lines.append(f"({engine.unlisted}. Another is taken by its name: --schema NAME)")
+    if owner.unlisted and not wanted:
+        lines.append(f"({owner.unlisted}. Another is taken by its name: --schema NAME)")
     return "\n".join(lines), worked
 
 
@@ -89,7 +92,7 @@ def reached(server: Server, ca: str) -> dict[str, object]:
     return server.connection() | tls
 
 
-def drop(engine: Engine, agent: Agent, fields: Mapping[str, object], name: str) -> None:
+def drop(engine: OwnSchema, agent: Agent, fields: Mapping[str, object], name: str) -> None:
     """Drop a schema; again and again for some seconds, since the connections of a run that was just killed may still hold it."""
     for left in reversed(range(TRIES)):
         try:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from ciphercost.engines.capabilities.documents import Documents
+from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.host import deadlines, marks
 from ciphercost.host.volumes.volume import Volume
 from ciphercost.load import redact
@@ -38,8 +40,9 @@ def load(bench: Bench) -> None:
                 _first_start(bench, place, volume, bench.mechanism.encrypt)
         else:
             bench.engine.initialise(bench.installation, template, bench.guard)
-        documents = bench.program.documents | (dict(bench.engine.payload_documents) if bench.mask else {})
-        bench.engine.lay_out(template, bench.directory / f"documents-{place}", documents, bench.shared.canary)
+        if isinstance(bench.engine, Documents):
+            documents = bench.program.documents | (dict(bench.engine.payload_documents) if bench.mask else {})
+            bench.engine.lay_out(template, bench.directory / f"documents-{place}", documents, bench.shared.canary)
         _first_start(bench, place, volume, partial(_fill_arms, bench))
     bench.shared.templates[dataset.key] = bench.directory / "template"
 
@@ -65,8 +68,8 @@ def _fill_arms(bench: Bench, look: Look) -> None:
     """Fill a template: in columns a schema for each arm, which is made; else the arm's tables."""
     agent, fields = look.agent, look.connect
     for arm, name in bench.own_schemas.items():
-        bench.engine.make_schema(agent, fields, name, bench.guard.run_id)
-        agent.connect("loader", **{**fields, **bench.of_arm(arm), **bench.engine.in_own_schema(name)})
+        OwnSchema.of(bench.engine).make_schema(agent, fields, name, bench.guard.run_id)
+        agent.connect("loader", **{**fields, **bench.of_arm(arm), **OwnSchema.of(bench.engine).in_own_schema(name)})
         fill(bench, agent, arm)
     if not bench.own_schemas:
         fill(bench, agent, look.arm)

@@ -20,7 +20,7 @@ from typing import Literal
 
 import msgspec
 
-from ciphercost.engines import Engine
+from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.host import marks
 from ciphercost.load.agent import Agent
 from ciphercost.model.errors import AgentError, CiphercostError, RunError
@@ -83,7 +83,7 @@ def say_left(sentence: str) -> None:
 
 @contextmanager
 def own(
-    engine: Engine,
+    engine: OwnSchema,
     fields: Mapping[str, object],
     name: str,
     run_id: str,
@@ -127,7 +127,7 @@ def own(
                 left(f"the schema {name} could not be dropped ({error}); `ciphercost clean --url` removes it")
 
 
-def _refused(engine: Engine, fields: Mapping[str, object], name: str, error: AgentError) -> RunError:
+def _refused(engine: OwnSchema, fields: Mapping[str, object], name: str, error: AgentError) -> RunError:
     return RunError(
         f"the schema {name} could not be made on the server: {error} [{error.code}]. Everything is made in a schema of "
         f"its own and dropped at the end. If the right to make one is missing: {engine.right_to_make(fields)}"

@@ -8,6 +8,8 @@ from contextlib import AbstractContextManager, contextmanager
 import msgspec
 
 from ciphercost.engines import Server
+from ciphercost.engines.capabilities.own_schema import OwnSchema
+from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host import deadlines
 from ciphercost.load import passwords
 from ciphercost.load.agent import Agent
@@ -73,7 +75,7 @@ def try_arm(bench: Bench, agent: Agent, arm: Arm, servers: Mapping[str, Server])
 
 def _kept_out(bench: Bench, error: AgentError, *, encrypted: bool) -> RunError:
     arm = ", encrypted arm" if encrypted else ""
-    what = words(str(error), error.code) if error.code == "tls" else bench.engine.mend(error.code)
+    what = words(str(error), error.code) if error.code == "tls" else TakesUrl.of(bench.engine).mend(error.code)
     return RunError(f"can't get in at your {bench.engine.title}{arm}: {error} [{error.code}]. {what}")
 
 
@@ -87,7 +89,7 @@ def ready(bench: Bench, twins: Twins) -> None:
             bench.shared.schemas.add(name)
     for arm, fields in twins.connect.items():
         if arm in bench.own_schemas:
-            fields |= bench.engine.in_schema(bench.own_schemas[arm])
+            fields |= OwnSchema.of(bench.engine).in_schema(bench.own_schemas[arm])
 
 
 def meet(bench: Bench, paused: Callable[[], AbstractContextManager[None]]) -> None:
@@ -131,7 +133,7 @@ def ask_password(
     """Where a server of the user's wants a password that was found nowhere: ask for it, if there is a terminal."""
     fields = bench.connection("encrypted", servers) | {"connections": 1, "threads": 1, "per_request": False}
     if passwords.may_ask(fields):
-        passwords.ask_where_wanted(agent, fields, bench.engine.refuses_anonymous, paused)
+        passwords.ask_where_wanted(agent, fields, TakesUrl.of(bench.engine).refuses_anonymous, paused)
 
 
 @contextmanager
@@ -143,9 +145,11 @@ def _running_schema(bench: Bench, arm: Arm) -> Iterator[None]:
     fields = bench.connection(own, {"both": server}) | {"connections": 1, "per_request": False}
     log = bench.logs / "agent.log"
     name = bench.own_schemas[arm]
-    with scratch_schema.own(bench.engine, fields, name, bench.guard.run_id, log, bench.left):
+    with scratch_schema.own(OwnSchema.of(bench.engine), fields, name, bench.guard.run_id, log, bench.left):
         with Agent(log=log) as agent:
-            answer = agent.connect("loader", **(fields | bench.of_arm(arm) | bench.engine.in_schema(name)))
+            answer = agent.connect(
+                "loader", **(fields | bench.of_arm(arm) | OwnSchema.of(bench.engine).in_schema(name))
+            )
             bench.mechanism.check_version(bench.engine, str(answer["server_version"]))
             loading.fill(bench, agent, arm)
         yield

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ciphercost import engines, mechanisms
+from ciphercost.engines.capabilities.connections import EncryptsConnections
 from ciphercost.host import supervisor
 from ciphercost.load.agent import Agent
 from ciphercost.mechanisms._column import Columns
@@ -88,7 +89,8 @@ def judge(proofs: list[Proof], bench: Bench, unverified: str = "", closed: str =
                 f"{'ok    ' if proof.passed else 'FAILED'} {proof.witness}: {proof.detail}", "    ", "           "
             )
     # Anything else that goes wrong there is no proof of anything; nor is a refusal that the encrypted arm meets too.
-    codes = tuple(f"[{code}]" for code in bench.engine.refuses_clear)
+    engine = bench.engine
+    codes = tuple(f"[{code}]" for code in (engine.refuses_clear if isinstance(engine, EncryptsConnections) else ()))
     both = bool(bench.cell.url and plain and encrypted)
     refused = both and encrypted[0].passed and not plain[0].passed and plain[0].detail.endswith(codes)
     if refused:

@@ -20,6 +20,9 @@ from ciphercost import engines, mechanisms
 from ciphercost.engines import Engine
 from ciphercost.engines._mysql.greeting import greeting
 from ciphercost.engines._mysql.running import client_options, password_found
+from ciphercost.engines.capabilities.connections import EncryptsConnections
+from ciphercost.engines.capabilities.tls import HasTls
+from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.engines.postgresql import password_for
 from ciphercost.host import marks, supervisor
 from ciphercost.host.canary_scan import canary
@@ -76,7 +79,7 @@ def read(url: str) -> Address:
         raise UsageError(f"no engine for 'jdbc:{word}:': {nearest(word, SCHEMES)}")
     engine = SCHEMES[match[1]]
     if _SECRET.search(url):
-        variable = engines.get(engine).password_from
+        variable = TakesUrl.of(engines.get(engine)).password_from
         raise UsageError(
             "the URL holds a password, and command lines can be read by every user of this machine. Leave it out of the URL and "
             f"set {variable}."
@@ -101,7 +104,7 @@ class Probe:
         self._fields: dict[str, object] = {
             "driver": "jdbc",
             "jars": ":".join(map(str, driver.jars())),
-            "witness": engine.tls_witness,
+            "witness": EncryptsConnections.of(engine).tls_witness,
             "user": next(filter(None, found.groups()), "") if found else _user(address),
         }
         self._fields |= {"driver_class": driver.driver_class} if driver.driver_class else {}
@@ -246,7 +249,7 @@ def _engine(address: Address) -> str:
 
 
 def _mechanism(engine: Engine) -> mechanisms.Mechanism:
-    return mechanisms.get("tls" if engine.has_tls else "wire-crypt")
+    return mechanisms.get("tls" if isinstance(engine, HasTls) else "wire-crypt")
 
 
 def _user(address: Address) -> str:

@@ -12,12 +12,18 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ciphercost.engines import Server, Spill
+from ciphercost.engines import Server
 from ciphercost.engines._mysql import spills
 from ciphercost.engines._mysql.greeting import greeting
 from ciphercost.engines._mysql.running import RunningServer, parse
 from ciphercost.engines._network import PASSWORD_FILE, StartedServer, own_file
 from ciphercost.engines._packaged import Packaged
+from ciphercost.engines.capabilities.own_schema import OwnSchema
+from ciphercost.engines.capabilities.payload import Payload
+from ciphercost.engines.capabilities.settings import TakesSettings
+from ciphercost.engines.capabilities.storage import Spill, StoresData
+from ciphercost.engines.capabilities.tls import HasTls
+from ciphercost.engines.capabilities.url import TakesUrl
 from ciphercost.host import deadlines, tls_names
 from ciphercost.host.environment import child_environment
 from ciphercost.host.installation import Installation
@@ -51,7 +57,7 @@ KEPT = (
     r"(general_|slow_query_)?log.*_file|log_error.*|ssl|ssl_.*|tls_.*|auto_generate_certs|default_authentication_plugin|"
     r"authentication_.*|.*_private_key_path|.*_public_key_path|early_plugin_load|innodb_(data|log_group|undo|tmp|temp_data).*(dir|directory|home_dir|file_path)"
 )
-"""`Engine.kept_settings`."""
+"""`TakesSettings.kept_settings`."""
 
 
 def accounts(identified: str) -> str:
@@ -107,7 +113,7 @@ def answers(port: int) -> bool:
     return bool(said.version)
 
 
-class Family(Packaged):
+class Family(Packaged, HasTls, TakesUrl, TakesSettings, OwnSchema, StoresData, Payload):
     """An engine of this family. A subclass says what its programs, packages and words are."""
 
     kept_settings = KEPT
@@ -120,7 +126,6 @@ class Family(Packaged):
     refuses_clear = ("3159 (HY000)", "3159 (08004)", "1045 (28000)")
     refuses_anonymous = "(using password: NO)"
     password_from = "MYSQL_PWD"  # noqa: S105 - where it is, not what it is
-    has_tls = True
     direct_by_default = True
     tls_resumption = ("on",)
     home = "SELECT @@datadir"

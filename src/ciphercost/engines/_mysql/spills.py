@@ -5,7 +5,7 @@ Each was seen to do so in clear on MySQL 9.7 and MariaDB 10.11 and 11.8, or it w
 
 from __future__ import annotations
 
-from ciphercost.engines import Spill
+from ciphercost.engines.capabilities.storage import Spill
 
 TABLE = "ciphercost_spill"
 DIGITS = "WITH d AS (SELECT 0 AS n " + " ".join(f"UNION ALL SELECT {digit}" for digit in range(1, 10)) + ")"

@@ -20,6 +20,9 @@ from ciphercost.engines import Server
 from ciphercost.engines._network import StartedServer
 from ciphercost.engines._packaged import Packaged
 from ciphercost.engines._web.log import NOTE, VERIFIED, Log
+from ciphercost.engines.capabilities.documents import Documents
+from ciphercost.engines.capabilities.payload import Payload
+from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.host import tls_names, versions
 from ciphercost.host.environment import child_environment
 from ciphercost.host.installation import Installation
@@ -100,20 +103,18 @@ class WebServer(StartedServer):
         return found
 
 
-class Web(Packaged):
+class Web(Packaged, HasTls, Payload, Documents):
     """An engine of this family. A subclass says what its programs, packages and configuration are."""
 
     driver = "http"
     dialect = "http"
     language = "http"
-    stores = False
     usual_workload = "file"
-    has_tls = True
+    no_url = "is started by ciphercost; a web server of yours is url:tls --url http://… --url https://…"
     tls_resumption = ("tickets", "cache")
     no_old_tls = ""
     tls_weak_keys = True
     tls_client_cert = True
-    direct_by_default = False
     version_option: str
     version_words: str
     """A pattern whose group is the version, of what the program says to `version_option`."""
@@ -142,11 +143,6 @@ class Web(Packaged):
             return ""
         match = re.search(self.version_words, done.stdout + done.stderr)
         return match[1] if match else ""
-
-    def check_url(self, url: str) -> None:  # noqa: ARG002
-        raise UsageError(
-            f"{self.name} is started by ciphercost; a web server of yours is url:tls --url http://… --url https://…"
-        )
 
     # ── starting ──────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -12,6 +12,7 @@ import random
 import time
 from collections.abc import Mapping
 
+from ciphercost.engines.capabilities.connections import EncryptsConnections
 from ciphercost.host import procfs
 from ciphercost.host.relay import Relay, moved
 from ciphercost.load.jdbc import options
@@ -73,7 +74,7 @@ def agent_of(stage: Stage, loop: Loop, setup: Setup) -> JdbcAgent:
     driver = options.driver_of(CellSpec(cell.engine, cell.mechanism, client=f"{options.WORD}:{setup.driver}"))
     return JdbcAgent(
         driver,
-        stage.bench.engine,
+        EncryptsConnections.of(stage.bench.engine),
         {**loop.options, **setup.options},
         twins.connect["encrypted"],
         cpus=twins.agent_cpus or None,
