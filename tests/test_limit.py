@@ -82,7 +82,10 @@ WIRE = {"wire_bytes_per_op": 1216.0, "segments_per_op": 0.0}
         (cell(facts(103, 50), facts(103, 50)), "limited by the server's core (100 % busy)"),
         # A server that isn't seen.
         (cell(facts(None, 95), facts(None, 95), cores={"server": "", "agent": "1"}), "limited by the client's core (95 % busy)"),
-        (cell(facts(None, 95), facts(None, 95), engine="sqlite", cores={"server": "1", "agent": "1"}), "limited by the process's core (95 % busy)"),
+        (
+            cell(facts(None, 95), facts(None, 95), engine="sqlite", embedded=True, cores={"server": "1", "agent": "1"}),
+            "limited by the process's core (95 % busy)",
+        ),
         # At a set rate the rate is the limit; of a cell without numbers there is nothing to say.
         (cell(BUSY, BUSY, regime="latency"), ""),
         (cell(BUSY, BUSY, status="failed"), ""),

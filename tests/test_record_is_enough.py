@@ -119,12 +119,12 @@ def test_what_tls_should_cost_over_a_link_is_in_the_record(
 
 
 def test_a_run_of_format_1_reads_as_one_of_format_2(runs: tuple[Path, Path], tmp_path: Path) -> None:
-    one, other = (shutil.copytree(each, tmp_path / each.name) for each in runs)
+    first, second = (shutil.copytree(each, tmp_path / each.name) for each in runs)
     (tmp_path / "out").mkdir()
-    before = everything(one, other, tmp_path / "out")
-    for each in (one, other):
+    before = everything(first, second, tmp_path / "out")
+    for each in (first, second):
         as_format_1(each)
-    after = everything(one, other, tmp_path / "out")
+    after = everything(first, second, tmp_path / "out")
     assert [name for name in before if after[name] != before[name]] == []
 
 

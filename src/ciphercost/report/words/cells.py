@@ -1,0 +1,263 @@
+"""cells: one cell, or cells beside each other -> words: headings, labels, proofs, what is protected and stored. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from ciphercost.estimate.notation import interval, number, of_what, worded
+from ciphercost.model.result import Cell
+from ciphercost.model.slices import Finding, Severity
+from ciphercost.model.spec import ARMS
+from ciphercost.plan import conditions
+from ciphercost.report.words.figures import (
+    UNRESOLVED,
+    bounds,
+    cost,
+    cost_metrics,
+    growth,
+    resolution,
+    short,
+)
+
+SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low", "info")
+
+
+def standing(cell: Cell) -> str:
+    """`UNPROVEN`, `FAILED`, … of a cell whose status is not ok, be there figures or not; else empty."""
+    return "" if cell.status == "ok" else cell.status.upper().replace("-", " ")
+
+
+def is_control(cell: Cell) -> bool:
+    """Whether it measures an effect that is known, or none: it encrypts nothing."""
+    return cell.layer == "control"
+
+
+def logged(cell: Cell) -> Iterator[str]:
+    """What the server's own log has of its handshakes."""
+    full, resumed = cell.handshakes.get("full", 0), cell.handshakes.get("resumed", 0)
+    if full + resumed:
+        share = f"{resumed / (full + resumed):.1%}".replace("%", " %")
+        yield f"server's log: {full + resumed:,} handshakes under load, {resumed:,} resumed ({share})"
+
+
+def stored(cell: Cell) -> Iterator[tuple[str, str, str]]:
+    """Of tables and indexes: (`tables`, `49.3 % more`, `164 → 246 KB`), where the server counts them."""
+    for key, what in (("table_bytes", "tables"), ("index_bytes", "indexes")):
+        plain, encrypted = (cell.stored.get(arm, {}).get(key, 0) for arm in ARMS)
+        if plain and encrypted:
+            both = f"{number(plain / 1e3)} → {number(encrypted / 1e3)} KB"
+            yield what, growth(encrypted / plain), both
+
+
+def costs(cell: Cell) -> Iterator[str]:
+    """The main figures of a cell, in words; an unresolved one says so."""
+    for key in cost_metrics(cell):
+        doubt = UNRESOLVED * (resolution(cell, key) == "unresolved")
+        yield of_what(cost(key, cell.overhead[key]), short(cell, key)) + doubt
+    for what, words, _ in stored(cell):
+        yield f"{words} stored, {what}"
+
+
+def protects(cell: Cell) -> Iterator[str]:
+    """What the mechanism protects, and what was seen to be open all the same, by severity."""
+    if cell.protects:
+        yield cell.protects
+    for each in by_severity(cell.findings):
+        yield f"open, {each.severity}: {each.code}"
+
+
+STORAGE: tuple[tuple[str, str], ...] = (
+    ("sequential_read", "sequential read"),
+    ("random_read", "random read"),
+    ("sequential_write", "sequential write"),
+    ("random_write", "random write"),
+    ("fsync_latency", "write and fsync"),
+)
+
+
+def storage(cell: Cell) -> Iterator[tuple[str, str, str, str]]:
+    """What fio says of both directories, without a server: (`random read`, `3.1 % slower`, its interval, both levels)."""
+    for key, label in STORAGE:
+        if estimate := cell.storage.get(key):
+            late = key == "fsync_latency"
+            direction = ("higher", "lower") if late else ("faster", "slower")
+            scale, unit = (1.0, "µs") if late else (1e6, "MB/s")
+            both = [cell.arms.get(arm, {}).get("storage", {}).get(key, 0.0) / scale for arm in ARMS]
+            change, ends = worded(estimate, *direction), interval(estimate, *direction)
+            yield label, change, ends, f"{' → '.join(map(number, both))} {unit}"
+
+
+def taken_apart(cell: Cell, everything: Sequence[Cell]) -> Iterator[str]:
+    """`of it no sendfile 12.0 % fewer (10.1 to 14.0 %), TLS itself 30 % …`: the cost beside that of its control."""
+    for name, left in cell.beside.items():
+        if cell.control is None or cell.control >= len(everything):
+            continue
+        control = everything[cell.control]
+        if "throughput" not in control.overhead:
+            continue
+        without = control.overhead["throughput"]
+        words = (
+            f"of it {name.replace('-', ' ')}: {cost('throughput', without)} ({bounds('throughput', without)}); "
+            f"{cell.mechanism.upper()} itself: {cost('throughput', left)} ({bounds('throughput', left)})"
+        )
+        own, theirs = cell.arms, control.arms
+        cpu = [
+            float(arm.get("server_cpu_us_per_op", 0)) for arm in (own["plain"], theirs["encrypted"], own["encrypted"])
+        ]
+        if all(cpu):
+            words += f"; server CPU/op {' → '.join(map(number, cpu))} µs"
+        yield words
+
+
+def left_open(finding: Finding) -> str:
+    """A finding, and what closes it."""
+    return finding.text + (f". Closed by: {finding.closes}" if finding.closes else "")
+
+
+def by_severity(findings: Iterable[Finding]) -> list[Finding]:
+    return sorted(findings, key=lambda one: SEVERITIES.index(one.severity))
+
+
+def heading(cell: Cell, without: tuple[str, ...] = ()) -> str:
+    """`postgresql 18.4 · tls · point-select · 4 clients · capacity`; `without`: what the cells under it differ in."""
+    return " · ".join(word for name, word in heading_words(cell).items() if word and name not in without)
+
+
+def heading_words(cell: Cell) -> dict[str, str]:
+    """What a heading is made of, by name."""
+    return {
+        "engine": f"{cell.engine} {cell.version}".strip(),
+        "mechanism": cell.mechanism,
+        "workload": cell.workload,
+        # Another tool may not have said how many there were.
+        "clients": f"{cell.clients} client{'s' * (cell.clients != 1)}" if cell.clients or not cell.imported else "",
+        "regime": cell.regime,
+        "client": cell.client,
+        "conditions": conditions.worded(cell.conditions),
+        # Nothing else sets an imported cell apart from others.
+        "factors": " ".join(f"{name}={value}" for name, value in cell.factors.items()) if cell.imported else "",
+    }
+
+
+def imported_basis(cells: Iterable[Cell]) -> str:
+    """`4 plain runs, 4 encrypted runs by pgbench 17.11`, of each cell: what other tools' figures rest on."""
+    return "; ".join(dict.fromkeys(f"{runs_of(cell)} by {cell.imported.tool}" for cell in cells if cell.imported))
+
+
+def runs_of(cell: Cell) -> str:
+    """`3 plain runs, 1 encrypted run`."""
+    counts = {arm: cell.arms[arm]["runs"] for arm in ARMS if arm in cell.arms}
+    return ", ".join(f"{count} {arm} run{'s' * (count != 1)}" for arm, count in counts.items())
+
+
+def proof_line(cell: Cell) -> str:
+    """`proven: TLSv1.3 TLS_AES_256_GCM_SHA384 …; plain arm in clear; witnesses: client, server, wire; OpenSSL …`."""
+    if cell.mode == "imported":
+        return "NOT PROVEN: nobody asked server, wire or disk whether encryption was on in one arm and off in the other"
+    if cell.layer == "control":
+        return "control: both arms are in clear; nothing to prove"
+    said = [
+        cell.encryption[name]
+        for name in ("protocol", "cipher", "group", "peer_key", "implementation")
+        if cell.encryption.get(name)
+    ]
+    if cell.encryption.get("verified"):
+        said.append("peer verified" if cell.encryption["verified"] == "yes" else "peer NOT verified")
+    if cell.encryption.get("client_certificate"):
+        said.append(f"client certificate {cell.encryption['client_certificate']}")
+    libraries = [
+        f"{cell.encryption[f'{end}_library']} ({end})"
+        for end in (("server", "client") if cell.layer != "rest" else ())
+        if cell.encryption.get(f"{end}_library")
+    ]
+    witnesses = sorted({proof.witness for proof in cell.proofs if proof.passed})
+    how = (", " if cell.layer == "rest" else " ").join(said)
+    return (
+        f"proven: {how}; plain arm in clear; witnesses: {', '.join(witnesses)}"
+        + "; " * bool(libraries)
+        + ", ".join(libraries)
+    )
+
+
+def in_common(cells: Sequence[Cell]) -> str:
+    """`postgresql 18.4 · tls · point-select`: what all cells share of their headings."""
+    said = _headings(cells, shared=True)
+    first = said[0] if said else {}
+    return " · ".join(value for name, value in first.items() if value and len({each[name] for each in said}) == 1)
+
+
+def _headings(cells: Sequence[Cell], *, shared: bool) -> list[dict[str, str]]:
+    """Each cell's heading words; of its conditions and factors only those that all cells share, or only the others."""
+
+    def some(pairs: Sequence[dict[str, str]]) -> list[dict[str, str]]:
+        common = set.intersection(*(set(each.items()) for each in pairs)) if pairs else set()
+        return [dict(pair for pair in each.items() if (pair in common) == shared) for each in pairs]
+
+    own = zip(cells, some([each.conditions for each in cells]), some([each.factors for each in cells]), strict=True)
+    return [
+        heading_words(msgspec.structs.replace(cell, conditions=conditions_, factors=factors))
+        for cell, conditions_, factors in own
+    ]
+
+
+def names(cells: Sequence[Cell], without: Sequence[str] = ()) -> list[str]:
+    """Of each cell what sets it apart from the others of its run: the words in which they differ, and its variant.
+
+    What all cells share is left out, as is what a label would say twice (`8 clients · clients=8`), and the words of `without`.
+    Controls among other cells end in `(control)`.
+    """
+    if len(cells) == 1 and not without:
+        (only,) = cells
+        parts = [f"{only.engine} {only.version}".strip(), only.mechanism, only.workload]
+        return [
+            " · ".join(
+                [*(part for part in parts if part and part not in only.variant.split()), *filter(None, [only.variant])]
+            )
+        ]
+    said = _headings(cells, shared=False)
+    apart = [name for name in (said[0] if said else ()) if len({each[name] for each in said}) > 1]
+    tokens = [cell.variant.split() for cell in cells]
+    common = set.intersection(*map(set, tokens)) if len(cells) > 1 else set()
+    found = []
+    for cell, each, own in zip(cells, said, tokens, strict=True):
+        # A control's variant names its mechanism too, and a matrix's variant may repeat a word of the heading.
+        parts = [each[name] for name in apart if each[name] and each[name] not in own and name not in without]
+        said_already = {cell.mechanism} if "mechanism" in without else set()
+        variant = [
+            token for token in own if token not in common | said_already and not each.get(token.partition("=")[0])
+        ]
+        label = " · ".join([*parts, *[" ".join(variant)] * bool(variant)])
+        found.append(label or "no further conditions" * ("conditions" in apart))
+    if without:
+        return found
+    mixed = len({is_control(cell) for cell in cells}) > 1
+    return [
+        f"{name} (control)" if mixed and is_control(cell) else name
+        for cell, name in zip(cells, told_apart(cells, found), strict=True)
+    ]
+
+
+def told_apart(cells: Sequence[Cell], found: list[str]) -> list[str]:
+    """The same labels, those of several cells with the factors in which these differ, or else with the cells' numbers."""
+    alike: dict[str, list[Cell]] = {}
+    for cell, name in zip(cells, found, strict=True):
+        alike.setdefault(name, []).append(cell)
+    made = []
+    for cell, name, those in zip(cells, found, [alike[name] for name in found], strict=True):
+        own = [
+            f"{factor}={value}"
+            for factor, value in cell.factors.items()
+            if value and len({each.factors.get(factor) for each in those}) > 1
+        ]
+        made.append(" · ".join(word for word in (name, *own) if word) or heading(cell))
+    twice = {name for name, count in Counter(made).items() if count > 1}
+    return [f"{name} (cell {number})" if name in twice else name for number, name in enumerate(made, start=1)]
+
+
+def without_number(cell: Cell) -> str:
+    """`failed: the disk is full`: why a cell has none."""
+    words = {"failed": "failed", "unproven": "was not proven", "no-steady-state": "never came to rest"}
+    return f"{words.get(cell.status, cell.status)}{f': {cell.reason}' if cell.reason else ''}".rstrip(".")

@@ -1,0 +1,269 @@
+"""figures: one figure of a cell -> words: its name, its cost, its interval, its levels. Pure."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ciphercost.estimate.imported import imported_metric
+from ciphercost.estimate.levels import LEVELS, level
+from ciphercost.estimate.notation import by_factor, interval, number, of_what, percent, worded
+from ciphercost.model.result import Cell, Estimate, Part
+from ciphercost.model.spec import ARMS
+
+METRICS: tuple[tuple[str, str, str, str], ...] = (
+    # key, label, word where encrypted is more, word where it is less
+    ("server_cpu_per_op", "server CPU per operation", "more", "less"),
+    ("machine_cpu_per_op", "… with kernel threads", "more", "less"),
+    ("client_cpu_per_op", "client CPU per operation", "more", "less"),
+    ("throughput", "operations per second", "more", "fewer"),
+    ("latency_p50", "latency p50", "higher", "lower"),
+    ("latency_p99", "latency p99", "higher", "lower"),
+    ("latency_mean", "mean latency", "higher", "lower"),
+    ("host_busy", "machine CPU in use", "more", "less"),
+    ("host_cpu_per_op", "machine CPU per operation", "more", "less"),
+    ("wire_bytes_per_op", "bytes on the wire", "more", "fewer"),
+    ("disk_bytes_per_op", "bytes from and to disk", "more", "fewer"),
+    ("disk_written_per_op", "bytes written to disk", "more", "fewer"),
+    ("disk_read_per_op", "bytes read from disk", "more", "fewer"),
+    ("memory", "memory", "more", "less"),
+    ("start_time", "time to start", "longer", "shorter"),
+)
+
+
+UNPRINTABLE = frozenset({"Cc", "Cf", "Cs"})
+"""Unicode's categories of control and format characters (text's direction among these) and of lone surrogates."""
+
+
+def printable(text: str) -> str:
+    """The text with U+FFFD for each letter that steers what shows it, line ends and tabs left, or that XML forbids."""
+    if text.isprintable():
+        return text
+    return "".join("\ufffd" if _steers(letter) else letter for letter in text)
+
+
+def _steers(letter: str) -> bool:
+    return letter not in "\n\t" and (unicodedata.category(letter) in UNPRINTABLE or letter in "\ufffe\uffff")
+
+
+PROCESS_CPU = "process CPU per operation"
+"""The client's CPU where the database runs inside it."""
+
+
+MORE_LESS = {key: (more, less) for key, _, more, less in METRICS}
+
+
+LABELS = {key: label for key, label, _, _ in METRICS}
+
+
+class Row(NamedTuple):
+    """One figure of a cell, in words."""
+
+    key: str
+    label: str
+    cost: str
+    interval: str
+    levels: str
+    """`18.2 → 23.9 µs`, or empty where an arm's level is not known."""
+    estimate: Estimate
+
+
+PAGE = 4096.0
+"""Bytes that a database or a file system reads and writes at once."""
+
+
+FLOORS = {
+    "wire_bytes_per_op": 1.0,
+    "disk_bytes_per_op": PAGE / 100,
+    "disk_written_per_op": PAGE / 100,
+    "disk_read_per_op": PAGE / 100,
+}
+"""Bytes an operation below which a change says nothing: a byte on the wire, one page in a hundred operations on the disk."""
+
+
+def is_noise(cell: Cell, key: str) -> bool:
+    """Whether a figure is left out of reports because both arms do next to nothing of it; result.json and CSV keep it.
+
+    Both arms are below the metric's floor, and either the interval includes no change or both are below a tenth of the floor.
+    """
+    known = [value for arm in ARMS if key in FLOORS and (value := level(cell, arm, key)) is not None]
+    if len(known) < len(ARMS) or max(known) >= FLOORS[key]:
+        return False
+    estimate = cell.overhead[key]
+    return estimate.low <= 1 <= estimate.high or max(known) < FLOORS[key] / 10
+
+
+def rows(cell: Cell) -> Iterator[Row]:
+    """Every figure of a cell that is more than noise, in the order in which reports show them."""
+    # The agent is the database where it is embedded: first its own CPU time, then that with kernel threads.
+    order = sorted(METRICS[:3], key=lambda metric: metric[0] == "machine_cpu_per_op" and cell.embedded)
+    for key, _, more, less in (*order, *METRICS[3:]):
+        if key not in cell.overhead or (cell.layer == "rest" and key == "disk_bytes_per_op") or is_noise(cell, key):
+            continue
+        estimate = cell.overhead[key]
+        yield Row(
+            key, label(cell, key), worded(estimate, more, less), bounds(key, estimate), levels(cell, key), estimate
+        )
+
+
+def main_metric(cell: Cell) -> str:
+    """What a cell's verdict is about: `throughput`, `latency_p50` of an open loop alone, or empty where it has no figure."""
+    if cell.imported is not None:
+        return imported_metric(cell.overhead)
+    return next((key for key in ("throughput", "latency_p50") if key in cell.overhead), "")
+
+
+def lead_metric(cell: Cell) -> str:
+    """The figure that a headline gives: the main metric, but on one core the server's CPU per operation.
+
+    There the client shares the core, so throughput includes the client's own work.
+    """
+    if cell.regime == "one-core" and cell.imported is None:
+        at_rest = ["machine_cpu_per_op"] if cell.layer == "rest" else []
+        wanted = ["client_cpu_per_op"] if cell.embedded else [*at_rest, "server_cpu_per_op"]
+        if found := next((key for key in wanted if key in cell.overhead), ""):
+            return found
+    return main_metric(cell)
+
+
+def quantity(cell: Cell, key: str) -> str:
+    """The name of a metric inside a sentence: `operations/s`, `server CPU per operation`, `latency p50`."""
+    special = {"throughput": "operations/s", "machine_cpu_per_op": "CPU per operation, kernel threads included"}
+    return special.get(key, label(cell, key))
+
+
+def cost(key: str, estimate: Estimate) -> str:
+    """`12.3 % fewer`, in the words of that metric."""
+    return worded(estimate, *MORE_LESS.get(key, ("more", "less")))
+
+
+def bounds(key: str, estimate: Estimate) -> str:
+    """`11.8–12.9 %` or `1.2 % fewer to 0.8 % more`: the interval, in the words of that metric."""
+    return interval(estimate, *MORE_LESS.get(key, ("more", "less")))
+
+
+def both(first: str, second: str, between: str) -> str:
+    """`24.9 → 53.0 % fewer`: two costs, the direction once where they share it, one cost where they are the same."""
+    head, percent_, direction = first.partition(" % ")
+    shared = percent_ and second.endswith(f" % {direction}")
+    return first if first == second and between == " to " else f"{head if shared else first}{between}{second}"
+
+
+def beside(estimate: Estimate) -> str:
+    """`8.1 % fewer (7.2–9.0 %, p < 0.001 after Holm)`: a cell against the reference of its experiment."""
+    p = estimate.p_value
+    surely = "" if p is None else ", p < 0.001 after Holm" if p < 0.001 else f", p = {p:.2g} after Holm"
+    return f"{worded(estimate, 'more', 'fewer')} ({interval(estimate, 'more', 'fewer')}{surely})"
+
+
+def size(count: float) -> str:
+    """`1 KB`, `250 MB` of bytes."""
+    for unit, least in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
+        if count >= least:
+            return f"{count / least:.3g} {unit}"
+    return f"{count:.0f} B"
+
+
+def plus(part: Part, unit: str) -> str:
+    """`412 ± 8 µs`, as many digits as the interval lets one trust."""
+    half = (part.high - part.low) / 2
+    digits = max(0, min(3, 1 - math.floor(math.log10(half)))) if half > 0 else 2
+    return f"{part.value:,.{digits}f} ± {half:,.{digits}f} {unit}"
+
+
+def growth(ratio: float) -> str:
+    """`49.3 % more` or `×3.20`, of something counted and not estimated."""
+    exact = Estimate(ratio, ratio, ratio)
+    return worded(exact) if by_factor(exact) else percent(ratio, 1, "more", "fewer")
+
+
+SHORT = {
+    "throughput": "operations/s",
+    "server_cpu_per_op": "server CPU/op",
+    "client_cpu_per_op": "client CPU/op",
+    "latency_p50": "latency p50",
+}
+"""Labels of metrics where there is little room."""
+
+
+UNRESOLVED = " (unresolved)"
+
+
+def label(cell: Cell, key: str) -> str:
+    """A metric's name in a table of this cell: `operations per second`, `process CPU per operation`."""
+    return PROCESS_CPU if key == "client_cpu_per_op" and cell.embedded else LABELS.get(key, key)
+
+
+def short(cell: Cell, key: str) -> str:
+    """The same where there is little room: `operations/s`, `process CPU/op`."""
+    if key == "client_cpu_per_op" and cell.embedded:
+        return "process CPU/op"
+    return "CPU/op, kernel threads included" if key == "machine_cpu_per_op" else SHORT.get(key, label(cell, key))
+
+
+def cost_metrics(cell: Cell) -> list[str]:
+    """The figures that stand for a cell's cost where there is little room, its lead metric first."""
+    lead = lead_metric(cell)
+    known = [
+        key for key in SHORT if key in cell.overhead and not (key == "latency_p50" and "throughput" in cell.overhead)
+    ]
+    return sorted(dict.fromkeys([*known, *[lead] * bool(lead)]), key=lambda key: key != lead)
+
+
+def levels(cell: Cell, key: str) -> str:
+    """`18.2 → 23.9 µs`, or nothing where an arm's level is not known."""
+    unit = LEVELS[key][1]
+    values = [level(cell, arm, key) for arm in ARMS]
+    known = [value for value in values if value is not None]
+    return " → ".join(number(value) for value in known) + f" {unit}" if len(known) == len(ARMS) else ""
+
+
+def prediction(cell: Cell) -> str:
+    """`the link alone predicts: 3 round trips = 30 ms more an operation, 34.2 % fewer operations per second; measured: 37.4 ms more, …`."""
+    link = cell.predicted
+    trips = f"{number(link['round_trips'])} round trips, " if link["round_trips"] else ""
+    words = f"the link alone predicts: {trips}{longer(link['added_ms'])} an operation"
+    if "throughput" not in link:
+        return words
+    each = [cell.clients / (level(cell, arm, "throughput") or math.inf) * 1e3 for arm in ARMS]
+    return (
+        f"{words}, {share(link['throughput'])} operations per second; "
+        f"measured: {longer(each[1] - each[0])}, {share(cell.overhead['throughput'].ratio)}"
+    )
+
+
+def longer(milliseconds: float) -> str:
+    """`20 ms more` or `0.6 ms less`."""
+    return f"{number(abs(milliseconds))} ms {'more' if milliseconds >= 0 else 'less'}"
+
+
+def share(ratio: float) -> str:
+    """`34.2 % fewer` of a ratio."""
+    return growth(ratio)
+
+
+def priced(cell: Cell, key: str = "") -> str:
+    """`24.9 % fewer operations/s (95 % CI 24.2–25.5 %)` of the cell's lead metric, or of `key` without its name; empty: no figure."""
+    metric = key or lead_metric(cell)
+    if not metric:
+        return ""
+    estimate = cell.overhead[metric]
+    change = cost(metric, estimate)
+    said = change if key else of_what(change, quantity(cell, metric))
+    return f"{said} (95 % CI {bounds(metric, estimate)})"
+
+
+def loss(key: str, estimate: Estimate) -> tuple[float, float, float]:
+    """(cost, low, high) as shares, more is dearer: of throughput what is lost, of latency what is added."""
+    if key == "throughput":
+        return 1 - estimate.ratio, 1 - estimate.high, 1 - estimate.low
+    return estimate.ratio - 1, estimate.low - 1, estimate.high - 1
+
+
+def resolution(cell: Cell, key: str) -> str:
+    """The cell's verdict; of a figure that the verdict is not about, `unresolved` where its interval includes no change."""
+    if key == main_metric(cell):
+        return cell.verdict or ""
+    return "unresolved" if cell.overhead[key].low <= 1 <= cell.overhead[key].high else "differs"

@@ -1,0 +1,266 @@
+"""verdicts: what a cell or a whole run shows -> sentences, with how sure they are. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ciphercost.estimate.imported import imported_metric
+from ciphercost.estimate.notation import NO_CHANGE, by_factor
+from ciphercost.estimate.statistics import ALPHA
+from ciphercost.model.result import Cell, Imported, Result
+from ciphercost.report.words.cells import heading, is_control, names, told_apart, without_number
+from ciphercost.report.words.figures import (
+    METRICS,
+    bounds,
+    cost,
+    lead_metric,
+    loss,
+    main_metric,
+    priced,
+    quantity,
+    resolution,
+)
+
+
+def verdict(cell: Cell) -> str:
+    """The verdict in words, and what it rests on."""
+    if cell.imported is not None:
+        return imported_verdict(cell, cell.imported)
+    rests = f"{cell.sessions} session{'s' * (cell.sessions != 1)}, {cell.blocks} blocks"
+    if cell.mode == "quick":
+        rests += "; this server pair only"
+    what = "throughput" if "throughput" in cell.overhead else "latency"
+    words = {
+        "differs": f"{what} differs",
+        "equivalent": f"no difference in {what} larger than the margin (1 % unless told otherwise)",
+        "unresolved": "unresolved",
+    }.get(cell.verdict or "", "none")
+    if by_itself(cell):
+        words += f": {BY_ITSELF}"
+    elif cell.totals_open:
+        words += (
+            f": {TOTALS_OPEN}{f', {cell.sessions_needed} sessions would resolve it' if cell.sessions_needed else ''}"
+        )
+    elif cell.verdict == "unresolved" and cell.smallest_effect:
+        words += f": this run could have detected {cell.smallest_effect * 100:.1f} % or more"
+        if cell.sessions_needed:
+            words += f", {cell.sessions_needed} sessions would resolve it"
+    return f"{words}{DISTURBED * cell.disturbed} ({rests})"
+
+
+DISTURBED = "; DISTURBED in every slice by other processes or the hypervisor"
+
+
+TOTALS_OPEN = (
+    "the typical block differs by less than the margin, but all slices together, stalls included, may differ by more"
+)
+
+
+BY_ITSELF = "by itself it differs, but not after the correction for the number of cells"
+
+
+def by_itself(cell: Cell) -> bool:
+    """Whether a cell was called unresolved for the sake of the other cells alone: its own interval leaves out no cost at all."""
+    if cell.verdict != "unresolved" or not (key := main_metric(cell)):
+        return False
+    return cell.overhead[key].low > 1 or cell.overhead[key].high < 1
+
+
+def runs_differ(cell: Cell) -> bool | None:
+    """Whether an imported cell's arms differ after Holm's correction; None: by itself alone."""
+    estimate = cell.overhead[imported_metric(cell.overhead)]
+    alone = estimate.low > 1 or estimate.high < 1
+    if alone and estimate.p_value is not None and estimate.p_value >= ALPHA:
+        return None
+    return alone
+
+
+def imported_verdict(cell: Cell, imported: Imported) -> str:
+    """What figures of another tool can tell: never more than that its runs differ."""
+    if not cell.overhead:
+        return "none: these figures have no interval"
+    key = imported_metric(cell.overhead)
+    own = imported.costs[key]
+    what = next(label for name, label, *_ in METRICS if name == key)
+    runs = f"{own.plain_runs} plain and {own.encrypted_runs} encrypted runs, not paired"
+    needed = own.runs_needed
+    need = (
+        f"; to resolve 5 %: {needed} runs of each arm"
+        if needed
+        else "; no number of runs below a thousand would resolve 5 %"
+    )
+    differ = runs_differ(cell)
+    if differ is None:
+        return f"none: {BY_ITSELF} ({runs}{need})"
+    if differ:
+        return f"none: the arms' runs differ in {what} by more than by chance; that encryption did it, they can't tell ({runs}{need})"
+    seen = (
+        f": {cell.smallest_effect:.1%} or more would have shown".replace("%", " %")
+        if cell.smallest_effect and key == "throughput"
+        else ""
+    )
+    return f"none: unresolved{seen} ({runs}{need})"
+
+
+def imported_answer(cells: Sequence[Cell], known: Sequence[Cell]) -> str:
+    """The same of other tools' figures: what their runs show, and that it is no answer."""
+    tools = ", ".join(dict.fromkeys(cell.imported.tool for cell in cells if cell.imported))
+    if not known:
+        return f"Imported from {tools}, not paired and not proven: these figures have no interval, so that no cost can be stated."
+    labels = dict(zip(map(id, cells), names(cells) if len(cells) > 1 else map(heading, cells), strict=True))
+    loud = f"Imported from {tools}, NOT PAIRED AND NOT PROVEN"
+    differing = [cell for cell in known if runs_differ(cell)]
+    alone = sum(runs_differ(cell) is None for cell in known)
+    if len(known) <= 3:
+        unresolved = {True: "", False: ", which is unresolved", None: f", but {BY_ITSELF}"}
+        shown = "; ".join(
+            f"{labels[id(cell)]}: encrypted {_does(cell, main_metric(cell))}{unresolved[runs_differ(cell)]}"
+            for cell in known
+        )
+        return f"{loud}: {shown}; whether encryption did it these runs can't tell."
+    said = f"the arms' runs differ in {len(differing)} of {len(known)} cells after Holm's correction for their number"
+    said += f" ({alone} more by themselves only)" if alone else ""
+    shown = "; ".join(f"{labels[id(cell)]}: encrypted {_does(cell, main_metric(cell))}" for cell in differing[:2])
+    more = f"; {len(differing) - 2} more below" if len(differing) > 2 else ""
+    return f"{loud}: {said}{f': {shown}' if shown else ''}{more}; whether encryption did it these runs can't tell."
+
+
+LISTED = 3
+"""Cells of one mechanism whose costs a headline gives one by one; of more it gives the ends."""
+
+
+MOST_SENTENCES = 6
+"""Mechanisms that a headline has a sentence for."""
+
+
+def answer(result: Result, only: str = "") -> str:
+    """What encryption costs in this run: the sentences of `sentences` in one line."""
+    return " ".join(sentences(result, only))
+
+
+def sentences(result: Result, only: str = "") -> list[str]:
+    """What encryption costs in this run: a sentence for each mechanism on each server, with its intervals.
+
+    Mechanisms, servers and workloads are never ranked against each other. `only`: a main metric, for a plot that shows this metric alone.
+    """
+    cells = [cell for cell in result.cells if not is_control(cell)] or list(result.cells)
+    if only and not any(main_metric(cell) == only for cell in cells):
+        cells = list(result.cells)
+    if any(cell.imported for cell in cells):
+        return [imported_answer(cells, [cell for cell in cells if cell.overhead])]
+    if not cells:
+        return ["This run measured nothing."]
+    known = [cell for cell in cells if main_metric(cell) and only in ("", main_metric(cell))]
+    if not known:
+        if len(cells) == 1:
+            return [f"No cost was measured: {heading(cells[0])} {without_number(cells[0])}."]
+        return [f"No cost was measured: none of the {len(cells)} cells has a number, for the reasons given with each."]
+    said = [_of_one_mechanism(those, labels, only) for those, labels in _by_mechanism(cells, known)]
+    if len(said) > MOST_SENTENCES:
+        said[MOST_SENTENCES - 1 :] = [f"{len(said) - MOST_SENTENCES + 1} more mechanisms are in the table."]
+    lost = sum(not main_metric(cell) for cell in cells)
+    # Cells without a number are counted once: with the first metric, where each metric has its own sentences.
+    if lost and only in ("", next(main_metric(cell) for cell in cells if main_metric(cell))):
+        said.append(f"{lost} of {len(cells)} cells {'has' if lost == 1 else 'have'} no number.")
+    return said
+
+
+def _by_mechanism(cells: Sequence[Cell], known: Sequence[Cell]) -> Iterator[tuple[list[Cell], list[str]]]:
+    """The cells with a number by server and mechanism, each with the label that sets it apart from the other cells of its set."""
+    labels = dict(zip(map(id, cells), names(cells, without=("engine", "mechanism")), strict=True))
+    alike: dict[tuple[str, str, str], list[Cell]] = {}
+    for cell in known:
+        alike.setdefault((cell.engine, cell.version, cell.mechanism), []).append(cell)
+    for those in alike.values():
+        own = [labels[id(cell)] for cell in those]
+        yield those, own if len(those) == 1 else told_apart(those, own)
+
+
+def _of_one_mechanism(cells: Sequence[Cell], labels: Sequence[str], only: str) -> str:
+    """`On one core, postgresql 18.4 with tls uses 37.3 % more server CPU per operation (95 % CI 36.2–38.5 %).`"""
+    first = cells[0]
+    who = f"{first.engine} {first.version}".strip()
+    control = " (a control)" if is_control(first) else ""
+    who = f"{'On one core, ' * all(each.regime == 'one-core' for each in cells)}{who} with {first.mechanism}{control}"
+    by_metric: dict[str, list[tuple[Cell, str]]] = {}
+    for cell, label in zip(cells, labels, strict=True):
+        by_metric.setdefault(only or lead_metric(cell), []).append((cell, label))
+    clauses = [_clause(key, those) for key, those in by_metric.items()]
+    return f"{who} {'; it '.join(clauses)}."
+
+
+def _clause(key: str, cells: Sequence[tuple[Cell, str]]) -> str:
+    """`does 18.4 % fewer operations/s (95 % CI 4.5–21.0 %) for 1 client and 21.9 % fewer (14.0–33.6 %) for 8 clients`."""
+    if len(cells) == 1:
+        ((cell, label),) = cells
+        return f"{_does(cell, key)}{f' for {label}' * bool(label)}{_how_sure(cell, key)}"
+    by_workload: dict[str, list[tuple[Cell, str]]] = {}
+    for cell, label in cells:
+        by_workload.setdefault(cell.workload, []).append((cell, label))
+    if len(cells) > LISTED and len(by_workload) > LISTED:
+        return f"has costs for {len(by_workload)} workloads in {len(cells)} cells: see the table"
+    if len(cells) > LISTED and len(by_workload) > 1:
+        clauses = [
+            f"under {workload} {_clause(key, [(cell, _without(label, workload)) for cell, label in those])}"
+            for workload, those in by_workload.items()
+        ]
+        return "; it ".join(clauses)
+    if len(cells) <= LISTED:
+        said: list[str] = []
+        for cell, label in cells:
+            estimate = cell.overhead[key]
+            short = f"{cost(key, estimate)} ({bounds(key, estimate)})"
+            unresolved = " (unresolved)" * (resolution(cell, key) == "unresolved")
+            said.append(f"{short if said else _does(cell, key)}{f' for {label}' * bool(label)}{unresolved}")
+        return f"{', '.join(said[:-1])} and {said[-1]}"
+    # An unresolved cost is neither a lower nor an upper end.
+    resolved = [each for each in cells if resolution(each[0], key) != "unresolved"] or list(cells)
+    ordered = sorted(resolved, key=lambda each: loss(key, each[0].overhead[key])[0])
+    (least, of_least), (most, of_most) = ordered[0], ordered[-1]
+    lost = len(cells) - len(resolved)
+    tail = f"; {lost} more {'is' if lost == 1 else 'are'} unresolved" if lost else ""
+    if all(resolution(each, key) == "unresolved" for each, _ in cells):
+        tail = "; none of them is resolved"
+    if least is most:
+        return f"{_does(least, key)} for {of_least}{tail}"
+    low, high = least.overhead[key], most.overhead[key]
+    short = f"{cost(key, high)} ({bounds(key, high)})"
+    if low.low <= high.high and high.low <= low.high:
+        return f"{_does(least, key)} to {short} in {len(resolved)} cells, whose intervals overlap{tail}"
+    return f"{_does(least, key)} for {of_least} to {short} for {of_most}, in {len(resolved)} cells{tail}"
+
+
+def _without(label: str, workload: str) -> str:
+    """The label without the workload, where that is already in the sentence."""
+    return " · ".join(word for word in label.split(" · ") if word != workload)
+
+
+def _does(cell: Cell, key: str) -> str:
+    """`does 24.9 % fewer operations/s (95 % CI 24.2–25.5 %)`, `uses ×4.45 the server CPU per operation (…)`."""
+    estimate, what = cell.overhead[key], quantity(cell, key)
+    change, known = cost(key, estimate), f"(95 % CI {bounds(key, estimate)})"
+    if change == NO_CHANGE:
+        return f"shows no change in {what} {known}"
+    verb = "does" if key == "throughput" else "uses" if "cpu" in key else "shows"
+    return f"{verb} {change} {'the ' * by_factor(estimate)}{what} {known}"
+
+
+def _how_sure(cell: Cell, key: str) -> str:
+    """What a verdict other than `differs` means; on one core throughput too, which includes the client's own work."""
+    main = main_metric(cell)
+    if key != main:
+        # An embedded database has no client apart from itself.
+        included = "" if cell.embedded else ", client included"
+        throughput = f"; its {quantity(cell, main)}{included}: {priced(cell, main)}" if main else ""
+        doubt = ", which is unresolved" * (resolution(cell, key) == "unresolved")
+        return f"{doubt}{throughput}{_how_sure(cell, main) if main else ''}"
+    if cell.verdict == "equivalent":
+        return ", too little to matter (equivalent within the margin)"
+    if cell.verdict != "unresolved":
+        return ""
+    if by_itself(cell):
+        return f", which is unresolved: {BY_ITSELF}"
+    if cell.totals_open:
+        return f", which is unresolved: {TOTALS_OPEN}"
+    could = f": this run could have detected {cell.smallest_effect * 100:.1f} % or more" if cell.smallest_effect else ""
+    return f", which is unresolved{could}"
