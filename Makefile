@@ -3,7 +3,7 @@
 PYTHON ?= python3
 # make fresh ON='13 user': on Debian 13 as an ordinary user only.
 ON     ?=
-# make test TESTS='tests/test_plan.py tests/test_record.py': these tests only, and no servers are fetched for them.
+# make test TESTS='tests/plan/test_schedule.py tests/model/test_run_directory.py': these tests only, and no servers are fetched for them.
 TESTS  ?=
 VENV   := .venv
 BIN    := $(VENV)/bin

@@ -15,7 +15,7 @@ import pytest
 
 from conftest import Require
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 RUST = tomllib.loads((ROOT / "agents/rust/Cargo.toml").read_text())["package"]["rust-version"]
 PACKAGES = dict(re.findall(r"^    ((?:Debian|Ubuntu) [\d.]+) +(apt-get install .*)$", README, re.MULTILINE))

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-AGENT = Path(__file__).parent.parent / "agents" / "fake" / "fake_agent.py"
+AGENT = Path(__file__).parents[2] / "agents" / "fake" / "fake_agent.py"
 Fake = Callable[[str], None]
 """`fake(options)`: from here on the pipeline uses it with these."""
 

@@ -219,7 +219,7 @@ def test_what_is_inferred_of_the_published_procedure_is_called_inferred() -> Non
     with pytest.raises(UsageError, match="the study's, as inferred from its bytes a second, was 94 s"):
         STUDY.configured({"duration": 0.1})
     for name in ("README.md", "METHODOLOGY.md"):
-        text = (Path(__file__).parent.parent / name).read_text()
+        text = (Path(__file__).parents[2] / name).read_text()
         assert "inferred" in next(
             each
             for each in text.split("\n\n")

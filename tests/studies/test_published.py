@@ -1,4 +1,4 @@
-"""Every published figure that a study packages, against a second transcription of the publications (`tests/published/`).
+"""Every published figure that a study packages, against a second transcription of the publications (`tests/studies/published/`).
 
 Both were typed independently. A packaged table may have more columns than its transcription, but neither may have other rows.
 The times of the column study come from its authors' spreadsheets; they are checked against the logs of the single runs.

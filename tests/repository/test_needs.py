@@ -16,8 +16,8 @@ import userservers
 import web_servers
 from ciphercost.model.errors import CiphercostError
 
-TESTS = Path(__file__).parent
-SOURCES = sorted({*TESTS.glob("*.py")} - {TESTS / "needs.py"})
+TESTS = Path(__file__).parents[1]
+SOURCES = sorted({*TESTS.rglob("*.py")} - {TESTS / "needs.py"})
 
 
 def calls(name: str) -> Iterator[tuple[str, list[str]]]:
@@ -72,7 +72,7 @@ def test_a_run_begins_with_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> N
 def test_the_header_is_printed_once_though_several_workers_run(tmp_path: Path) -> None:
     # Of its own in a directory of its own: pytest closes the directory that it shares, in which others' servers run.
     own = ["-n", "2", "--basetemp", str(tmp_path / "own"), "-p", "no:cacheprovider"]
-    test = f"{TESTS / 'test_needs.py'}::test_every_program_that_a_test_looks_for_is_fetched"
+    test = f"{Path(__file__)}::test_every_program_that_a_test_looks_for_is_fetched"
     command = [sys.executable, "-m", "pytest", *own, test]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=TESTS.parent, timeout=250)
     assert done.returncode == 0, done.stdout

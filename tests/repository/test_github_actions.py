@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from ciphercost import commands
 from ciphercost.plan import toml
 
-PATH = Path(__file__).parent.parent / "docs" / "github-actions.yml"
+PATH = Path(__file__).parents[2] / "docs" / "github-actions.yml"
 FLOW: dict[Any, Any] = yaml.safe_load(PATH.read_text())
 STEPS: list[dict[str, Any]] = FLOW["jobs"]["tls"]["steps"]
 PRINTED = re.search(r"^# +ciphercost (run .*) > bench/encryption.toml$", PATH.read_text(), re.MULTILINE)

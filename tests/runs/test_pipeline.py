@@ -17,7 +17,7 @@ from ciphercost.plan import schedule
 from ciphercost.runs import conclude, pipeline
 from fake import Fake
 
-DOCS = Path(__file__).parent.parent / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def measure(tmp_path: Path, mode: str = "full", time: float = 120.0, **fields: object) -> Result:

@@ -22,7 +22,7 @@ from ciphercost.model.result import Cell
 from ciphercost.report import words
 from ciphercost.report.formats import _imported, md, terminal
 from ciphercost.runs import import_run
-from test_import import HYPERFINE, LOG, PGBENCH, PLAIN, QUICK, SYSBENCH, TLS, WRK, anything, codes, made, read, runs
+from test_gather import HYPERFINE, LOG, PGBENCH, PLAIN, QUICK, SYSBENCH, TLS, WRK, anything, codes, made, read, runs
 
 # wrk2 -t2 -c4 -d20s -R2000 --latency -U, as its printing code writes it; the detailed spectra are cut to two rows.
 WRK2 = """\

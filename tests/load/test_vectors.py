@@ -14,7 +14,7 @@ import pytest
 import fake
 from ciphercost.load import agent
 
-VECTORS = Path(__file__).parent.parent / "agents" / "vectors"
+VECTORS = Path(__file__).parents[2] / "agents" / "vectors"
 
 
 KINDS: dict[str, tuple[type, ...]] = {"number": (int, float), "integer": (int,), "string": (str,), "boolean": (bool,)}

@@ -166,7 +166,7 @@ def test_mutant_a_percentile_bootstrap_of_few_values_covers_too_little(n: int, r
 
 
 def test_the_command_that_prints_the_tables_of_the_method_prints_them_all() -> None:
-    script = Path(__file__).parent.parent / "benchmarks" / "coverage.py"
+    script = Path(__file__).parents[2] / "benchmarks" / "coverage.py"
     done = subprocess.run(
         [sys.executable, script, "--runs", "20"], capture_output=True, text=True, timeout=300, check=True
     )

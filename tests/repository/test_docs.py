@@ -11,7 +11,7 @@ from ciphercost import commands, engines, mechanisms
 from ciphercost.load import workloads
 from ciphercost.model.slices import AgentSlice, SliceRecord
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 
 

@@ -14,7 +14,7 @@ from test_user_server import server, target
 from userservers import ENGINES, UserServer
 
 __all__ = ["server"]
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 LOAD = ("--quick", "--time", "4s", "--no-latency", "--no-progress", "--rows", "500")
 MISSING = {
     "postgresql": [("CREATE", "GRANT CREATE ON DATABASE")],

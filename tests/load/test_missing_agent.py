@@ -14,7 +14,7 @@ from ciphercost.load import agent
 from ciphercost.model.errors import MissingServer
 from ciphercost.runs import doctor
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 
 class Installed:

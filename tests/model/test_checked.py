@@ -24,8 +24,8 @@ from ciphercost.model.study import HostSample, StudyRecord, StudyRun
 from ciphercost.plan import toml
 from ciphercost.report import formats, frames, inventory
 from ciphercost.runs import conclude, pipeline, resume
-from test_import import SAMPLES
-from test_import import made as imported
+from test_gather import SAMPLES
+from test_gather import made as imported
 from test_real import ciphercost
 
 DEEP: Any = "deep"
