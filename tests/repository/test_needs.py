@@ -43,7 +43,7 @@ def test_every_server_that_a_test_names_is_fetched() -> None:
 
 def test_every_program_that_a_test_looks_for_is_fetched() -> None:
     looked_for = {(file, words[0]) for file, words in calls("which")}
-    assert ("test_engine_postgresql.py", "psql") in looked_for
+    assert ("test_postgresql.py", "psql") in looked_for
     for file, name in looked_for:
         assert name in (*needs.PROGRAMS, *needs.BUILD), f"{file} looks for {name}, which is not in needs.PROGRAMS"
 
