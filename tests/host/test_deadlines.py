@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import rogue_servers as rogue
+import warm
 from ciphercost import engines, mechanisms
 from ciphercost.engines._mysql.greeting import Greeting, greeting
 from ciphercost.host import deadlines
@@ -413,13 +414,9 @@ def test_the_command_ends_where_the_server_drips(tmp_path: Path, asked: str, wha
     passwords = {"PGPASSWORD": "p", "MYSQL_PWD": "p", "ISC_PASSWORD": "p"}
     with RogueServer(talk) as server:
         began = time.monotonic()
-        done = subprocess.run(
-            [CLI, *command(asked, engine, server.port)],
+        done = warm.run(
+            command(asked, engine, server.port),
             cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-            stdin=subprocess.DEVNULL,
             env={**os.environ, **passwords, deadlines.VARIABLE: "1"},
             timeout=240,
         )

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import warm
 from ciphercost import commands, studies
 from ciphercost.model.errors import CiphercostError
 from ciphercost.model.result import Cell, Curve, Estimate, Part, Parts, Point, Result, Warning_
@@ -249,15 +250,7 @@ def test_studies(name: str, here: float | None, ours: float | None, require: Req
 
 
 def shown(*argv: str, cwd: Path) -> str:
-    done = subprocess.run(
-        [CLI, *argv],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-        env={**os.environ, "COLUMNS": "80"},
-    )
+    done = warm.run(argv, cwd=cwd, env={**os.environ, "COLUMNS": "80"}, timeout=120)
     assert "Traceback" not in done.stderr
     return done.stdout
 

@@ -16,6 +16,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+import warm
 from ciphercost import engines, mechanisms
 from ciphercost.engines import Server
 from ciphercost.host import pki, supervisor
@@ -28,15 +29,7 @@ SHORT = ("--quick", "--time", "4s", "--no-latency", "--no-progress", "--regime",
 def ciphercost(*argv: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """The command as a user runs it. No traceback may ever be seen."""
     for _ in range(3):
-        done = subprocess.run(
-            [CLI, *argv],
-            cwd=cwd,
-            capture_output=True,
-            text=True,
-            check=False,
-            env={**os.environ, **environment},
-            timeout=250,
-        )
+        done = warm.run(argv, cwd=cwd, env={**os.environ, **environment}, timeout=250)
         assert "Traceback" not in done.stderr, done.stderr
         # On a machine that other work is shaking it rightly refuses to measure; then it is asked again.
         if "NO STEADY STATE" not in done.stdout:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+import warm
 from ciphercost import engines, studies
 from ciphercost.load import workloads
 from ciphercost.load.agent import Agent
@@ -109,7 +109,7 @@ def test_a_small_replication_is_proven_run_recorded_and_reported_again(
 def test_nonsense_is_one_clear_message_and_a_status(
     tmp_path: Path, argv: tuple[str, ...], words: str, status: int
 ) -> None:
-    done = subprocess.run([CLI, *argv], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+    done = warm.run(argv, cwd=tmp_path, timeout=60)
     assert words in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     assert done.returncode == status
@@ -117,9 +117,7 @@ def test_nonsense_is_one_clear_message_and_a_status(
 
 
 def test_studies_are_listed_with_what_they_run_on(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [CLI, "list", "studies"], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60
-    )
+    done = warm.run(["list", "studies"], cwd=tmp_path, timeout=60)
     for name in studies.names():
         assert name in done.stdout
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+import warm
 from ciphercost import mechanisms, studies
 from ciphercost.host import packages
 from ciphercost.host.installation import Installation
@@ -604,9 +604,7 @@ def test_a_sweep_is_one_grid_with_fio_at_matching_sizes() -> None:
     ids=lambda value: "-".join(value).replace("/", "_") if isinstance(value, tuple) else "",
 )
 def test_nonsense_is_one_clear_message(tmp_path: Path, argv: tuple[str, ...], words: str) -> None:
-    done = subprocess.run(
-        [CLI, "replicate", *argv], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
-    )
+    done = warm.run(["replicate", *argv], cwd=tmp_path, timeout=60)
     assert words in done.stderr
     assert "Traceback" not in done.stderr
     assert done.returncode == 2

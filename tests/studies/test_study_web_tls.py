@@ -6,7 +6,6 @@ import json
 import math
 import os
 import re
-import subprocess
 import sys
 import threading
 import time
@@ -19,6 +18,7 @@ import msgspec
 import numpy as np
 import pytest
 
+import warm
 from ciphercost import studies
 from ciphercost.host import procfs, threads
 from ciphercost.load import workloads
@@ -464,11 +464,9 @@ def test_each_file_is_a_workload_and_all_are_one() -> None:
 
 
 def test_it_is_listed_and_refuses_what_does_not_fit() -> None:
-    listed = subprocess.run([CLI, "list", "studies"], capture_output=True, text=True, check=False, timeout=60)
+    listed = warm.run(["list", "studies"], timeout=60)
     assert "web-tls" in listed.stdout
-    done = subprocess.run(
-        [CLI, "replicate", "web-tls", "--engine", "mysql"], capture_output=True, text=True, check=False, timeout=60
-    )
+    done = warm.run(["replicate", "web-tls", "--engine", "mysql"], timeout=60)
     assert done.returncode == 2
     assert "study web-tls does not run on 'mysql'" in done.stderr
 
