@@ -12,6 +12,7 @@ from hypothesis import settings
 import exhaustive
 import fake as fake_agent
 import needs
+import repetitions
 from ciphercost.host.installation import Installation
 from ciphercost.measure import session as drive
 
@@ -24,6 +25,10 @@ settings.load_profile("repeatable")
 
 # A page at the end of every run would double the time of many tests; those of the page ask for it.
 os.environ.setdefault("CIPHERCOST_PAGE", "off")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    repetitions.QUICK = "not exhaustive" in config.option.markexpr
 
 
 @pytest.hookimpl(tryfirst=True)

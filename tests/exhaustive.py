@@ -45,7 +45,11 @@ RULES = [
         STUDY,
         "test_study_web_tls.py::test_a_small_replication_is_proven_run_recorded_and_reported_again",
     ),
-    Rule(r"test_replicate\.py::test_a_small_replication.*\[mysql\]", STUDY),
+    Rule(
+        r"test_replicate\.py::test_a_small_replication",
+        STUDY,
+        "test_study_column_functions.py::test_a_very_small_replication_is_proven_run_recorded_and_reported_again",
+    ),
     Rule(r"test_study_column_functions\.py::test_a_very_small_replication.*\[mariadb-", STUDY),
     Rule(
         r"test_study_column_functions\.py::test_without_aes_instructions_the_agent",
@@ -81,7 +85,12 @@ RULES = [
         "test_jdbc.py::test_a_matrix_of_drivers_goes_on_where_one_can_not_connect",
     ),
     Rule(r"test_limit\.py::test_a_slow_link_is_found_to_be_the_limit", LONG, "test_limit.py::test_the_limit_is_named"),
-    Rule(r"test_client_certificates\.py::test_a_run_compares_them\[apache\]", LONG),
+    Rule(
+        r"test_client_certificates\.py::test_a_run_compares_them",
+        LONG,
+        "test_client_certificates.py::test_a_client_certificate_is_required_and_verified",
+    ),
+    Rule(r"test_hospital\.py::test_it_is_run_end_to_end\[mariadb", LONG),
     Rule(r"test_secret_columns\.py::test_cells_that_share_a_run.*\[mariadb\]", LONG),
     Rule(r"test_real\.py::test_a_cell_is_proven.*tls-(cipher|version|workload-(insert|tpcb|bulk-read))", COMBINATION),
     Rule(r"test_real\.py::test_a_cell_is_proven.*sqlcipher-workload-(insert|bulk-read|mixed)", COMBINATION),
@@ -115,7 +124,8 @@ RULES = [
     Rule(r"test_deadlines\.py::test_the_command_ends.*\[run-.*(TLS|greeting)\]", COMBINATION),
     Rule(r"test_not_in_clear\.py::test_a_jdbc_driver.*\[(prove-.*|run-.*(another name|expired|reset))\]", COMBINATION),
     Rule(r"test_not_in_clear\.py::test_no_cell.*\[(another name|expired|close|reset|alert)\]", COMBINATION),
-    Rule(r"test_secrets\.py::test_a_password_is_nowhere\[mysql-jdbc\]", COMBINATION),
+    Rule(r"test_secrets\.py::test_a_password_is_nowhere\[(postgresql-jdbc|mysql-jdbc|mariadb-rust)\]", COMBINATION),
+    Rule(r"test_secrets\.py::test_a_key_is_nowhere.*\[(postgresql:pgcrypto|mysql:aes)", COMBINATION),
     Rule(r"test_import_real\.py::test_sar_in_every_language.*\[(C|pt_BR)\]", COMBINATION),
 ]
 

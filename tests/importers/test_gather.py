@@ -29,6 +29,7 @@ from ciphercost.model.result import Cell, Result
 from ciphercost.report import formats, words
 from ciphercost.report.formats import terminal
 from ciphercost.runs import conclude, import_run
+from repetitions import examples
 
 PACKAGE = Path(gather.__file__).parent
 
@@ -929,7 +930,7 @@ def test_a_quantile_of_counts_is_that_of_the_values(values: list[int], share: fl
 
 # ── no content does more than be refused ──────────────────────────────────────────────────────────────────────────────
 
-QUICK = settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+QUICK = settings(max_examples=examples(300), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 
 
 def anything(content: bytes, directory: Path, columns: str = "") -> None:

@@ -23,6 +23,7 @@ from ciphercost.load.tables.dialects import DIALECTS, KEY
 from ciphercost.model import run_directory
 from ciphercost.model.errors import RunError, UsageError
 from conftest import Require
+from repetitions import examples
 from tables import Table, differing, tables
 
 
@@ -88,7 +89,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         yield request.param, agent, fields
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(table=tables())
 def test_any_table_comes_back_from_a_real_server_with_the_same_values(server: Own, table: Table) -> None:
     name, agent, fields = server

@@ -24,6 +24,7 @@ from ciphercost.model.study import HostSample, StudyRecord, StudyRun
 from ciphercost.plan import toml
 from ciphercost.report import formats, frames, inventory
 from ciphercost.runs import conclude, pipeline, resume
+from repetitions import examples
 from test_gather import SAMPLES
 from test_gather import made as imported
 from test_real import ciphercost
@@ -132,7 +133,7 @@ def counted(run: Path) -> list[int]:
     ]
 
 
-EXAMPLES = settings(max_examples=120, suppress_health_check=list(HealthCheck))
+EXAMPLES = settings(max_examples=examples(120), suppress_health_check=list(HealthCheck))
 
 
 @EXAMPLES

@@ -25,9 +25,10 @@ from ciphercost.report import inventory, layout, words
 from ciphercost.report.formats import _study, terminal
 from ciphercost.report.layout import WIDTH
 from conftest import Require
+from repetitions import examples
 
 CLI = Path(sys.executable).parent / "ciphercost"
-SETTINGS = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SETTINGS = settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def check(text: str) -> list[str]:

@@ -27,6 +27,7 @@ from ciphercost.model.result import Cell, Estimate, Result
 from ciphercost.model.run_directory import read_slices
 from ciphercost.report import figures, formats, frames, words
 from ciphercost.report.formats import latex, md
+from repetitions import examples
 from results import cell, estimate, failed, mixed, real, result
 
 MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable("table")
@@ -226,7 +227,7 @@ def one_line(text: str) -> str:
 
 
 @given(HOSTILE)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_markdown_shows_a_text_as_it_is(text: str) -> None:
     paragraph = next((token for token in MARKDOWN.parse(f"- {md.escaped(text)}") if token.type == "inline"), None)
     shown = plain(paragraph) if paragraph else ""
@@ -268,7 +269,7 @@ def test_no_text_breaks_a_page_of_markdown(text: str) -> None:
 
 
 @given(HOSTILE)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_csv_gives_every_text_back_and_none_is_a_formula(text: str) -> None:
     rows = list(csv.DictReader(io.StringIO(formats.get("csv")(hostile(text)), newline="")))
     cells = {row["cell"]: row for row in rows}
@@ -282,7 +283,7 @@ def test_a_negative_number_in_csv_stays_a_number() -> None:
 
 
 @given(HOSTILE)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_latex_sets_a_text_as_it_is(text: str) -> None:
     escaped = latex.escaped(text)
     known = {*latex.ESCAPES, *latex.LETTERS}
