@@ -21,6 +21,7 @@ class Rule(NamedTuple):
 
 
 OLD_SERVER = "old server version"
+VENDOR = "vendor's server"
 OLD_DRIVER = "old driver version"
 REPETITION = "thousands of repetitions"
 STUDY = "long study"
@@ -31,8 +32,25 @@ RULES = [
     # ── old versions ──
     Rule(r"\[(.*-)?(postgresql@15|postgresql@17|mariadb@10\.11|nginx@1\.22)\b", OLD_SERVER),
     Rule(r"test_import_real\.py::.*\[15\]", OLD_SERVER),
+    Rule(r"test_mariadb_tde\.py::.*\[10\.11\b", OLD_SERVER),
     Rule(r"test_impostor\.py::test_(jdbc_keeps|no_driver).*\[\w+ Connector/J (5|8|2|9|3)\.", OLD_DRIVER),
     Rule(r"test_agent_java\.py::test_a_password_stands_in_no_error\[(5\.1\.6|2\.7\.15)\]", OLD_DRIVER),
+    # ── servers that are there only where somebody has named a directory of theirs ──
+    Rule(
+        r"test_pg_tde\.py::test_(a_real_pair|a_log_that_was|a_server_that_takes|every_key_of_a_real)",
+        VENDOR,
+        "test_pg_tde.py::test_a_stock_server_is_refused_with_clear_words",
+    ),
+    Rule(
+        r"test_cybertec_tde\.py::test_(a_real_pair|a_cluster_that_was_made_in_clear)",
+        VENDOR,
+        "test_cybertec_tde.py::test_a_stock_server_is_refused_with_clear_words",
+    ),
+    Rule(
+        r"test_edb_tde\.py::test_a_real_pair",
+        VENDOR,
+        "test_edb_tde.py::test_a_stock_server_is_refused_with_clear_words",
+    ),
     # ── simulations ──
     Rule(r"test_method_coverage\.py::test_few_blocks_cover.*-(12|16|24|30)\]", REPETITION),
     Rule(r"test_method_coverage\.py::test_the_quick_interval_covers.*-200\]", REPETITION),

@@ -42,6 +42,13 @@ class Warm:
             )
         self.socket = ours
         self.lock = threading.Lock()
+        self.at_start = _at_start(os.environ)
+        atexit.register(self.close)
+
+    def close(self) -> None:
+        """Without its socket it ends."""
+        self.socket.close()
+        self.process.wait()
 
     def run(
         self, argv: Sequence[str], cwd: Path, environment: Mapping[str, str], timeout: float
@@ -99,13 +106,13 @@ def run(
 ) -> subprocess.CompletedProcess[str]:
     """`ciphercost ARGV…` with its output captured, as `subprocess.run` has it. stdin is empty."""
     words, environment = [str(each) for each in argv], dict(os.environ if env is None else env)
-    if _at_start(environment) != _at_start(os.environ):
+    if not _warm:
+        _warm.append(Warm())
+    if _at_start(environment) != _warm[0].at_start:
         return subprocess.run(
             [BINARY, *words], cwd=cwd, capture_output=True, text=True, check=False, env=environment, timeout=timeout,
             stdin=subprocess.DEVNULL,
         )  # fmt: skip
-    if not _warm:
-        _warm.append(Warm())
     status, out, err = _warm[0].run(words, Path(cwd or Path.cwd()), environment, timeout)
     return subprocess.CompletedProcess([str(BINARY), *words], status, out, err)
 
