@@ -3,20 +3,22 @@
 PYTHON ?= python3
 # make fresh ON='13 user': on Debian 13 as an ordinary user only.
 ON     ?=
-# make test TESTS='tests/test_plan.py tests/test_record.py': these tests only, and no servers are fetched for them.
+# make test TESTS='tests/plan/test_schedule.py tests/model/test_run_directory.py': these tests only, and no servers are fetched for them.
 TESTS  ?=
 VENV   := .venv
 BIN    := $(VENV)/bin
 RUST   := agents/rust
 STAMPS := .make
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --durations 20
 SHELL  := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 
-.PHONY: quick test check bench fresh ready dev servers schema clean help
+.PHONY: quick test test-all check bench fresh ready dev servers schema clean help
 
 help:
 	@echo "make quick   build, then measure what encryption costs here (one minute of load)"
-	@echo "make test    get the servers that the tests need, and run the tests"
+	@echo "make test    get the servers that the tests need, and run the quick tests: at most 15 minutes on two cores"
+	@echo "make test-all  all tests: exhaustive simulations, old server versions, vendors' servers, long studies too"
 	@echo "make check   formatting, lint and types, Python and Rust"
 	@echo "make fresh   make quick and some tests in minimal Debian 12 and 13 roots, as root and as a user (as root, with mmdebstrap)"
 	@echo "make bench   ratios against peers and against our own aims, into benchmarks/latest.json"
@@ -27,7 +29,11 @@ quick: ready
 
 test: dev $(if $(TESTS),,servers)
 	cd $(RUST) && cargo test --release --quiet
-	$(BIN)/python -m pytest -n 2 --dist loadfile --durations 30 $(TESTS)
+	$(PYTEST) -m 'not exhaustive' $(TESTS)
+
+test-all: dev $(if $(TESTS),,servers)
+	cd $(RUST) && cargo test --release --quiet
+	$(PYTEST) $(TESTS)
 
 check: dev
 	$(BIN)/ruff check .

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+import exhaustive
 import fake as fake_agent
 import needs
+import repetitions
 from ciphercost.host.installation import Installation
 from ciphercost.measure import session
 
@@ -23,6 +25,18 @@ settings.load_profile("repeatable")
 
 # A page at the end of every run would double the time of many tests; those of the page ask for it.
 os.environ.setdefault("CIPHERCOST_PAGE", "off")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    repetitions.QUICK = "not exhaustive" in config.option.markexpr
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give the tests that `exhaustive.RULES` names their marker, before pytest selects by `-m`."""
+    for item in items:
+        if exhaustive.rule_of(exhaustive.name_of(item.nodeid)) is not None:
+            item.add_marker(pytest.mark.exhaustive)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

@@ -7,7 +7,7 @@
 # settings are read-only in there, so idle cores halt.
 set -u
 here=$(cd "$(dirname "$0")/.." && pwd)
-tests=${FRESH_TESTS:-tests/test_sqlcipher.py tests/test_vectors.py tests/test_plan.py tests/test_record.py tests/test_toolchain.py}
+tests=${FRESH_TESTS:-tests/mechanisms/test_sqlcipher.py tests/load/test_vectors.py tests/plan/test_schedule.py tests/model/test_run_directory.py tests/repository/test_toolchain.py}
 declare -A suites=([12]=bookworm [13]=trixie)
 
 die() { printf '%s\n' "make fresh: $1" >&2; exit 2; }

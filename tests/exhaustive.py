@@ -1,0 +1,161 @@
+"""What `make test` leaves to `make test-all`: the tests that get the marker `exhaustive`, each with the reason.
+
+The rules stand here and not at the tests, so that one screen shows all that the quick suite leaves out. A rule is a regular expression for
+`test_file.py::test_name[parameters]`. Where a rule leaves out all cases of a test, `instead` names the quick test that covers the same.
+`tests/repository/test_quick_suite.py` checks that every rule matches a test and that nothing is covered by exhaustive tests alone.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+
+class Rule(NamedTuple):
+    """Tests that are exhaustive."""
+
+    tests: str
+    why: str
+    instead: str = ""
+    """A quick test that covers the same, as `test_file.py::test_name`; empty: other cases of these tests do."""
+
+
+OLD_SERVER = "old server version"
+VENDOR = "vendor's server"
+OLD_DRIVER = "old driver version"
+REPETITION = "thousands of repetitions"
+STUDY = "long study"
+COMBINATION = "combination whose parts are covered one by one"
+LONG = "long run"
+
+RULES = [
+    # ── old versions ──
+    Rule(r"\[(.*-)?(postgresql@15|postgresql@17|mariadb@10\.11|nginx@1\.22)\b", OLD_SERVER),
+    Rule(r"test_import_real\.py::.*\[15\]", OLD_SERVER),
+    Rule(r"test_mariadb_tde\.py::.*\[10\.11\b", OLD_SERVER),
+    Rule(r"test_impostor\.py::test_(jdbc_keeps|no_driver).*\[\w+ Connector/J (5|8|2|9|3)\.", OLD_DRIVER),
+    Rule(r"test_agent_java\.py::test_a_password_stands_in_no_error\[(5\.1\.6|2\.7\.15)\]", OLD_DRIVER),
+    # ── servers that are there only where somebody has named a directory of theirs ──
+    Rule(
+        r"test_pg_tde\.py::test_(a_real_pair|a_log_that_was|a_server_that_takes|every_key_of_a_real)",
+        VENDOR,
+        "test_pg_tde.py::test_a_stock_server_is_refused_with_clear_words",
+    ),
+    Rule(
+        r"test_cybertec_tde\.py::test_(a_real_pair|a_cluster_that_was_made_in_clear)",
+        VENDOR,
+        "test_cybertec_tde.py::test_a_stock_server_is_refused_with_clear_words",
+    ),
+    Rule(
+        r"test_edb_tde\.py::test_a_real_pair",
+        VENDOR,
+        "test_edb_tde.py::test_a_stock_server_is_refused_with_clear_words",
+    ),
+    # ── simulations ──
+    Rule(r"test_method_coverage\.py::test_few_blocks_cover.*-(12|16|24|30)\]", REPETITION),
+    Rule(r"test_method_coverage\.py::test_the_quick_interval_covers.*-200\]", REPETITION),
+    Rule(r"test_method_coverage\.py::test_a_quick_run_that_stops.*\[(drift|correlated|spikes)\]", REPETITION),
+    Rule(r"test_method_power\.py::test_the_carry_over_test_fires.*\[(0\.3|0\.5|1\.0)\]", REPETITION),
+    Rule(r"test_schedule\.py::test_steady_noise_is_rarely_taken.*\[0\.3-", REPETITION),
+    # ── studies ──
+    Rule(
+        r"test_study_jdbc_tls\.py::test_a_small_replication_on_a_real_server",
+        STUDY,
+        "test_study_web_tls.py::test_a_small_replication_is_proven_run_recorded_and_reported_again",
+    ),
+    Rule(
+        r"test_replicate\.py::test_a_small_replication",
+        STUDY,
+        "test_study_column_functions.py::test_a_very_small_replication_is_proven_run_recorded_and_reported_again",
+    ),
+    Rule(r"test_study_column_functions\.py::test_a_very_small_replication.*\[mariadb-", STUDY),
+    Rule(
+        r"test_study_column_functions\.py::test_without_aes_instructions_the_agent",
+        STUDY,
+        "test_study_column_functions.py::test_a_mask_that_hides_nothing_is_found_out_before_anything_is_timed",
+    ),
+    Rule(
+        r"test_study_column_functions\.py::test_a_server_that_is_missing_is_named",
+        STUDY,
+        "test_replicate_all.py::test_by_the_command_line_every_study_has_its_reason_and_the_status_is_one",
+    ),
+    Rule(r"test_study_postgres_tde\.py::test_a_small_run_is_made.*\[fscrypt\]", STUDY),
+    Rule(
+        r"test_study_postgres_tde\.py::test_a_sweep_over_two_servers",
+        STUDY,
+        "test_study_postgres_tde.py::test_a_small_run_is_made_recorded_and_reported_again",
+    ),
+    Rule(
+        r"test_replicate_all\.py::test_a_study_that_fails_stops_no_other",
+        STUDY,
+        "test_replicate_all.py::test_by_the_command_line_every_study_has_its_reason_and_the_status_is_one",
+    ),
+    # ── runs ──
+    Rule(r"test_behind_our_back\.py::.*\[(a keyring|a log|a conversion|a file)", LONG),
+    Rule(
+        r"test_innodb_tde\.py::test_logs_that_were_left_in_clear",
+        LONG,
+        "test_innodb_tde.py::test_each_arm_is_what_its_name_says_and_not_what_the_others_says",
+    ),
+    Rule(
+        r"test_jdbc\.py::test_every_sessions_machine_is_warm",
+        LONG,
+        "test_jdbc.py::test_a_matrix_of_drivers_goes_on_where_one_can_not_connect",
+    ),
+    Rule(r"test_limit\.py::test_a_slow_link_is_found_to_be_the_limit", LONG, "test_limit.py::test_the_limit_is_named"),
+    Rule(
+        r"test_client_certificates\.py::test_a_run_compares_them",
+        LONG,
+        "test_client_certificates.py::test_a_client_certificate_is_required_and_verified",
+    ),
+    Rule(r"test_hospital\.py::test_it_is_run_end_to_end\[mariadb", LONG),
+    Rule(r"test_secret_columns\.py::test_cells_that_share_a_run.*\[mariadb\]", LONG),
+    Rule(r"test_real\.py::test_a_cell_is_proven.*tls-(cipher|version|workload-(insert|tpcb|bulk-read))", COMBINATION),
+    Rule(r"test_real\.py::test_a_cell_is_proven.*sqlcipher-workload-(insert|bulk-read|mixed)", COMBINATION),
+    Rule(r"test_real_mysql\.py::test_a_cell_is_proven.*(9\.7-tpcb|11\.8-connect|11\.8-tpcb)\]", COMBINATION),
+    Rule(r"test_real_firebird\.py::test_a_cell_is_proven.*\[(bulk-read|tpcb|insert|mixed-crud)\]", COMBINATION),
+    Rule(r"test_real_conditions\.py::test_every_server_is_reached.*\[mariadb", COMBINATION),
+    Rule(r"test_kill\.py::test_a_controller_that_is_killed.*(as soon|once it is proven)", COMBINATION),
+    Rule(
+        r"test_kill\.py::test_a_run_whose_guardian.*\[(nginx|sqlite|firebird).*(at its start|once it is)", COMBINATION
+    ),
+    Rule(r"test_kill\.py::test_a_run_whose_guardian.*\[postgresql.*once it is", COMBINATION),
+    # ── a user's server: PostgreSQL has every case, the others what differs between servers ──
+    Rule(r"test_user_server\.py::test_a_run_leaves.*\[(mysql|mariadb|firebird)-(csv|tpcb)\]", COMBINATION),
+    Rule(r"test_user_server\.py::test_plain_against_plain.*\[(mysql|mariadb|firebird)\]", COMBINATION),
+    Rule(r"test_user_server\.py::test_a_run_that_fails_while.*\[(mysql|mariadb|firebird)\]", COMBINATION),
+    Rule(r"test_user_server\.py::test_a_run_that_is_told_to_end.*\[(mysql|mariadb|firebird)-", COMBINATION),
+    Rule(r"test_user_server\.py::test_a_run_that_is_told_to_end.*\[postgresql-(1-|2-while|15-in)", COMBINATION),
+    Rule(
+        r"test_user_server\.py::test_a_server_that_can_not_be_reached.*\[(mysql|mariadb|firebird)-(calibrate|clean)",
+        COMBINATION,
+    ),
+    Rule(
+        r"test_user_server\.py::test_a_server_that_can_not_be_reached.*\[(mysql|mariadb|firebird)-.*-host\]",
+        COMBINATION,
+    ),
+    Rule(r"test_user_server\.py::test_where_the_servers_processes.*\[(mysql|mariadb|firebird)\]", COMBINATION),
+    Rule(r"test_grants\.py::test_exactly.*-mixed-crud\]", COMBINATION),
+    Rule(r"test_grants\.py::test_in_columns.*\[(mysql|mariadb|firebird)\]", COMBINATION),
+    Rule(r"test_man_in_the_middle\.py::.*\[mysql", COMBINATION),
+    Rule(r"test_deadlines\.py::test_the_command_ends.*\[prove-(mysql|firebird|web|postgresql, TLS)", COMBINATION),
+    Rule(r"test_deadlines\.py::test_the_command_ends.*\[run-.*(TLS|greeting)\]", COMBINATION),
+    Rule(r"test_not_in_clear\.py::test_a_jdbc_driver.*\[(prove-.*|run-.*(another name|expired|reset))\]", COMBINATION),
+    Rule(r"test_not_in_clear\.py::test_no_cell.*\[(another name|expired|close|reset|alert)\]", COMBINATION),
+    Rule(r"test_secrets\.py::test_a_password_is_nowhere\[(postgresql-jdbc|mysql-jdbc|mariadb-rust)\]", COMBINATION),
+    Rule(r"test_secrets\.py::test_a_key_is_nowhere.*\[(postgresql:pgcrypto|mysql:aes)", COMBINATION),
+    Rule(r"test_import_real\.py::test_sar_in_every_language.*\[(C|pt_BR)\]", COMBINATION),
+]
+
+_ONCE = [re.compile(rule.tests) for rule in RULES]
+
+
+def name_of(nodeid: str) -> str:
+    """`tests/runs/test_kill.py::test_x[a]` -> `test_kill.py::test_x[a]`. Pure."""
+    path, _, rest = nodeid.partition("::")
+    return f"{path.rpartition('/')[2]}::{rest}"
+
+
+def rule_of(name: str) -> Rule | None:
+    """The rule that makes a test exhaustive. Pure."""
+    return next((rule for rule, each in zip(RULES, _ONCE, strict=True) if each.search(name)), None)

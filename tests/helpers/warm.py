@@ -1,0 +1,190 @@
+"""The `ciphercost` command in a process of its own, forked from one that has imported everything already.
+
+Starting Python and importing what a command needs takes longer than most refusals. What runs is `ciphercost.commands.main`, with its own
+arguments, environment, directory, output and exit status, exactly as the console script calls it.
+
+`python warm.py FD` is the process that forks. It has one thread, so a fork of it is safe; the tests' own process has many.
+"""
+
+from __future__ import annotations
+
+import array
+import atexit
+import contextlib
+import gc
+import importlib
+import json
+import os
+import pkgutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+BINARY = Path(sys.executable).parent / "ciphercost"
+READ_AT_START = ("PYTHON", "LANG", "LC_", "LD_", "OPENBLAS", "OMP_")
+"""Variables that an interpreter reads when it starts begin with these. A command that needs other values gets an interpreter of its own."""
+
+
+class Warm:
+    """The process that forks; one per process of the tests."""
+
+    def __init__(self) -> None:
+        ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with its:
+            self.process = subprocess.Popen(
+                [sys.executable, __file__, str(its.fileno())], pass_fds=[its.fileno()], stdin=subprocess.DEVNULL
+            )
+        self.socket = ours
+        self.lock = threading.Lock()
+        self.at_start = _at_start(os.environ)
+        atexit.register(self.close)
+
+    def close(self) -> None:
+        """Without its socket it ends."""
+        self.socket.close()
+        self.process.wait()
+
+    def run(
+        self, argv: Sequence[str], cwd: Path, environment: Mapping[str, str], timeout: float
+    ) -> tuple[int, str, str]:
+        """Exit status (negative: a signal), stdout, stderr. Raises subprocess.TimeoutExpired."""
+        (out, out_end), (err, err_end) = os.pipe(), os.pipe()
+        said: dict[int, bytes] = {}
+
+        def read(end: int) -> None:
+            with os.fdopen(end, "rb") as file:
+                said[end] = file.read()
+
+        readers = [threading.Thread(target=read, args=(each,)) for each in (out, err)]
+        with self.lock:
+            with Path(os.devnull).open() as nothing:
+                asked = {"argv": list(argv), "cwd": str(cwd), "environment": dict(environment)}
+                ends = array.array("i", [nothing.fileno(), out_end, err_end])
+                text = json.dumps(asked).encode()
+                self.socket.sendmsg([len(text).to_bytes(4, "big")], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, ends)])
+                for start in range(0, len(text), 60_000):
+                    self.socket.send(text[start : start + 60_000])
+            os.close(out_end)
+            os.close(err_end)
+            for each in readers:
+                each.start()
+            pid = int(self.socket.recv(100))
+            self.socket.settimeout(timeout)
+            late = False
+            try:
+                status = int(self.socket.recv(100))
+            except TimeoutError:
+                late = True
+                os.kill(pid, signal.SIGKILL)
+                self.socket.settimeout(None)
+                status = int(self.socket.recv(100))
+            finally:
+                self.socket.settimeout(None)
+        for each in readers:
+            each.join(timeout)
+        texts = [said.get(each, b"").decode() for each in (out, err)]
+        if late:
+            raise subprocess.TimeoutExpired([str(BINARY), *argv], timeout, *texts)
+        return status, texts[0], texts[1]
+
+
+_warm: list[Warm] = []
+
+
+def run(
+    argv: Sequence[str | Path],
+    *,
+    cwd: str | Path | None = None,
+    env: Mapping[str, str] | None = None,
+    timeout: float = 250,
+) -> subprocess.CompletedProcess[str]:
+    """`ciphercost ARGV…` with its output captured, as `subprocess.run` has it. stdin is empty."""
+    words, environment = [str(each) for each in argv], dict(os.environ if env is None else env)
+    if not _warm:
+        _warm.append(Warm())
+    if _at_start(environment) != _warm[0].at_start:
+        return subprocess.run(
+            [BINARY, *words], cwd=cwd, capture_output=True, text=True, check=False, env=environment, timeout=timeout,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    status, out, err = _warm[0].run(words, Path(cwd or Path.cwd()), environment, timeout)
+    return subprocess.CompletedProcess([str(BINARY), *words], status, out, err)
+
+
+def _at_start(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environment.items() if name.startswith(READ_AT_START)}
+
+
+def _serve(number: int) -> None:
+    """Fork for each request. Returns in the child, which then is the command; in the parent it returns never."""
+    asking = socket.socket(fileno=number)
+    while True:
+        size, ancillary, _, _ = asking.recvmsg(4, socket.CMSG_LEN(3 * array.array("i").itemsize))
+        if not size:
+            os._exit(0)
+        ends = array.array("i")
+        ends.frombytes(ancillary[0][2])
+        text = b""
+        while len(text) < int.from_bytes(size, "big"):
+            text += asking.recv(60_000)
+        pid = os.fork()
+        if pid == 0:
+            asking.close()
+            for place, end in enumerate(ends):
+                os.dup2(end, place)
+                os.close(end)
+            asked = json.loads(text)
+            os.chdir(asked["cwd"])
+            os.environ.clear()
+            os.environ.update(asked["environment"])
+            sys.argv = [str(BINARY), *asked["argv"]]
+            return
+        for end in ends:
+            os.close(end)
+        asking.send(str(pid).encode())
+        _, status = os.waitpid(pid, 0)
+        asking.send(str(os.waitstatus_to_exitcode(status)).encode())
+
+
+def _import_everything() -> None:
+    import ciphercost
+
+    for each in pkgutil.walk_packages(ciphercost.__path__, "ciphercost."):
+        with contextlib.suppress(ImportError):  # what needs packages that are optional
+            if not each.name.endswith("__main__"):
+                importlib.import_module(each.name)
+    importlib.import_module("scipy.special")
+    gc.freeze()
+
+
+def _leave(main: Callable[[], NoReturn]) -> None:
+    """Call it and end as Python does, but leave memory to the kernel: to take all modules apart is most of the work of a short command."""
+    try:
+        main()
+    except SystemExit as ended:
+        status = int(ended.code or 0)
+    except BaseException:
+        traceback.print_exc()
+        status = 1
+    for each in threading.enumerate():
+        if each is not threading.current_thread() and not each.daemon:
+            each.join()
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(ValueError, OSError):  # closed, or nobody reads it
+            stream.flush()
+    os._exit(status)
+
+
+if __name__ == "__main__":
+    _import_everything()
+    _serve(int(sys.argv[1]))
+    from ciphercost.commands import main
+
+    _leave(main)

@@ -1,0 +1,66 @@
+"""docs: what there is, is documented; what is documented, is there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from ciphercost import commands, engines, mechanisms
+from ciphercost.load import workloads
+from ciphercost.model.slices import AgentSlice, SliceRecord
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+
+
+@pytest.mark.parametrize("command", sorted(commands.cli.commands))
+def test_every_command_is_in_the_readme(command: str) -> None:
+    assert f"ciphercost {command}" in README
+
+
+@pytest.mark.parametrize("name", [*engines.names(), *mechanisms.names(), *workloads.names()])
+def test_every_engine_mechanism_and_workload_is_in_the_readme(name: str) -> None:
+    """A mechanism also by its family's name, which test_in_columns holds to be true."""
+    family = mechanisms.get(name).family if name in mechanisms.names() else ""
+    assert f"`{family or name}`" in README
+
+
+def test_every_option_of_run_is_in_the_readme() -> None:
+    for parameter in commands.cli.commands["run"].params:
+        for option in (*parameter.opts, *parameter.secondary_opts):
+            if option.startswith("--"):
+                assert option in README, option
+
+
+def test_every_field_of_a_slice_is_in_the_format() -> None:
+    text = (ROOT / "FORMAT.md").read_text()
+    for field in (*SliceRecord.__struct_fields__, "window_ns", "foreign_cpu", "disk_queue"):
+        assert f"`{field}`" in text, field
+
+
+def test_every_field_of_a_slice_answer_is_in_the_protocol() -> None:
+    text = (ROOT / "PROTOCOL.md").read_text()
+    for field in AgentSlice.__struct_fields__:
+        assert f'"{field}"' in text or f"`{field}`" in text or "cpu_" in field, field
+
+
+def test_no_document_names_a_file_that_is_not_there() -> None:
+    for path in ROOT.glob("*.md"):
+        for name in re.findall(r"`((?:docs|src|agents|tests|benchmarks)/[\w./-]+)`", path.read_text()):
+            assert (ROOT / name).exists() or name.endswith("latest.json"), f"{path.name} names {name}"
+
+
+def test_no_machine_path_or_registry_host_is_written_down() -> None:
+    hosts = re.compile(
+        r"https?://(?!example|json-schema|www\.apache|localhost|127)[\w.-]*(debian|pypi|crates|maven|npmjs|golang)[\w.-]*"
+    )
+    for path in [
+        *ROOT.glob("*.md"),
+        *ROOT.glob("src/**/*.py"),
+        *ROOT.glob("tests/**/*.py"),
+        *ROOT.glob("agents/**/*.rs"),
+    ]:
+        if "target" not in path.parts:
+            assert not hosts.search(path.read_text()), path

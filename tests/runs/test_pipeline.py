@@ -1,0 +1,202 @@
+"""pipeline: a fake agent with a known effect goes through the whole pipeline, and the effect comes out as large as it was put in."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from ciphercost.load import workloads
+from ciphercost.model import run_directory, schema
+from ciphercost.model.result import Result
+from ciphercost.model.spec import ARMS, CellSpec, Spec
+from ciphercost.plan import schedule
+from ciphercost.runs import conclude, pipeline
+from fake import Fake
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def measure(tmp_path: Path, mode: str = "full", time: float = 120.0, **fields: object) -> Result:
+    cells = [CellSpec("null", "busy", regime="one-core")]
+    spec = Spec(cells=cells, seed=7, mode=mode, sessions=8 if mode == "full" else 1, time=time, **fields)  # type: ignore[arg-type]
+    return pipeline.run(spec, tmp_path / "run")
+
+
+@pytest.mark.parametrize("mode", ["full", "quick"])
+def test_an_effect_of_two_percent_comes_out_as_two_percent(tmp_path: Path, fake: Fake, mode: str) -> None:
+    fake("--effect 0.02 --sd 0.01")
+    cell = measure(tmp_path, mode).cells[0]
+    throughput = cell.overhead["throughput"]
+    assert cell.status == "ok"
+    assert cell.verdict == "differs"
+    assert throughput.low < 1 / 1.02 < throughput.high
+    assert abs(throughput.ratio - 1 / 1.02) < 0.005
+    assert abs(cell.overhead["client_cpu_per_op"].ratio - 1.02) < 0.005
+
+
+def test_drift_does_not_become_an_effect(tmp_path: Path, fake: Fake) -> None:
+    fake("--effect 0 --sd 0.002 --drift 0.001")
+    cell = measure(tmp_path).cells[0]
+    assert cell.overhead["throughput"].low < 1 < cell.overhead["throughput"].high
+    assert cell.verdict == "equivalent"
+
+
+def test_latency_is_measured_in_an_open_loop_at_a_share_of_the_plain_capacity(tmp_path: Path, fake: Fake) -> None:
+    fake("--effect 0.1 --sd 0.005")
+    result = measure(tmp_path)
+    facts = run_directory.read_facts(tmp_path / "run")
+    assert facts.cells[0].rate == pytest.approx(0.6 * 20_000, rel=0.02)
+    rates = {each.rate for each in run_directory.read_slices(tmp_path / "run") if each.phase == "latency"}
+    assert rates == {facts.cells[0].rate}
+    assert abs(result.cells[0].overhead["latency_p50"].ratio - 1.1) < 0.01
+
+
+def test_the_open_loop_comes_as_the_workload_says_and_leaves_thinkers_their_connections(
+    tmp_path: Path, fake: Fake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # All that the controller says to the agent goes by way of a file.
+    said, wrapper = tmp_path / "said", tmp_path / "fake-agent"
+    fake("--sd 0.005")
+    wrapper.write_text(wrapper.read_text().replace("exec ", f"tee -a {shlex.quote(str(said))} | exec ", 1))
+    workload = workloads.read(
+        "title='t'\nmeasures='m'\narrivals='random'\n[[transaction]]\nname='t'\nscript='THINK 2000000'", "thoughtful"
+    )
+    monkeypatch.setattr(workloads, "get", lambda _: workload)
+    cells = [CellSpec("null", "busy", workload="thoughtful", clients=5)]
+    pipeline.run(Spec(cells=cells, seed=7, mode="quick", sessions=1, time=60.0), tmp_path / "run")
+    facts = run_directory.read_facts(tmp_path / "run").cells[0]
+    assert (facts.arrivals, facts.think_s, facts.rate) == ("random", 2.0, 0.8 * 5 / 2)
+    slices = [each for line in said.read_text().splitlines() if (each := json.loads(line))["type"] == "slice"]
+    assert {each["rate"] for each in slices if each.get("arrivals") == "random"} == {2.0}
+    assert all("arrivals" in each or "rate" not in each for each in slices)
+    assert any("rate" not in each for each in slices)
+
+
+def test_the_result_passes_its_published_schema(tmp_path: Path, fake: Fake) -> None:
+    fake("--effect 0.02 --sd 0.01")
+    measure(tmp_path)
+    published = json.loads((DOCS / "result.schema.json").read_text())
+    jsonschema.Draft202012Validator.check_schema(published)
+    jsonschema.validate(json.loads((tmp_path / "run" / "result.json").read_text()), published)
+
+
+def test_the_published_schema_is_the_records_own() -> None:
+    assert json.loads((DOCS / "result.schema.json").read_text()) == schema.result_schema(), "run `make schema`"
+
+
+def test_a_run_estimated_again_from_its_record_gives_the_same_result(tmp_path: Path, fake: Fake) -> None:
+    fake("--effect 0.02 --sd 0.01")
+    measure(tmp_path)
+    assert run_directory.encode(conclude.result_of(tmp_path / "run")) == (tmp_path / "run" / "result.json").read_bytes()
+
+
+def test_the_same_seed_gives_the_same_order_and_another_seed_another(tmp_path: Path, fake: Fake) -> None:
+    fake("--sd 0.01")
+    orders = []
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        spec = Spec(
+            cells=[CellSpec("null", "none", regime="one-core")],
+            seed=seed,
+            mode="quick",
+            sessions=1,
+            time=60.0,
+            latency=False,
+        )
+        pipeline.run(spec, tmp_path / name)
+        orders.append(
+            [each.order for each in run_directory.read_slices(tmp_path / name) if each.phase == "capacity"][: 5 * 20]
+        )
+    assert orders[0] == orders[1] != orders[2]
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 4])
+def test_all_that_is_done_to_both_arms_is_done_first_to_the_one_that_the_seed_says(
+    tmp_path: Path, fake: Fake, seed: int
+) -> None:
+    said, wrapper = tmp_path / "said", tmp_path / "fake-agent"
+    fake("--sd 0.005")
+    wrapper.write_text(wrapper.read_text().replace("exec ", f"tee -a {shlex.quote(str(said))} | exec ", 1))
+    cells = [CellSpec("null", "busy", regime="one-core")]
+    pipeline.run(Spec(cells=cells, seed=seed, mode="quick", sessions=1, time=30.0, latency=False), tmp_path / "run")
+    first, second = schedule.arms(seed, 0, 1)
+    lines = [json.loads(line) for line in said.read_text().splitlines()]
+    assert [each["arm"] for each in lines if each["type"] == "connect" and each["arm"] in ARMS] == [first, second]
+    slices = list(run_directory.read_slices(tmp_path / "run"))
+    for phase in ("pilot", "warmup"):
+        assert [each.arm for each in slices if each.phase == phase][:2] == [first, second]
+
+
+def test_seeds_that_differ_begin_with_either_arm() -> None:
+    """Those of the test above."""
+    assert {schedule.arms(seed, 0, 1) for seed in (1, 2, 3, 4)} == {ARMS, ARMS[::-1]}
+
+
+def test_rows_that_differ_give_no_number(tmp_path: Path, fake: Fake) -> None:
+    fake("--differ")
+    cell = measure(tmp_path).cells[0]
+    assert cell.status == "failed"
+    assert "do not return the same rows" in cell.reason
+    assert not cell.overhead
+
+
+def test_an_agent_that_dies_is_a_failed_cell_with_its_slices_kept(tmp_path: Path, fake: Fake) -> None:
+    fake("--die-after 40")
+    cell = measure(tmp_path).cells[0]
+    assert cell.status == "failed"
+    assert "the agent ended in the middle of the run (status 3)" in cell.reason
+    assert len(list(run_directory.read_slices(tmp_path / "run"))) == 37, "40 slices less the three that compare rows"
+
+
+def test_every_slice_is_in_the_record_in_mirrored_order_behind_a_lead_in(tmp_path: Path, fake: Fake) -> None:
+    fake("--sd 0.01")
+    measure(tmp_path)
+    blocks: dict[tuple[int, str, int], list[tuple[int, str, str]]] = {}
+    for each in run_directory.read_slices(tmp_path / "run"):
+        if each.phase in ("capacity", "latency"):
+            blocks.setdefault((each.session, each.phase, each.block), []).append((each.position, each.order, each.arm))
+    for slices in blocks.values():
+        order = slices[0][1]
+        letters = "".join("A" if arm == "plain" else "B" for _, _, arm in slices)
+        assert letters == order[0] + order
+        assert [position for position, _, _ in slices] == [0, 1, 2, 3, 4]
+
+
+def test_precision_stops_a_run_before_its_time(tmp_path: Path, fake: Fake) -> None:
+    fake("--sd 0.002")
+    cell = measure(tmp_path, "quick", time=600.0, precision=0.005, latency=False).cells[0]
+    assert 20 <= cell.blocks < 100
+    half = (cell.overhead["throughput"].high - cell.overhead["throughput"].low) / 2
+    assert half <= 0.0051
+
+
+def test_a_throughput_that_never_settles_gives_no_number(tmp_path: Path, fake: Fake) -> None:
+    fake("--drift 0.2 --sd 0.001")
+    cell = measure(tmp_path, time=60.0).cells[0]
+    assert cell.status == "no-steady-state"
+    assert not cell.overhead
+
+
+def test_operations_longer_than_a_slice_are_a_failed_cell_that_says_so(tmp_path: Path, fake: Fake) -> None:
+    fake("--rate 0.01")
+    cell = measure(tmp_path, time=60.0).cells[0]
+    assert cell.status in ("failed", "no-steady-state")
+    assert "--time" in cell.reason
+
+
+def test_a_record_without_its_proofs_gives_no_number(tmp_path: Path, fake: Fake) -> None:
+    fake("--sd 0.01")
+    measure(tmp_path, "quick", time=30.0)
+    directory = tmp_path / "run"
+    # The same slices, said to be of a mechanism that needs witnesses: nobody was heard.
+    path = directory / "plan.json"
+    plan = json.loads(path.read_text())
+    plan["cells"][0]["registered"]["witnesses"] = ["server", "wire"]
+    path.write_text(json.dumps(plan))
+    cell = conclude.result_of(directory).cells[0]
+    assert cell.status == "unproven"
+    assert "session 1: not heard: " in cell.reason
+    assert not cell.overhead

@@ -1,0 +1,191 @@
+"""replicate all: every study in a run of its own, one that fails stops no other, what is done is not done again, and one page at the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import warm
+from ciphercost import studies
+from ciphercost.measure.progress import Watcher
+from ciphercost.model import run_directory
+from ciphercost.model.errors import CiphercostError, Interrupted, UsageError
+from ciphercost.model.run_directory import open_alone
+from ciphercost.model.spec import Spec
+from ciphercost.model.study import StudyResult
+from ciphercost.report import together
+from ciphercost.report.layout import WIDTH
+from ciphercost.runs import html_page, replicate_all
+from ciphercost.studies import Study
+from ciphercost.studies.mysql_tls import MysqlTls
+from ciphercost.studies.postgres_tde import PostgresTde
+from conftest import Require, RequireServer
+
+CLI = Path(sys.executable).parent / "ciphercost"
+
+
+class Broken(PostgresTde):
+    """A study whose server is nowhere."""
+
+    def spec(self, engine: str, time: float, seed: int) -> Spec:
+        raise UsageError("no server of this kind is anywhere")
+
+
+class Impatient(Watcher):
+    """Ends everything by Ctrl-C once the cells begin."""
+
+    def phase(self, cell: int, session: int, name: str) -> None:
+        if name == "capacity" and session == 2:
+            raise KeyboardInterrupt
+
+
+def evening(tmp_path: Path, *names: str, engine: str = "") -> Path:
+    asked = replicate_all.ask(3.0, 5, engine, {}, "")
+    return replicate_all.begin(tmp_path / "all", msgspec.structs.replace(asked, studies=list(names)))
+
+
+def test_a_study_that_fails_stops_no_other_and_an_interrupted_one_goes_on(
+    tmp_path: Path, require: Require, require_server: RequireServer
+) -> None:
+    require_server("postgresql")
+    small: list[Study] = [
+        Broken(),
+        MysqlTls(rows=300, iterations=2, queries=60, least_queries=20, interval=0.05, sessions=2),
+    ]
+    directory = evening(tmp_path, "postgres-tde", "mysql-tls", engine="postgresql")
+    told: list[str] = []
+    with pytest.raises(Interrupted) as caught:
+        replicate_all.go_on(directory, Impatient, told.append, small)
+    assert f"`ciphercost resume {directory}`" in str(caught.value)
+    begun = run_directory.read_study(directory / "mysql-tls")
+    assert begun is not None
+    assert begun.complete
+    cut = replicate_all.outcomes(directory)[1].reason
+    assert "postgresql tls select, postgresql tls update, postgresql tls delete: failed: the run was cut off" in cut
+    assert not replicate_all.done(directory / "mysql-tls")
+
+    found = replicate_all.go_on(directory, Watcher, told.append, small)
+    assert [each.study for each in found] == ["postgres-tde", "mysql-tls"]
+    assert "cut off" not in found[1].reason
+    assert found[0].reason == "no server of this kind is anywhere"
+    assert run_directory.read_study(directory / "mysql-tls") == begun, "a procedure that is done is not run again"
+    assert replicate_all.failed(found)
+    rows = together.rows(found)
+    assert [row.what for row in rows] == ["insert", "select", "update", "delete"]
+    assert all(row.published and row.here for row in rows)
+    assert any(row.ours and row.low and row.high for row in rows)
+    page = together.page(found)
+    assert "! no server of this kind is anywhere" in page
+    assert page == together.page(replicate_all.outcomes(directory)), "it is made from the records alone"
+    if not found[1].reason:  # a shaken machine may refuse a cell
+        slices = (directory / "mysql-tls" / "slices.jsonl").read_bytes()
+        told.clear()
+        replicate_all.go_on(directory, Watcher, told.append, small)
+        assert "mysql-tls: done already" in told
+        assert (directory / "mysql-tls" / "slices.jsonl").read_bytes() == slices
+
+
+def ciphercost(*argv: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "CIPHERCOST_SCRATCH": "/proc/nowhere", html_page.SWITCH: "on"}
+    return warm.run(argv, cwd=cwd, env=env, timeout=120)
+
+
+def test_by_the_command_line_every_study_has_its_reason_and_the_status_is_one(tmp_path: Path) -> None:
+    done = ciphercost("replicate", "all", "--time", "2s", "-o", "all", "--json", "all.json", cwd=tmp_path)
+    assert done.returncode == 1, done.stderr
+    assert "Traceback" not in done.stderr
+    whole = json.loads((tmp_path / "all.json").read_text())
+    assert [each["study"] for each in whole["studies"]] == studies.names()
+    assert all(each["reason"] for each in whole["studies"])
+    for name in studies.names():
+        assert f"{name}: " in done.stdout
+    again = ciphercost("resume", "all", cwd=tmp_path)
+    assert again.returncode == 1
+    assert again.stdout == done.stdout
+    assert ciphercost("report", "all", cwd=tmp_path).stdout == done.stdout
+    assert ciphercost("replicate", "all", "-o", "all", cwd=tmp_path).returncode == 2, "nothing is overwritten"
+    assert ciphercost("report", "all", "-o", "page.txt", cwd=tmp_path).stdout == ""
+    assert (tmp_path / "page.txt").read_text() == done.stdout
+    shown = json.loads(ciphercost("report", "all", "--format", "json", cwd=tmp_path).stdout)
+    assert shown["studies"] == whole["studies"]
+    assert (tmp_path / "all" / "report.html").is_file(), "drawn at the end"
+    drawn = ciphercost("report", "all", "--format", "html", "-o", "page.html", cwd=tmp_path)
+    assert (drawn.returncode, drawn.stdout) == (0, "")
+    assert all(f'<h2 id="{name}">' in (tmp_path / "page.html").read_text() for name in studies.names())
+    without = ciphercost("report", "all", "--format", "html", cwd=tmp_path)
+    assert (without.returncode, "-o FILE" in without.stderr) == (2, True)
+    for wrong in (["--format", "svg", "-o", "x"], ["--need", "verified"], ["--max-cost", "5%"]):
+        refused = ciphercost("report", "all", *wrong, cwd=tmp_path)
+        assert refused.returncode == 2
+        assert "report all/STUDY" in refused.stderr
+
+
+def test_a_damaged_study_stops_no_other_and_an_old_reason_does_not_outlive_its_study(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Studies whose runs are made up: `one` is only told of."""
+    directory = evening(tmp_path, "jdbc-tls", "mysql-tls", "web-tls")
+    (directory / "jdbc-tls").mkdir()
+    (directory / "jdbc-tls" / "plan.json").write_text('{"format": 1, "id": ')
+    begun: list[str] = []
+    monkeypatch.setattr(replicate_all, "one", lambda study, *_: begun.append(study.name))
+    monkeypatch.setattr(
+        replicate_all, "done", lambda place, real=replicate_all.done: place.name == "web-tls" or real(place)
+    )
+    asked = replicate_all.read(directory)
+    asked.reasons["web-tls"] = "no server: install it"
+    replicate_all.save(directory, asked)
+    wanted = [studies.get(name) for name in asked.studies]
+    replicate_all.go_on(directory, Watcher, begun.append, wanted)
+    assert "mysql-tls" in begun
+    assert set(replicate_all.read(directory).reasons) == {"jdbc-tls"}
+
+
+def test_two_at_once_are_refused(tmp_path: Path) -> None:
+    directory = evening(tmp_path, "mysql-tls")
+    with open_alone(directory, replicate_all.LOCK), pytest.raises(UsageError, match="still alive"):
+        replicate_all.go_on(directory, Watcher, print, [])
+
+
+def test_options_go_to_the_studies_that_have_them() -> None:
+    asked = replicate_all.ask(0, 1, "postgresql", {"scale": 1, "duration": 2.0, "runs": 2, "loads": "10"}, "")
+    by_name = {each.name: each for each in replicate_all.chosen(asked)}
+    assert list(by_name) == studies.names()
+    tde = by_name["postgres-tde"]
+    assert isinstance(tde, PostgresTde)
+    assert (tde.sizes, tde.duration, tde.clients) == ((100_000,), 2.0, (10, 50))
+    with pytest.raises(UsageError, match="oracle"):
+        replicate_all.chosen(msgspec.structs.replace(asked, engine="oracle"))
+
+
+@pytest.mark.parametrize(("here", "ours"), [(1.02, 1.4), (123.4, 12_345.6), (0.0012, 0.001)], ids=str)
+def test_one_page_has_every_study_side_by_side(here: float, ours: float, require: Require) -> None:
+    found = []
+    for name in studies.names():
+        study = studies.get(name)
+        try:
+            empty = study.compare(study.begin(study.engine), [])
+        except CiphercostError as error:
+            require(None, str(error))
+            raise
+        figures = [
+            msgspec.structs.replace(each, here=here, ours=ours, low=ours * 0.9, high=ours * 1.2)
+            for each in empty.figures
+        ]
+        result: StudyResult = msgspec.structs.replace(empty, figures=figures)
+        found.append(together.Outcome(name, result, "", f"runs/x-all/{name}"))
+    text = together.page(found)
+    assert all(len(line) <= WIDTH for line in text.splitlines())
+    assert len(text.splitlines()) < 80, "a page"
+    rows = together.rows(found)
+    assert list(dict.fromkeys(row.study for row in rows)) == studies.names()
+    assert all((row.here, row.ours) == (here, ours) for row in rows)
+    for name in studies.names():
+        assert 1 <= len([row for row in rows if row.study == name]) <= 8
+        assert any(row.published for row in rows if row.study == name)

@@ -1,0 +1,525 @@
+"""web-tls: its published tables, what is counted from them, the counters against numpy, and a small replication on a real server."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import sys
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import msgspec
+import numpy as np
+import pytest
+
+import warm
+from ciphercost import studies
+from ciphercost.host import procfs, threads
+from ciphercost.load import workloads
+from ciphercost.load.agent import Agent
+from ciphercost.model import run_directory, schema
+from ciphercost.model.errors import UsageError
+from ciphercost.model.result import Cell, Estimate
+from ciphercost.model.slices import Proof
+from ciphercost.model.spec import ARMS
+from ciphercost.model.study import StudyRecord, StudyResult, StudyRun
+from ciphercost.report.formats import _study, terminal
+from ciphercost.runs import conclude, replicate
+from ciphercost.studies.web_tls import WebTls, changes, compare, counters, measured, procedure, published, report
+from ciphercost.studies.web_tls.published import CV, DISK, MEAN, MEMORY, NETWORK, PROCESSOR, VARIANCE
+from conftest import Require, RequireServer
+
+CLI = Path(sys.executable).parent / "ciphercost"
+STUDY = studies.get("web-tls")
+PRINTED = published.tables(STUDY)
+WITNESSES = ("client", "server", "wire")
+WINDOW, INTERVAL = 10.0, 0.5
+
+
+def levels(busy: float, speed: float, cpu: float) -> list[counters.Level]:
+    """A window of 10 s, read each 0.5 s: from 0.5 s on `busy` seconds at `speed` bytes a second and `cpu` of one CPU."""
+    found = []
+    for number in range(round(WINDOW / INTERVAL) + 1):
+        at = number * INTERVAL
+        done = min(max(0.0, at - INTERVAL), busy)
+        server = round(done * cpu * 1e9)
+        found.append(counters.Level(round(at * 1e9), server, server, 10**9 - number, round(done * speed), number))
+    return found
+
+
+def run(size: int, arm: str, busy: float, cpu: float) -> StudyRun:
+    own = levels(busy, size * 1e6 / busy, cpu)
+    series = counters.series(own)
+    edges = (own[1], own[1 + round(busy / INTERVAL)])
+    series |= {f"{procedure.BUSY}{key}": [value] for key, value in counters.between(*edges).items()}
+    series["busy_s"] = [each.at_ns / 1e9 for each in edges]
+    series["server_cpu_s"] = [(edges[1].server_ns - edges[0].server_ns) / 1e9]
+    series["client_cpu_s"] = [busy * 0.3]
+    series[procedure.DISK_BUSY] = [0.9 if arm == "encrypted" else 0.1]
+    series[f"{procedure.THREAD}nginx 77"] = [busy * cpu, 0.02, 0.01]
+    return StudyRun(procedure.name_of(size), arm, 0.0, {"bytes": size * 1e6}, series)
+
+
+def kept(**changes: object) -> StudyRecord:
+    """The procedure here: 3 MB in 0.5 s of 10, 250 MB in 2 s; TLS takes twice the CPU, and as long."""
+    made = STUDY.begin("nginx")
+    made.version, made.complete, made.encryption = (
+        "1.26",
+        True,
+        {"protocol": "TLSv1.3", "cipher": "TLS_AES_256_GCM_SHA384"},
+    )
+    made.proofs = [Proof(arm, witness, True, "", 1) for arm in ARMS for witness in WITNESSES]  # type: ignore[arg-type]
+    made.settings |= {"window_s": WINDOW, "interval_s": INTERVAL, "speed_up": 9.4, "link_bits": 940e6, "cpus": 2}
+    for arm, cpu in (("plain", 0.1), ("encrypted", 0.2)):
+        made.runs += [run(3, arm, 0.5, cpu), run(250, arm, 2.0, cpu)]
+    for name, value in changes.items():
+        setattr(made, name, value)
+    return made
+
+
+HOST = {
+    "idle": {"mean": 10.0, "variance": 4.0, "cv": 0.2},
+    "memory_available_bytes": {"mean": 9e9, "variance": 1e12, "cv": 1e-4},
+    "network_bytes_per_s": {"mean": 1e9, "variance": 1e14, "cv": 0.01},
+    "disk_queue": {"mean": 0.0, "variance": 0.0, "cv": 0.0},
+}
+
+
+CONTROLS = {size * 10**6: len(published.SIZES) + number for number, size in enumerate((3, 30, 250))}
+"""Where in CELLS the control of each size stands."""
+
+
+def cell(mechanism: str, size: int, clients: int, group: str, ratio: float) -> Cell:
+    arms = {
+        "plain": {"throughput": 100.0, "server_cpu_us_per_op": 1000.0, "host": HOST},
+        "encrypted": {"throughput": 100.0 * ratio, "server_cpu_us_per_op": 3000.0, "host": HOST},
+    }
+    rate, cpu = Estimate(ratio, ratio - 0.02, ratio + 0.02, n=5), Estimate(3.0, 2.9, 3.1, n=5)
+    return Cell(
+        "nginx", "1.26", "transit", mechanism, "file", clients, "ok", "full", factors={"size": str(size)}, group=group,
+        overhead={"throughput": rate, "server_cpu_per_op": cpu}, arms=arms,
+        beside={"no-sendfile": Estimate(0.5, 0.48, 0.52)} if mechanism == "tls" and clients == 1 else {},
+        control=CONTROLS.get(size) if mechanism == "tls" and group == measured.ONE_CLIENT else None,
+    )  # fmt: skip
+
+
+CELLS = [
+    *(cell("tls", size * 10**6, 1, measured.ONE_CLIENT, 0.4) for size in published.SIZES),
+    *(cell("no-sendfile", size * 10**6, 1, measured.ONE_CLIENT, 0.8) for size in (3, 30, 250)),
+    *(cell("tls", size, clients, measured.MANY, 0.9) for size in (100_000, 3_000_000) for clients in (1, 16, 64)),
+]
+
+
+def compared(**changes: object) -> StudyResult:
+    return STUDY.compare(kept(**changes), CELLS)
+
+
+def figure(result: StudyResult, operation: str, name: str, arm: str) -> Any:
+    return next(each for each in result.figures if (each.operation, each.figure, each.arm) == (operation, name, arm))
+
+
+# ── published ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_published_tables_are_complete() -> None:
+    assert len(list(STUDY.rows("counters.csv"))) == 96
+    assert set(PRINTED) == {
+        (counter, statistic) for counter in published.COUNTERS for statistic in published.STATISTICS
+    }
+    assert [each.number for each in PRINTED.values()] == [
+        "I",
+        "II",
+        "III",
+        "IV",
+        "V",
+        "VI",
+        "VII",
+        "VIII",
+        "IX",
+        "X",
+        "XI",
+        "XII",
+    ]
+    assert all(
+        tuple(each.rows) == published.SIZES and all(set(row) == set(ARMS) for row in each.rows.values())
+        for each in PRINTED.values()
+    )
+    assert PRINTED[PROCESSOR, MEAN].rows[73] == {"plain": 0.418, "encrypted": 1.047}
+    assert PRINTED[DISK, CV].rows[250] == {"plain": 2.93, "encrypted": 2.89}
+    assert PRINTED[MEMORY, VARIANCE].rows[250]["plain"] == 5.09e9
+
+
+def test_published_coefficients_of_variation_are_those_of_the_published_variances() -> None:
+    """A row that was typed wrongly would show."""
+    off = {
+        (counter, size, arm)
+        for counter in (PROCESSOR, MEMORY, NETWORK)
+        for size in published.SIZES
+        for arm in ARMS
+        if abs(
+            math.sqrt(PRINTED[counter, VARIANCE].rows[size][arm]) / PRINTED[counter, MEAN].rows[size][arm]
+            / PRINTED[counter, CV].rows[size][arm] - 1
+        ) > 0.02
+    }  # fmt: skip
+    assert not off
+
+
+def test_the_window_is_found_where_there_is_one() -> None:
+    points = [(size * 1e6, size * 1e6 / 94 + 5000) for size in published.SIZES]
+    line = published.line(points)
+    assert line is not None
+    assert (line.window, line.background, line.worst) == pytest.approx((94, 5000, 0), abs=1e-6)
+    assert published.line(points[:1]) is None
+    assert published.line([(1.0, 5.0), (2.0, 3.0)]) is None
+    for arm in ARMS:
+        found = published.window(PRINTED, arm)
+        assert found is not None
+        assert found.window == pytest.approx(94, abs=0.5)
+
+
+def test_the_32_printed_changes_stand_beside_what_the_means_give() -> None:
+    found = changes.read(STUDY)
+    assert Counter(each.table for each in found) == dict.fromkeys(("I", "IV", "VII", "X"), 8)
+    assert all({each.size for each in found if each.table == table} == set(published.SIZES) for table in ("I", "X"))
+    assert {(each.table, each.size) for each in found if each.contradicts} == {
+        *(("IV", size) for size in published.SIZES), ("X", 30), ("X", 167),
+    }  # fmt: skip
+    text = changes.finding(found)
+    for words in (
+        "30 MB is printed as 10.86, a decrease, and 0.004 → 0.005 is 25.0 % more",
+        "167 MB is printed as -13.06, an increase, and 0.028 → 0.024 is 14.3 % less",
+        "73 MB, printed as -28.03, is an increase, as its means say (27.3 % more)",
+        'Table IV ("% decreases"): in all 8 rows the means change the other way',
+        "73 MB: 150 printed, 150.48 from 0.418 → 1.047",
+    ):
+        assert words in text, words
+    assert changes.finding([each for each in found if each.table == "VII"]) == ""
+    table = _study.render(compared())
+    lines = [" ".join(each.split()) for each in table.splitlines()]
+    assert "30MB +45.54 / +45.66 -0.092 / +0.093 -0.306 / -0.306 -10.86 / +25.00" in lines
+
+
+@pytest.mark.parametrize(("text", "half"), [("0.161", 5e-4), ("150", 0.5), ("-28.03", 5e-3), ("3.11E-04", 5e-7)])
+def test_half_a_unit_of_the_last_printed_place(text: str, half: float) -> None:
+    assert changes.half_a_unit(text) == pytest.approx(half)
+
+
+def test_what_is_inferred_of_the_published_procedure_is_called_inferred() -> None:
+    """Neither the window nor the sampling interval was published."""
+    result = compared()
+    assert "(94 s, which is inferred, ÷ 9.4)" in result.procedure
+    assert "(1 s, which is inferred, ÷ 9.4)" in result.procedure
+    assert "neither this window nor the sampling interval" in " ".join(result.findings)
+    with pytest.raises(UsageError, match="the study's, as inferred from its bytes a second, was 94 s"):
+        STUDY.configured({"duration": 0.1})
+    for name in ("README.md", "METHODOLOGY.md"):
+        text = (Path(__file__).parents[2] / name).read_text()
+        assert "inferred" in next(
+            each
+            for each in text.split("\n\n")
+            if "replicate web-tls` repeats" in each or "replicate web-tls`):" in each
+        )
+
+
+def test_the_busy_share_is_that_of_a_window_made_up() -> None:
+    window = np.zeros(1000)
+    window[300:340] = 7.5
+    assert published.share_of(float(window.std() / window.mean())) == pytest.approx(0.04)
+
+
+# ── counting ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_statistics_are_numpys() -> None:
+    values = np.random.default_rng(3).gamma(2.0, 5.0, 94)
+    found = measured.figures(values.tolist())
+    assert found[MEAN] == pytest.approx(values.mean())
+    assert found[VARIANCE] == pytest.approx(values.var(ddof=1))
+    assert found[CV] == pytest.approx(values.std(ddof=1) / values.mean())
+    assert measured.figures([]) == {}
+    assert measured.figures([2.0]) == {MEAN: 2.0}
+    assert measured.figures([0.0, 0.0]) == {MEAN: 0.0, VARIANCE: 0.0}
+
+
+def test_over_the_window_bytes_a_second_are_the_file_and_while_busy_its_speed() -> None:
+    fetch = run(250, "plain", 2.0, 0.1)
+    assert measured.window(fetch) == pytest.approx(WINDOW)
+    assert measured.whole(fetch, NETWORK)[MEAN] * WINDOW == pytest.approx(250e6)
+    assert measured.busy(fetch, NETWORK) == pytest.approx({MEAN: 125e6, VARIANCE: 0.0, CV: 0.0})
+    assert measured.busy_share(fetch) == pytest.approx(0.2)
+    assert measured.server_seconds(fetch) == pytest.approx(0.2)
+    assert measured.whole(fetch, PROCESSOR)[MEAN] * 5 == pytest.approx(measured.busy(fetch, PROCESSOR)[MEAN])
+    # The window knows the share by its scatter alone.
+    values = fetch.series[NETWORK]
+    assert published.share_of(float(np.std(values) / np.mean(values))) == pytest.approx(0.2)
+
+
+def test_of_a_fetch_shorter_than_two_samples_there_is_a_mean_and_no_scatter() -> None:
+    assert set(measured.busy(run(3, "plain", 0.5, 0.1), NETWORK)) == {MEAN}
+
+
+def test_a_counter_that_went_backwards_is_none() -> None:
+    first, second = counters.Level(0, 50, 0, 7, 0, 5), counters.Level(10**9, 0, 0, 8, 9, 4)
+    found = counters.between(first, second)
+    assert (found[PROCESSOR], found[DISK], found[MEMORY], found[NETWORK]) == (0, 0, 7.5, 9)
+
+
+def test_a_whole_disk_is_no_partition_and_no_loop_device() -> None:
+    for name in procfs.whole_disks():
+        assert not (Path("/sys/class/block") / name.decode() / "partition").exists()
+        assert not name.startswith(b"loop")
+
+
+def test_a_threads_own_time_is_told_apart_and_odd_names_are_read() -> None:
+    stat = b"77 (a (b) c) S 1 2 3 4 5 6 7 8 9 10 250 150 0 0 20 0 1 0 5"
+    assert threads.parse(stat, b"5000000000 1 2") == ("a (b) c", 5.0, 2.5, 1.5)
+    assert threads.parse(stat) == ("a (b) c", 4.0, 2.5, 1.5)
+    over, ready = threading.Event(), threading.Event()
+
+    def spin() -> None:
+        ready.set()
+        while not over.is_set():
+            sum(range(1000))
+
+    worker = threading.Thread(target=spin)
+    worker.start()
+    ready.wait()
+    before = threads.read([os.getpid(), 2**22 + 1])
+    until = time.thread_time() + 0.02
+    while (
+        time.thread_time() < until
+        or threads.read([os.getpid()])[worker.native_id or 0].seconds < before[worker.native_id or 0].seconds + 0.02
+    ):
+        pass
+    found = {each.thread: each for each in threads.between(before, threads.read([os.getpid()]))}
+    over.set()
+    worker.join()
+    assert found[worker.native_id or 0].seconds >= 0.02
+    assert all(each.pid == os.getpid() for each in found.values())
+
+
+# ── compared ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_every_published_figure_has_its_repetition_beside_it() -> None:
+    result = compared()
+    levels_ = [each for each in result.figures if each.arm != "cost" and each.published is not None]
+    assert len(levels_) == 96 * 2
+    cost = figure(result, "250MB", "processor time, mean", "cost")
+    assert cost.published == pytest.approx(2.81 / 1.328)
+    assert cost.here == pytest.approx(2.0)
+    assert figure(result, "250MB", "processor time, mean, busy time", "plain").here == pytest.approx(
+        5 * figure(result, "250MB", "processor time, mean", "plain").here
+    )
+    server = figure(result, "250MB", measured.SERVER_CPU, "cost")
+    assert (server.here, server.ours, server.low, server.high, server.n) == (pytest.approx(2.0), 3.0, 2.9, 3.1, 5)
+    assert figure(result, "3MB", "server's processor time, mean", "plain").ours == pytest.approx(100 * 1e-3 / 2 * 100)
+    assert figure(result, "30MB", measured.WITHOUT_SENDFILE, "cost").ours == 0.8
+    many = [each for each in result.figures if each.workload == measured.MANY and each.arm == "cost"]
+    assert len(many) == 2 * 2 * 3
+    assert all(each.low and each.high for each in many)
+
+
+def test_the_tables_are_eighty_wide_and_twelve() -> None:
+    text = _study.render(compared())
+    assert [each for each in text.splitlines() if len(each) > 80] == []
+    numbers = re.findall(r"^([IVX]+)\. ", text, re.MULTILINE)
+    assert numbers == ["I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII"]
+    lines = [" ".join(each.split()) for each in text.splitlines()]
+    assert "250MB 1.328 → 2.81 1 → 2 5 → 10 90 → 90" in lines
+    assert "3MB 0.0388 → 0.0387 0.3 → 0.3 6 → 6 1,000 → 1,000" in lines
+    assert "100KB 64 100 → 90 10.0 % fewer (8.0–12.0 %) ×3.00 (×2.90–×3.10)" in lines
+
+
+def test_what_limited_each_cell_is_named() -> None:
+    busy = {"regime": "capacity", "cores": {"server": "0", "agent": "1"}}
+    made = [
+        msgspec.structs.replace(
+            each,
+            arms={
+                name: arm | {"client_cpu_us_per_op": 9500.0 if each.clients > 1 else 4000.0}
+                for name, arm in each.arms.items()
+            },
+            **busy,
+        )
+        for each in CELLS
+    ]
+    text = _study.render(compared(), made)
+    assert [each for each in text.splitlines() if len(each) > 80] == []
+    lines = [" ".join(each.split()) for each in text.splitlines()]
+    assert "250MB 1 -: server 10, client 40 -: server 12, client 16" in lines
+    assert "100KB 64 client 95 client 86" in lines
+    assert "What limited" not in _study.render(compared())
+
+
+def test_figures_of_any_size_fit_their_columns() -> None:
+    for value in (0.0, 1e-9, 4.2e-5, 0.001, 0.12345, 9.9999, 99999.0, 123456.7, 2.5e7, 9.9e12):
+        assert len(report.pair([value, value])) <= report.MOST_PAIR
+    assert report.pair([None, None]) == "-"
+    assert report.pair([0.161, None]) == "0.161 → -"
+
+
+def test_findings_are_counted_from_both() -> None:
+    text = " ".join(compared().findings)
+    for words in (
+        "are the file's size ÷ 94.1 s",
+        "window ÷ file is 1.000 to 1.000 in the 4 fetches, headers",
+        "250 MB 31 % (29 s)",
+        "8.56 → 9.28 MB/s, 8.4 % more, where the table says 0.2 % less",
+        "Here 250 MB take 20 → 20 % of the window; bytes/s: no change over the window, no change while busy",
+        "1.33 → 2.81 % are 4.28 → 9.82 %",
+        "250 MB over HTTP: limited by the link of 940 Mb/s (100 % used)",
+        "3 MB over HTTP: nothing was saturated (the server's core 10 % busy, the client's core 30 % busy, the link of 940 Mb/s 5 % used, the disk 10 % busy)",
+        "3 MB over HTTPS: limited by the disk (90 % busy)",
+        "250 MB 1 → 2 % over the window, 5 → 10 % while busy",
+        "7 of the 8 differences would be less than two standard errors",
+        "higher with TLS in 8 of 8 rows",
+        "at 14 % less to 27 % more",
+        "nginx 77 0.200 s (user 0.02, kernel 0.01)",
+        "30MB 60.0 % fewer (58.0–62.0 %), of it 20.0 % fewer (18.0–22.0 %) and 50.0 % fewer (48.0–52.0 %)",
+        "100KB to 16 10.0 % fewer (8.0–12.0 %)",
+    ):
+        assert words in text, words
+
+
+def test_no_finding_of_what_was_not_run() -> None:
+    text = " ".join(STUDY.compare(STUDY.begin("nginx"), []).findings)
+    assert "94.1 s" in text
+    assert "Here" not in text
+    assert "By our method" not in text
+    assert "sendfile" not in text
+
+
+def test_without_proof_nothing_of_the_procedure_is_printed() -> None:
+    found = compared(proofs=[Proof(arm, "client", arm == "plain", "in clear", 1) for arm in ARMS])
+    assert not found.complete
+    assert "not proven" in found.procedure
+    assert all(each.here is None for each in found.figures)
+
+
+def test_a_run_that_was_cut_off_shows_what_it_has() -> None:
+    found = compared(runs=kept().runs[:2], complete=False)
+    assert "it was cut off" in found.procedure
+    assert _study.render(found)
+    assert _study.render(STUDY.compare(STUDY.begin("apache"), []))
+
+
+def test_where_no_link_can_be_made_it_is_loopback_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ciphercost.studies.web_tls.can_shape", lambda: False)
+    (own,) = STUDY.procedure_cells("nginx")
+    assert not own.bandwidth
+    begun = STUDY.begin("nginx")
+    assert begun.settings["link_bits"] == 0
+    assert "over loopback" in compare.as_run(begun)
+
+
+# ── what is run ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_time_is_scaled_whole() -> None:
+    for duration, speed_up in ((94.0, 1.0), (18.8, 5.0)):
+        made = STUDY.configured({"duration": duration})
+        settings = made.begin("nginx").settings
+        assert settings["window_s"] * settings["speed_up"] == pytest.approx(published.WINDOW)
+        assert settings["interval_s"] * speed_up == pytest.approx(published.INTERVAL)
+        assert made.procedure_seconds(1.0) >= 16 * duration
+    (own,) = STUDY.configured({"duration": 18.8}).procedure_cells("nginx")
+    assert own.bandwidth in ("500000kbit", "")
+    for bad in (0.1, 1e6):
+        with pytest.raises(UsageError, match="--duration"):
+            STUDY.configured({"duration": bad})
+    with pytest.raises(UsageError, match="--loads"):
+        STUDY.configured({"loads": "10"})
+
+
+@pytest.mark.parametrize("engine", ["nginx", "apache"])
+def test_our_cells_are_every_file_some_controls_and_many_clients(engine: str) -> None:
+    cells = STUDY.spec(engine, 10.0, 1).cells
+    assert {each.engine for each in cells} == {engine}
+    one = [each for each in cells if each.group == measured.ONE_CLIENT]
+    assert [int(each.factors["size"]) for each in one if each.mechanism == "tls"] == [
+        n * 10**6 for n in published.SIZES
+    ]
+    assert sorted(int(each.factors["size"]) for each in one if each.mechanism == "no-sendfile") == [3e6, 30e6, 250e6]
+    many = [(each.factors["size"], each.clients) for each in cells if each.group == measured.MANY]
+    assert many == [(size, clients) for size in ("100000", "3000000") for clients in (1, 16, 64)]
+    with pytest.raises(UsageError, match="does not run on"):
+        STUDY.spec("postgresql", 10.0, 1)
+
+
+def test_each_file_is_a_workload_and_all_are_one() -> None:
+    for name in STUDY.operations:
+        program = workloads.prepare(workloads.get(f"web-tls/{name}"), "http", {})
+        assert [each for each, _, _ in program.transactions] == [name]
+        assert program.read_only
+    program = workloads.prepare(workloads.get("web-tls/files"), "http", {"megabyte": "1000"})
+    assert program.documents == {f"/{size}MB": size * 1000 for size in published.SIZES}
+    assert len(program.transactions) == len(published.SIZES)
+
+
+def test_it_is_listed_and_refuses_what_does_not_fit() -> None:
+    listed = warm.run(["list", "studies"], timeout=60)
+    assert "web-tls" in listed.stdout
+    done = warm.run(["replicate", "web-tls", "--engine", "mysql"], timeout=60)
+    assert done.returncode == 2
+    assert "study web-tls does not run on 'mysql'" in done.stderr
+
+
+# ── on a real server ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_small_replication_is_proven_run_recorded_and_reported_again(
+    tmp_path: Path, require: Require, require_server: RequireServer
+) -> None:
+    require_server("nginx")
+    with Agent() as agent:
+        require("http" in str(agent.hello["drivers"]).split(), "the agent has no driver for http")
+    small = WebTls(2.0, megabyte=40_000, sizes=(3, 250), clients=(2,))
+    spec = msgspec.structs.replace(small.spec("nginx", 1.5, 5), mode="quick", sessions=1, slice_seconds=0.05)
+    result, directory = replicate.run_in(small, spec, tmp_path / "run")
+    found = run_directory.read_study(directory)
+    assert found is not None
+    assert not found.reason
+    assert found.complete
+    # One arm wholly before the other, each file once.
+    assert [(each.arm, each.operation) for each in found.runs] == [
+        (arm, name) for arm in ARMS for name in ("3MB", "250MB")
+    ]
+    assert {(each.arm, each.witness) for each in found.proofs if each.passed} == {
+        (arm, witness) for arm in ARMS for witness in WITNESSES
+    }
+    for each in found.runs:
+        assert set(counters.READ) <= set(each.series)
+        assert len(each.series["at_s"]) >= 10
+        assert all(value >= 0 for name in counters.READ for value in each.series[name])
+        crossed = sum(value * s for value, s in zip(each.series[NETWORK], each.series["seconds"], strict=True))
+        assert crossed >= each.load["bytes"], "the file came in the window"
+        assert measured.busy_seconds(each) > 0
+        assert measured.threads(each), "the server has a thread that did something"
+    if found.settings["link_bits"]:
+        # The link is ours alone: nothing but the file, its headers and its acknowledgements.
+        largest = next(each for each in found.runs if each.operation == "250MB")
+        crossed = sum(value * s for value, s in zip(largest.series[NETWORK], largest.series["seconds"], strict=True))
+        assert crossed < 1.3 * largest.load["bytes"]
+    ended = [each for each in result.cells if each.status != "no-steady-state"]  # a shaken machine may refuse one
+    assert ended
+    assert all(each.status == "ok" for each in ended), [each.reason for each in ended]
+    assert {each.mechanism for each in result.cells} == {"tls", "no-sendfile"}
+    assert result.study is not None
+    assert result.study.complete
+    assert figure(result.study, "250MB", "network bytes, mean", "encrypted").here
+
+    # Reports read only the record.
+    encoded = (directory / "result.json").read_bytes()
+    assert run_directory.encode(conclude.result_of(directory)) == encoded
+    jsonschema.validate(json.loads(encoded), schema.result_schema())
+    text = terminal.render(result)
+    assert [each for each in text.splitlines() if len(each) > 80] == []
+    assert "VIII. network bytes a second: variance" in text
+    assert "Many clients" in text
