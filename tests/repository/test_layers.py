@@ -20,8 +20,6 @@ LONGER: dict[str, str] = {
     "engines/firebird.py": "one server; its start, its accounts and its wire still stand in one class",
     "engines/postgresql.py": "one server; its start, its accounts and its settings still stand in one class",
     "estimate/estimator.py": "the estimator of one cell, one class over all its slices",
-    "provision/server_pairs.py": "a server pair and its data set are still made by one class",
-    "report/words.py": "every sentence of a result, used by all formats",
 }
 """Files over MOST_LINES, each with the reason why it is one file."""
 

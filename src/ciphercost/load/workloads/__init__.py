@@ -106,23 +106,22 @@ def get(name: str) -> Workload:
 def of_study(study: str, transaction: str) -> Workload:
     """One transaction of a published study's workload, by itself. Raises UsageError with the nearest name."""
     place, name = resources.files(__name__).joinpath("studies"), f"{study}/{transaction}"
-    if (alone := place.joinpath(study, f"{transaction}.toml")).is_file():
-        return read(alone.read_text(), name)
+    studies = sorted({Path(each.name).stem for each in place.iterdir()})
+    if study not in studies:
+        raise UsageError(
+            f"'{name}': no study '{study}' has workloads of its own: {nearest(study, studies)}; `ciphercost list studies` says what "
+            "each study uses"
+        )
+    own = {}
     if (file := place.joinpath(f"{study}.toml")).is_file():
         whole = read(file.read_text(), name)
-        known = {each.name: each for each in whole.transaction}
-        if transaction == whole.together:
-            return whole
-        if transaction in known:
-            return msgspec.structs.replace(whole, transaction=[known[transaction]])
-        own = [*known, *filter(None, [whole.together])]
-    else:
-        own = (
-            [Path(each.name).stem for each in place.joinpath(study).iterdir()] if place.joinpath(study).is_dir() else []
-        )
-    if own:
+        own = {each.name: msgspec.structs.replace(whole, transaction=[each]) for each in whole.transaction}
+        own |= {whole.together: whole} if whole.together else {}
+    if (folder := place.joinpath(study)).is_dir():
+        own |= {Path(each.name).stem: read(each.read_text(), name) for each in folder.iterdir()}
+    if transaction not in own:
         raise UsageError(f"study {study} has no workload '{transaction}': {nearest(transaction, own)}")
-    raise UsageError(f"unknown workload '{name}'; `ciphercost list studies` names the workloads of each study")
+    return own[transaction]
 
 
 def read(text: str, name: str) -> Workload:
