@@ -30,7 +30,7 @@ def code_of(file: Path) -> str:
 
 def imports(module: str, code: str, known: dict[str, Path]) -> set[str]:
     """The modules with a file of their own that a module's code names, by `use` or within an expression."""
-    found = set()
+    found: set[str] = set()
     for start, path, names in PATH.findall(code):
         parts = path.split("::")[1:]
         base: list[str] = [] if start == "crate" else module.split("::")[:-1]
