@@ -7,6 +7,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 const HEADER_BYTES: usize = 5;
 
+#[derive(Default)]
 pub struct Inbox {
     buffer: Buffer,
     large: Option<Large>,
@@ -31,12 +32,6 @@ pub enum Message<'a> {
     },
     /// A message that was too long to be kept.
     TooLong,
-}
-
-impl Default for Inbox {
-    fn default() -> Inbox {
-        Inbox { buffer: Buffer::default(), large: None, kept: Vec::new() }
-    }
 }
 
 impl wire::Inbox for Inbox {
