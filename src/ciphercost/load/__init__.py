@@ -1,1 +1,1 @@
-"""load: Making load: the agent and its protocol, programs of statements, workloads, tables, JDBC."""
+"""load: making load: the agent and its protocol, programs of statements, workloads, tables, JDBC."""
