@@ -222,7 +222,7 @@ def test_what_is_no_run_is_an_error_of_ours(given: Any) -> None:
 
 def test_a_result_is_a_line_for_each_cell() -> None:
     result: Result = results.mixed()
-    shown = repr(result)
+    shown = repr(api.Result.of(result))
     assert len(shown.splitlines()) == len(result.cells) + 1
     assert len(shown) < 250 * (len(result.cells) + 1)
     assert "20.0 % fewer" in shown

@@ -21,7 +21,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 import ciphercost
-from ciphercost import api, commands
+from ciphercost import api, commands, engines
 from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Cell, Estimate, Result
 from ciphercost.model.run_directory import read_slices
@@ -55,9 +55,8 @@ def from_csv(text: str) -> Said:
     cells: dict[int, Cell] = {}
     for row in csv.DictReader(io.StringIO(text)):
         number = int(row["cell"])
-        known = cells.setdefault(
-            number, cell(engine=row["engine"], mechanism=row["mechanism"], layer=row["layer"], overhead={})
-        )
+        of = {name: row[name] for name in ("engine", "mechanism", "layer")}
+        known = cells.setdefault(number, cell(**of, embedded=engines.get(row["engine"]).embedded, overhead={}))
         if row["metric"]:
             figure = Estimate(float(row["ratio"]), float(row["low"]), float(row["high"]))
             cells[number] = msgspec.structs.replace(known, overhead=known.overhead | {row["metric"]: figure})

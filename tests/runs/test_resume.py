@@ -197,7 +197,7 @@ def test_proofs_of_whole_sessions_stay_and_those_of_the_unfinished_one_go(tmp_pa
     [
         ("checkpoint.json", '"version":"0.1.0"', '"version":"0.0.9"', "was begun by ciphercost 0.0.9"),
         ("checkpoint.json", f'"cores":{procfs.machine()["cores"]}', '"cores":96', "cores is 96"),
-        ("checkpoint.json", '"format":1', '"format":9', "newer ciphercost"),
+        ("checkpoint.json", '"format":2', '"format":9', "newer ciphercost"),
     ],
     ids=["tool", "machine", "format"],
 )

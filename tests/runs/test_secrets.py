@@ -115,7 +115,7 @@ def test_every_process_that_is_started_gets_an_environment_of_its_own() -> None:
     ]
     assert bare == []
     whole = [path.name for path in SOURCES.rglob("*.py") if "**os.environ" in path.read_text()]
-    assert set(whole) <= {"crypto.py"}, "crypto.py only reads it"
+    assert set(whole) <= {"aes.py"}, "aes.py only reads it"
 
 
 def environment_of(pid: int) -> bytes:
