@@ -88,6 +88,7 @@ pub enum Connect {
     Null(Pool, Null),
     Postgres(Pool, Box<Server>),
     Mysql(Pool, Box<Server>),
+    Resp(Pool, Box<Server>),
     Sqlite(Pool, Sqlite),
     Firebird(Pool, Box<Firebird>),
     Http(Pool, Box<Http>),
@@ -401,7 +402,7 @@ impl Connect {
     pub fn pool(&self) -> &Pool {
         match self {
             Connect::Null(pool, _) | Connect::Sqlite(pool, _) => pool,
-            Connect::Postgres(pool, _) | Connect::Mysql(pool, _) => pool,
+            Connect::Postgres(pool, _) | Connect::Mysql(pool, _) | Connect::Resp(pool, _) => pool,
             Connect::Firebird(pool, _) => pool,
             Connect::Http(pool, _) => pool,
         }
@@ -525,12 +526,13 @@ impl Line {
                         "null" => Connect::Null(pool, read(fields)?),
                         "postgres" => Connect::Postgres(pool, Box::new(read(fields)?)),
                         "mysql" => Connect::Mysql(pool, Box::new(read(fields)?)),
+                        "resp" => Connect::Resp(pool, Box::new(read(fields)?)),
                         "sqlite" => Connect::Sqlite(pool, read(fields)?),
                         "firebird" => Connect::Firebird(pool, Box::new(read(fields)?)),
                         "http" => Connect::Http(pool, Box::new(read(fields)?)),
                         _ => {
                             return Err(Failure::bad_message(format!(
-                                "driver: {driver:?} is none of null, postgres, mysql, firebird, sqlite, http"
+                                "driver: {driver:?} is none of null, postgres, mysql, firebird, sqlite, http, resp"
                             )));
                         }
                     },

@@ -504,7 +504,7 @@ def bench(
             Payload.of(engine).payload(1)
     sealing = columns.secrets_of(mechanism, engine, factors, shared.secrets) if isinstance(mechanism, Columns) else None
     program = resolve.program_of(cell, parameters, sealing.codec if sealing else None)
-    if not isinstance(engine, StoresData) or not data:
+    if not engine.loads or not data:
         program = msgspec.structs.replace(program, load=(), check="", sealed=None)
     directory = scratch / f"cell-{number}"
     directory.mkdir(mode=0o711)

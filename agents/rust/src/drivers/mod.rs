@@ -6,6 +6,7 @@ pub mod mysql;
 pub mod network;
 pub mod null;
 pub mod postgres;
+pub mod resp;
 pub mod sqlite;
 
 use crate::deadline;
