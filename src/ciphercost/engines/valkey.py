@@ -108,6 +108,9 @@ class Valkey(Packaged, HasTls):
         server.ways = {"tls": {"port": tls[0]}} if tls else {}
         return server
 
+    def echo(self, text: str) -> str:
+        return f"ECHO {text}"
+
     def tls_settings(self, pki: Pki, factors: Mapping[str, str]) -> dict[str, str]:
         return {
             "tls-cert-file": str(pki.certificate),
