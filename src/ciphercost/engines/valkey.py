@@ -61,9 +61,9 @@ class Valkey(Packaged, HasTls):
 
     def initialise(
         self,
-        installation: Installation,  # noqa: ARG002
+        installation: Installation,
         directory: Path,
-        guard: Guard,  # noqa: ARG002
+        guard: Guard,
         settings: Mapping[str, str] | None = None,  # noqa: ARG002
     ) -> None:
         """A directory with a random password, 0600."""
