@@ -83,6 +83,17 @@ def test_commands_and_their_replies(home: tuple[Server, dict[Arm, dict[str, obje
         assert agent.query(arm, "PING") == [["PONG"]]
 
 
+@pytest.mark.parametrize("arm", ["plain", "encrypted"])
+def test_a_connection_for_each_query_ends_when_it_is_over(
+    home: tuple[Server, dict[Arm, dict[str, object]]], arm: Arm
+) -> None:
+    """In clear the server closes a connection only after QUIT; otherwise each next one waits for the deadline."""
+    with Agent() as agent:
+        agent.connect(arm, **home[1][arm], per_request=True)
+        for _ in range(3):
+            assert agent.query(arm, "PING", timeout=5) == [["PONG"]]
+
+
 def test_a_wrong_password_is_refused(home: tuple[Server, dict[Arm, dict[str, object]]]) -> None:
     with Agent() as agent, pytest.raises(AgentError) as caught:
         agent.connect("plain", **home[1]["plain"] | {"password": "wrong"})

@@ -22,7 +22,8 @@ pub struct Resp {
 impl Wire for Resp {
     type Inbox = Inbox;
     type Login = Login;
-    const GOODBYE: &'static [u8] = b"";
+    /// The server closes the connection then: in clear it would wait for more, and we for its close.
+    const GOODBYE: &'static [u8] = b"*1\r\n$4\r\nQUIT\r\n";
 }
 
 impl Protocol for Resp {
