@@ -61,9 +61,9 @@ class Valkey(Packaged, HasTls):
 
     def initialise(
         self,
-        installation: Installation,
+        installation: Installation,  # noqa: ARG002
         directory: Path,
-        guard: Guard,
+        guard: Guard,  # noqa: ARG002
         settings: Mapping[str, str] | None = None,  # noqa: ARG002
     ) -> None:
         """A directory with a random password, 0600."""
