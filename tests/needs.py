@@ -66,6 +66,7 @@ SERVERS = {
     "nginx@1.22": "debian",
     "nginx@1.26": "debian",
     "apache@2.4": "debian",
+    "valkey@8.1": "debian",
 }
 """The source that each is fetched from, if that works; else any that has it."""
 

@@ -50,7 +50,11 @@ def files() -> list[Path]:
     return found
 
 
-LACKS = {"rust": ("jdbc",), "fake": ("sqlite", "mysql", "http", "jdbc"), "java": ("sqlite", "mysql", "http", "sealing")}
+LACKS = {
+    "rust": ("jdbc",),
+    "fake": ("sqlite", "mysql", "http", "resp", "jdbc"),
+    "java": ("sqlite", "mysql", "http", "resp", "sealing"),
+}
 """Files that an agent isn't for begin so: drivers that it lacks, as its `hello` says; the Java agent seals nothing by itself."""
 
 

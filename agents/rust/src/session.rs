@@ -6,6 +6,7 @@ use crate::deadline;
 use crate::draw::{Kind, Zipf};
 use crate::drivers::mysql::Mysql;
 use crate::drivers::postgres::Postgres;
+use crate::drivers::resp::Resp;
 use crate::drivers::{firebird, http, network, null, sqlite};
 use crate::envelope::Key;
 use crate::failure::{Failure, Result};
@@ -124,7 +125,7 @@ impl Session {
             protocol: PROTOCOL,
             agent: env!("CARGO_PKG_NAME"),
             version: env!("CARGO_PKG_VERSION"),
-            drivers: "null postgres mysql firebird sqlite http",
+            drivers: "null postgres mysql firebird sqlite http resp",
             tls_library: tls::library(),
             aes: cpu::aes_instructions(),
         })
@@ -143,6 +144,7 @@ impl Session {
             Connect::Null(pool, asked) => null::connect(pool, asked),
             Connect::Postgres(pool, asked) => network::connect::<Postgres>(pool, asked),
             Connect::Mysql(pool, asked) => network::connect::<Mysql>(pool, asked),
+            Connect::Resp(pool, asked) => network::connect::<Resp>(pool, asked),
             Connect::Sqlite(pool, asked) => sqlite::connect(pool, asked),
             Connect::Firebird(pool, asked) => firebird::connect(pool, asked),
             Connect::Http(pool, asked) => http::connect(pool, asked),

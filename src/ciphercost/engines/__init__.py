@@ -64,9 +64,11 @@ class Engine(ABC):
     dialect: str
     """Name under which workloads keep their lines for this server."""
     language: Language = "sql"
-    """What an operation is written in: statements of SQL, or requests of HTTP."""
+    """What an operation is written in: SQL, HTTP requests, or commands of a key-value store."""
     usual_workload: str = "point-select"
     """The workload where the user names none."""
+    loads: bool = True
+    """False: it keeps no data, so a workload's tables are neither loaded nor checked."""
     embedded: bool = False
     """True: no server process; the database runs inside the agent (SQLite)."""
     foreign: bool = False

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import shutil
-from abc import abstractmethod
+import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ciphercost.engines._found import Found
 from ciphercost.host import debian, package_cache, run_in_place, versions
+from ciphercost.host.environment import child_environment
 from ciphercost.host.installation import Installation
 from ciphercost.host.package_cache import Receipt, Work
 from ciphercost.model.errors import MissingServer
 
 PLACE = "usr/sbin"
-"""Where Debian's packages have a server's program."""
+"""Where Debian's packages usually have a server's program."""
 
 
 class Packaged(Found):
@@ -25,14 +27,32 @@ class Packaged(Found):
     suites: Mapping[str, str]
     """Debian suites by the version they carry; the last is what is fetched where none is asked for."""
     packages: tuple[str, ...]
+    place: str = PLACE
+    """Where Debian's packages have the program, relative to their root."""
     places: tuple[str, ...] = (PLACE, "usr/local/sbin")
     """Where it usually is when it is not in PATH: patterns of directories, relative to /."""
     runs_in_place: tuple[str, ...] = ()
     """Other programs of the packages that are to run: patterns relative to their root."""
 
-    @abstractmethod
+    version_option: str
+    version_words: str
+    """A pattern whose group is the version, in what the program prints for `version_option`."""
+
     def said_version(self, program: Path, before: Iterable[str] = ()) -> str:
-        """`9.7.4`, as the program says; empty where that is no server of this kind, or doesn't run here. `before`: a program loader."""
+        """`9.7.4`, as the program says; empty if it is no server of this kind, or doesn't run here. `before`: a program loader."""
+        try:
+            done = subprocess.run(
+                [*before, str(program), self.version_option],
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=20,
+                env=child_environment(),
+            )
+        except (OSError, subprocess.SubprocessError):
+            return ""
+        match = re.search(self.version_words, done.stdout + done.stderr)
+        return match[1] if match else ""
 
     def usual_places(self) -> Iterator[Path]:
         for program in self.programs:
@@ -84,11 +104,11 @@ class Packaged(Found):
 
     def _receipt(self, work: Work, source: str) -> Receipt:
         """Make the unpacked server run in place. Raises MissingServer where it can't."""
-        program = next((each for each in self.programs if (work.path / PLACE / each).exists()), "")
+        program = next((each for each in self.programs if (work.path / self.place / each).exists()), "")
         if not program:
             raise MissingServer(f"the packages {', '.join(self.packages)} hold no {self.programs[0]}")
-        version = self.said_version(work.path / PLACE / program, run_in_place.with_loader(work.path))
+        version = self.said_version(work.path / self.place / program, run_in_place.with_loader(work.path))
         if not version:
             raise MissingServer(f"the unpacked {program} doesn't run on this machine")
-        run_in_place.run_in_place(work, [f"{PLACE}/{program}", *self.runs_in_place])
-        return Receipt(self.name, version, source, PLACE)
+        run_in_place.run_in_place(work, [f"{self.place}/{program}", *self.runs_in_place])
+        return Receipt(self.name, version, source, self.place)

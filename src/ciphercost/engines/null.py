@@ -31,6 +31,7 @@ class Null(Engine):
     driver = "null"
     dialect = "null"
     embedded = True
+    loads = False
 
     def available(self) -> Iterable[Installation]:
         return [Installation(self.name, VERSION, "library", "inside the agent")]

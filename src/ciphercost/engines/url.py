@@ -126,6 +126,7 @@ class Url(HasTls, TakesUrl):
     language = "http"
     usual_workload = "page"
     foreign = True
+    loads = False
     urls = 2
     tls_resumption = ("on",)
     no_old_tls = ""

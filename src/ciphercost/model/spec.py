@@ -16,7 +16,7 @@ Regime = Literal["capacity", "one-core", "latency"]
 Mode = Literal["full", "quick"]
 Layer = Literal["transit", "rest", "column", "control"]
 Cache = Literal["warm", "cold", "small"]
-Language = Literal["sql", "http"]
+Language = Literal["sql", "http", "kv"]
 
 
 # ── spec: what the user asked for ─────────────────────────────────────────────────────────────────────────────────────

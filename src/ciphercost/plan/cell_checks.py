@@ -44,7 +44,7 @@ def check_secrets(cell: CellSpec, mechanism: Columns, workload: Workload) -> Non
 
 
 def check_language(cell: CellSpec, engine: Engine, workload: Workload) -> None:
-    """A web server is sent requests, any other statements. Raises UsageError."""
+    """A workload must be written in what the server understands. Raises UsageError."""
     if cell.csv and engine.language != "sql":
         raise UsageError(f"--csv makes a table of the file, and {cell.engine} has none: leave it out")
     if engine.foreign and not cell.sql and cell.workload not in FOREIGN_WORKLOADS:

@@ -17,6 +17,7 @@ from ciphercost.plan.resolve import workload_of
 SPLITS: dict[Language, tuple[tuple[str, str], ...]] = {
     "sql": (("connect", ""), ("point-select", ""), ("bulk-read", "10KB"), ("bulk-read", "100KB"), ("bulk-read", "1MB")),
     "http": (("connect", ""), ("file", "1KB"), ("file", "10KB"), ("file", "100KB"), ("file", "1MB")),
+    "kv": (("connect", ""), ("kv-get", "100"), ("kv-get", "1KB"), ("kv-get", "10KB")),
 }
 """By what an operation is written in: workloads, the last ones at several sizes, that together tell handshake, request and byte apart."""
 MATRIX_FIELDS = (

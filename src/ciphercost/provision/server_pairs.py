@@ -17,7 +17,6 @@ import msgspec
 
 from ciphercost.engines import Server
 from ciphercost.engines.capabilities.payload import Payload
-from ciphercost.engines.capabilities.storage import StoresData
 from ciphercost.host import marks, supervisor
 from ciphercost.host.link import Link, check_rights, linked
 from ciphercost.mechanisms._column import Columns
@@ -63,7 +62,7 @@ def bench(
             Payload.of(engine).payload(1)
     sealing = columns.secrets_of(mechanism, engine, factors, shared.secrets) if isinstance(mechanism, Columns) else None
     program = planned.encrypted_program(sealing.codec) if sealing else planned.program
-    if not isinstance(engine, StoresData) or not data:
+    if not engine.loads or not data:
         program = msgspec.structs.replace(program, load=(), check="", sealed=None)
     directory = scratch / f"cell-{number}"
     directory.mkdir(mode=0o711)

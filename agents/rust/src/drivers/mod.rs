@@ -6,4 +6,5 @@ pub mod mysql;
 pub mod network;
 pub mod null;
 pub mod postgres;
+pub mod resp;
 pub mod sqlite;

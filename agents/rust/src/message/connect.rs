@@ -9,6 +9,7 @@ pub enum Connect {
     Null(Pool, Null),
     Postgres(Pool, Box<Server>),
     Mysql(Pool, Box<Server>),
+    Resp(Pool, Box<Server>),
     Sqlite(Pool, Sqlite),
     Firebird(Pool, Box<Firebird>),
     Http(Pool, Box<Http>),
@@ -268,7 +269,7 @@ impl Connect {
     pub fn pool(&self) -> &Pool {
         match self {
             Connect::Null(pool, _) | Connect::Sqlite(pool, _) => pool,
-            Connect::Postgres(pool, _) | Connect::Mysql(pool, _) => pool,
+            Connect::Postgres(pool, _) | Connect::Mysql(pool, _) | Connect::Resp(pool, _) => pool,
             Connect::Firebird(pool, _) => pool,
             Connect::Http(pool, _) => pool,
         }
@@ -292,6 +293,9 @@ impl Connect {
             }
             Connect::Mysql(_, asked) if asked.search_path.is_some() => {
                 Err(Failure::bad_message("unknown field `search_path`: MySQL's schemas are its databases"))
+            }
+            Connect::Resp(_, asked) if asked.database.is_some() || asked.search_path.is_some() => {
+                Err(Failure::bad_message("unknown fields `database`, `search_path`: a key-value store has neither"))
             }
             Connect::Sqlite(_, Sqlite { key: Some(key), passphrase, reserve, .. }) => {
                 let raw = key.len() == 64 && key.bytes().all(|byte| byte.is_ascii_hexdigit());

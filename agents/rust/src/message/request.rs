@@ -201,12 +201,13 @@ impl Line {
                         "null" => Connect::Null(pool, read(fields)?),
                         "postgres" => Connect::Postgres(pool, Box::new(read(fields)?)),
                         "mysql" => Connect::Mysql(pool, Box::new(read(fields)?)),
+                        "resp" => Connect::Resp(pool, Box::new(read(fields)?)),
                         "sqlite" => Connect::Sqlite(pool, read(fields)?),
                         "firebird" => Connect::Firebird(pool, Box::new(read(fields)?)),
                         "http" => Connect::Http(pool, Box::new(read(fields)?)),
                         _ => {
                             return Err(Failure::bad_message(format!(
-                                "driver: {driver:?} is none of null, postgres, mysql, firebird, sqlite, http"
+                                "driver: {driver:?} is none of null, postgres, mysql, firebird, sqlite, http, resp"
                             )));
                         }
                     },

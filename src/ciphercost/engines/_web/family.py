@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import secrets
 import socket
-import subprocess
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -24,7 +22,6 @@ from ciphercost.engines.capabilities.documents import Documents
 from ciphercost.engines.capabilities.payload import Payload
 from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.host import tls_names, versions
-from ciphercost.host.environment import child_environment
 from ciphercost.host.installation import Installation
 from ciphercost.host.launch import Launch, apart, launch
 from ciphercost.host.marks import hand_over
@@ -110,15 +107,12 @@ class Web(Packaged, HasTls, Payload, Documents):
     dialect = "http"
     language = "http"
     usual_workload = "file"
+    loads = False
     no_url = "is started by ciphercost; a web server of yours is url:tls --url http://… --url https://…"
     tls_resumption = ("tickets", "cache")
     no_old_tls = ""
     tls_weak_keys = True
     tls_client_cert = True
-    version_option: str
-    version_words: str
-    """A pattern whose group is the version, of what the program says to `version_option`."""
-
     sendfile_stalls_http2: bool = False
     """Whether small answers over HTTP/2 in clear wait 40 ms for an acknowledgement where they are sent by sendfile."""
     http2_since: str = ""
@@ -128,21 +122,6 @@ class Web(Packaged, HasTls, Payload, Documents):
     @abstractmethod
     def write(self, config: Config, version: str) -> list[str | Path]:
         """Write the configuration into the server's directory. Returns the words that follow the program's name."""
-
-    def said_version(self, program: Path, before: Iterable[str] = ()) -> str:
-        try:
-            done = subprocess.run(
-                [*before, str(program), self.version_option],
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=20,
-                env=child_environment(),
-            )
-        except (OSError, subprocess.SubprocessError):
-            return ""
-        match = re.search(self.version_words, done.stdout + done.stderr)
-        return match[1] if match else ""
 
     # ── starting ──────────────────────────────────────────────────────────────────────────────────────────────────────
 

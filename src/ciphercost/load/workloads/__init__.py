@@ -1,7 +1,7 @@
 """workloads: data, not code: one TOML file a workload, its SQL in pgbench's script language. Found by file name.
 
 title, measures        one line each, for `list` and the reports
-languages              what its operations are written in: `sql` (unless said otherwise), `http`: which servers it is for
+languages              what its operations are written in: `sql` (the default), `http`, `kv` (command lines of a key-value store): which servers it is for
 read_only              its operations change nothing, so both arms can run the same ones and must see the same rows
 per_request            each operation opens a connection of its own
 arrivals               `random`: in the open loop requests come as a Poisson process; `even` (default): as far from each other as the rate says

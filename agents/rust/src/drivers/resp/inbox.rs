@@ -1,0 +1,270 @@
+//! inbox: bytes from the server -> parts of replies. Short ones are seen whole; bulk strings of any size pass through bounded memory.
+
+use crate::drivers::network::buffer::{BUFFER_BYTES, Buffer, Passing};
+use crate::drivers::network::wire;
+use crate::failure::{Failure, Result};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// The longest line: a simple string, an error, a number or a length.
+const LONGEST_LINE: usize = BUFFER_BYTES / 2;
+/// How deep arrays may be nested.
+const DEEPEST: usize = 32;
+/// The longest bulk string that the protocol allows.
+const LONGEST_BULK: usize = 512 << 20;
+const END: &[u8] = b"\r\n";
+
+#[derive(Default)]
+pub struct Inbox {
+    buffer: Buffer,
+    /// Of each array that is open: elements that are still to come.
+    open: Vec<usize>,
+    large: Option<Large>,
+    /// The last large bulk string that was kept.
+    kept: Vec<u8>,
+}
+
+/// A bulk string that does not fit into the buffer, on its way through, with the line end that follows it.
+struct Large {
+    left: usize,
+    body: Passing,
+}
+
+/// A part of a reply: an array's length, then its elements; anything else is one part.
+#[derive(Debug, PartialEq)]
+pub enum Part<'a> {
+    /// A simple string, a number or a bulk string.
+    Value(&'a [u8]),
+    /// One of these whose bytes were hashed.
+    Hash(u64),
+    Error(&'a [u8]),
+    Null,
+    Array(usize),
+    /// A bulk string that was too long to be kept.
+    TooLong,
+}
+
+impl wire::Inbox for Inbox {
+    #[inline]
+    fn buffer(&mut self) -> &mut Buffer {
+        &mut self.buffer
+    }
+
+    fn clear(&mut self) {
+        self.buffer.clear();
+        self.open.clear();
+        self.large = None;
+    }
+}
+
+impl Inbox {
+    /// The next part that has come in full, and whether its reply ends with it. `hash`: values are hashed, not kept.
+    #[inline]
+    pub fn next(&mut self, hash: bool) -> Result<Option<(Part<'_>, bool)>> {
+        if self.large.is_some() {
+            return self.go_on();
+        }
+        let unread = self.buffer.unread();
+        let Some(line) = unread.windows(2).take(LONGEST_LINE).position(|pair| pair == END) else {
+            return if unread.len() > LONGEST_LINE { Err(foreign()) } else { Ok(None) };
+        };
+        let Some((&kind, text)) = unread[..line].split_first() else { return Err(foreign()) };
+        let past = line + END.len();
+        match kind {
+            b'+' | b':' => {
+                let last = finish(&mut self.open);
+                let text = &self.buffer.take(past)[1..line];
+                Ok(Some((value(text, hash), last)))
+            }
+            b'-' => {
+                let last = finish(&mut self.open);
+                Ok(Some((Part::Error(&self.buffer.take(past)[1..line]), last)))
+            }
+            b'*' => {
+                let Some(count) = length(text)? else {
+                    self.buffer.take(past);
+                    return Ok(Some((Part::Null, finish(&mut self.open))));
+                };
+                if self.open.len() >= DEEPEST {
+                    return Err(Failure::connect("the server's reply is nested too deeply"));
+                }
+                self.buffer.take(past);
+                let last = if count == 0 {
+                    finish(&mut self.open)
+                } else {
+                    self.open.push(count);
+                    false
+                };
+                Ok(Some((Part::Array(count), last)))
+            }
+            b'$' => {
+                let Some(count) = length(text)? else {
+                    self.buffer.take(past);
+                    return Ok(Some((Part::Null, finish(&mut self.open))));
+                };
+                if count > LONGEST_BULK {
+                    return Err(foreign());
+                }
+                let size = past + count + END.len();
+                if size > BUFFER_BYTES {
+                    self.buffer.take(past);
+                    self.large = Some(Large { left: count + END.len(), body: Passing::new(hash) });
+                    return self.go_on();
+                }
+                if unread.len() < size {
+                    return Ok(None);
+                }
+                if &unread[past + count..size] != END {
+                    return Err(foreign());
+                }
+                let last = finish(&mut self.open);
+                let text = &self.buffer.take(size)[past..past + count];
+                Ok(Some((value(text, hash), last)))
+            }
+            _ => Err(foreign()),
+        }
+    }
+
+    /// Goes on with a large bulk string.
+    fn go_on(&mut self) -> Result<Option<(Part<'_>, bool)>> {
+        let Some(large) = &mut self.large else { return Ok(None) };
+        let body = large.left.saturating_sub(END.len()).min(self.buffer.unread().len());
+        large.body.add(self.buffer.take(body));
+        large.left -= body;
+        if large.left > END.len() || self.buffer.unread().len() < large.left {
+            return Ok(None);
+        }
+        if self.buffer.take(END.len()) != END {
+            return Err(foreign());
+        }
+        let Some(Large { body, .. }) = self.large.take() else { return Ok(None) };
+        let last = finish(&mut self.open);
+        let part = match body {
+            Passing::Hashed(hash) => Part::Hash(hash.digest()),
+            Passing::Dropped => Part::TooLong,
+            Passing::Kept(kept) => {
+                self.kept = kept;
+                Part::Value(&self.kept)
+            }
+        };
+        Ok(Some((part, last)))
+    }
+}
+
+fn value(text: &[u8], hash: bool) -> Part<'_> {
+    if hash { Part::Hash(xxh3_64(text)) } else { Part::Value(text) }
+}
+
+/// An element is complete, and with it every array whose last it was. Returns whether the reply is.
+fn finish(open: &mut Vec<usize>) -> bool {
+    while let Some(left) = open.last_mut() {
+        *left -= 1;
+        if *left > 0 {
+            return false;
+        }
+        open.pop();
+    }
+    true
+}
+
+/// A length in a header; None: there is nothing (`-1`).
+fn length(text: &[u8]) -> Result<Option<usize>> {
+    if text == b"-1" {
+        return Ok(None);
+    }
+    let digits = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+    let number = std::str::from_utf8(text).ok().filter(|_| digits).and_then(|text| text.parse().ok());
+    number.map(Some).ok_or_else(foreign)
+}
+
+fn foreign() -> Failure {
+    Failure::connect("the server does not speak the Valkey protocol (RESP2)")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drivers::network::wire::Inbox as _;
+
+    /// What is read when the bytes come in two pieces, or in pieces of `size`.
+    fn read(pieces: &[&[u8]], hash: bool) -> Result<Vec<String>> {
+        let (mut inbox, mut seen) = (Inbox::default(), Vec::new());
+        for mut rest in pieces.iter().copied() {
+            while !rest.is_empty() {
+                let fill = inbox.buffer().fill(|into| {
+                    let take = rest.len().min(into.len());
+                    into[..take].copy_from_slice(&rest[..take]);
+                    rest = &rest[take..];
+                    Ok(take)
+                });
+                fill.unwrap();
+                while let Some((part, last)) = inbox.next(hash)? {
+                    let words = match part {
+                        Part::Value(text) => format!("value {}", String::from_utf8_lossy(text)),
+                        Part::Error(text) => format!("error {}", String::from_utf8_lossy(text)),
+                        other => format!("{other:?}"),
+                    };
+                    seen.push(if last { format!("{words} .") } else { words });
+                }
+            }
+        }
+        Ok(seen)
+    }
+
+    const REPLIES: &[(&[u8], &[&str])] = &[
+        (b"+OK\r\n", &["value OK ."]),
+        (b"+\r\n", &["value  ."]),
+        (b"-ERR unknown command\r\n", &["error ERR unknown command ."]),
+        (b":-107\r\n", &["value -107 ."]),
+        (b"$5\r\nhello\r\n", &["value hello ."]),
+        (b"$4\r\na\r\nb\r\n", &["value a\r\nb ."]),
+        (b"$0\r\n\r\n", &["value  ."]),
+        (b"$-1\r\n", &["Null ."]),
+        (b"*-1\r\n", &["Null ."]),
+        (b"*0\r\n", &["Array(0) ."]),
+        (b"*2\r\n:1\r\n$1\r\nx\r\n", &["Array(2)", "value 1", "value x ."]),
+        (
+            b"*3\r\n*2\r\n+a\r\n*0\r\n$-1\r\n*1\r\n-ERR no\r\n",
+            &["Array(3)", "Array(2)", "value a", "Array(0)", "Null", "Array(1)", "error ERR no ."],
+        ),
+    ];
+
+    #[test]
+    fn replies_are_read_however_their_bytes_are_cut() {
+        let all: Vec<u8> = REPLIES.iter().flat_map(|(bytes, _)| bytes.to_vec()).collect();
+        let expected: Vec<&str> = REPLIES.iter().flat_map(|(_, parts)| parts.to_vec()).collect();
+        for (bytes, parts) in REPLIES {
+            assert_eq!(read(&[bytes], false).unwrap(), *parts);
+        }
+        for at in 0..=all.len() {
+            assert_eq!(read(&[&all[..at], &all[at..]], false).unwrap(), expected, "cut at {at}");
+        }
+        let bytes: Vec<&[u8]> = all.chunks(1).collect();
+        assert_eq!(read(&bytes, false).unwrap(), expected, "byte by byte");
+    }
+
+    #[test]
+    fn a_large_bulk_string_passes_through_bounded_memory() {
+        for size in [BUFFER_BYTES - 12, BUFFER_BYTES - 10, BUFFER_BYTES, 300_000] {
+            let body: Vec<u8> = (0..size).map(|at| (at * 7) as u8).collect();
+            let bytes = [format!("${size}\r\n").as_bytes(), &body, b"\r\n+OK\r\n"].concat();
+            let hashed = vec![format!("Hash({}) .", xxh3_64(&body)), format!("Hash({}) .", xxh3_64(b"OK"))];
+            for piece in [1, 1000, BUFFER_BYTES, bytes.len()] {
+                let pieces: Vec<&[u8]> = bytes.chunks(piece).collect();
+                assert_eq!(read(&pieces, true).unwrap(), hashed, "{size} in pieces of {piece}");
+                let kept = read(&pieces, false).unwrap();
+                assert_eq!(kept[0], format!("value {} .", String::from_utf8_lossy(&body)), "{size}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_the_protocol_is_refused() {
+        let long = [b'+'; BUFFER_BYTES];
+        let deep = b"*1\r\n".repeat(DEEPEST + 1);
+        let others: [&[u8]; 8] =
+            [b"HTTP/1.1 400\r\n", b"\r\n", b"$x\r\n", b"$-2\r\n", b"*+1\r\n", b"$1\r\nabc\r\n", &long, &deep];
+        for bytes in others {
+            assert!(read(&[bytes], false).is_err(), "{:?}", String::from_utf8_lossy(&bytes[..bytes.len().min(20)]));
+        }
+    }
+}
