@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import ciphercost
-from ciphercost import engines, mechanisms
+from ciphercost import engines, mechanisms, studies
 from ciphercost.load import workloads
 from ciphercost.model.errors import UsageError
 from ciphercost.model.spec import CellSpec, Spec
@@ -245,3 +245,10 @@ def test_the_whole_spec_is_checked_by_resolving_its_cells() -> None:
     assert specs.check(spec) is spec
     with pytest.raises(UsageError, match="unknown engine 'postgresq'"):
         specs.check(msgspec.structs.replace(spec, cells=[CellSpec("postgresq", "tls")]))
+
+
+@pytest.mark.parametrize("name", studies.names())
+def test_a_studys_own_procedure_can_be_resolved(name: str) -> None:
+    study = studies.get(name)
+    cells = study.procedure_cells(study.engine)
+    assert [resolve(cell).spec for cell in cells] == cells
