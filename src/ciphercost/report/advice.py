@@ -181,10 +181,6 @@ def advise(result: Result, need: Sequence[str] = (), limit: float | None = None)
     return Report(list(need), limit, answers, _status(answers))
 
 
-def _of_layer(cell: Cell, layer: str) -> bool:
-    return cell.layer == layer
-
-
 def _status(answers: Sequence[Advice]) -> int:
     if answers and all(each.chosen is not None for each in answers):
         return DONE

@@ -20,9 +20,8 @@ def result_of(directory: Path) -> Result:
     with checked.computing(directory):
         if (repeated := study(directory, result.cells)) is None:
             return result
-        result = msgspec.structs.replace(result, study=repeated)
-        checked.finite(result, directory)
-    return result
+        checked.finite(repeated, directory)  # the rest has been checked
+    return msgspec.structs.replace(result, study=repeated)
 
 
 def study(directory: Path, cells: list[Cell]) -> StudyResult | None:
