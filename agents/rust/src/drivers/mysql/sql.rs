@@ -1,31 +1,25 @@
 //! sql: text -> statements, cut where MySQL and MariaDB end them.
 
 use super::lexer::{Kind, piece};
+use crate::drivers::network::statements::{Piece, cut};
 
 /// The statements of a text, without the `;` between them. A piece without a statement in it is left out.
 /// `backslash`: in a string it makes the next character an ordinary one.
 pub fn statements(sql: &str, backslash: bool) -> Vec<&str> {
-    let (mut found, mut start, mut at) = (Vec::new(), 0, 0);
-    let (mut body, mut empty) = (Body::default(), true);
-    while at < sql.len() {
-        let (kind, length) = piece(&sql.as_bytes()[at..], backslash);
-        let text = &sql[at..at + length];
-        let ends = kind == Kind::Sign && text == ";" && body.is_closed();
-        if ends {
-            if !empty {
-                found.push(sql[start..at].trim_ascii());
-            }
-            (start, body, empty) = (at + 1, Body::default(), true);
-        } else if kind != Kind::Comment && !text.trim_ascii().is_empty() {
-            body.take(kind, text);
-            empty = false;
+    let mut body = Body::default();
+    cut(sql, |rest| {
+        let (kind, length) = piece(rest.as_bytes(), backslash);
+        let text = &rest[..length];
+        if kind == Kind::Sign && text == ";" && body.is_closed() {
+            body = Body::default();
+            return (Piece::End, length);
         }
-        at += length;
-    }
-    if !empty {
-        found.push(sql[start..].trim_ascii());
-    }
-    found
+        if kind == Kind::Comment || text.trim_ascii().is_empty() {
+            return (Piece::Nothing, length);
+        }
+        body.take(kind, text);
+        (Piece::Text, length)
+    })
 }
 
 /// Whether a statement defines a routine, and how deep in the blocks of its body it is: a `;` in them does not end it.

@@ -6,6 +6,7 @@ pub mod facts;
 pub mod link;
 pub mod protocol;
 mod setup;
+pub mod statements;
 pub mod wire;
 
 pub use client::connect;

@@ -1,5 +1,7 @@
 //! sql: text -> statements, cut where psql would cut it. The rules are those of psql's own lexer.
 
+use crate::drivers::network::statements::{Piece, cut};
+
 /// What a piece of SQL is, as far as the end of a statement depends on it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Kind {
@@ -15,31 +17,24 @@ enum Kind {
 /// The statements of a text, without the `;` between them. A piece without a statement in it is left out.
 /// `backslash`: the server reads `\` in every string as an escape (`standard_conforming_strings` is off).
 pub fn statements(sql: &str, backslash: bool) -> Vec<&str> {
-    let (mut found, mut start, mut at) = (Vec::new(), 0, 0);
-    let (mut body, mut empty, mut escapes) = (Body::default(), true, Escapes::No);
+    let (mut body, mut escapes) = (Body::default(), Escapes::No);
     // Every byte that ends a piece is ASCII, so that all cuts lie between characters.
-    while at < sql.len() {
-        let (kind, length) = piece(&sql.as_bytes()[at..], backslash || escapes == Escapes::Next);
-        let text = &sql[at..at + length];
+    cut(sql, |rest| {
+        let (kind, length) = piece(rest.as_bytes(), backslash || escapes == Escapes::Next);
+        let text = &rest[..length];
         escapes = escapes.after(kind, text);
         match kind {
-            Kind::Word => body.word(text),
+            Kind::Space | Kind::Comment => return (Piece::Nothing, length),
             Kind::Sign if text == ";" && body.is_closed() => {
-                if !empty {
-                    found.push(sql[start..at].trim_ascii());
-                }
-                (start, body, empty) = (at + 1, Body::default(), true);
+                body = Body::default();
+                return (Piece::End, length);
             }
+            Kind::Word => body.word(text),
             Kind::Sign => body.sign(text),
-            Kind::Space | Kind::Comment | Kind::Quoted => {}
+            Kind::Quoted => {}
         }
-        at += length;
-        empty &= matches!(kind, Kind::Space | Kind::Comment) || start == at;
-    }
-    if !empty {
-        found.push(sql[start..].trim_ascii());
-    }
-    found
+        (Piece::Text, length)
+    })
 }
 
 /// The first piece of a text that is not empty, and its length. `escapes`: a string that begins here has escapes by `\`.
