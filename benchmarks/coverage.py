@@ -16,8 +16,8 @@ from functools import partial
 import numpy as np
 from scipy.special import ndtr, ndtri, stdtrit
 
-from ciphercost.estimate import simulate, statistics
-from ciphercost.estimate.statistics import CARRYOVER_ALPHA, LEVEL, Floats, t_quantile
+from ciphercost.estimate import simulate, statistics, student_t
+from ciphercost.estimate.statistics import CARRYOVER_ALPHA, LEVEL, Floats
 
 FEW = (12, 16, 20, 24, 30, 50)
 """Blocks of a quick run: 20 as a rule."""
@@ -35,8 +35,8 @@ def before(values: Floats, level: float = LEVEL) -> Bounds:
     """The quick interval up to version 0.1."""
     n = values.shape[1]
     nu = statistics.cosine_count(n)
-    by_t = t_quantile((1 + level) / 2, n - 1) * values.std(axis=1, ddof=1) / math.sqrt(n)
-    half = np.maximum(by_t, t_quantile((1 + level) / 2, nu) * statistics._cosine_standard(values, nu))
+    by_t = student_t.quantile((1 + level) / 2, n - 1) * values.std(axis=1, ddof=1) / math.sqrt(n)
+    half = np.maximum(by_t, student_t.quantile((1 + level) / 2, nu) * statistics._cosine_standard(values, nu))
     centre = statistics.hodges_lehmann_rows(values)
     return centre - half, centre + half
 
@@ -51,7 +51,7 @@ def signed_ranks(values: Floats, level: float = LEVEL) -> Bounds:
 def student(values: Floats, level: float = LEVEL) -> Bounds:
     """Full mode: t over sessions."""
     n = values.shape[1]
-    half = t_quantile((1 + level) / 2, n - 1) * values.std(axis=1, ddof=1) / math.sqrt(n)
+    half = student_t.quantile((1 + level) / 2, n - 1) * values.std(axis=1, ddof=1) / math.sqrt(n)
     return values.mean(axis=1) - half, values.mean(axis=1) + half
 
 
@@ -79,7 +79,7 @@ def hall(values: Floats, level: float = LEVEL) -> Bounds:
         cubic: Floats = 3 / skew * (np.cbrt(1 + skew * (quantile / math.sqrt(n) - skew / (6 * n))) - 1)
         return cubic
 
-    t = t_quantile((1 + level) / 2, n - 1)
+    t = student_t.quantile((1 + level) / 2, n - 1)
     return mean - scale * inverse(t), mean - scale * inverse(-t)
 
 
@@ -182,7 +182,7 @@ def power(runs: int) -> Iterable[Sequence[str]]:
 
 def six_cosines(values: Floats, level: float = LEVEL) -> Bounds:
     """The wider of t and six cosines, around the mean."""
-    half = t_quantile((1 + level) / 2, 6) * statistics._cosine_standard(values, 6)
+    half = student_t.quantile((1 + level) / 2, 6) * statistics._cosine_standard(values, 6)
     low, high = student(values, level)
     return np.minimum(low, values.mean(axis=1) - half), np.maximum(high, values.mean(axis=1) + half)
 
@@ -284,7 +284,7 @@ def carried(runs: int) -> Iterable[Sequence[str]]:
             )
             values = made.carryover
             t = values.mean(axis=1) / values.std(axis=1, ddof=1) * math.sqrt(blocks)
-            found = float(np.mean(np.abs(t) > t_quantile(1 - CARRYOVER_ALPHA / 2, blocks - 1)))
+            found = float(np.mean(np.abs(t) > student_t.quantile(1 - CARRYOVER_ALPHA / 2, blocks - 1)))
             most = [
                 percent(float(np.mean(ndtr(debt * np.sqrt(left) / sd - critical))))
                 for left in unexplained(made.signs[:200], memory, gradual=gradual)

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ciphercost.estimate import simulate, statistics
+from ciphercost.estimate import simulate, statistics, student_t
 from ciphercost.estimate.statistics import Floats
 from ciphercost.plan.schedule import LEAST_BLOCKS_QUICK, LEAST_SESSIONS
 
@@ -222,7 +222,7 @@ def half_widths(values: Floats, looks: Floats, mode: str) -> Floats:
             widths.append(statistics.block_halves_rows(seen))
         else:
             nu = min(n, LEAST_SESSIONS) - 1
-            widths.append(statistics.t_quantile(0.975, nu) * seen.std(axis=1, ddof=1) / np.sqrt(n))
+            widths.append(student_t.quantile(0.975, nu) * seen.std(axis=1, ddof=1) / np.sqrt(n))
     return np.array(widths).T
 
 
@@ -279,9 +279,7 @@ def test_mutant_sessions_that_claim_all_their_degrees_of_freedom_cover_too_littl
     looks = np.arange(LEAST_SESSIONS, 61, dtype=float)
     capped = half_widths(values, looks, "full")
     nus = looks - 1
-    halves = capped * [
-        statistics.t_quantile(0.975, nu) / statistics.t_quantile(0.975, LEAST_SESSIONS - 1) for nu in nus
-    ]
+    halves = capped * [student_t.quantile(0.975, nu) / student_t.quantile(0.975, LEAST_SESSIONS - 1) for nu in nus]
     stop = (halves <= 2 / np.sqrt(20)).argmax(axis=1)
     rows = np.arange(len(values))
     means = np.cumsum(values, axis=1)[rows, stop + LEAST_SESSIONS - 1] / looks[stop]
@@ -296,7 +294,7 @@ def test_mutant_stopping_on_significance_finds_what_is_not_there(record_property
     means = np.cumsum(values, axis=1)[:, 9:] / looks
     squares = np.cumsum(values**2, axis=1)[:, 9:] / looks - means**2
     standard = np.sqrt(squares / (looks - 1))
-    critical = np.array([statistics.t_quantile(0.975, int(n) - 1) for n in looks])
+    critical = np.array([student_t.quantile(0.975, int(n) - 1) for n in looks])
     claims = float(np.mean((np.abs(means) > critical * standard).any(axis=1)))
     show(record_property, "mutant, stopping on significance: false claims", claims, "it must fail: > 0.06")
     assert claims > 0.2

@@ -18,7 +18,7 @@ from scipy import stats
 
 import ciphercost
 from ciphercost import commands
-from ciphercost.estimate import imported, imported_costs, statistics
+from ciphercost.estimate import imported, imported_costs, student_t
 from ciphercost.importers import csv_columns, gather
 from ciphercost.importers import formats as importer_formats
 from ciphercost.importers.arm_words import arm_in
@@ -206,7 +206,7 @@ def test_its_interval_holds_the_truth_as_often_as_it_says() -> None:
         plain, encrypted = random.normal(7, 0.03, 4), truth + random.normal(7, 0.08, 6)
         error = imported_costs.welch(plain, encrypted)
         assert error is not None
-        half = statistics.t_quantile(0.975, error.nu) * error.standard
+        half = student_t.quantile(0.975, error.nu) * error.standard
         held += abs(encrypted.mean() - plain.mean() - truth) <= half
     assert 0.93 <= held / times <= 0.97
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 import results
-from ciphercost.estimate.statistics import t_quantile
+from ciphercost.estimate import student_t
 from ciphercost.model.result import Cell, Estimate
 from ciphercost.model.spec import Spec
 from ciphercost.report import calibration
@@ -41,9 +41,9 @@ def test_how_long_a_run_must_be_for_one_percent_is_the_length_at_which_its_inter
     match = re.search(r"1 % needs about --sessions (\d+) --time (\d+)s", said(control(half)))
     assert match is not None
     needed = int(match[1])
-    spread = half * math.sqrt(8) / t_quantile(0.975, 7)
-    assert t_quantile(0.975, needed - 1) * spread / math.sqrt(needed) <= math.log(1.01)
-    assert t_quantile(0.975, needed - 2) * spread / math.sqrt(needed - 1) > math.log(1.01)
+    spread = half * math.sqrt(8) / student_t.quantile(0.975, 7)
+    assert student_t.quantile(0.975, needed - 1) * spread / math.sqrt(needed) <= math.log(1.01)
+    assert student_t.quantile(0.975, needed - 2) * spread / math.sqrt(needed - 1) > math.log(1.01)
     assert int(match[2]) == math.ceil(45 / 8 * needed)
     assert "1 % can be seen" in said(control(0.009))
 

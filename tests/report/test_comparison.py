@@ -20,7 +20,7 @@ from markdown_it import MarkdownIt
 from scipy import stats
 
 from ciphercost import commands
-from ciphercost.estimate import simulate, statistics, totals
+from ciphercost.estimate import simulate, statistics, student_t, totals
 from ciphercost.estimate.estimator import CellEstimator
 from ciphercost.estimate.statistics import Error, Interval
 from ciphercost.model.errors import UsageError
@@ -38,7 +38,7 @@ MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable("table")
 def interval(of: Estimate, nu: float = 7) -> Interval:
     """The standard error that gives this 95 % interval."""
     half = (math.log(of.high) - math.log(of.low)) / 2
-    return Interval(math.log(of.ratio), (Error(half / statistics.t_quantile(0.975, nu), nu, "t over 8 sessions"),), 8)
+    return Interval(math.log(of.ratio), (Error(half / student_t.quantile(0.975, nu), nu, "t over 8 sessions"),), 8)
 
 
 def run(*cells: Cell, name: str = "", **more: object) -> Run:

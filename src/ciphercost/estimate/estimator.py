@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from ciphercost.estimate import statistics, totals
+from ciphercost.estimate import statistics, student_t, totals
 from ciphercost.estimate.histogram import Histogram, decode, merge, quantiles
 from ciphercost.estimate.statistics import ALPHA, Carryover, Interval
 from ciphercost.estimate.tally import QUANTILES, Arms, Floats, Tally, error_kinds
@@ -556,7 +556,7 @@ def added(arms: Arms, mode: Mode) -> dict[str, Added]:
             parts += sign * (cpu - level * operations) * len(cpu) / float(operations.sum())
         if len(parts) >= 2:
             error = statistics.t_error(parts)
-            half = error.standard * statistics.t_quantile(0.975, error.nu)
+            half = error.standard * student_t.quantile(0.975, error.nu)
             found[name] = Added(mean, mean - half, mean + half, error.standard, len(parts))
     return found
 

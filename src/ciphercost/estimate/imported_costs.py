@@ -18,8 +18,8 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from ciphercost.estimate import statistics
-from ciphercost.estimate.statistics import Error, Floats, Interval, t_quantile
+from ciphercost.estimate import statistics, student_t
+from ciphercost.estimate.statistics import Error, Floats, Interval
 from ciphercost.model.imported import Reading
 from ciphercost.model.result import Estimate, ImportedCost
 
@@ -119,14 +119,16 @@ def within(name: str, plain: Sequence[Reading], encrypted: Sequence[Reading]) ->
         return None
     variance = sum(error**2 for error, _ in parts)
     nu = variance**2 / sum(error**4 / freedom for error, freedom in parts)
-    return t_quantile(0.975, nu) * math.sqrt(variance)
+    return student_t.quantile(0.975, nu) * math.sqrt(variance)
 
 
 def runs_needed(variance: float) -> int | None:
     """Runs of each arm to find a difference of 5 % (95 % level, 80 % power) where the arms' variances make this sum; None: above a thousand."""
     for runs in range(2, MOST_RUNS + 1):
         nu = 2 * (runs - 1)
-        if (t_quantile(0.975, nu) + t_quantile(statistics.POWER, nu)) * math.sqrt(variance / runs) <= EFFECT:
+        if (student_t.quantile(0.975, nu) + student_t.quantile(statistics.POWER, nu)) * math.sqrt(
+            variance / runs
+        ) <= EFFECT:
             return runs
     return None
 

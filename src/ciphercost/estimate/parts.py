@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ciphercost.estimate.statistics import t_quantile
+from ciphercost.estimate import student_t
 from ciphercost.model.result import Cell, Part, Parts
 
 ENDS: tuple[tuple[Literal["server", "client"], str], ...] = (("server", "server_cpu"), ("client", "client_cpu"))
@@ -71,7 +71,7 @@ def fit(cells: Sequence[Cell], numbers: list[int], end: Literal["server", "clien
     # Where the cells scatter around the fit by more than their own errors, the parts are that much less certain.
     freedom = len(numbers) - 3
     excess = max(1.0, float(distance @ distance) / freedom) if freedom else 1.0
-    quantile = t_quantile(0.975, max(1, min(each.n for each in added) - 1))
+    quantile = student_t.quantile(0.975, max(1, min(each.n for each in added) - 1))
     half = quantile * np.sqrt(np.diag(covariance) * excess)
     handshake, request, byte = (
         Part(float(value), float(value - width), float(value + width))

@@ -1,17 +1,20 @@
 """statistics: values of blocks or sessions -> estimate, interval, test. Pure; arrays in, numbers out.
 
-`scipy.stats` takes a second and 75 MB to import, `statsmodels` brings pandas. The few formulas needed are written out
-here and tested against both, so that the controller stays small beside the server that it measures.
+scipy and statsmodels would take a second to start and 250 MB. The few formulas needed are written out here and tested
+against both, so that the controller stays small beside the server that it measures.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ciphercost.estimate import student_t
 
 Floats = NDArray[np.float64]
 
@@ -36,20 +39,6 @@ MOST_CORRELATION = 0.9
 """Autocorrelation of blocks above this is taken as this: a short series cannot tell it from a trend."""
 DIRECT = 300
 """Up to this many values all Walsh averages are held at once; above it they are counted, not stored."""
-
-
-def t_quantile(probability: float, nu: float) -> float:
-    """Quantile of Student's t with `nu` > 0 degrees of freedom."""
-    from scipy.special import stdtrit
-
-    return float(stdtrit(nu, probability))
-
-
-def t_upper(t: float, nu: float) -> float:
-    """P(T > t) for Student's t with `nu` degrees of freedom."""
-    from scipy.special import stdtr
-
-    return float(stdtr(nu, -t))
 
 
 # ── location ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -110,9 +99,7 @@ def _signed_rank_lower(n: int, tail: float) -> int:
     if n > 50:
         mean = n * (n + 1) / 4
         sd = math.sqrt(n * (n + 1) * (2 * n + 1) / 24)
-        from scipy.special import ndtri
-
-        return math.floor(mean + float(ndtri(tail)) * sd)
+        return math.floor(mean + NormalDist().inv_cdf(tail) * sd)
     ways = np.zeros(n * (n + 1) // 2 + 1)
     ways[0] = 1.0
     for rank in range(1, n + 1):  # Number of subsets of {1 … rank} with each sum.
@@ -189,7 +176,7 @@ class Interval(NamedTuple):
 
     def half(self, level: float = LEVEL) -> float:
         """Half-width around `middle` at a two-sided `level`."""
-        return max(t_quantile((1 + level) / 2, error.nu) * error.standard for error in self.errors)
+        return max(student_t.quantile((1 + level) / 2, error.nu) * error.standard for error in self.errors)
 
     def bounds(self, level: float = LEVEL) -> tuple[float, float]:
         half = self.half(level)
@@ -197,7 +184,7 @@ class Interval(NamedTuple):
 
     def method(self, level: float = LEVEL) -> str:
         """Name of the error that sets the width."""
-        return max(self.errors, key=lambda error: t_quantile((1 + level) / 2, error.nu) * error.standard).method
+        return max(self.errors, key=lambda error: student_t.quantile((1 + level) / 2, error.nu) * error.standard).method
 
     def p_value(self, null: float = 0.0) -> float:
         """Two-sided p-value of centre = null; 1 where the null lies between centre and mean."""
@@ -218,12 +205,15 @@ class Interval(NamedTuple):
     def smallest_effect(self, level: float = LEVEL, power: float = POWER) -> float:
         """The smallest true difference that would have been found with this `power`: (t_level + t_power) · standard
         error."""
-        return max((t_quantile((1 + level) / 2, e.nu) + t_quantile(power, e.nu)) * e.standard for e in self.errors)
+        return max(
+            (student_t.quantile((1 + level) / 2, e.nu) + student_t.quantile(power, e.nu)) * e.standard
+            for e in self.errors
+        )
 
 
 def _tail(distance: float, error: Error) -> float:
     if error.standard > ROUNDING:
-        return t_upper(distance / error.standard, error.nu)
+        return student_t.upper_tail(distance / error.standard, error.nu)
     # Counts can be the same in every block (bytes of a fixed request): then nothing is left to chance.
     return 0.5 if abs(distance) <= 100 * ROUNDING else float(distance < 0)
 
@@ -338,7 +328,9 @@ def block_halves_rows(values: Floats, level: float = LEVEL) -> Floats:
     nu = cosine_count(n)
     by_t = values.std(axis=1, ddof=1) / math.sqrt(n) * _autoregressive_inflation(values)
     by_cosines = _cosine_standard(values, nu)
-    halves: Floats = np.maximum(t_quantile((1 + level) / 2, n - 1) * by_t, t_quantile((1 + level) / 2, nu) * by_cosines)
+    halves: Floats = np.maximum(
+        student_t.quantile((1 + level) / 2, n - 1) * by_t, student_t.quantile((1 + level) / 2, nu) * by_cosines
+    )
     return halves
 
 
@@ -390,7 +382,7 @@ def depend(groups: Sequence[Floats]) -> bool:
             continue
         total += n * (float(centred[1:] @ centred[:-1]) / whole + 1 / n)
         count += n
-    return count > 0 and total / math.sqrt(count) > t_quantile(1 - DEPENDENT_ALPHA, math.inf)
+    return count > 0 and total / math.sqrt(count) > student_t.quantile(1 - DEPENDENT_ALPHA, math.inf)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -412,10 +404,10 @@ def sessions_needed(effect: float, sd: float, margin: float, most: int = 10_000)
     """
     for sessions in range(2, most + 1):
         standard, nu = sd / math.sqrt(sessions), sessions - 1
-        if (t_quantile((1 + LEVEL) / 2, nu) + t_quantile(POWER, nu)) * standard <= abs(effect):
+        if (student_t.quantile((1 + LEVEL) / 2, nu) + student_t.quantile(POWER, nu)) * standard <= abs(effect):
             return sessions
         # Both one-sided tests must pass, so that each may miss only half as often.
-        both = t_quantile((1 + POWER) / 2, nu)
-        if (t_quantile(1 - ALPHA, nu) + both) * standard <= margin - abs(effect):
+        both = student_t.quantile((1 + POWER) / 2, nu)
+        if (student_t.quantile(1 - ALPHA, nu) + both) * standard <= margin - abs(effect):
             return sessions
     return None

@@ -13,10 +13,6 @@ from functools import partial
 import msgspec
 import numpy as np
 
-# plan and statistics import these where they first need them; that must not be between two slices.
-import ruptures  # noqa: F401
-import scipy.special  # noqa: F401
-
 from ciphercost.host.idle import Awake
 from ciphercost.host.procfs import Sampler
 from ciphercost.load.agent import Agent

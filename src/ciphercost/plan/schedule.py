@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ciphercost import mechanisms
 from ciphercost.model.slices import Block
 from ciphercost.model.spec import ARMS, Arm, CellSpec, Regime, Spec
+from ciphercost.plan.change_points import change_points
 
 Floats = NDArray[np.float64]
 
@@ -305,7 +306,7 @@ def _block_costs(noise: Floats, step: float, candidates: Sequence[float], switch
 
 
 def steady(log_plain: Floats, log_encrypted: Floats, penalty: float = PENALTY) -> bool:
-    """Whether a warm-up is over: PELT (Killick, Fearnhead and Eckley 2012) finds no change point in the last quarter.
+    """Whether a warm-up is over: the last quarter holds no change point.
 
     Log rates of consecutive warm-up slices, one array an arm, in time order. With fewer than WARMUP_POINTS an arm it is
     False. `penalty`: gain, in squared units of noise, that a change point must bring.
@@ -316,14 +317,11 @@ def steady(log_plain: Floats, log_encrypted: Floats, penalty: float = PENALTY) -
     plain, encrypted = _binned(log_plain[-n:]), _binned(log_encrypted[-n:])
     # Sum and difference: the arms share the machine's noise, so that their own two series are not independent evidence.
     signal = np.column_stack([_in_noise_units(plain + encrypted), _in_noise_units(encrypted - plain)])
-    import ruptures
-
-    changes = ruptures.Pelt(model="l2", min_size=2, jump=1).fit(signal).predict(pen=penalty)
-    return all(change < 0.75 * len(signal) for change in changes[:-1])
+    return all(change < 0.75 * len(signal) for change in change_points(signal, penalty))
 
 
 def _binned(series: Floats) -> Floats:
-    """Means of neighbours, so that 2 · WARMUP_POINTS values are left at most: PELT's time grows with their square."""
+    """Means of neighbours, so that 2 · WARMUP_POINTS values are left at most: the search's time grows with their square."""
     size = -(-len(series) // (2 * WARMUP_POINTS))
     bins = len(series) // size
     means: Floats = np.asarray(series[len(series) - bins * size :], float).reshape(bins, size).mean(axis=1)

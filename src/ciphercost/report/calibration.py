@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 
-from ciphercost.estimate.statistics import ALPHA, t_quantile
+from ciphercost.estimate import student_t
+from ciphercost.estimate.statistics import ALPHA
 from ciphercost.model.result import Cell, Estimate, Result
 from ciphercost.plan.schedule import LEAST_SESSIONS
 from ciphercost.report import words
@@ -81,12 +82,12 @@ def longer(estimate: Estimate, cell: Cell, seconds: float) -> str:
     if cell.mode == "quick":
         return f"1 % needs about --time {rounded(seconds * (half / WANTED) ** 2)}"
     n = max(2, cell.sessions)
-    spread = half * math.sqrt(n) / t_quantile(0.975, n - 1)
+    spread = half * math.sqrt(n) / student_t.quantile(0.975, n - 1)
     needed = next(
         (
             each
             for each in range(LEAST_SESSIONS, MOST_SESSIONS)
-            if t_quantile(0.975, each - 1) * spread / math.sqrt(each) <= WANTED
+            if student_t.quantile(0.975, each - 1) * spread / math.sqrt(each) <= WANTED
         ),
         None,
     )

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ciphercost.estimate import statistics
+from ciphercost.estimate import statistics, student_t
 from ciphercost.estimate.estimator import around
 from ciphercost.model.spec import ARMS
 from ciphercost.model.study import HostSample, StudyRecord, StudyRun
@@ -244,7 +244,7 @@ def exponent(of: Blocks, operation: str, arm: str) -> Cost | None:
         fitted = line({load: math.exp(fmean(own[load] for own in whole)) for load in sorted(loads)})
         assert fitted is not None
         assert fitted.error is not None
-        half = statistics.t_quantile((1 + statistics.LEVEL) / 2, fitted.points - 2) * fitted.error
+        half = student_t.quantile((1 + statistics.LEVEL) / 2, fitted.points - 2) * fitted.error
         return Cost(fitted.slope, fitted.slope - half, fitted.slope + half, fitted.points, "loads")
     slopes = [found.slope for own in whole if (found := line({k: math.exp(v) for k, v in sorted(own.items())}))]
     if len(slopes) < 2:
