@@ -41,6 +41,7 @@ from ciphercost.model.errors import RunError, UsageError
 PASSED_ON = ("PATH", "TZ", "LD_LIBRARY_PATH", "OPENSSL_CONF", "OPENSSL_MODULES", "OPENSSL_ia32cap")
 """All that a started server sees of the user's environment, so that two runs differ in little else."""
 
+GONE = "the guard process is gone, and with it all that this run had started. Start the run again."
 LOST = (
     "the guard process of this run was killed (by hand, or for lack of memory), which also stopped the servers it had started. "
     "The run itself cleaned up in its place."
@@ -174,6 +175,7 @@ class Guard:
         self.problems: list[str] = []
         """What could not be undone, known after `close`."""
         self.lost = False
+        self._closed = False
         """Whether the supervisor was gone before its time, known after `close`."""
         self._removed: list[Path] = []
         self._groups: tuple[Path, ...] = ()
@@ -212,6 +214,11 @@ class Guard:
         """The supervisor's own."""
         return self._process.pid
 
+    def check(self) -> None:
+        """Raises RunError if the supervisor has ended."""
+        if self._process.poll() is not None:
+            raise RunError(GONE)
+
     def ask(self, do: str, **fields: object) -> dict[str, Any]:
         """One request, one answer. Raises RunError when the supervisor refuses, or is gone."""
         with self._lock:
@@ -220,7 +227,7 @@ class Guard:
             while answer and answer["number"] != self._number:  # an interrupted request's answer is still in the pipe
                 answer = self._exchange(b"")
         if not answer:
-            raise RunError("the guard process is gone, and with it all that this run had started. Start the run again.")
+            raise RunError(GONE)
         if "error" in answer:
             raise RunError(str(answer["error"]))
         return answer
@@ -331,8 +338,9 @@ class Guard:
 
     def close(self) -> None:
         """Undo everything, last first. Never raises: what could not be undone is in `problems`."""
-        if self._process.returncode is not None:
+        if self._closed:
             return
+        self._closed = True
         try:
             self.problems = self.ask("close")["problems"]
         except RunError:

@@ -238,6 +238,8 @@ def by_turns(
                 unit.measurement.pause()
             ended = True
             with telling(unit.measurement.facts, run, alone=alone):
+                # A worker process of the server may outlive the supervisor and go on answering.
+                run.guard.check()
                 ended = next(steps, DONE) is DONE
             if len(going) > 1:
                 unit.measurement.rest()
