@@ -31,9 +31,14 @@ def pytest_configure(config: pytest.Config) -> None:
     repetitions.QUICK = "not exhaustive" in config.option.markexpr
 
 
+COLLECTED = pytest.StashKey[list[str]]()
+"""Names of all tests that pytest collected, before it selected by `-m`."""
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Give the tests that `exhaustive.RULES` names their marker, before pytest selects by `-m`."""
+    config.stash[COLLECTED] = [exhaustive.name_of(item.nodeid) for item in items]
     for item in items:
         if exhaustive.rule_of(exhaustive.name_of(item.nodeid)) is not None:
             item.add_marker(pytest.mark.exhaustive)

@@ -115,7 +115,7 @@ RULES = [
     Rule(r"test_real_mysql\.py::test_a_cell_is_proven.*(9\.7-tpcb|11\.8-connect|11\.8-tpcb)\]", COMBINATION),
     Rule(r"test_real_firebird\.py::test_a_cell_is_proven.*\[(bulk-read|tpcb|insert|mixed-crud)\]", COMBINATION),
     Rule(r"test_real_valkey\.py::test_a_cell_is_proven.*\[(kv-set-size=10KB|connect)\]", COMBINATION),
-    Rule(r"test_real_conditions\.py::test_every_server_is_reached.*\[mariadb", COMBINATION),
+    Rule(r"test_real_conditions\.py::test_every_server_is_reached.*\[mysql", COMBINATION),
     Rule(r"test_kill\.py::test_a_controller_that_is_killed.*(as soon|once it is proven)", COMBINATION),
     Rule(
         r"test_kill\.py::test_a_run_whose_guardian.*\[(nginx|sqlite|firebird).*(at its start|once it is)", COMBINATION
@@ -144,7 +144,17 @@ RULES = [
     Rule(r"test_not_in_clear\.py::test_a_jdbc_driver.*\[(prove-.*|run-.*(another name|expired|reset))\]", COMBINATION),
     Rule(r"test_not_in_clear\.py::test_no_cell.*\[(another name|expired|close|reset|alert)\]", COMBINATION),
     Rule(r"test_secrets\.py::test_a_password_is_nowhere\[(postgresql-jdbc|mysql-jdbc|mariadb-rust)\]", COMBINATION),
-    Rule(r"test_secrets\.py::test_a_key_is_nowhere.*\[(postgresql:pgcrypto|mysql:aes)", COMBINATION),
+    Rule(r"test_secrets\.py::test_a_key_is_nowhere.*\[(postgresql:|mysql:aes)", COMBINATION),
+    Rule(r"test_study_pages\.py::test_a_study_page.*\[(375-dark|1440-light)-", COMBINATION),
+    Rule(r"test_real\.py::test_a_cell_is_proven.*(mixed-crud-per-request|sqlcipher-workload-tpcb)", COMBINATION),
+    Rule(r"test_real_mysql\.py::test_a_cell_is_proven.*\[mysql@9\.7-connect\]", COMBINATION),
+    Rule(r"test_real_mysql\.py::test_a_(url_of|wrong_password).*\[mysql@", COMBINATION),
+    Rule(r"test_real_web\.py::test_handshakes.*\[(apache|nginx)-off\]", COMBINATION),
+    Rule(r"test_innodb_tde\.py::test_temporary_data.*\[encrypted\]", COMBINATION),
+    Rule(r"test_progress\.py::test_who_wants_it_plain.*dumb", COMBINATION),
+    Rule(r"test_man_in_the_middle\.py::test_a_run_warns.*\[postgresql", COMBINATION),
+    Rule(r"test_owndata\.py::test_any_table.*\[mysql\]", COMBINATION),
+    Rule(r"test_passwords\.py::test_(without|on)_a_terminal.*\[mysql\]", COMBINATION),
     Rule(r"test_import_real\.py::test_sar_in_every_language.*\[(C|pt_BR)\]", COMBINATION),
 ]
 

@@ -59,6 +59,26 @@ def chromium() -> Iterator[Any]:
             browser.close()
 
 
+class Visits:
+    """Pages that one test opens; they are closed when it ends, since each keeps processes of its own."""
+
+    def __init__(self, chromium: Any) -> None:
+        self._chromium = chromium
+        self._pages: list[Page] = []
+
+    def __enter__(self) -> Visits:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for page in self._pages:
+            page.close()
+
+    def open(self, address: str, width: int, scheme: str = "light") -> Visit:
+        page = self._chromium.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        self._pages.append(page)
+        return Visit(page, address)
+
+
 class Visit:
     """A page, opened; what it asked of a network and what it complained of."""
 

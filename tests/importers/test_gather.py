@@ -8,7 +8,6 @@ import os
 import sys
 from pathlib import Path
 
-import jsonschema
 import msgspec
 import numpy as np
 import pytest
@@ -17,6 +16,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import ciphercost
+import result_schema
 from ciphercost import commands
 from ciphercost.estimate import imported, imported_costs, student_t
 from ciphercost.importers import csv_columns, gather
@@ -24,7 +24,7 @@ from ciphercost.importers import formats as importer_formats
 from ciphercost.importers.arm_words import arm_in
 from ciphercost.importers.formats import Bad, Lines, pgbench, pgbench_log
 from ciphercost.importers.wanted import Wanted
-from ciphercost.model import run_directory, schema
+from ciphercost.model import run_directory
 from ciphercost.model.errors import UsageError
 from ciphercost.model.imported import ImportedRecord, Reading
 from ciphercost.model.result import Cell, Result
@@ -160,7 +160,7 @@ def made(directory: Path, texts: dict[str, str], **given: object) -> Result:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     result, where, _ = import_run.run([folder], {"output": directory / "made", **given})
-    jsonschema.validate(msgspec.json.decode(run_directory.encode(result)), schema.result_schema())
+    result_schema.validate(msgspec.json.decode(run_directory.encode(result)))
     assert conclude.result_of(where) == result
     assert max(map(len, terminal.render(result).splitlines())) <= 80
     return result

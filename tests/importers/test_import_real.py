@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import jsonschema
 import msgspec
 import numpy as np
 import pytest
 
 import mysql_servers
 import other_tools
+import result_schema
 import web_servers
 from ciphercost import engines, mechanisms
 from ciphercost.host import supervisor
@@ -25,7 +25,7 @@ from ciphercost.host.installation import Installation
 from ciphercost.host.supervisor import Guard
 from ciphercost.importers import csv_columns, gather
 from ciphercost.importers.wanted import Wanted
-from ciphercost.model import run_directory, schema
+from ciphercost.model import run_directory
 from ciphercost.model.errors import UsageError
 from ciphercost.model.imported import ImportedRecord, Reading
 from ciphercost.model.result import Result
@@ -67,7 +67,7 @@ def one(pattern: str, text: str) -> float:
 def imported(files: list[Path], directory: Path, **given: object) -> Result:
     """`ciphercost import` of these: the result is that of the record, and what the schema says; and its page is 80 columns wide."""
     result, where, _ = import_run.run(files, {"output": directory, **given})
-    jsonschema.validate(msgspec.json.decode(run_directory.encode(result)), schema.result_schema())
+    result_schema.validate(msgspec.json.decode(run_directory.encode(result)))
     assert conclude.result_of(where) == result
     assert max(map(len, terminal.render(result).splitlines())) <= 80
     return result

@@ -119,16 +119,12 @@ NAMES = ("quick", "grid", "attacked", "nothing")
 
 @pytest.fixture
 def visit(chromium: Any, pages: dict[str, Path]) -> Iterator[Any]:
-    opened = []
+    with browser.Visits(chromium) as visits:
 
-    def go(name: str, width: int = 1440, scheme: str = "light") -> browser.Visit:
-        page = chromium.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
-        opened.append(page)
-        return browser.Visit(page, pages[name].as_uri())
+        def go(name: str, width: int = 1440, scheme: str = "light") -> browser.Visit:
+            return visits.open(pages[name].as_uri(), width, scheme)
 
-    yield go
-    for page in opened:
-        page.close()
+        yield go
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -85,15 +85,25 @@ def many() -> Result:
 
 
 @pytest.fixture(scope="module")
-def opened(require: Require, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    require(browser.CHROMIUM, "no chromium: apt-get install chromium")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("page") / "page.html"
     path.write_text(html.render(many(), budget=0.05))
-    with browser.chromium() as chromium:
+    return path
+
+
+@pytest.fixture(scope="module")
+def chromium(require: Require) -> Iterator[Any]:
+    require(browser.CHROMIUM, "no chromium: apt-get install chromium")
+    with browser.chromium() as opened:
+        yield opened
+
+
+@pytest.fixture
+def opened(chromium: Any, page: Path) -> Iterator[Any]:
+    with browser.Visits(chromium) as visits:
 
         def go(width: int, scheme: str = "light") -> browser.Visit:
-            page = chromium.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
-            return browser.Visit(page, path.as_uri())
+            return visits.open(page.as_uri(), width, scheme)
 
         yield go
 

@@ -140,9 +140,8 @@ def test_without_a_published_cost_there_is_no_plot() -> None:
 
 
 @pytest.fixture(scope="module")
-def pages(require: Require, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """Opens the page of a study, or of `all`."""
-    require(browser.CHROMIUM, "no chromium: apt-get install chromium")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory that holds the page of each study, and of `all`."""
     place = tmp_path_factory.mktemp("pages")
     for name in studies.names():
         result = msgspec.structs.replace(results.result(results.cell()), study=made(name))
@@ -150,11 +149,23 @@ def pages(require: Require, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     outcomes = [Outcome(name, made(name), "", f"runs/x-all/{name}") for name in studies.names()]
     outcomes[0] = Outcome(outcomes[0].study, None, "no server of this kind is anywhere")
     (place / "all.html").write_text(html.render_all(outcomes, "20260101", "ciphercost replicate all", "then"))
-    with browser.chromium() as chromium:
+    return place
+
+
+@pytest.fixture(scope="module")
+def chromium(require: Require) -> Iterator[Any]:
+    require(browser.CHROMIUM, "no chromium: apt-get install chromium")
+    with browser.chromium() as opened:
+        yield opened
+
+
+@pytest.fixture
+def pages(chromium: Any, place: Path) -> Iterator[Any]:
+    """Opens the page of a study, or of `all`."""
+    with browser.Visits(chromium) as visits:
 
         def go(name: str, width: int, scheme: str = "light") -> browser.Visit:
-            page = chromium.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
-            return browser.Visit(page, (place / f"{name}.html").as_uri())
+            return visits.open((place / f"{name}.html").as_uri(), width, scheme)
 
         yield go
 

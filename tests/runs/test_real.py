@@ -13,15 +13,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
+import result_schema
 import warm
 from ciphercost import engines, mechanisms
 from ciphercost.engines import Server
 from ciphercost.engines.capabilities.tls import HasTls
 from ciphercost.host import pki, supervisor
-from ciphercost.model import run_directory, schema
+from ciphercost.model import run_directory
 
 CLI = Path(sys.executable).parent / "ciphercost"
 SHORT = ("--quick", "--time", "4s", "--no-latency", "--no-progress", "--regime", "one-core")
@@ -47,7 +47,7 @@ def postgresql(require_postgresql: object) -> None:
 
 def result_of(tmp_path: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((tmp_path / "out.json").read_text())
-    jsonschema.validate(found, schema.result_schema())
+    result_schema.validate(found)
     return found
 
 

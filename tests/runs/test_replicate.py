@@ -7,14 +7,14 @@ import sys
 from itertools import pairwise
 from pathlib import Path
 
-import jsonschema
 import pytest
 
+import result_schema
 import warm
 from ciphercost import engines, studies
 from ciphercost.load import workloads
 from ciphercost.load.agent import Agent
-from ciphercost.model import run_directory, schema
+from ciphercost.model import run_directory
 from ciphercost.model.errors import AgentError, UsageError
 from ciphercost.model.spec import ARMS, Spec
 from ciphercost.report.formats import terminal
@@ -71,7 +71,7 @@ def test_a_small_replication_is_proven_run_recorded_and_reported_again(
     # Reports read only the record.
     encoded = (directory / "result.json").read_bytes()
     assert run_directory.encode(conclude.result_of(directory)) == encoded
-    jsonschema.validate(json.loads(encoded), schema.result_schema())
+    result_schema.validate(json.loads(encoded))
     text = terminal.render(result)
     assert "the same here" in text
     assert "What the published procedure could not have told" in text

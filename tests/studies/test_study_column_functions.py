@@ -12,15 +12,15 @@ from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
-import jsonschema
 import msgspec
 import pytest
 
+import result_schema
 from ciphercost import engines, studies
 from ciphercost.host import aes
 from ciphercost.host.installation import Installation
 from ciphercost.load.tables import hospital_records, hospital_register
-from ciphercost.model import run_directory, schema
+from ciphercost.model import run_directory
 from ciphercost.model.errors import MissingServer, UsageError
 from ciphercost.model.result import Cell, Estimate
 from ciphercost.model.slices import Proof
@@ -835,7 +835,7 @@ def test_a_very_small_replication_is_proven_run_recorded_and_reported_again(
     assert (head.n, head.of) == (2, "sessions")
     encoded = (directory / "result.json").read_bytes()
     assert run_directory.encode(conclude.result_of(directory)) == encoded
-    jsonschema.validate(json.loads(encoded), schema.result_schema())
+    result_schema.validate(json.loads(encoded))
     text = terminal.render(result)
     assert "our method here" in text
     assert "stores equal values alike" in text
@@ -861,7 +861,7 @@ def test_without_aes_instructions_the_agent_is_proven_to_have_none_and_the_resul
     assert "hidden from OpenSSL (--cpu-crypto off)" in result.study.procedure
     assert told(result.study, "As the study's machine had no AES instructions, they were hidden here")
     assert not told(result.study, "makes encryption cheaper here than there")
-    jsonschema.validate(json.loads((directory / "result.json").read_bytes()), schema.result_schema())
+    result_schema.validate(json.loads((directory / "result.json").read_bytes()))
 
 
 def test_a_mask_that_hides_nothing_is_found_out_before_anything_is_timed(

@@ -7,13 +7,12 @@ import math
 from collections.abc import Mapping
 from pathlib import Path
 
-import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import result_schema
 from ciphercost import studies
-from ciphercost.model import schema
 from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Cell, Estimate, Result
 from ciphercost.model.slices import Proof
@@ -336,4 +335,4 @@ def test_a_small_replication_on_a_real_server(require_server: RequireServer, tmp
     text = terminal.render(result)
     assert "announces itself as 5.7.19-log" in " ".join(text.split())
     assert "NaN" not in (directory / "result.json").read_text()
-    jsonschema.validate(json.loads((directory / "result.json").read_text()), schema.result_schema())
+    result_schema.validate(json.loads((directory / "result.json").read_text()))

@@ -13,17 +13,17 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import msgspec
 import numpy as np
 import pytest
 
+import result_schema
 import warm
 from ciphercost import studies
 from ciphercost.host import procfs, threads
 from ciphercost.load import workloads
 from ciphercost.load.agent import Agent
-from ciphercost.model import run_directory, schema
+from ciphercost.model import run_directory
 from ciphercost.model.errors import UsageError
 from ciphercost.model.result import Cell, Estimate
 from ciphercost.model.slices import Proof
@@ -518,7 +518,7 @@ def test_a_small_replication_is_proven_run_recorded_and_reported_again(
     # Reports read only the record.
     encoded = (directory / "result.json").read_bytes()
     assert run_directory.encode(conclude.result_of(directory)) == encoded
-    jsonschema.validate(json.loads(encoded), schema.result_schema())
+    result_schema.validate(json.loads(encoded))
     text = terminal.render(result)
     assert [each for each in text.splitlines() if len(each) > 80] == []
     assert "VIII. network bytes a second: variance" in text

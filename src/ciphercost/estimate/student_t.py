@@ -33,7 +33,7 @@ def upper_tail(t: float, nu: float) -> float:
     return (1 - scale / 0.5 * _beta_fraction(0.5, nu / 2, share / (1 + share))) / 2
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1 << 16)
 def quantile(probability: float, nu: float) -> float:
     """Quantile of Student's t with `nu` > 0 degrees of freedom (may be infinite), for 0 < probability < 1.
 
