@@ -67,7 +67,7 @@ def grid(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CIPHERCOST_AGENT", str(agent))
         patch.setattr(session, "_cost", lambda asked, began: asked)
-        pipeline.run(Spec(cells=cells, seed=7, mode="quick", sessions=1, time=4.0), place / "run")
+        pipeline.run(Spec(cells=cells, seed=7, mode="quick", sessions=1, time=2.0), place / "run")
     return place / "run"
 
 
