@@ -114,11 +114,6 @@ RULES = [
         "test_innodb_tde.py::test_each_arm_is_what_its_name_says_and_not_what_the_others_says",
     ),
     Rule(
-        r"test_mariadb_tde\.py::test_temporary_data",
-        LONG,
-        "test_mariadb_tde.py::test_each_arm_is_what_its_name_says_and_not_what_the_others_says",
-    ),
-    Rule(
         r"test_comparison\.py::test_tls_of_2008_and_of_today_differ",
         LONG,
         "test_comparison.py::test_real_runs_through_the_command",
