@@ -25,7 +25,7 @@ from ciphercost.load.jdbc.drivers import Target, Wish, find
 from ciphercost.measure import round_trips
 from ciphercost.model.errors import AgentError, MissingServer, UsageError
 from ciphercost.prove import witnesses
-from ciphercost.provision.twins import Twins
+from ciphercost.provision.server_pair import ServerPair
 from conftest import Require
 from rogue_servers import RogueServer, Talk
 from test_real import CLI
@@ -433,7 +433,7 @@ def test_a_server_that_holds_one_witness_is_asked_nothing_more(short: None) -> N
     """Else `prove` would take a deadline for each witness of each arm."""
     del short
     with RogueServer(DRIPS["postgresql, a witness"][1]) as server, Agent() as agent:
-        twins = Twins({"plain": connection("postgres", server.port)}, [], "canary", by_arm={"plain": None})  # type: ignore[dict-item]
-        proofs, _ = witnesses.prove(engines.get("postgresql"), mechanisms.get("tls"), twins, agent, 1)
+        pair = ServerPair({"plain": connection("postgres", server.port)}, [], "canary", by_arm={"plain": None})  # type: ignore[dict-item]
+        proofs, _ = witnesses.prove(engines.get("postgresql"), mechanisms.get("tls"), pair, agent, 1)
     assert [each.passed for each in proofs] == [True, False], proofs
     assert "[timeout]" in proofs[-1].detail

@@ -133,9 +133,9 @@ def test_the_loop_device_of_an_image_is_its_files_disk(require: Require) -> None
         image.check_rights()
     except UsageError as error:
         require(None, str(error))
-    with supervisor.Guard(run_directory.new_id()) as run_guard:
-        place = supervisor.scratch(run_guard.run_id, run_guard) / "image"
-        with image.mounted(run_guard, place, 1 << 20):
+    with supervisor.Supervisor(run_directory.new_id()) as run_supervisor:
+        place = supervisor.scratch(run_supervisor.run_id, run_supervisor) / "image"
+        with image.mounted(run_supervisor, place, 1 << 20):
             assert disk.under(place) == disk.under(marks.scratch_base())
 
 

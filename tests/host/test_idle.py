@@ -31,8 +31,8 @@ from fake import Fake
 from processes import wait_for
 
 
-class Twins(msgspec.Struct):
-    """As much of a session's twins as the idle mode is decided by."""
+class ServerPair(msgspec.Struct):
+    """As much of a session's server pair as the idle mode is decided by."""
 
     server_cpus: set[int]
     agent_cpus: set[int]
@@ -66,7 +66,7 @@ def cpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def awake(cpus: Path, tmp_path: Path) -> Iterator[idle.Awake]:
-    with supervisor.Guard(run_directory.new_id()) as run_guard, idle.Awake(run_guard, tmp_path) as made:
+    with supervisor.Supervisor(run_directory.new_id()) as run_supervisor, idle.Awake(run_supervisor, tmp_path) as made:
         yield made
 
 
@@ -148,7 +148,7 @@ from pathlib import Path
 from ciphercost.host import supervisor
 from ciphercost.host import idle, idle_setting
 idle_setting.CPUS = Path(sys.argv[2])
-made = supervisor.Guard(sys.argv[1])
+made = supervisor.Supervisor(sys.argv[1])
 idle.Awake(made, supervisor.scratch(sys.argv[1], made)).keep({0, 3})
 print(made.pid, flush=True)
 sys.stdin.read()
@@ -161,16 +161,16 @@ def test_settings_are_put_back_after_kill_9(cpus: Path, both: bool) -> None:
     argv = [sys.executable, "-c", HOLDER, run_id, str(cpus)]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as controller:
         assert controller.stdout is not None
-        guardian = int(controller.stdout.readline())
+        supervisor_pid = int(controller.stdout.readline())
         assert values() == ["n/a", "0", "0", "n/a"]
         if both:
-            os.kill(guardian, signal.SIGSTOP)
+            os.kill(supervisor_pid, signal.SIGSTOP)
         controller.send_signal(signal.SIGKILL)
         controller.wait()
         if both:
-            os.kill(guardian, signal.SIGKILL)
+            os.kill(supervisor_pid, signal.SIGKILL)
     if both:
-        wait_for("the guardian to end", lambda: marks.start_time(guardian) == "")
+        wait_for("the supervisor to end", lambda: marks.start_time(supervisor_pid) == "")
         left = [each for each in leftovers.leftovers() if each.run == run_id]
         assert {each.what for each in left if each.kind == "idle setting"} == {"cpu0=0", "cpu3=0"}
         assert leftovers.remove(left) == []
@@ -199,7 +199,7 @@ def test_this_kernel_keeps_a_core_from_halting(tmp_path: Path, require: Require)
     cpu = min(os.sched_getaffinity(0))
     reason = idle.obstacle({cpu}, {cpu})
     require(not reason, reason)
-    with supervisor.Guard(run_directory.new_id()) as run_guard, idle.Awake(run_guard, tmp_path) as awake:
+    with supervisor.Supervisor(run_directory.new_id()) as run_supervisor, idle.Awake(run_supervisor, tmp_path) as awake:
         # A run beside this test may put it back between the two lines; not every time.
         for _ in range(50):
             awake.keep({cpu})
@@ -286,26 +286,26 @@ def test_where_cores_cannot_be_kept_the_cell_warns_and_a_demand_is_refused(
 def test_a_cell_that_was_begun_in_one_mode_is_never_continued_in_the_other(
     cpus: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    twins = Twins({0}, {1})
+    pair = ServerPair({0}, {1})
     begun = CellFacts(CellSpec("null", "busy"), idle="halt", whole_sessions=[1])
-    describe_idle(begun, twins)  # type: ignore[arg-type]
+    describe_idle(begun, pair)  # type: ignore[arg-type]
     assert begun.idle == "halt", "what its sessions had stays"
     older = CellFacts(CellSpec("null", "busy"), whole_sessions=[1])
-    describe_idle(older, twins)  # type: ignore[arg-type]
+    describe_idle(older, pair)  # type: ignore[arg-type]
     assert older.idle == "halt", "before this was recorded, cores halted"
     monkeypatch.setattr(idle_setting, "CPUS", machine(cpus.parent / "other", 4, state="C1"))
     polled = CellFacts(CellSpec("null", "busy"), idle="poll", whole_sessions=[1])
     with pytest.raises(UsageError, match="1 sessions"):
-        describe_idle(polled, twins)  # type: ignore[arg-type]
+        describe_idle(polled, pair)  # type: ignore[arg-type]
 
 
 def test_halting_that_somebody_else_prevents_is_a_warning(cpus: Path) -> None:
     facts = CellFacts(CellSpec("null", "busy", idle="halt"))
-    describe_idle(facts, Twins({0}, {1}))  # type: ignore[arg-type]
+    describe_idle(facts, ServerPair({0}, {1}))  # type: ignore[arg-type]
     assert not facts.warnings
     idle_setting.setting(1).write_text("n/a")
     facts.idle = ""
-    describe_idle(facts, Twins({0}, {1}))  # type: ignore[arg-type]
+    describe_idle(facts, ServerPair({0}, {1}))  # type: ignore[arg-type]
     assert [each.code for each in facts.warnings] == ["cores-kept"]
     assert cpus.exists()
 

@@ -42,14 +42,14 @@ def rust() -> Iterator[Agent]:
 
 
 @pytest.fixture(scope="module")
-def guarded() -> Iterator[supervisor.Guard]:
+def supervised() -> Iterator[supervisor.Supervisor]:
     """Java agents keep files of their own in the scratch of a run."""
-    with supervisor.Guard(run_directory.new_id()) as made:
+    with supervisor.Supervisor(run_directory.new_id()) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def jdbc_agents(require: Require, guarded: supervisor.Guard) -> Iterator[dict[str, jdbc_agent.JdbcAgent]]:
+def jdbc_agents(require: Require, supervised: supervisor.Supervisor) -> Iterator[dict[str, jdbc_agent.JdbcAgent]]:
     """By title: one of each driver that is known."""
     made: dict[str, jdbc_agent.JdbcAgent] = {}
     try:
@@ -58,7 +58,7 @@ def jdbc_agents(require: Require, guarded: supervisor.Guard) -> Iterator[dict[st
             driver.jars()
             like = {"host": "127.0.0.1", "port": 1}
             made[driver.title] = jdbc_agent.JdbcAgent(
-                driver, EncryptsConnections.of(engines.get(ENGINES[driver.family])), {}, like, guard=guarded
+                driver, EncryptsConnections.of(engines.get(ENGINES[driver.family])), {}, like, supervisor=supervised
             )
     except CiphercostError as error:
         require(None, str(error))
@@ -150,7 +150,7 @@ def test_a_relay_of_ours_does_not_make_jdbc_trust_the_server(
     ],
 )  # fmt: skip
 def test_no_property_makes_a_driver_give_it_away(
-    java_here: None, guarded: supervisor.Guard, address: str, title: str, way: str, options: str
+    java_here: None, supervised: supervisor.Supervisor, address: str, title: str, way: str, options: str
 ) -> None:
     del java_here
     driver = next(each for each in drivers.DRIVERS if each.title == title)
@@ -158,7 +158,7 @@ def test_no_property_makes_a_driver_give_it_away(
     engine = engines.get(ENGINES[driver.family])
     with (
         jdbc_agent.JdbcAgent(
-            driver, EncryptsConnections.of(engine), {"properties": options}, like, guard=guarded
+            driver, EncryptsConnections.of(engine), {"properties": options}, like, supervisor=supervised
         ) as agent,
         Rogue(JDBC[driver.family][way], address) as rogue,
         pytest.raises(AgentError, match=r"refused|authenti|login|SQL|connect"),
@@ -287,9 +287,9 @@ def test_a_real_server_on_another_machine_lets_every_client_in(
 
 
 def test_old_drivers_and_empty_passwords_pass_the_guard(
-    require_server: RequireServer, java_here: None, guarded: supervisor.Guard, address: str, tmp_path: Path
+    require_server: RequireServer, java_here: None, supervised: supervisor.Supervisor, address: str, tmp_path: Path
 ) -> None:
-    """In clear to a server on another machine. A login that it refuses is refused in its own words, not in the guard's."""
+    """In clear to a server on another machine. A login that it refuses is refused in its own words, not in the supervisor's."""
     del java_here
     require_server("mariadb", VERSIONS["mariadb"])
     with (
@@ -299,7 +299,7 @@ def test_old_drivers_and_empty_passwords_pass_the_guard(
         away = {**server.fields, "host": address, "port": relay.port, "tls": "off", "connections": 1, "threads": 1}
         for driver in (each for each in SPEAKS_MYSQL if not newer(each)):
             engine, like = engines.get("mariadb"), {"host": "127.0.0.1", "port": 1}
-            with jdbc_agent.JdbcAgent(driver, EncryptsConnections.of(engine), {}, like, guard=guarded) as agent:
+            with jdbc_agent.JdbcAgent(driver, EncryptsConnections.of(engine), {}, like, supervisor=supervised) as agent:
                 agent.connect("away", **away)
                 assert agent.query("away", "SELECT 1") == [["1"]]
                 for password in ("", "nonsense"):

@@ -71,12 +71,12 @@ def choose_ports(monkeypatch: pytest.MonkeyPatch, *first: int) -> list[int]:
 
 
 def sharing(
-    run_guard: supervisor.Guard, directory: Path, logs: Path, also: Callable[[], list[int]] = list
+    run_supervisor: supervisor.Supervisor, directory: Path, logs: Path, also: Callable[[], list[int]] = list
 ) -> launch.Launch:
     """A server that shares its port with whoever wants it, started."""
     argv: list[str | Path] = [sys.executable, "-I", "-S", "-c", SHARING]
     return launch.launch(
-        run_guard,
+        run_supervisor,
         "Sharing 1",
         lambda number: [*argv, str(number)],
         answers,
@@ -94,19 +94,19 @@ def test_a_server_of_the_same_kind_on_its_port_is_not_taken_for_it(
 ) -> None:
     installation, engine = require_server(name), engines.get(name)
 
-    def started(run_guard: supervisor.Guard, where: str) -> Server:
-        directory = marks.scratch_base() / run_guard.run_id / where
-        engine.initialise(installation, directory, run_guard)
+    def started(run_supervisor: supervisor.Supervisor, where: str) -> Server:
+        directory = marks.scratch_base() / run_supervisor.run_id / where
+        engine.initialise(installation, directory, run_supervisor)
         if isinstance(engine, Web):
             engine.lay_out(directory, directory.with_name(f"{where}-documents"), {}, "canary")
-        return engine.start(installation, directory, run_guard, logs=tmp_path)
+        return engine.start(installation, directory, run_supervisor, logs=tmp_path)
 
-    with supervisor.Guard(run_directory.new_id()) as run_guard:
-        supervisor.scratch(run_guard.run_id, run_guard)
-        first = started(run_guard, "first")
+    with supervisor.Supervisor(run_directory.new_id()) as run_supervisor:
+        supervisor.scratch(run_supervisor.run_id, run_supervisor)
+        first = started(run_supervisor, "first")
         assert isinstance(first, StartedServer)
         chosen = choose_ports(monkeypatch, first.port)
-        second = started(run_guard, "second")
+        second = started(run_supervisor, "second")
         assert isinstance(second, StartedServer)
         assert second.port != first.port
         assert chosen == [first.port, second.port]
@@ -124,10 +124,10 @@ def test_nothing_is_sent_to_a_stranger_who_took_the_port(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, host: str, family: socket.AddressFamily
 ) -> None:
     """With SO_REUSEPORT both may listen; a connection then goes to either."""
-    with supervisor.Guard(run_directory.new_id()) as run_guard, foreign(host, family) as (port, stranger):
-        scratch = supervisor.scratch(run_guard.run_id, run_guard)
+    with supervisor.Supervisor(run_directory.new_id()) as run_supervisor, foreign(host, family) as (port, stranger):
+        scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
         chosen = choose_ports(monkeypatch, port)
-        made = sharing(run_guard, scratch, tmp_path)
+        made = sharing(run_supervisor, scratch, tmp_path)
         assert chosen == [port, made.port]
         with pytest.raises(TimeoutError):
             stranger.accept()
@@ -138,21 +138,21 @@ def test_nothing_is_sent_to_a_stranger_who_took_the_port(
 def test_where_every_port_is_taken_the_error_names_who_took_them(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    with supervisor.Guard(run_directory.new_id()) as run_guard, foreign() as (port, _):
-        scratch = supervisor.scratch(run_guard.run_id, run_guard)
+    with supervisor.Supervisor(run_directory.new_id()) as run_supervisor, foreign() as (port, _):
+        scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
         choose_ports(monkeypatch, *[port] * launch.ATTEMPTS)
         with pytest.raises(
             RunError, match=rf"Sharing 1 did not start.*(?s:.*)port {port} was taken.*process {os.getpid()}"
         ):
-            sharing(run_guard, scratch, tmp_path)
+            sharing(run_supervisor, scratch, tmp_path)
 
 
 @pytest.mark.usefixtures("as_us")
 def test_a_second_port_of_a_web_server_is_checked_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    with supervisor.Guard(run_directory.new_id()) as run_guard, foreign() as (port, _):
-        scratch = supervisor.scratch(run_guard.run_id, run_guard)
+    with supervisor.Supervisor(run_directory.new_id()) as run_supervisor, foreign() as (port, _):
+        scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
         others = [port]
-        made = sharing(run_guard, scratch, tmp_path, lambda: [others.pop()] if others else [])
+        made = sharing(run_supervisor, scratch, tmp_path, lambda: [others.pop()] if others else [])
         assert not others
         made.process.stop()
 

@@ -44,7 +44,7 @@ def root(require: Require) -> None:
 
 
 def dead_run(base: Path, run: str = "", outside: str = "") -> Path:
-    """What a run leaves that was killed together with its guardian."""
+    """What a run leaves that was killed together with its supervisor."""
     made = base / (run or run_directory.new_id())
     made.mkdir(mode=0o711)
     owned.add_line(made / marks.OWNER_FILE, DEAD.strip())
@@ -189,7 +189,7 @@ def test_a_sticky_directory_above_is_fine_and_a_mode_is_only_widened_as_servers_
     monkeypatch.setenv("CIPHERCOST_SCRATCH", str(above / "new"))
     before = os.umask(0)
     try:
-        with supervisor.Guard(run_directory.new_id()) as made:
+        with supervisor.Supervisor(run_directory.new_id()) as made:
             path = supervisor.scratch(made.run_id, made)
             assert (path / marks.OWNER_FILE).stat().st_mode & 0o022 == 0, "whatever the umask is"
     finally:

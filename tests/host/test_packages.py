@@ -53,7 +53,7 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFact
 @pytest.fixture
 def work(tmp_path: Path) -> Iterator[Work]:
     (tmp_path / "work").mkdir()
-    with supervisor.Guard(run_directory.new_id()) as made:
+    with supervisor.Supervisor(run_directory.new_id()) as made:
         yield Work(tmp_path / "work", tmp_path / "final", made)
 
 
@@ -61,7 +61,7 @@ def makes_a_cluster(installation: Installation) -> set[Path]:
     """initdb and the server run in place, as the user that servers run as. Returns the libraries that the server has loaded."""
     engine = engines.get("postgresql")
     run_id = run_directory.new_id()
-    with supervisor.Guard(run_id) as made:
+    with supervisor.Supervisor(run_id) as made:
         directory = supervisor.scratch(run_id, made) / "data"
         engine.initialise(installation, directory, made)
         server = engine.start(installation, directory, made, logs=directory.parent)

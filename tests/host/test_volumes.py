@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ciphercost.host import leftovers, marks, mounts, supervisor, tools, volumes
-from ciphercost.host.supervisor import Guard
+from ciphercost.host.supervisor import Supervisor
 from ciphercost.host.volumes import fuse, image, policy, raw, stack
 from ciphercost.host.volumes.raw import Segment
 from ciphercost.model import run_directory
@@ -29,7 +29,7 @@ from ciphercost import mechanisms
 from ciphercost.engines import Installation
 from ciphercost.mechanisms._rest import Rest
 name, run_id, *given = sys.argv[1:]
-made = supervisor.Guard(run_id)
+made = supervisor.Supervisor(run_id)
 scratch = supervisor.scratch(run_id, made)
 mechanism = mechanisms.get(name)
 factors = mechanism.check(dict(each.split("=") for each in given))
@@ -55,26 +55,26 @@ def able(require: Require, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["fscrypt", "gocryptfs"])
-@pytest.mark.parametrize("guarded", [True, False])
-def test_whoever_is_killed_nothing_stays_mounted(name: str, guarded: bool, require: Require) -> None:
-    """The controller alone: its guardian undoes it. Both at once: `ciphercost clean` does."""
+@pytest.mark.parametrize("supervised", [True, False])
+def test_whoever_is_killed_nothing_stays_mounted(name: str, supervised: bool, require: Require) -> None:
+    """The controller alone: its supervisor undoes it. Both at once: `ciphercost clean` does."""
     able(require, name)
     run_id = run_directory.new_id()
     given = ["scrypt=10"] if name == "gocryptfs" else []
     argv = [sys.executable, "-c", CONTROLLER, name, run_id, *given]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as controller:
         assert controller.stdout is not None
-        guardian = int(controller.stdout.readline())
+        supervisor_pid = int(controller.stdout.readline())
         assert len(left_of(run_id)) == (4 if name == "fscrypt" else 2)
         assert [each for each in leftovers.leftovers() if run_id in str(each)] == []
-        if not guarded:
-            os.kill(guardian, signal.SIGSTOP)  # so that it can't begin to undo
+        if not supervised:
+            os.kill(supervisor_pid, signal.SIGSTOP)  # so that it can't begin to undo
         controller.send_signal(signal.SIGKILL)
         controller.wait()
-        if not guarded:
-            os.kill(guardian, signal.SIGKILL)
-    wait_for("the guardian to end", lambda: marks.start_time(guardian) == "")
-    if not guarded:
+        if not supervised:
+            os.kill(supervisor_pid, signal.SIGKILL)
+    wait_for("the supervisor to end", lambda: marks.start_time(supervisor_pid) == "")
+    if not supervised:
         assert left_of(run_id) != []
         found = [each for each in leftovers.leftovers() if run_id in str(each)]
         assert {"mount", "directory"} <= {each.kind for each in found}
@@ -103,17 +103,19 @@ def test_what_a_killed_run_made_in_the_users_directories_is_found_by_its_notes(
 
 
 @pytest.fixture
-def run_guard() -> Iterator[tuple[Guard, Path]]:
+def run_supervisor() -> Iterator[tuple[Supervisor, Path]]:
     run_id = run_directory.new_id()
-    with Guard(run_id) as made:
+    with Supervisor(run_id) as made:
         yield made, supervisor.scratch(run_id, made)
     assert made.problems == []
     assert left_of(run_id) == []
 
 
-def test_the_blocks_of_a_file_are_read_below_the_policy(run_guard: tuple[Guard, Path], require: Require) -> None:
+def test_the_blocks_of_a_file_are_read_below_the_policy(
+    run_supervisor: tuple[Supervisor, Path], require: Require
+) -> None:
     able(require, "fscrypt")
-    made, scratch = run_guard
+    made, scratch = run_supervisor
     seen = {}
     with image.mounted(made, scratch / "m", 1 << 20):
         for name in ("plain", "encrypted"):
@@ -170,9 +172,9 @@ def test_a_file_system_that_does_not_say_where_files_lie_is_no_proof(tmp_path: P
         path.unlink()
 
 
-def test_mounts_with_odd_names_are_read_as_they_are(run_guard: tuple[Guard, Path], require: Require) -> None:
+def test_mounts_with_odd_names_are_read_as_they_are(run_supervisor: tuple[Supervisor, Path], require: Require) -> None:
     able(require, "fscrypt")
-    made, scratch = run_guard
+    made, scratch = run_supervisor
     place = scratch / "a b\\c ü"
     with image.mounted(made, place, 1 << 20) as file:
         assert mounts.is_mounted(place)
@@ -194,7 +196,7 @@ def test_a_full_disk_ends_in_words_with_nothing_left(
     able(require, "fscrypt")
     able(require, mechanism)
     run_id = run_directory.new_id()
-    with Guard(run_id) as made:
+    with Supervisor(run_id) as made:
         scratch = supervisor.scratch(run_id, made)
         file, disk = scratch / "disk.ext4", scratch / "disk"
         disk.mkdir(mode=0o755)

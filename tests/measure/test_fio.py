@@ -22,7 +22,7 @@ from ciphercost.model.storage_jobs import JOBS
 from ciphercost.plan import schedule
 from conftest import Require
 
-Places = tuple[supervisor.Guard, dict[Arm, Path]]
+Places = tuple[supervisor.Supervisor, dict[Arm, Path]]
 
 
 def slices(
@@ -114,22 +114,22 @@ def test_a_job_that_ended_with_an_error_is_one() -> None:
 @pytest.fixture
 def directories() -> Iterator[Places]:
     run_id = run_directory.new_id()
-    with supervisor.Guard(run_id) as run_guard:
-        scratch = supervisor.scratch(run_id, run_guard)
+    with supervisor.Supervisor(run_id) as run_supervisor:
+        scratch = supervisor.scratch(run_id, run_supervisor)
         made: dict[Arm, Path] = {}
         for arm in ARMS:
             made[arm] = scratch / arm
             made[arm].mkdir(mode=0o711)
             marks.hand_over(made[arm])
-        yield run_guard, made
+        yield run_supervisor, made
 
 
 def test_fio_runs_on_both_directories_in_mirrored_order_and_leaves_nothing(
     require: Require, directories: Places
 ) -> None:
     require(fio.find(), "no fio here: apt-get install fio")
-    run_guard, places = directories
-    found = list(fio.measure(places, 1, 7, run_guard, blocks=1, size=8 << 20, seconds=0.1))
+    run_supervisor, places = directories
+    found = list(fio.measure(places, 1, 7, run_supervisor, blocks=1, size=8 << 20, seconds=0.1))
     assert not [each.error for each in found if each.error]
     block = next(schedule.blocks(7, 0, 1))
     for job in JOBS:
@@ -144,9 +144,9 @@ def test_fio_runs_on_both_directories_in_mirrored_order_and_leaves_nothing(
 
 def test_a_directory_that_can_not_be_written_is_a_clear_error(require: Require, directories: Places) -> None:
     require(fio.find(), "no fio here: apt-get install fio")
-    run_guard, places = directories
+    run_supervisor, places = directories
     with pytest.raises((RunError, OSError)):
-        list(fio.measure({**places, "encrypted": places["plain"] / "missing"}, 1, 7, run_guard, size=1 << 20))
+        list(fio.measure({**places, "encrypted": places["plain"] / "missing"}, 1, 7, run_supervisor, size=1 << 20))
     assert not list(places["plain"].iterdir())
 
 

@@ -16,7 +16,7 @@ from ciphercost.model.errors import AgentError, Unproven, UsageError
 from ciphercost.model.slices import Proof
 from ciphercost.prove import client_witness, load_connections, session_witness, witnesses
 from ciphercost.prove.probe import Probe, single
-from ciphercost.provision.twins import Twins
+from ciphercost.provision.server_pair import ServerPair
 from conftest import RequireServer
 from test_real import ciphercost, result_of
 from web_servers import CANARY, TLS, Site, site
@@ -32,8 +32,8 @@ def home(
         yield made
 
 
-def twins_of(home: Site, server: Server, factors: dict[str, str]) -> Twins:
-    return Twins(
+def pair_of(home: Site, server: Server, factors: dict[str, str]) -> ServerPair:
+    return ServerPair(
         connect={arm: home.fields(server, arm, factors) for arm in ("plain", "encrypted")},
         servers=[server],
         by_arm={"plain": server, "encrypted": server},
@@ -45,7 +45,7 @@ def twins_of(home: Site, server: Server, factors: dict[str, str]) -> Twins:
 def proven(home: Site, server: Server, factors: dict[str, str]) -> tuple[list[Proof], dict[str, object]]:
     """What the witnesses say of both arms, and what the encrypted one negotiated."""
     with Agent() as agent:
-        return witnesses.prove(home.engine, TLS, twins_of(home, server, factors), agent, 1)
+        return witnesses.prove(home.engine, TLS, pair_of(home, server, factors), agent, 1)
 
 
 def server_witness(proofs: list[Proof]) -> Proof:
@@ -70,10 +70,10 @@ def test_a_client_certificate_is_required_and_verified(home: Site, version: str,
 
 def test_a_server_that_refuses_everybody_is_no_proof_that_it_requires_a_certificate(home: Site) -> None:
     with home.started(MUTUAL) as server, Agent() as agent:
-        twins = twins_of(home, server, MUTUAL)
+        pair = pair_of(home, server, MUTUAL)
         server.stop()
-        probe = Probe(home.engine, TLS, twins, agent, 1)
-        passed, words = session_witness.without_certificate(probe, single(twins.connect["encrypted"]))
+        probe = Probe(home.engine, TLS, pair, agent, 1)
+        passed, words = session_witness.without_certificate(probe, single(pair.connect["encrypted"]))
     assert not passed
     assert "also refuses one with it" in words
 

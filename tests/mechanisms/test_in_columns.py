@@ -135,7 +135,7 @@ def house(request: pytest.FixtureRequest, require_server: RequireServer) -> Iter
     installation = require_server(name, version)
     engine = engines.get(name)
     settings = LOG_NO_STATEMENT if name == "postgresql" else {}
-    with supervisor.Guard(run_directory.new_id()) as made:
+    with supervisor.Supervisor(run_directory.new_id()) as made:
         scratch = supervisor.scratch(made.run_id, made)
         (scratch / "data").mkdir()
         marks.hand_over(scratch / "data")

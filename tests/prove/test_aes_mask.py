@@ -138,15 +138,15 @@ def bulk_cpu(name: str, used: Literal["on", "off"], logs: Path) -> int:
     mechanism, sql = BULK[name]
     run_id = run_directory.new_id()
     cell = CellSpec(name, mechanism, workload="search", rows=10, cpu_crypto=used)
-    with supervisor.Guard(run_id) as run_guard:
-        scratch = supervisor.scratch(run_id, run_guard)
+    with supervisor.Supervisor(run_id) as run_supervisor:
+        scratch = supervisor.scratch(run_id, run_supervisor)
         shared = Shared(scratch / "secrets" / "group-0")
-        with server_pairs.bench(resolve(cell), run_guard, scratch, logs, 0, shared) as bench, shared.session():
-            twins = server_pairs.twins(bench, 1, set(), set())
-            assert twins.server is not None
-            sampler = Sampler(twins.server.pid, twins.server.cgroups)
-            with bench.agent(twins) as agent, contextlib.closing(sampler):
-                agent.connect("encrypted", **twins.connect["encrypted"])
+        with server_pairs.bench(resolve(cell), run_supervisor, scratch, logs, 0, shared) as bench, shared.session():
+            pair = server_pairs.start(bench, 1, set(), set())
+            assert pair.server is not None
+            sampler = Sampler(pair.server.pid, pair.server.cgroups)
+            with bench.agent(pair) as agent, contextlib.closing(sampler):
+                agent.connect("encrypted", **pair.connect["encrypted"])
                 sampler.refresh()
                 found = []
                 for _ in range(3):

@@ -159,14 +159,14 @@ def test_sqlite_takes_a_small_cache_in_both_arms(tmp_path: Path) -> None:
 def test_firebird_takes_a_small_cache_and_direct_io(require_server: RequireServer, tmp_path: Path) -> None:
     installation = require_server("firebird")
     engine, run_id = engines.get("firebird"), run_directory.new_id()
-    with supervisor.Guard(run_id) as run_guard:
-        directory = supervisor.scratch(run_id, run_guard) / "data"
+    with supervisor.Supervisor(run_id) as run_supervisor:
+        directory = supervisor.scratch(run_id, run_supervisor) / "data"
         directory.mkdir(mode=0o700)
         marks.hand_over(directory)
-        engine.initialise(installation, directory, run_guard)
+        engine.initialise(installation, directory, run_supervisor)
         for direct in (False, True):
             wanted = cache.settings(engine, CellSpec("firebird", "none", cache="small"), 10**8, direct)
-            server = engine.start(installation, directory, run_guard, settings=wanted)
+            server = engine.start(installation, directory, run_supervisor, settings=wanted)
             try:
                 with Agent(log=tmp_path / "agent.log") as agent:
                     agent.connect("one", **server.connection())

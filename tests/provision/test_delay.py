@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ciphercost.host import marks
-from ciphercost.host.supervisor import Guard
+from ciphercost.host.supervisor import Supervisor
 from ciphercost.model import run_directory
 from ciphercost.model.errors import RunError
 from ciphercost.provision import delay
@@ -61,17 +61,17 @@ TURNED = bytes(255 - value for value in range(256))
 
 
 @pytest.fixture(scope="module")
-def run_guard() -> Iterator[Guard]:
-    with Guard(run_directory.new_id()) as made:
+def run_supervisor() -> Iterator[Supervisor]:
+    with Supervisor(run_directory.new_id()) as made:
         yield made
     assert made.problems == []
 
 
 @pytest.fixture(scope="module")
-def relayed(run_guard: Guard) -> Iterator[int]:
+def relayed(run_supervisor: Supervisor) -> Iterator[int]:
     """The port of a relay before a `Turner`."""
     server = Turner()
-    relay = DelayRelay(run_guard, [("127.0.0.1", server.port)], ROUND_TRIP)
+    relay = DelayRelay(run_supervisor, [("127.0.0.1", server.port)], ROUND_TRIP)
     yield relay.ports["127.0.0.1", server.port]
     relay.stop()
     server.listener.close()
@@ -101,7 +101,7 @@ def test_many_connections_do_not_mix(relayed: int) -> None:
     assert answers == [b"".join(pieces).translate(TURNED) for pieces in sent]
 
 
-def test_more_than_its_window_passes_through_bounded_memory(run_guard: Guard) -> None:
+def test_more_than_its_window_passes_through_bounded_memory(run_supervisor: Supervisor) -> None:
     size = 96 << 20
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
@@ -113,7 +113,7 @@ def test_more_than_its_window_passes_through_bounded_memory(run_guard: Guard) ->
 
         threading.Thread(target=send, daemon=True).start()
         # Half of this round trip is longer than the whole transfer takes: all of it would be under way.
-        relay = DelayRelay(run_guard, [("127.0.0.1", listener.getsockname()[1])], 2.0)
+        relay = DelayRelay(run_supervisor, [("127.0.0.1", listener.getsockname()[1])], 2.0)
         with socket.create_connection(("127.0.0.1", next(iter(relay.ports.values())))) as connection:
             assert len(receive_all(connection)) == size
         peak = Path(f"/proc/{relay.pid}/status").read_text().partition("VmHWM:")[2].split()[0]
@@ -121,9 +121,9 @@ def test_more_than_its_window_passes_through_bounded_memory(run_guard: Guard) ->
         relay.stop()
 
 
-def test_a_round_trip_takes_at_least_what_was_asked_and_opening_one_more(run_guard: Guard) -> None:
+def test_a_round_trip_takes_at_least_what_was_asked_and_opening_one_more(run_supervisor: Supervisor) -> None:
     server, asked = Turner(), 0.05
-    relay = DelayRelay(run_guard, [("127.0.0.1", server.port)], asked)
+    relay = DelayRelay(run_supervisor, [("127.0.0.1", server.port)], asked)
     began = time.monotonic()
     with socket.create_connection(("127.0.0.1", relay.ports["127.0.0.1", server.port])) as connection:
         connection.sendall(b"a")
@@ -138,11 +138,11 @@ def test_a_round_trip_takes_at_least_what_was_asked_and_opening_one_more(run_gua
     server.listener.close()
 
 
-def test_a_server_that_is_gone_ends_the_connection(run_guard: Guard) -> None:
+def test_a_server_that_is_gone_ends_the_connection(run_supervisor: Supervisor) -> None:
     bound = socket.socket()  # it has the port, and listens on it no more than one that is gone
     bound.bind(("127.0.0.1", 0))
     port = bound.getsockname()[1]
-    relay = DelayRelay(run_guard, [("127.0.0.1", port)], ROUND_TRIP)
+    relay = DelayRelay(run_supervisor, [("127.0.0.1", port)], ROUND_TRIP)
     with socket.create_connection(("127.0.0.1", relay.ports["127.0.0.1", port])) as connection:
         connection.settimeout(30)
         assert connection.recv(1) == b""
@@ -150,13 +150,13 @@ def test_a_server_that_is_gone_ends_the_connection(run_guard: Guard) -> None:
     bound.close()
 
 
-def test_a_relay_that_does_not_start_says_why(run_guard: Guard) -> None:
+def test_a_relay_that_does_not_start_says_why(run_supervisor: Supervisor) -> None:
     with pytest.raises(RunError, match=r"(?s)relay for --delay did not start: .*usage"):
-        DelayRelay(run_guard, [("no address", 1)], ROUND_TRIP)
+        DelayRelay(run_supervisor, [("no address", 1)], ROUND_TRIP)
 
 
 def test_the_relay_dies_with_the_run() -> None:
-    with Guard(run_directory.new_id()) as made:
+    with Supervisor(run_directory.new_id()) as made:
         relay = DelayRelay(made, [("127.0.0.1", 1)], ROUND_TRIP)
         assert marks.start_time(relay.pid)
     wait_for("the relay to end", lambda: not marks.start_time(relay.pid))

@@ -17,7 +17,7 @@ from ciphercost.load.agent import Agent
 from ciphercost.mechanisms.wire_crypt import MECHANISM, OP_CRYPT
 from ciphercost.model.spec import Arm
 from ciphercost.prove import wire_witness, witnesses
-from ciphercost.provision.twins import Twins
+from ciphercost.provision.server_pair import ServerPair
 from test_real import SHORT, ciphercost
 
 CANARY = "canary0123456789"
@@ -144,9 +144,9 @@ def failed(
         "plain": server.connection() | plain,
         "encrypted": server.connection() | encrypted,
     }
-    twins = Twins(connect=connect, servers=[server], by_arm={"plain": server, "encrypted": server}, canary=CANARY)
+    pair = ServerPair(connect=connect, servers=[server], by_arm={"plain": server, "encrypted": server}, canary=CANARY)
     with Agent() as agent:
-        proofs, _ = witnesses.prove(ENGINE, MECHANISM, twins, agent, 1)
+        proofs, _ = witnesses.prove(ENGINE, MECHANISM, pair, agent, 1)
     return {(proof.arm, proof.witness): proof.detail for proof in proofs if not proof.passed}
 
 

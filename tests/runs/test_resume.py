@@ -35,7 +35,7 @@ from ciphercost.model.spec import Spec
 if "VIRTUAL_TIME" in os.environ:
     session._cost = lambda asked, began: asked
 
-class Killing(progress.Watcher):
+class Killing(progress.Display):
     left = int(sys.argv[3])
     def phase(self, cell, session, name):
         if sys.argv[3] == "0" and (session, name) == (2, "capacity"):

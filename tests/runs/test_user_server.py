@@ -53,7 +53,7 @@ def unchanged(server: UserServer) -> Iterator[None]:
     """The server is after the test as it was before it, to the last setting."""
     before = server.state()
     yield
-    # A killed run's guardian may still be ending its agent's connection, and a server may take a moment to drop what it was told to.
+    # A killed run's supervisor may still be ending its agent's connection, and a server may take a moment to drop what it was told to.
     with contextlib.suppress(AssertionError):  # the next line shows what differs
         wait_for("the server to be as it was", lambda: server.state() == before)
     assert server.state() == before
@@ -220,7 +220,7 @@ def test_a_run_that_is_told_to_end_leaves_the_server_as_it_was(
 
 
 @pytest.mark.usefixtures("unchanged")
-def test_a_run_that_is_killed_with_its_guardian_leaves_its_marked_schema_alone_and_clean_takes_it(
+def test_a_run_that_is_killed_with_its_supervisor_leaves_its_marked_schema_alone_and_clean_takes_it(
     tmp_path: Path, server: UserServer
 ) -> None:
     before = server.state()
@@ -231,14 +231,14 @@ def test_a_run_that_is_killed_with_its_guardian_leaves_its_marked_schema_alone_a
         refused = ciphercost("clean", "--url", server.url, "--schema", named, cwd=tmp_path, **server.environment)
         assert refused.returncode == 2
         assert "is still going on here" in refused.stderr
-        guardians = one.family(b"supervisor_process.py")
-        assert guardians
-        for pid in guardians:
+        supervisor_pids = one.family(b"supervisor_process.py")
+        assert supervisor_pids
+        for pid in supervisor_pids:
             os.kill(pid, signal.SIGSTOP)
         one.kill()
-        for pid in guardians:
+        for pid in supervisor_pids:
             os.kill(pid, signal.SIGKILL)
-    wait_for("the guardian to end", lambda: not any(marks.start_time(pid) for pid in guardians))
+    wait_for("the supervisor to end", lambda: not any(marks.start_time(pid) for pid in supervisor_pids))
     try:
         assert scratch_schema.read_mark(server.mark(named) or "").run == one.run_id
         done = ciphercost("clean", "--url", server.url, cwd=tmp_path, **server.environment)

@@ -15,11 +15,11 @@ from ciphercost.model import run_directory
 
 @contextmanager
 def started(installation: Installation, **settings: str) -> Iterator[FirebirdServer]:
-    """A server of its own, with a guard of its own."""
-    with supervisor.Guard(run_directory.new_id()) as run_guard:
-        directory = supervisor.scratch(run_guard.run_id, run_guard) / "data"
-        ENGINE.initialise(installation, directory, run_guard)
-        server = ENGINE.start(installation, directory, run_guard, settings=settings, logs=directory.parent)
+    """A server of its own, with a supervisor of its own."""
+    with supervisor.Supervisor(run_directory.new_id()) as run_supervisor:
+        directory = supervisor.scratch(run_supervisor.run_id, run_supervisor) / "data"
+        ENGINE.initialise(installation, directory, run_supervisor)
+        server = ENGINE.start(installation, directory, run_supervisor, settings=settings, logs=directory.parent)
         assert isinstance(server, FirebirdServer)
         yield server
         server.stop()

@@ -12,11 +12,11 @@ from ciphercost import engines, mechanisms
 from ciphercost.engines import Engine, Server
 from ciphercost.host import supervisor
 from ciphercost.host.installation import Installation
-from ciphercost.host.supervisor import Guard
+from ciphercost.host.supervisor import Supervisor
 from ciphercost.model import run_directory
 from ciphercost.model.spec import ARMS, Arm
 from ciphercost.provision import dataset
-from ciphercost.provision.twins import Twins
+from ciphercost.provision.server_pair import ServerPair
 
 SERVERS = ("mysql@9.7", "mariadb@11.8", "mariadb@10.11")
 TLS = mechanisms.get("tls")
@@ -32,15 +32,15 @@ LONGEST_ARGUMENT = 100_000
 class House:
     """One server's data, made once; a copy of it is started as often as a test wants, with other settings."""
 
-    def __init__(self, installation: Installation, run_guard: Guard, directory: Path, logs: Path) -> None:
+    def __init__(self, installation: Installation, run_supervisor: Supervisor, directory: Path, logs: Path) -> None:
         self.installation = installation
         self.engine: Engine = engines.get(installation.engine)
-        self.guard = run_guard
+        self.supervisor = run_supervisor
         self.directory = directory
         self.logs = logs
         self.copies = 0
         self.secrets = directory.parent / "secrets"
-        self.engine.initialise(installation, directory, run_guard)
+        self.engine.initialise(installation, directory, run_supervisor)
 
     @contextmanager
     def started(self, settings: dict[str, str] | None = None, **factors: str) -> Iterator[Server]:
@@ -50,7 +50,7 @@ class House:
         directory = self.directory.with_name(f"copy-{self.copies}")
         dataset.copy(self.directory, directory)
         server = self.engine.start(
-            self.installation, directory, self.guard, settings=wanted | (settings or {}), logs=self.logs
+            self.installation, directory, self.supervisor, settings=wanted | (settings or {}), logs=self.logs
         )
         try:
             yield server
@@ -79,10 +79,10 @@ class House:
             env={"MYSQL_PWD": str(fields["password"]), "HOME": "/nonexistent"},
         )
 
-    def twins(self, server: Server, **factors: str) -> Twins:
+    def pair(self, server: Server, **factors: str) -> ServerPair:
         """What `prove` looks at."""
         connect: dict[Arm, dict[str, object]] = {arm: self.fields(server, arm, **factors) for arm in ARMS}
-        return Twins(
+        return ServerPair(
             connect=connect,
             servers=[server],
             by_arm={"plain": server, "encrypted": server},
@@ -97,7 +97,7 @@ class House:
 
 @contextmanager
 def house(installation: Installation, logs: Path) -> Iterator[House]:
-    with Guard(run_directory.new_id()) as run_guard:
-        scratch = supervisor.scratch(run_guard.run_id, run_guard)
-        yield House(installation, run_guard, scratch / "data", logs)
-    assert run_guard.problems == []
+    with Supervisor(run_directory.new_id()) as run_supervisor:
+        scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
+        yield House(installation, run_supervisor, scratch / "data", logs)
+    assert run_supervisor.problems == []

@@ -15,7 +15,7 @@ from ciphercost import engines, mechanisms
 from ciphercost.engines.capabilities.storage import StoresData
 from ciphercost.host import canary_scan, supervisor
 from ciphercost.host.installation import Installation
-from ciphercost.host.supervisor import Guard
+from ciphercost.host.supervisor import Supervisor
 from ciphercost.host.volumes.volume import Volume
 from ciphercost.load.agent import Agent
 from ciphercost.measure.facts import settings_in_force
@@ -33,7 +33,7 @@ class Pair:
     """Both arms' data, loaded once; copies of it are started."""
 
     def __init__(
-        self, mechanism: str, installation: Installation, run_guard: Guard, scratch: Path, **factors: str
+        self, mechanism: str, installation: Installation, run_supervisor: Supervisor, scratch: Path, **factors: str
     ) -> None:
         found = mechanisms.get(mechanism)
         assert isinstance(found, AtRest)
@@ -41,14 +41,14 @@ class Pair:
         self.engine = engines.get(installation.engine)
         self.scratch = scratch
         self.numbers = itertools.count()
-        rest = Rest(self.engine, installation, found.check(factors), scratch / "secrets", run_guard)
+        rest = Rest(self.engine, installation, found.check(factors), scratch / "secrets", run_supervisor)
         self.rest = msgspec.structs.replace(rest, installation=found.prepare(rest))
 
     def make(self, *arms: Arm) -> None:
         """Load the canary into both arms, or into these."""
         for arm in arms or ARMS:
             directory = self.scratch / arm
-            self.engine.initialise(self.rest.installation, directory, self.rest.guard, self.settings(arm))
+            self.engine.initialise(self.rest.installation, directory, self.rest.supervisor, self.settings(arm))
             self.mechanism.furnish(arm, directory, self.rest)
             if self.mechanism.encrypts:
                 with self.started(arm, directory) as look:
@@ -80,7 +80,7 @@ class Pair:
     def started(self, arm: Arm, directory: Path, **settings: str) -> Iterator[Look]:
         """The arm's server on this directory, with other settings where given (`_` for `-`)."""
         given = self.settings(arm) | {name.replace("_", "-"): value for name, value in settings.items()}
-        server = self.engine.start(self.rest.installation, directory, self.rest.guard, settings=given)
+        server = self.engine.start(self.rest.installation, directory, self.rest.supervisor, settings=given)
         try:
             with Agent() as agent:
                 fields = server.connection() | self.engine.in_clear()
@@ -102,11 +102,17 @@ class Pair:
 
 @contextmanager
 def pair(mechanism: str, installation: Installation, *arms: Arm, **factors: str) -> Iterator[Pair]:
-    with Guard(run_directory.new_id()) as run_guard:
-        made = Pair(mechanism, installation, run_guard, supervisor.scratch(run_guard.run_id, run_guard), **factors)
+    with Supervisor(run_directory.new_id()) as run_supervisor:
+        made = Pair(
+            mechanism,
+            installation,
+            run_supervisor,
+            supervisor.scratch(run_supervisor.run_id, run_supervisor),
+            **factors,
+        )
         made.make(*arms)
         yield made
-    assert run_guard.problems == []
+    assert run_supervisor.problems == []
     assert not made.scratch.exists()
 
 

@@ -162,8 +162,8 @@ class UserServer:
 def user_server(name: str, directory: Path) -> Iterator[UserServer]:
     """A server that encrypts, with some things of the user's on it. Its CA's certificate lies in the directory."""
     engine = engines.get(name)
-    with supervisor.Guard(run_directory.new_id()) as run_guard:
-        scratch = supervisor.scratch(run_guard.run_id, run_guard)
+    with supervisor.Supervisor(run_directory.new_id()) as run_supervisor:
+        scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
         ca = directory / "ca.pem"
         settings = {}
         if "tls" in mechanisms.of(engine):
@@ -172,8 +172,8 @@ def user_server(name: str, directory: Path) -> Iterator[UserServer]:
             ca.write_bytes(made.ca.read_bytes())
             settings = HasTls.of(engine).tls_settings(made, mechanisms.get("tls").check({}))
         installation = engine.find()
-        engine.initialise(installation, scratch / "server", run_guard)
-        server = engine.start(installation, scratch / "server", run_guard, settings=settings, logs=directory)
+        engine.initialise(installation, scratch / "server", run_supervisor)
+        server = engine.start(installation, scratch / "server", run_supervisor, settings=settings, logs=directory)
         try:
             found = UserServer(name, installation, server, ca)
             found.ask(*MINE[name])

@@ -15,7 +15,7 @@ from ciphercost.engines.null import Nowhere
 from ciphercost.engines.postgresql import ENGINE
 from ciphercost.host import supervisor
 from ciphercost.host.installation import Installation
-from ciphercost.host.supervisor import Guard
+from ciphercost.host.supervisor import Supervisor
 from ciphercost.host.volumes.volume import Volume
 from ciphercost.load.agent import Agent
 from ciphercost.mechanisms._postgresql import VendorTde
@@ -49,26 +49,26 @@ def proven(name: str, **factors: str) -> tuple[bool, str]:
 
 
 class House:
-    """A run of its own: guard and scratch, in which clusters of one arm are made."""
+    """A run of its own: supervisor and scratch, in which clusters of one arm are made."""
 
-    def __init__(self, run_guard: Guard) -> None:
-        self.guard = run_guard
-        self.scratch = supervisor.scratch(run_guard.run_id, run_guard)
+    def __init__(self, run_supervisor: Supervisor) -> None:
+        self.supervisor = run_supervisor
+        self.scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
         self.count = 0
 
     def rest(self, name: str, installation: Installation, **factors: str) -> Rest:
         """Each has keys of its own."""
         self.count += 1
         secrets = Shared(self.scratch / "secrets" / f"group-{self.count}").secrets
-        return Rest(ENGINE, installation, vendor(name).check(factors), secrets, self.guard)
+        return Rest(ENGINE, installation, vendor(name).check(factors), secrets, self.supervisor)
 
     @contextmanager
     def up(self, rest: Rest, arm: Arm, settings: Mapping[str, str]) -> Iterator[Look]:
         """A new cluster of these settings, its server up, the agent connected."""
         self.count += 1
         directory = self.scratch / f"cluster-{self.count}"
-        ENGINE.initialise(rest.installation, directory, self.guard, settings)
-        server = ENGINE.start(rest.installation, directory, self.guard, settings=settings, logs=self.scratch)
+        ENGINE.initialise(rest.installation, directory, self.supervisor, settings)
+        server = ENGINE.start(rest.installation, directory, self.supervisor, settings=settings, logs=self.scratch)
         try:
             with Agent() as agent:
                 fields = server.connection() | ENGINE.in_clear() | {"connections": 1}
@@ -99,7 +99,7 @@ def recorded(rest: Rest, arm: Arm, answers: Mapping[str, Rows | AgentError], dat
 
 @contextmanager
 def house() -> Iterator[House]:
-    with Guard(run_directory.new_id()) as made:
+    with Supervisor(run_directory.new_id()) as made:
         yield House(made)
     assert made.problems == []
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ciphercost.host import idle_setting
 from ciphercost.host.idle_setting import JOURNAL, NEVER, Idle, _text, _write, physical, setting
-from ciphercost.host.supervisor import Guard
+from ciphercost.host.supervisor import Supervisor
 from ciphercost.model import owned
 from ciphercost.model.errors import RunError
 
@@ -62,8 +62,8 @@ class Awake:
     The supervisor puts them back where this process is killed; `ciphercost clean` does where both are.
     """
 
-    def __init__(self, guard: Guard, scratch: Path) -> None:
-        self._guard, self._journal = guard, scratch / JOURNAL
+    def __init__(self, supervisor: Supervisor, scratch: Path) -> None:
+        self._supervisor, self._journal = supervisor, scratch / JOURNAL
         self._before: dict[int, tuple[str, Callable[[], None]]] = {}
         self._kept: frozenset[int] = frozenset()
         self._since, self._halts_before = 0.0, 0
@@ -112,7 +112,7 @@ class Awake:
         if cpu not in self._before:
             was = _text(path)
             owned.add_line(self._journal, f"{cpu} {was}")
-            forget = self._guard.undo(["/bin/sh", "-c", 'printf %s "$1" >"$2"', "sh", was, path])
+            forget = self._supervisor.undo(["/bin/sh", "-c", 'printf %s "$1" >"$2"', "sh", was, path])
             self._before[cpu] = (was, forget)
         _write(path, NEVER)
 
@@ -125,11 +125,11 @@ class Awake:
 
 
 @contextlib.contextmanager
-def all_awake(guard: Guard, scratch: Path, wish: str = "") -> Iterator[Idle]:
+def all_awake(supervisor: Supervisor, scratch: Path, wish: str = "") -> Iterator[Idle]:
     """Keep every CPU of this process awake, where that is possible and not unwished for. Yields what holds."""
     cpus = os.sched_getaffinity(0)
     shared = len(set(physical(cpus).values())) < len(cpus)
-    with Awake(guard, scratch) as awake:
+    with Awake(supervisor, scratch) as awake:
         if wish == "halt" or shared or obstacle(cpus, cpus):
             yield "halt"
         else:

@@ -14,7 +14,7 @@ import msgspec
 
 from ciphercost.host.marks import cgroup_for, server_user
 from ciphercost.host.ports import free_port, held
-from ciphercost.host.supervisor import Guard, Process
+from ciphercost.host.supervisor import Process, Supervisor
 from ciphercost.model.errors import RunError
 
 START_SECONDS = 60.0
@@ -50,7 +50,7 @@ def apart(settings: Mapping[str, str] | None) -> tuple[dict[str, str], dict[str,
 
 
 def launch(
-    guard: Guard,
+    supervisor: Supervisor,
     title: str,
     command: Callable[[int], list[str | Path]],
     answers: Callable[[int], bool],
@@ -73,12 +73,12 @@ def launch(
     """
     name = title.split()[0].lower()
     log = (logs or directory.parent) / f"{name}-{directory.name}.log"
-    cgroups = cgroup_for(guard.run_id, f"{name}-{secrets.token_hex(4)}")
+    cgroups = cgroup_for(supervisor.run_id, f"{name}-{secrets.token_hex(4)}")
     said = ""
     for _ in range(ATTEMPTS):
         port = free_port()
         begin = log.stat().st_size if log.exists() else 0
-        process = guard.spawn(
+        process = supervisor.spawn(
             command(port),
             env=env,
             cwd=directory,

@@ -1,4 +1,4 @@
-"""leftovers: what runs left behind that ended without their guard: found, shown, removed. What a living run owns is never touched."""
+"""leftovers: what runs left behind that ended without their supervisor: found, shown, removed. What a living run owns is never touched."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def leftovers(ended: str = "") -> list[Leftover]:
     namespaces = left_behind()
     marks = dict(_marked())
     # Servers run as nobody when we are root, and so may anybody's process: it can't make a run a living one.
-    living = {run for run, owner, guards, own in marks.values() if own and (guards or lives(owner))}
+    living = {run for run, owner, supervisors, own in marks.values() if own and (supervisors or lives(owner))}
     dead = {}
     for run, found_dead in _directories(ended):
         if found_dead is None:
@@ -145,14 +145,14 @@ def _marked() -> Iterator[tuple[int, tuple[str, str, bool, bool]]]:
         environment = {name: value for name, _, value in pairs}
         if RUN_MARK in environment and _ends_with_us(pid):
             # A supervisor whose controller is dead is undoing its list: it must be left to.
-            guards = any(part.endswith(f"/{SUPERVISOR.name}") for part in command[:4])
+            supervisors = any(part.endswith(f"/{SUPERVISOR.name}") for part in command[:4])
             own = _users(pid) == {os.geteuid()}
-            yield pid, (environment[RUN_MARK], environment.get(OWNER_MARK, ""), guards, own)
+            yield pid, (environment[RUN_MARK], environment.get(OWNER_MARK, ""), supervisors, own)
 
 
-def guarded(run: str) -> bool:
+def supervised(run: str) -> bool:
     """Whether a supervisor still takes down what this run had started."""
-    return any(guards for of, _, guards, own in dict(_marked()).values() if own and of == run)
+    return any(supervisors for of, _, supervisors, own in dict(_marked()).values() if own and of == run)
 
 
 def _directories(ended: str) -> Iterator[tuple[str, Dead | None]]:

@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from ciphercost.host.namespaces import NAMESPACES, NEAR_END, PREFIX
-from ciphercost.host.supervisor import Guard
+from ciphercost.host.supervisor import Supervisor
 from ciphercost.model.errors import RunError, UsageError
 
 SERVER = "127.0.0.1"
@@ -87,49 +87,49 @@ def settings_of(device: str) -> list[str]:
 
 
 @contextmanager
-def linked(guard: Guard, bits_per_second: float, mtu: int) -> Iterator[Link]:
+def linked(supervisor: Supervisor, bits_per_second: float, mtu: int) -> Iterator[Link]:
     """A link of this bandwidth (0: as fast as it goes) each way and this MTU (0: 1500). Gone afterwards. Raises RunError.
 
-    Whatever is made is registered with the guard first, so that it goes even when this process is killed.
+    Whatever is made is registered with the supervisor first, so that it goes even when this process is killed.
     """
     token = secrets.token_hex(4)
-    link = Link(f"{PREFIX}{guard.run_id}-{token}", f"cc{token}")
+    link = Link(f"{PREFIX}{supervisor.run_id}-{token}", f"cc{token}")
     agent = f"127.{200 + secrets.randbelow(50)}.{secrets.randbelow(256)}.{1 + secrets.randbelow(254)}"
     inside = ["-n", link.namespace]
     with ExitStack() as stack:
         stack.enter_context(
-            _made(guard, ["ip", "netns", "add", link.namespace], ["ip", "netns", "del", link.namespace])
+            _made(supervisor, ["ip", "netns", "add", link.namespace], ["ip", "netns", "del", link.namespace])
         )
         pair = ["ip", "link", "add", link.device, "type", "veth", "peer", "name", NEAR_END, "netns", link.namespace]
-        stack.enter_context(_made(guard, pair, ["ip", "link", "del", "dev", link.device]))
+        stack.enter_context(_made(supervisor, pair, ["ip", "link", "del", "dev", link.device]))
         for path in settings_of(link.device):
             if Path(path).exists():
                 Path(path).write_text("1")
         within = ["ip", "netns", "exec", link.namespace, sys.executable, "-I", "-S", "-c", SET]
-        guard.run([*within, *settings_of(NEAR_END)])
+        supervisor.run([*within, *settings_of(NEAR_END)])
         for where, device in ((inside, NEAR_END), ([], link.device)):
-            guard.run(["ip", *where, "link", "set", "dev", device, "mtu", str(mtu or MTU)])
+            supervisor.run(["ip", *where, "link", "set", "dev", device, "mtu", str(mtu or MTU)])
             if bits_per_second:
-                guard.run(["tc", *where, "qdisc", "add", "dev", device, "root", *shaper(bits_per_second)])
-            guard.run(["ip", *where, "link", "set", "dev", device, "up"])
+                supervisor.run(["tc", *where, "qdisc", "add", "dev", device, "root", *shaper(bits_per_second)])
+            supervisor.run(["ip", *where, "link", "set", "dev", device, "up"])
         # The namespace's own loopback stays down, so 127.0.0.1 is nobody there; it goes over the link.
-        guard.run(["ip", *inside, "address", "add", f"{agent}/32", "dev", NEAR_END])
-        guard.run(["ip", *inside, "route", "add", SERVER, "dev", NEAR_END, "src", agent])
+        supervisor.run(["ip", *inside, "address", "add", f"{agent}/32", "dev", NEAR_END])
+        supervisor.run(["ip", *inside, "route", "add", SERVER, "dev", NEAR_END, "src", agent])
         # Of two routes the narrower counts: the agent's address leaves the host's 127.0.0.0/8.
-        guard.run(["ip", "route", "add", f"{agent}/32", "dev", link.device, "table", "local", "scope", "link"])
+        supervisor.run(["ip", "route", "add", f"{agent}/32", "dev", link.device, "table", "local", "scope", "link"])
         yield link
 
 
 @contextmanager
-def _made(guard: Guard, make: list[str], undo: list[str]) -> Iterator[None]:
-    forget: Callable[[], None] = guard.undo(undo)
+def _made(supervisor: Supervisor, make: list[str], undo: list[str]) -> Iterator[None]:
+    forget: Callable[[], None] = supervisor.undo(undo)
     try:
-        guard.run(make)
+        supervisor.run(make)
     except RunError as error:
         forget()
         raise RunError(f"the link for --bandwidth or --mtu could not be made: {error}") from None
     try:
         yield
     finally:
-        guard.run(undo)
+        supervisor.run(undo)
         forget()

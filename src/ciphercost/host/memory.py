@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ciphercost.host.marks import CGROUP_PREFIX, memory_parent
-from ciphercost.host.supervisor import Guard
+from ciphercost.host.supervisor import Supervisor
 from ciphercost.model.errors import UsageError
 
 
@@ -25,8 +25,8 @@ def check(where: str) -> None:
 
 
 @contextlib.contextmanager
-def limited(guard: Guard, limit: int) -> Iterator[tuple[Path, ...]]:
-    """A control group of `limit` bytes, into which the guard starts everything meanwhile; none where `limit` is 0. Raises RunError, UsageError.
+def limited(supervisor: Supervisor, limit: int) -> Iterator[tuple[Path, ...]]:
+    """A control group of `limit` bytes, into which the supervisor starts everything meanwhile; none where `limit` is 0. Raises RunError, UsageError.
 
     Whatever else is to be limited enters the yielded groups by itself.
     """
@@ -37,6 +37,6 @@ def limited(guard: Guard, limit: int) -> Iterator[tuple[Path, ...]]:
     found = memory_parent()
     assert found is not None
     parent, file = found
-    group = parent / f"{CGROUP_PREFIX}{guard.run_id}-memory-{secrets.token_hex(4)}"
-    with guard.within(group, {file: str(limit)}):
+    group = parent / f"{CGROUP_PREFIX}{supervisor.run_id}-memory-{secrets.token_hex(4)}"
+    with supervisor.within(group, {file: str(limit)}):
         yield (group,)

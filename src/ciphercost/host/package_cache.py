@@ -16,7 +16,7 @@ from ciphercost.host.environment import child_environment
 from ciphercost.host.installation import Installation
 from ciphercost.host.marks import server_user
 from ciphercost.host.package_client_errors import decisive
-from ciphercost.host.supervisor import Guard
+from ciphercost.host.supervisor import Supervisor
 from ciphercost.host.versions import version_key
 from ciphercost.model import owned
 from ciphercost.model.errors import MissingServer, RunError, UsageError
@@ -95,16 +95,16 @@ def reachable(directory: Path) -> bool:
 class Work:
     """A root that is being filled: `path` now, `final` once it is whole. It and its package clients live no longer than we do."""
 
-    def __init__(self, path: Path, final: Path, guard: Guard) -> None:
+    def __init__(self, path: Path, final: Path, supervisor: Supervisor) -> None:
         self.path = path
         self.final = final
-        self._guard = guard
+        self._supervisor = supervisor
 
     def run(self, command: list[str], failure: str, env: Mapping[str, str] | None = None) -> str:
         """Run a package client to its end. Raises MissingServer with `failure` and the lines that tell the cause."""
         given = {**(env or child_environment(registries=True)), "LC_ALL": "C"}
         try:
-            process = self._guard.spawn(command, env=given, cwd=self.path, umask=0o022)
+            process = self._supervisor.spawn(command, env=given, cwd=self.path, umask=0o022)
             try:
                 status, output = process.wait(FETCH_SECONDS), process.output()
             finally:
@@ -134,10 +134,10 @@ def keep(engine: str, name: str, make: Callable[[Work], Receipt]) -> Installatio
     with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (final / RECEIPT).exists():
-            with Guard(f"fetch-{os.getpid()}") as guard:
-                guard.remove(path)
+            with Supervisor(f"fetch-{os.getpid()}") as supervisor:
+                supervisor.remove(path)
                 path.mkdir(mode=0o755)
-                receipt = make(Work(path, final, guard))
+                receipt = make(Work(path, final, supervisor))
                 _open_up(path)
                 (path / RECEIPT).write_bytes(msgspec.json.encode(receipt))
                 shutil.rmtree(final, ignore_errors=True)

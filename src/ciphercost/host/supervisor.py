@@ -42,13 +42,13 @@ PASSED_ON = ("PATH", "TZ", "LD_LIBRARY_PATH", "OPENSSL_CONF", "OPENSSL_MODULES",
 """All that a started server sees of the user's environment, so that two runs differ in little else."""
 
 LOST = (
-    "the guard process of this run was killed (by hand, or for lack of memory), which also stopped the servers it had started. "
+    "this run's supervisor process was killed (by hand, or for lack of memory), which also stopped the servers it had started. "
     "The run itself cleaned up in its place."
 )
 
 
-def scratch(run_id: str, guard: Guard | None = None) -> Path:
-    """Make this run's scratch directory, with `secrets/` in it, and let the guard remove it at the run's end.
+def scratch(run_id: str, supervisor: Supervisor | None = None) -> Path:
+    """Make this run's scratch directory, with `secrets/` in it, and let the supervisor remove it at the run's end.
 
     Servers that run as nobody can pass through it (0711) and own `secrets/` (0700). Raises UsageError where it can't be made, or where
     somebody else could write to it.
@@ -59,8 +59,8 @@ def scratch(run_id: str, guard: Guard | None = None) -> Path:
     try:
         within = _open_base(base, mode)
         try:
-            if guard is not None:
-                guard.remove(path)  # before it exists, so that no moment is left when nobody would remove it
+            if supervisor is not None:
+                supervisor.remove(path)  # before it exists, so that no moment is left when nobody would remove it
             _fill(run_id, within, mode)
         finally:
             os.close(within)
@@ -108,11 +108,11 @@ def _fill(run_id: str, within: int, mode: int) -> None:
 
 
 @contextlib.contextmanager
-def temporary(guard: Guard, name: str) -> Iterator[Path]:
-    """Make a temporary directory (0700) in the scratch of the guard's run. If we are killed, the supervisor or `clean` removes it."""
-    home = scratch_base() / guard.run_id
+def temporary(supervisor: Supervisor, name: str) -> Iterator[Path]:
+    """Make a temporary directory (0700) in the scratch of the supervisor's run. If we are killed, the supervisor or `clean` removes it."""
+    home = scratch_base() / supervisor.run_id
     if not home.is_dir():
-        home = scratch(guard.run_id, guard)
+        home = scratch(supervisor.run_id, supervisor)
     path = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=home))
     try:
         yield path
@@ -120,14 +120,14 @@ def temporary(guard: Guard, name: str) -> Iterator[Path]:
         shutil.rmtree(path, ignore_errors=True)
 
 
-# ── the guard ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── the supervisor's client ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Process:
     """A process that the supervisor started."""
 
-    def __init__(self, guard: Guard, pid: int, name: str) -> None:
-        self._guard = guard
+    def __init__(self, supervisor: Supervisor, pid: int, name: str) -> None:
+        self._supervisor = supervisor
         self._status: int | None = None
         self.pid = pid
         self.name = name
@@ -135,7 +135,7 @@ class Process:
     def poll(self) -> int | None:
         """Exit status, negative for a signal; None while it runs."""
         if self._status is None:
-            self._status = self._guard.ask("poll", pid=self.pid)["status"]
+            self._status = self._supervisor.ask("poll", pid=self.pid)["status"]
         return self._status
 
     def wait(self, timeout: float | None = None) -> int:
@@ -156,17 +156,17 @@ class Process:
 
     def output(self) -> str:
         """The end of what it wrote, where it was given no log file."""
-        text: str = self._guard.ask("output", pid=self.pid)["text"]
+        text: str = self._supervisor.ask("output", pid=self.pid)["text"]
         return text
 
     def stop(self, timeout: float = 5.0) -> int | None:
         """End it: its stop signal, after `timeout` seconds SIGQUIT, then SIGKILL to it and all below it. Returns its status."""
-        status = self._guard.ask("stop", pid=self.pid, timeout=timeout)["status"]
+        status = self._supervisor.ask("stop", pid=self.pid, timeout=timeout)["status"]
         self._status = status if self._status is None else self._status
         return self._status
 
 
-class Guard:
+class Supervisor:
     """Client of one supervisor. A context manager: leaving it undoes everything. Safe to use from several threads."""
 
     def __init__(self, run_id: str) -> None:
@@ -190,7 +190,7 @@ class Guard:
             env={**self._mark, "PATH": os.environ.get("PATH", os.defpath)},
         )
 
-    def __enter__(self) -> Guard:
+    def __enter__(self) -> Supervisor:
         return self
 
     def __exit__(
@@ -220,7 +220,9 @@ class Guard:
             while answer and answer["number"] != self._number:  # an interrupted request's answer is still in the pipe
                 answer = self._exchange(b"")
         if not answer:
-            raise RunError("the guard process is gone, and with it all that this run had started. Start the run again.")
+            raise RunError(
+                "this run's supervisor process is gone, and so is everything it had started. Start the run again."
+            )
         if "error" in answer:
             raise RunError(str(answer["error"]))
         return answer

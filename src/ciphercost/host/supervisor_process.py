@@ -2,7 +2,7 @@
 # ruff: noqa: PTH102, PTH106, PTH108, PTH112, PTH114, PTH118, PTH123, PTH208
 """supervisor_process: the process that owns whatever a run starts or makes outside its own process, and undoes it. Standard library only.
 
-Started by `supervisor.Guard` as `python -I -S supervisor_process.py RUN CONTROLLER`, in its own session. It reads one JSON object a line on
+Started by `supervisor.Supervisor` as `python -I -S supervisor_process.py RUN CONTROLLER`, in its own session. It reads one JSON object a line on
 standard input and answers each by one line. When its input ends or its controller dies, however that came about, it undoes
 its list, last entry first, and ends. It is small because it must start fast and because nothing guards the supervisor: if it is
 killed itself, the kernel kills its children (PR_SET_PDEATHSIG) and `ciphercost clean` finds the rest.
@@ -87,7 +87,7 @@ class Supervisor:
     def answer(self, request: Request) -> Answer:
         command = getattr(self, "do_" + str(request.get("do")), None)
         if command is None:
-            return {"error": f"the guard knows no '{request.get('do')}'"}
+            return {"error": f"the supervisor knows no '{request.get('do')}'"}
         try:
             result: Answer = command(request)
         except OSError as error:
@@ -103,10 +103,10 @@ class Supervisor:
         else:
             log = os.memfd_create("output")
         reader, writer = os.pipe()
-        guard = os.getpid()
+        supervisor = os.getpid()
         pid = os.fork()
         if pid == 0:
-            self.become(request, guard, log, writer)
+            self.become(request, supervisor, log, writer)
         self.ended.pop(pid, None)  # of an earlier process with this number
         self.stop_signals[pid] = request["stop_signal"]
         self.cgroups[pid] = request["cgroups"]
@@ -124,7 +124,7 @@ class Supervisor:
             return {"error": failure}
         return {"pid": pid}
 
-    def become(self, request: Request, guard: int, log: int, writer: int) -> None:
+    def become(self, request: Request, supervisor: int, log: int, writer: int) -> None:
         """In the child: join, drop, and turn into the command. Never returns."""
         try:
             os.setpgid(0, 0)
@@ -143,7 +143,7 @@ class Supervisor:
                 os.setresgid(gid, gid, gid)
                 os.setresuid(uid, uid, uid)
             prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # a change of user clears it, so it comes after
-            if os.getppid() != guard:
+            if os.getppid() != supervisor:
                 os._exit(127)
             os.chdir(request["cwd"] or "/")
             for number in (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

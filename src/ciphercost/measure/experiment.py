@@ -15,7 +15,8 @@ from typing import Any
 
 import msgspec
 
-from ciphercost.host import idle, idle_setting, marks, procfs, supervisor, tls_names
+from ciphercost.host import idle, idle_setting, marks, procfs, tls_names
+from ciphercost.host.supervisor import Supervisor
 from ciphercost.load.agent import Agent
 from ciphercost.load.jdbc.jdbc_agent import JdbcAgent
 from ciphercost.measure import fio, round_trips
@@ -32,7 +33,7 @@ from ciphercost.measure.facts import (
     warn,
 )
 from ciphercost.measure.pause import Pause
-from ciphercost.measure.progress import PREPARING, Watcher
+from ciphercost.measure.progress import PREPARING, Display
 from ciphercost.measure.session import CellMeasurement, NoSteadyState
 from ciphercost.measure.stopping import Stopping
 from ciphercost.mechanisms._rest import AtRest
@@ -46,9 +47,9 @@ from ciphercost.plan.planned import PlannedCell
 from ciphercost.prove import aes_mask, destructive_test, heard, load_connections, same_rows, witnesses
 from ciphercost.provision import cache, scratch_schema, server_pairs, users_server
 from ciphercost.provision.bench import Bench
+from ciphercost.provision.server_pair import ServerPair
 from ciphercost.provision.servers import Servers
 from ciphercost.provision.shared import Shared
-from ciphercost.provision.twins import Twins
 
 DONE = object()
 LEAST_SECONDS_FOR_FIO, BLOCKS_OF_FIO_QUICK = 60.0, 4
@@ -59,9 +60,9 @@ class Run(msgspec.Struct):
 
     cells: Sequence[PlannedCell]
     record: Record
-    guard: supervisor.Guard
+    supervisor: Supervisor
     scratch: Path
-    watcher: Watcher
+    display: Display
     stopping: Callable[[Iterable[int], bool], Stopping]
     """Makes what decides when a cell has been measured long enough; see `CellMeasurement`."""
     servers: Servers
@@ -95,18 +96,18 @@ def experiment(numbers: list[int], run: Run) -> None:
         last = max((session for number in numbers for session in cells[number].whole_sessions), default=0)
         wanted = [number for number in numbers if cells[number].status is None]
         for number in wanted:
-            run.watcher.phase(number, last + 1, PREPARING)
+            run.display.phase(number, last + 1, PREPARING)
             with telling(cells[number], run, alone=len(cells) == 1):
                 bench = stack.enter_context(
                     server_pairs.bench(
                         run.cells[number],
-                        run.guard,
+                        run.supervisor,
                         run.scratch,
                         run.record.logs,
                         number,
                         shared,
                         left=functools.partial(schema_left, cells[number]),
-                        paused=run.watcher.paused,
+                        paused=run.display.paused,
                         servers=run.servers,
                     )
                 )
@@ -115,7 +116,7 @@ def experiment(numbers: list[int], run: Run) -> None:
                     look_closely(number, bench, cells[number], run)
                 facts = run.record.facts
                 measurement = CellMeasurement(
-                    number, facts.spec, cells[number], facts.seed, run.record, run.watcher, run.stopping
+                    number, facts.spec, cells[number], facts.seed, run.record, run.display, run.stopping
                 )
                 if cells[number].whole_sessions:
                     measurement.recall(each for each in read_slices(run.record.directory) if each.cell == number)
@@ -126,7 +127,7 @@ def experiment(numbers: list[int], run: Run) -> None:
             one_session(session, live, shared, run)
             for unit in live:
                 if unit.measurement.facts.status is None and unit.measurement.must_repeat(session):
-                    run.watcher.say(
+                    run.display.say(
                         f"{title(unit.measurement.facts)}: one arm's debt reached the other; "
                         f"the slices are now {unit.measurement.facts.slice_seconds:g} s long"
                     )
@@ -144,14 +145,14 @@ def experiment(numbers: list[int], run: Run) -> None:
                 facts_.status = facts_.status or "ok"
     for number in wanted:
         status, reason = cells[number].status, cells[number].reason
-        run.watcher.done(number, f"{status}{': ' + reason if reason else ''}")
+        run.display.done(number, f"{status}{': ' + reason if reason else ''}")
     run.record.save_facts()
     run.record.checkpoint(*(number for number in wanted if cells[number].status == "ok"))
 
 
 def look_closely(number: int, bench: Bench, facts: CellFacts, run: Run) -> None:
-    """What only a pair of twins that nobody needs can show. Raises Unproven."""
-    run.watcher.phase(number, 1, "looking closely")
+    """What only a disposable server pair can show. Raises Unproven."""
+    run.display.phase(number, 1, "looking closely")
     found = destructive_test.run(bench)
     facts.findings = found.findings
     if found.rotation_s is not None:
@@ -191,7 +192,7 @@ def telling(facts: CellFacts, run: Run, *, alone: bool) -> Iterator[None]:
 
 
 def one_session(session: int, units: list[Unit], shared: Shared, run: Run) -> None:
-    """Fresh twins for every cell, proven; then their phases, one cell's blocks between the others'."""
+    """A fresh, proven server pair for every cell; then their phases, one cell's blocks between the others'."""
     alone = len(run.record.facts.cells) == 1
     try:
         with contextlib.ExitStack() as stack:
@@ -202,7 +203,7 @@ def one_session(session: int, units: list[Unit], shared: Shared, run: Run) -> No
             physical = idle_setting.physical(available)
             cores = {regime: schedule.cores(seed, session, available, regime, physical) for regime in regimes}
             stack.enter_context(out_of_the_way({cpu for both in cores.values() for side in both for cpu in side}))
-            awake = stack.enter_context(idle.Awake(run.guard, run.scratch))
+            awake = stack.enter_context(idle.Awake(run.supervisor, run.scratch))
             ready: list[tuple[Unit, tuple[Iterator[None], ...]]] = []
             for unit in units:
                 with telling(unit.measurement.facts, run, alone=alone):
@@ -253,78 +254,76 @@ def open_unit(
     stack: contextlib.ExitStack,
     record: Record,
 ) -> tuple[Iterator[None], ...]:
-    """Fresh twins, proven and connected; what is opened is closed with `stack`. Returns the session's phases.
+    """A fresh server pair, proven and connected; what is opened is closed with `stack`. Returns the session's phases.
 
     `cores`: CPUs of the server and of the agent. `awake`: what keeps them from halting while load is made.
     """
     bench, measurement = unit.bench, unit.measurement
     facts, seed = measurement.facts, record.facts.seed
-    measurement.watcher.phase(measurement.number, session, "starting and proving")
+    measurement.display.phase(measurement.number, session, "starting and proving")
     # Where a server of the user's runs is not ours to say.
     server_cpus, agent_cpus = set(() if facts.spec.url else cores[0]), set(cores[1])
-    twins = server_pairs.twins(
-        bench, session, server_cpus, agent_cpus, schedule.arms(seed, measurement.number, session)
-    )
-    agent = stack.enter_context(bench.agent(twins))
+    pair = server_pairs.start(bench, session, server_cpus, agent_cpus, schedule.arms(seed, measurement.number, session))
+    agent = stack.enter_context(bench.agent(pair))
     if isinstance(agent, JdbcAgent):
-        agent.enter(twins.connect, twins.note if facts.spec.url else None)
-    connected = proven(session, unit, twins, agent, record)
-    users_server.ready(bench, twins)
-    describe_session(facts, twins, connected)
-    describe_client(facts, twins, agent)
+        agent.enter(pair.connect, pair.note if facts.spec.url else None)
+    connected = proven(session, unit, pair, agent, record)
+    users_server.ready(bench, pair)
+    describe_session(facts, pair, connected)
+    describe_client(facts, pair, agent)
     describe_agent(facts, agent.hello)
-    describe_idle(facts, twins)
+    describe_idle(facts, pair)
     if facts.spec.mechanism == "tls" and not facts.floor:
         facts.floor = floor(agent)
     agent.program(bench.program)
 
     def open_arm(arm: Arm) -> None:
-        fields = twins.connect[arm]
+        fields = pair.connect[arm]
         answer = agent.connect(arm, **fields) | {"per_request": fields.get("per_request", False)}
         load_connections.load_connections(
-            bench.engine, bench.mechanism, twins.by_arm[arm], agent, arm, answer, connected
+            bench.engine, bench.mechanism, pair.by_arm[arm], agent, arm, answer, connected
         )
         describe_version(facts, str(answer["server_version"]))
 
-    for arm in twins.login_order:
+    for arm in pair.login_order:
         open_arm(arm)
     if reason := same_rows.same_rows(
-        twins, agent, bench.rows_to_compare, schedule.slice_seed(seed, measurement.number, session, 0, 0)
+        pair, agent, bench.rows_to_compare, schedule.slice_seed(seed, measurement.number, session, 0, 0)
     ):
         raise AgentError(f"the arms do not return the same rows: {reason}")
     if isinstance(bench.mechanism, AtRest):
-        describe_at_rest(facts, bench.mechanism, twins, agent)
-    if twins.sealing is not None:
-        describe_columns(facts, twins, agent)
+        describe_at_rest(facts, bench.mechanism, pair, agent)
+    if pair.sealing is not None:
+        describe_columns(facts, pair, agent)
     if round_trips.wanted(bench) and not facts.traffic:
-        facts.chatter, facts.traffic = round_trips.measure(bench, twins, agent)
-    samplers = samplers_of(twins, agent, stack)
-    if not twins.embedded and twins.server is None:
+        facts.chatter, facts.traffic = round_trips.measure(bench, pair, agent)
+    samplers = samplers_of(pair, agent, stack)
+    if not pair.embedded and pair.server is None:
         unseen = Warning_("server-not-seen", "the server's processes can't be seen from here: client-side figures only")
         warn(facts, unseen.code, [unseen])
-    pause = stack.enter_context(contextlib.closing(Pause(twins.by_arm)))
+    pause = stack.enter_context(contextlib.closing(Pause(pair.by_arm)))
     if wants_storage(bench, record.facts.spec, session):
         pause.none()
-        measure_storage(session, unit, twins, record)
+        measure_storage(session, unit, pair, record)
         pause.close()
     if cache.empties(facts.spec):
         # After the proofs, which have read every file.
-        places = [path for server in twins.by_arm.values() if (v := server.volume) for path in (v.path, *v.backing)]
+        places = [path for server in pair.by_arm.values() if (v := server.volume) for path in (v.path, *v.backing)]
         facts.encryption["page_cache"] = cache.drop(places)
-    return measurement.begin(session, twins, agent, samplers, open_arm, pause, awake)
+    return measurement.begin(session, pair, agent, samplers, open_arm, pause, awake)
 
 
-def proven(session: int, unit: Unit, twins: Twins, agent: Agent, record: Record) -> dict[str, Any]:
+def proven(session: int, unit: Unit, pair: ServerPair, agent: Agent, record: Record) -> dict[str, Any]:
     """What the encrypted arm negotiated, once every witness has been heard of both arms and is in the record. Raises Unproven."""
     bench = unit.bench
     if bench.sealing:
         # What is witnessed in columns is in their tables. Both arms are reached alike, so nothing goes where it should not.
-        users_server.ready(bench, twins)
-    proofs, connected = witnesses.prove(bench.engine, bench.mechanism, twins, agent, session)
+        users_server.ready(bench, pair)
+    proofs, connected = witnesses.prove(bench.engine, bench.mechanism, pair, agent, session)
     if bench.mask:
-        proofs += aes_mask.prove(bench, twins, agent, session)
+        proofs += aes_mask.prove(bench, pair, agent, session)
     record.prove(unit.measurement.number, proofs)
-    witnesses.require(proofs, bench.mechanism, bench.engine.mute, twins.closed)
+    witnesses.require(proofs, bench.mechanism, bench.engine.mute, pair.closed)
     return connected
 
 
@@ -338,27 +337,27 @@ def wants_storage(bench: Bench, spec: Spec, session: int) -> bool:
     return below and session % 2 == 1 and bool(wanted) and bool(fio.find())
 
 
-def measure_storage(session: int, unit: Unit, twins: Twins, record: Record) -> None:
+def measure_storage(session: int, unit: Unit, pair: ServerPair, record: Record) -> None:
     """fio on both arms' directories, into the record."""
     measurement, facts = unit.measurement, record.facts
-    measurement.watcher.phase(measurement.number, session, "fio on both directories")
-    directories = {arm: volume.path.parent for arm in ARMS if (volume := twins.by_arm[arm].volume)}
+    measurement.display.phase(measurement.number, session, "fio on both directories")
+    directories = {arm: volume.path.parent for arm in ARMS if (volume := pair.by_arm[arm].volume)}
     blocks = 1 if facts.spec.mode == "full" else BLOCKS_OF_FIO_QUICK
     size = unit.bench.cell.fio_bytes or fio.SIZE
     for each in fio.measure(
-        directories, session, facts.seed, unit.bench.guard, cell=measurement.number, blocks=blocks, size=size
+        directories, session, facts.seed, unit.bench.supervisor, cell=measurement.number, blocks=blocks, size=size
     ):
         record.append_storage(each)
 
 
-def samplers_of(twins: Twins, agent: Agent, stack: contextlib.ExitStack) -> dict[Arm, procfs.Sampler]:
+def samplers_of(pair: ServerPair, agent: Agent, stack: contextlib.ExitStack) -> dict[Arm, procfs.Sampler]:
     """What counts each arm's CPU time and bytes: one sampler for both where one process serves both."""
     made: dict[tuple[int, tuple[int, ...]], procfs.Sampler] = {}
     found: dict[Arm, procfs.Sampler] = {}
-    for arm, server in twins.by_arm.items():
-        root, helpers = agent.pid if twins.embedded else server.pid, server.volume.pids if server.volume else ()
+    for arm, server in pair.by_arm.items():
+        root, helpers = agent.pid if pair.embedded else server.pid, server.volume.pids if server.volume else ()
         if (root, helpers) not in made:
-            sampler = procfs.Sampler(root, server.cgroups, embedded=twins.embedded, relay=twins.relay, helpers=helpers)
+            sampler = procfs.Sampler(root, server.cgroups, embedded=pair.embedded, relay=pair.relay, helpers=helpers)
             made[root, helpers] = stack.enter_context(contextlib.closing(sampler))
         found[arm] = made[root, helpers]
     return found

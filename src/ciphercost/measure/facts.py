@@ -22,7 +22,7 @@ from ciphercost.provision import cache
 if TYPE_CHECKING:
     from ciphercost.load.agent import Agent
     from ciphercost.provision.bench import Bench
-    from ciphercost.provision.twins import Twins
+    from ciphercost.provision.server_pair import ServerPair
 
 
 SECRET_FIELDS = frozenset({"password", "key", "tls_certificate"})
@@ -158,22 +158,22 @@ def weakened(factors: Mapping[str, str]) -> list[str]:
     ]
 
 
-def describe_session(facts: CellFacts, twins: Twins, connected: dict[str, Any]) -> None:
-    """What a session's twins turned out to be."""
+def describe_session(facts: CellFacts, pair: ServerPair, connected: dict[str, Any]) -> None:
+    """What a session's server pair turned out to be."""
 
-    facts.config_diff = config_diff(twins.connect)
+    facts.config_diff = config_diff(pair.connect)
     facts.encryption = client_witness.negotiated(connected)
-    if reason := client_witness.unverified(connected, twins.connect["encrypted"]):
+    if reason := client_witness.unverified(connected, pair.connect["encrypted"]):
         told = Warning_(UNVERIFIED, f"{reason[0].upper()}{reason[1:]}")
         warn(facts, UNVERIFIED, [told])
-    if (level := twins.connect["encrypted"].get("tls_security_level")) is not None:
+    if (level := pair.connect["encrypted"].get("tls_security_level")) is not None:
         told = Warning_(LOWERED, LOWERED_TEXT.format(level, " and ".join(weakened(facts.spec.factors))))
         warn(facts, LOWERED, [told])
-    if twins.server is not None and twins.server.library:
-        facts.encryption["server_library"] = twins.server.library
-        warn(facts, "old-openssl", old_openssl(twins.server.library))
-    facts.separate_processes = len({each.pid for each in twins.servers}) > 1 and not twins.embedded
-    facts.cores = {"server": spell(twins.server_cpus), "agent": spell(twins.agent_cpus)}
+    if pair.server is not None and pair.server.library:
+        facts.encryption["server_library"] = pair.server.library
+        warn(facts, "old-openssl", old_openssl(pair.server.library))
+    facts.separate_processes = len({each.pid for each in pair.servers}) > 1 and not pair.embedded
+    facts.cores = {"server": spell(pair.server_cpus), "agent": spell(pair.agent_cpus)}
 
 
 def old_openssl(library: str) -> list[Warning_]:
@@ -183,31 +183,31 @@ def old_openssl(library: str) -> list[Warning_]:
     return [Warning_("old-openssl", OLD_OPENSSL_TEXT.format(library.split()[1]))]
 
 
-def describe_client(facts: CellFacts, twins: Twins, agent: Agent) -> None:
+def describe_client(facts: CellFacts, pair: ServerPair, agent: Agent) -> None:
     """Where a JDBC driver makes the load: what it is told differently in the two arms, in its own words."""
     if isinstance(agent, jdbc_agent.JdbcAgent):
-        facts.config_diff = jdbc_agent.config_diff({arm: agent.translated(twins.connect[arm]) for arm in ARMS})
+        facts.config_diff = jdbc_agent.config_diff({arm: agent.translated(pair.connect[arm]) for arm in ARMS})
 
 
-def describe_columns(facts: CellFacts, twins: Twins, agent: Agent) -> None:
+def describe_columns(facts: CellFacts, pair: ServerPair, agent: Agent) -> None:
     """Of values encrypted in columns: who encrypts; and once a cell what the stored bytes give away, and how many they are.
 
     The agent is connected to both arms.
     """
-    assert twins.sealing is not None
-    sealing = twins.sealing
+    assert pair.sealing is not None
+    sealing = pair.sealing
     facts.encryption |= sealing.mechanism.implementation(sealing.engine, sealing.factors)
     if sealing.codec.client_side:
         facts.encryption["client_library"] = str(agent.hello.get("tls_library", ""))
     if facts.stored or facts.findings:
         return
-    facts.findings = column_checks.findings(twins.sight("encrypted", agent, "encrypted"))
-    facts.stored = column_checks.sizes(twins.sight(arm, agent, arm) for arm in ARMS)
+    facts.findings = column_checks.findings(pair.sight("encrypted", agent, "encrypted"))
+    facts.stored = column_checks.sizes(pair.sight(arm, agent, arm) for arm in ARMS)
 
 
-def describe_idle(facts: CellFacts, twins: Twins) -> None:
+def describe_idle(facts: CellFacts, pair: ServerPair) -> None:
     """Decide what idle cores do in this cell, once for all of its sessions. Raises UsageError where it can't be what it must be."""
-    server, client = twins.server_cpus, twins.agent_cpus
+    server, client = pair.server_cpus, pair.agent_cpus
     # Sessions recorded before this was known had halting cores.
     wish = facts.idle or ("halt" if facts.whole_sessions else facts.spec.idle)
     reason = "" if wish == "halt" else idle.obstacle(server, client)
@@ -239,14 +239,14 @@ def describe_awake(facts: CellFacts, problem: str) -> None:
         facts.warnings = [*others, Warning_("cores-halt", problem)]
 
 
-def describe_at_rest(facts: CellFacts, mechanism: AtRest, twins: Twins, agent: Agent) -> None:
-    """What only the servers can tell of a session's twins: their settings, who does the encrypting, how long a start took.
+def describe_at_rest(facts: CellFacts, mechanism: AtRest, pair: ServerPair, agent: Agent) -> None:
+    """What only the servers can tell of a session's server pair: their settings, who does the encrypting, how long a start took.
 
     The agent is connected to both arms.
     """
-    assert twins.rest is not None
-    looks = {arm: twins.look(arm, agent, arm, twins.connect[arm]) for arm in ARMS}
-    engine = StoresData.of(twins.rest.engine)
+    assert pair.rest is not None
+    looks = {arm: pair.look(arm, agent, arm, pair.connect[arm]) for arm in ARMS}
+    engine = StoresData.of(pair.rest.engine)
     if query := engine.variables:
         said = {arm: settings_in_force(look.query(query), look) for arm, look in looks.items()}
         facts.config_diff += [
@@ -254,7 +254,7 @@ def describe_at_rest(facts: CellFacts, mechanism: AtRest, twins: Twins, agent: A
             for name in sorted({*said["plain"], *said["encrypted"]})
             if said["plain"].get(name) != said["encrypted"].get(name)
         ]
-    direct = mechanism.direct_io and engine.does_direct_io(twins.rest.installation.version)
+    direct = mechanism.direct_io and engine.does_direct_io(pair.rest.installation.version)
     if text := cache.caveat(facts.spec, direct=direct, below=mechanism.loaded_once):
         kept = [each for each in facts.warnings if each.code != "page-cache"]
         facts.warnings = [*kept, Warning_("page-cache", text)]
@@ -263,9 +263,9 @@ def describe_at_rest(facts: CellFacts, mechanism: AtRest, twins: Twins, agent: A
         kept = [each for each in facts.warnings if each.code != "implementation"]
         facts.warnings = [*kept, Warning_("implementation", warning)]
     facts.encryption |= known
-    if not twins.embedded:
+    if not pair.embedded:
         session = len({each.session for each in facts.openings}) + 1
-        facts.openings += [Opening(session, arm, seconds) for arm, seconds in twins.openings.items()]
+        facts.openings += [Opening(session, arm, seconds) for arm, seconds in pair.openings.items()]
 
 
 def settings_in_force(rows: list[list[str | None]], look: Look) -> dict[str, str]:

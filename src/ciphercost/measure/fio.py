@@ -25,7 +25,7 @@ from ciphercost.model.storage_jobs import JOBS
 from ciphercost.plan import schedule
 
 if TYPE_CHECKING:
-    from ciphercost.host.supervisor import Guard
+    from ciphercost.host.supervisor import Supervisor
 
 SECONDS = 0.3
 """Of a job, at most: it ends when it has been through the whole file."""
@@ -48,7 +48,7 @@ def measure(
     directories: Mapping[Arm, Path],
     session: int,
     seed: int,
-    guard: Guard,
+    supervisor: Supervisor,
     *,
     cell: int = 0,
     blocks: int = 1,
@@ -64,7 +64,8 @@ def measure(
         raise RunError("fio is not installed; install it (apt-get install fio), or leave storage unmeasured")
     with contextlib.ExitStack() as stack:
         files = {
-            arm: stack.enter_context(_file(program, directory, size, guard)) for arm, directory in directories.items()
+            arm: stack.enter_context(_file(program, directory, size, supervisor))
+            for arm, directory in directories.items()
         }
         for block in itertools.islice(schedule.blocks(seed, cell, session), blocks):
             for position, arm in enumerate(block.arms):
@@ -72,17 +73,17 @@ def measure(
                 length = schedule.lead_in_seconds(seconds) if position == 0 else seconds
                 random_seed = schedule.slice_seed(seed, cell, session, block.number, 2000 + position) % 2**31
                 try:
-                    output = _run(program, files[arm], size, length, random_seed, guard)
+                    output = _run(program, files[arm], size, length, random_seed, supervisor)
                     yield from parse(output, draft)
                 except RunError as error:
                     yield from (msgspec.structs.replace(draft, job=job.name, error=str(error)) for job in JOBS)
 
 
 @contextlib.contextmanager
-def _file(program: str, directory: Path, size: int, guard: Guard) -> Iterator[Path]:
+def _file(program: str, directory: Path, size: int, supervisor: Supervisor) -> Iterator[Path]:
     """The file that fio works on, written once and on the disk."""
     folder = directory / FOLDER
-    guard.remove(folder)
+    supervisor.remove(folder)
     folder.mkdir(mode=0o700)
     try:
         hand_over(folder)
@@ -92,7 +93,7 @@ def _file(program: str, directory: Path, size: int, guard: Guard) -> Iterator[Pa
             f"[{FOLDER}]\nfilename={path}\nsize={size}\nrw=write\nbs=1m\nioengine=psync\nend_fsync=1\nthread=1\n"
         )
         hand_over(script)
-        guard.run([program, "--clocksource=clock_gettime", script], user=server_user(), cwd=folder, timeout=LIMIT)
+        supervisor.run([program, "--clocksource=clock_gettime", script], user=server_user(), cwd=folder, timeout=LIMIT)
         yield path
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -108,13 +109,13 @@ def script(path: Path, size: int, seconds: float, seed: int) -> str:
     return "\n".join("\n".join((f"[{name}]", *options, "")) for name, options in sections)
 
 
-def _run(program: str, path: Path, size: int, seconds: float, seed: int, guard: Guard) -> str:
+def _run(program: str, path: Path, size: int, seconds: float, seed: int, supervisor: Supervisor) -> str:
     jobs = path.with_name("jobs.fio")
     jobs.write_text(script(path, size, seconds, seed))
     hand_over(jobs)
     # Without its own calibration of the CPU's clock, which takes longer than most jobs.
     command: list[str | Path] = [program, "--clocksource=clock_gettime", "--output-format=json", jobs]
-    return guard.run(command, user=server_user(), cwd=path.parent, timeout=LIMIT)
+    return supervisor.run(command, user=server_user(), cwd=path.parent, timeout=LIMIT)
 
 
 def parse(output: str, draft: StorageSlice) -> list[StorageSlice]:

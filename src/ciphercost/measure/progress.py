@@ -12,7 +12,7 @@ from ciphercost.model.result import Estimate
 Asked = Callable[[], Estimate | None]
 
 
-class Watcher:
+class Display:
     """Silent: what `--no-progress` and the Python interface use. The others override what they show."""
 
     def __enter__(self) -> Self:

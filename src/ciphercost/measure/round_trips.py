@@ -28,7 +28,7 @@ from ciphercost.prove.probe import single
 
 if TYPE_CHECKING:
     from ciphercost.provision.bench import Bench
-    from ciphercost.provision.twins import Twins
+    from ciphercost.provision.server_pair import ServerPair
 
 FEW, OPERATIONS = 10, 200
 """Operations of the shorter run, and how many more the longer one has."""
@@ -53,17 +53,17 @@ def wanted(bench: Bench) -> bool:
     )
 
 
-def measure(bench: Bench, twins: Twins, agent: Agent) -> tuple[dict[str, Counts], dict[str, Counts]]:
+def measure(bench: Bench, pair: ServerPair, agent: Agent) -> tuple[dict[str, Counts], dict[str, Counts]]:
     """(statements, traffic) by arm, each an operation's. The agent's program is the cell's. What can't be counted is left out."""
     statements: dict[str, Counts] = {}
     traffic: dict[str, Counts] = {}
-    for arm in encrypted_first(twins.connect):
-        fields = alone(twins.connect[arm])
+    for arm in encrypted_first(pair.connect):
+        fields = alone(pair.connect[arm])
         traffic[arm], few, operations = through_a_relay(agent, fields, together(bench.cell))
         if bench.cell.url:
             continue
         with Agent(log=bench.logs / "agent.log") as control:
-            control.connect("control", **single(twins.direct[arm]))
+            control.connect("control", **single(pair.direct[arm]))
             log = LOGS[bench.engine.driver](control, bench.logs, bench.installation.engine)
             counted = log.counted(agent, fields, few, operations, EncryptsConnections.of(bench.engine).tls_witness)
         statements[arm] = counted

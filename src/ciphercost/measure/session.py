@@ -17,7 +17,7 @@ from ciphercost.host.idle import Awake
 from ciphercost.host.procfs import Sampler
 from ciphercost.load.agent import Agent
 from ciphercost.measure.pause import Pause
-from ciphercost.measure.progress import Watcher
+from ciphercost.measure.progress import Display
 from ciphercost.measure.slice_marks import JAVA, slice_marks
 from ciphercost.measure.stopping import Stopping
 from ciphercost.model.errors import AgentError, RunError, Unproven
@@ -27,7 +27,7 @@ from ciphercost.model.run_directory import Record
 from ciphercost.model.slices import AgentSlice, Block, SliceRecord
 from ciphercost.model.spec import ARMS, Arm, CellSpec, Phase, Spec
 from ciphercost.plan import schedule
-from ciphercost.provision.twins import Twins
+from ciphercost.provision.server_pair import ServerPair
 
 PILOT_SLICE = 0.05
 """Seconds: fine enough to see the machine's noise at every length that a slice may get."""
@@ -67,7 +67,7 @@ class CellMeasurement:
         facts: CellFacts,
         seed: int,
         record: Record,
-        watcher: Watcher,
+        display: Display,
         stopping: Callable[[Iterable[int], bool], Stopping],
     ) -> None:
         """`stopping`: makes a new `Stopping` of (sessions that do not count, whether the cell may stop before its time is over)."""
@@ -76,7 +76,7 @@ class CellMeasurement:
         self.facts = facts
         self.seed = seed
         self.record = record
-        self.watcher = watcher
+        self.display = display
         self.estimator = stopping((), bool(spec.precision))
         self._stopping = stopping
         self.budget = schedule.budget(spec, facts.spec)
@@ -85,7 +85,7 @@ class CellMeasurement:
         self._last_answer = 0.0
         self._warm_for = 0
         """Slices in a row without heavy compiling."""
-        self._twins: Twins
+        self._pair: ServerPair
         self._agent: Agent
         self._samplers: dict[Arm, Sampler]
         self._pause: Pause
@@ -102,7 +102,7 @@ class CellMeasurement:
     def begin(
         self,
         number: int,
-        twins: Twins,
+        pair: ServerPair,
         agent: Agent,
         samplers: dict[Arm, Sampler],
         open_arm: Callable[[Arm], None],
@@ -114,7 +114,7 @@ class CellMeasurement:
         `open_arm` connects an arm and sees to it that it is what was proven; `pause` keeps still whose turn it isn't; `awake`
         keeps cores from halting. A phase raises RunError where it can't go on, NoSteadyState where there is no level to measure at.
         """
-        self._twins, self._agent, self._samplers, self._open_arm = twins, agent, samplers, open_arm
+        self._pair, self._agent, self._samplers, self._open_arm = pair, agent, samplers, open_arm
         self._pause, self._awake = pause, awake
         self._arms = schedule.arms(self.seed, self.number, number)
         self._last_answer = 0.0
@@ -177,7 +177,7 @@ class CellMeasurement:
             self.record.save_facts()
             yield
         self._warm_up(session)
-        self._twins.by_arm["encrypted"].handshakes()  # they are nobody's: what can be resumed is only being gathered
+        self._pair.by_arm["encrypted"].handshakes()  # they are nobody's: what can be resumed is only being gathered
         yield
 
     def _compile(self, session: int) -> None:
@@ -185,7 +185,7 @@ class CellMeasurement:
         sees what will be measured."""
         if not self._agent.compiles:
             return
-        self.watcher.phase(self.number, session, "warm-up")
+        self.display.phase(self.number, session, "warm-up")
         rates: dict[Arm, list[float]] = {arm: [] for arm in ARMS}
         limit = min(COMPILE_LIMIT, COMPILE_SHARE * self.budget.total_s)
         spent, step = 0.0, 0
@@ -197,7 +197,7 @@ class CellMeasurement:
         """Record both arms finely and choose the slice length from that."""
         if self.spec.slice_seconds:
             return self.spec.slice_seconds
-        self.watcher.phase(self.number, session, "pilot")
+        self.display.phase(self.number, session, "pilot")
         rates: dict[Arm, list[float]] = {arm: [] for arm in ARMS}
         spent, step = 0.0, 0
         while step < LEAST_PILOT or spent < self.budget.pilot_s:
@@ -217,7 +217,7 @@ class CellMeasurement:
 
     def _warm_up(self, session: int) -> None:
         """Both arms, by turns, until neither is still on its way to its level."""
-        self.watcher.phase(self.number, session, "warm-up")
+        self.display.phase(self.number, session, "warm-up")
         rates: dict[Arm, list[float]] = {arm: [] for arm in ARMS}
         spent, step = 0.0, 0
         length = max(0.02, self.budget.warmup_s / (2 * schedule.WARMUP_POINTS))
@@ -271,7 +271,7 @@ class CellMeasurement:
 
     def _hear_log(self) -> None:
         """What the server's log has of this block's handshakes. Raises Unproven where it resumed one and was not to."""
-        full, resumed = self._twins.by_arm["encrypted"].handshakes()
+        full, resumed = self._pair.by_arm["encrypted"].handshakes()
         if full or resumed:
             known = self.facts.handshakes
             self.facts.handshakes = {"full": known.get("full", 0) + full, "resumed": known.get("resumed", 0) + resumed}
@@ -283,7 +283,7 @@ class CellMeasurement:
 
     def _has_sealed(self) -> None:
         """Where the agent itself encrypts: that it did, under this very load, in one arm alone. Raises Unproven."""
-        if self._twins.sealing is None or not self._twins.sealing.codec.client_side:
+        if self._pair.sealing is None or not self._pair.sealing.codec.client_side:
             return
         if self._sealed["plain"] or not self._sealed["encrypted"]:
             raise Unproven(
@@ -298,7 +298,7 @@ class CellMeasurement:
         least = min(self.budget.min_blocks, schedule.MIN_BLOCKS)
         while spent + schedule.SLICES_A_BLOCK * length <= seconds or (seconds > 0 and done < least):
             block = next(blocks)
-            self.watcher.phase(self.number, session, phase)
+            self.display.phase(self.number, session, phase)
             for position, arm in enumerate(block.arms):
                 if position == 1:
                     for sampler in set(self._samplers.values()):
@@ -310,7 +310,7 @@ class CellMeasurement:
             done += 1
             self._hear_log()
             if phase == "capacity":
-                self.watcher.interval(self.number, partial(self.estimator.throughput_interval, self.spec.mode))
+                self.display.interval(self.number, partial(self.estimator.throughput_interval, self.spec.mode))
                 if self.spec.mode == "quick" and self.precise_enough():
                     return
             yield
@@ -392,13 +392,13 @@ class CellMeasurement:
         self._failures = 0
         self._sealed[arm] += answer.sealed + answer.opened
         record = msgspec.structs.replace(
-            draft, agent=answer, counters=counters, marks=slice_marks(answer, counters, self._twins)
+            draft, agent=answer, counters=counters, marks=slice_marks(answer, counters, self._pair)
         )
         self.record.append(record)
         self.estimator.add(record)
         counted = position > 0 and phase in ("capacity", "latency")
         speed = answer.done / answer.seconds if answer.seconds else 0.0
-        self.watcher.slice(self.number, length, speed, arm, record.marks if counted else None)
+        self.display.slice(self.number, length, speed, arm, record.marks if counted else None)
         return answer
 
     def _polling(self, phase: Phase) -> set[int]:
@@ -409,7 +409,7 @@ class CellMeasurement:
         if self.facts.idle != "poll":
             return set()
         closed = self.cell.regime != "latency" and phase != "latency"
-        return self._twins.agent_cpus | (self._twins.server_cpus if closed else set())
+        return self._pair.agent_cpus | (self._pair.server_cpus if closed else set())
 
     def _fail(self, draft: SliceRecord, reason: str) -> None:
         """A failed slice is a record, not a gap. Raises RunError when several fail in a row."""
@@ -421,6 +421,6 @@ class CellMeasurement:
         if self._failures >= MAX_FAILURES or draft.phase == "pilot":
             raise RunError(f"{draft.arm} arm: {record.error}")
         self._pause.close()
-        for arm in self._twins.login_order:
+        for arm in self._pair.login_order:
             # A lost connection is opened again, so that one broken slice costs one block and not the session.
             self._open_arm(arm)

@@ -23,7 +23,7 @@ from ciphercost.prove.probe import single
 
 if TYPE_CHECKING:
     from ciphercost.provision.bench import Bench
-    from ciphercost.provision.twins import Twins
+    from ciphercost.provision.server_pair import ServerPair
 
 HIDDEN = 2.0
 """AES ÷ ChaCha20 above which AES's instructions are hidden. Seen: 0.4 (cipher alone) and 0.9 (a whole transfer) with them, 12 and
@@ -35,13 +35,13 @@ OPERATIONS, ROUNDS = 2, 3
 """Answers in a transfer, and transfers by each way, by turns; the cheapest counts, since whatever else happens only adds."""
 
 
-def prove(bench: Bench, twins: Twins, agent: Agent, session: int) -> list[Proof]:
+def prove(bench: Bench, pair: ServerPair, agent: Agent, session: int) -> list[Proof]:
     """That the agent's AES, and behind `tls` the server's, runs without the CPU's instructions. Never raises for a failed proof."""
     passed, detail = judge_agent(bool(agent.hello["aes"]), floor_ratio(agent))
     proofs = [Proof(arm="encrypted", witness="client", passed=passed, detail=detail, session=session)]
     if conditions.mask_provable(bench.cell):
         try:
-            passed, detail = judge_server(*transfers(bench, twins), size=OPERATIONS * ANSWER_BYTES)
+            passed, detail = judge_server(*transfers(bench, pair), size=OPERATIONS * ANSWER_BYTES)
         except AgentError as error:
             passed, detail = False, f"the CPU's AES: a transfer of known size failed: {error} [{error.code}]"
         proofs.append(Proof(arm="encrypted", witness="server", passed=passed, detail=detail, session=session))
@@ -75,9 +75,9 @@ def judge_server(clear: float, aes: float, chacha: float, *, size: int) -> tuple
     return ratio >= HIDDEN, detail
 
 
-def transfers(bench: Bench, twins: Twins) -> tuple[float, float, float]:
+def transfers(bench: Bench, pair: ServerPair) -> tuple[float, float, float]:
     """CPU time (ns) of the server for the known transfer in clear, by AES-256-GCM and by ChaCha20. Raises AgentError."""
-    server = twins.server
+    server = pair.server
     if server is None:
         return 0.0, 0.0, 0.0
     # An agent of its own, on the shortest way to the server: the transfer's cost is the point, not the link's.
@@ -87,10 +87,10 @@ def transfers(bench: Bench, twins: Twins) -> tuple[float, float, float]:
     ):
         statement = script.Statement(sql=Payload.of(bench.engine).payload(ANSWER_BYTES), parameters=())
         agent.program(_program(statement))
-        ways = {"clear": single(twins.direct["plain"])}
+        ways = {"clear": single(pair.direct["plain"])}
         for cipher in PROBED:
             suite = tls_names.suite({**bench.factors, "cipher": cipher})
-            ways[cipher] = single(twins.direct["encrypted"]) | {"tls_ciphers": suite}
+            ways[cipher] = single(pair.direct["encrypted"]) | {"tls_ciphers": suite}
         for way, fields in ways.items():
             agent.connect(way, **fields)
         sampler.refresh()

@@ -16,7 +16,7 @@ CLIENT_CERTIFICATE = "client_certificate"
 
 def client(probe: Probe, arm: Arm) -> tuple[bool, str]:
     """The agent's own connection: encrypted, verified, with what; or in clear."""
-    answer = probe.agent.connect(f"prove-{arm}", **single(probe.twins.connect[arm]))
+    answer = probe.agent.connect(f"prove-{arm}", **single(probe.pair.connect[arm]))
     probe.connected[arm] = answer
     if said := probe.engine.greet(probe.agent, f"prove-{arm}"):
         answer["server_version"] = said
@@ -27,9 +27,9 @@ def client(probe: Probe, arm: Arm) -> tuple[bool, str]:
     detail = describe(answer)
     if not answer["encrypted"]:
         return False, "in clear: nothing was negotiated"
-    if reason := other_than_asked(answer, probe.twins.connect[arm], probe.twins.promised):
+    if reason := other_than_asked(answer, probe.pair.connect[arm], probe.pair.promised):
         return False, f"{detail}: {reason}"
-    wanted = probe.twins.connect[arm].get("tls", "")
+    wanted = probe.pair.connect[arm].get("tls", "")
     if wanted in ("verify-ca", "verify-full") and not answer["verified"]:
         return False, f"{detail}: the peer was not verified"
     return True, detail

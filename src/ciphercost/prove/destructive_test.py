@@ -1,7 +1,7 @@
 """destructive_test: a disposable server pair at rest -> proofs and findings that no living session could give. I/O, no load.
 
 Each arm's server is made to write temporary data, then killed by force; what lies on the disk is searched both times. Then its
-key is taken away, and it must not start. Nothing of this touches the twins that are measured.
+key is taken away, and it must not start. Nothing of this touches the server pair that is measured.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ def server_at_rest(probe: Probe, arm: Arm) -> tuple[bool, str]:
     """The server gives the canary back, and says of its own files what the arm's name says."""
     assert isinstance(probe.mechanism, AtRest)
     look = probe.look(arm)
-    if look.query(f"SELECT word FROM {CANARY_TABLE}") != [[probe.twins.canary]]:
+    if look.query(f"SELECT word FROM {CANARY_TABLE}") != [[probe.pair.canary]]:
         return False, "the canary row is not there"
     return probe.mechanism.status(look)
 
@@ -35,9 +35,9 @@ def disk(probe: Probe, arm: Arm) -> tuple[bool, str]:
     """
     assert isinstance(probe.mechanism, AtRest)
     look = probe.look(arm)
-    volumes = [each.volume for each in probe.twins.by_arm.values() if each.volume]
+    volumes = [each.volume for each in probe.pair.by_arm.values() if each.volume]
     others = [path for each in volumes for path in (each.path, *each.backing)]
-    found = at_rest(look, probe.mechanism, probe.twins.canary, others)
+    found = at_rest(look, probe.mechanism, probe.pair.canary, others)
     passed, detail = heard_of_disk(found, look, probe.mechanism)
     if not passed:
         return passed, detail

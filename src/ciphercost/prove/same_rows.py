@@ -8,13 +8,13 @@ from ciphercost.load.program import Program
 from ciphercost.load.trust import encrypted_first
 from ciphercost.model.errors import AgentError
 from ciphercost.prove.probe import single
-from ciphercost.provision.twins import Twins
+from ciphercost.provision.server_pair import ServerPair
 
 MOST_COMPARED = 128 << 20
 """Bytes of answers that are compared."""
 
 
-def same_rows(twins: Twins, agent: Agent, program: Program, seed: int) -> str:
+def same_rows(pair: ServerPair, agent: Agent, program: Program, seed: int) -> str:
     """Why the arms do not return the same rows; empty when they do.
 
     Where operations change nothing both arms run the same ones; and the workload's own check query must answer alike.
@@ -23,9 +23,9 @@ def same_rows(twins: Twins, agent: Agent, program: Program, seed: int) -> str:
         operations = 4 if program.per_request else 64
         if not program.per_request:
             # Of very long answers a few will do.
-            one = agent.slice(next(iter(twins.connect)), 60, discard=0.0, seed=seed, operations=1)
+            one = agent.slice(next(iter(pair.connect)), 60, discard=0.0, seed=seed, operations=1)
             operations = max(1, min(operations, MOST_COMPARED // max(1, one.bytes_received)))
-        answers = {arm: agent.slice(arm, 60, discard=0.0, seed=seed, operations=operations) for arm in twins.connect}
+        answers = {arm: agent.slice(arm, 60, discard=0.0, seed=seed, operations=operations) for arm in pair.connect}
         for arm, answer in answers.items():
             if answer.errors:
                 raise AgentError(
@@ -40,8 +40,8 @@ def same_rows(twins: Twins, agent: Agent, program: Program, seed: int) -> str:
             )
     if program.check:
         rows = {}
-        for arm in encrypted_first(twins.connect):
-            agent.connect(f"check-{arm}", **single(twins.connect[arm]))
+        for arm in encrypted_first(pair.connect):
+            agent.connect(f"check-{arm}", **single(pair.connect[arm]))
             tables = program.tables(arm)
             rows[arm] = tables.read(agent.query(f"check-{arm}", tables.check, timeout=deadlines.check()))
             agent.disconnect(f"check-{arm}")

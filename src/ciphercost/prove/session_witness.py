@@ -20,8 +20,8 @@ CERTIFIED = 3
 
 def server_of_session(probe: Probe, arm: Arm) -> tuple[bool, str]:
     """What the server says of this very session."""
-    rows = EncryptsConnections.of(probe.engine).sessions(probe.twins.by_arm[arm], probe.agent, f"prove-{arm}")
-    fields = single(probe.twins.connect[arm])
+    rows = EncryptsConnections.of(probe.engine).sessions(probe.pair.by_arm[arm], probe.agent, f"prove-{arm}")
+    fields = single(probe.pair.connect[arm])
     mutual = "tls_certificate" in fields
     passed, detail = judge_sessions(rows, arm, str(probe.connected[arm].get("cipher", "")), client_certificate=mutual)
     if not (passed and mutual):

@@ -12,14 +12,14 @@ from ciphercost.prove.probe import NULL_SEEN, Probe, single
 
 def wire(probe: Probe, arm: Arm) -> tuple[bool, str]:
     """What an eye between the two sees: the canary, in both directions, or none of it."""
-    fields = single(probe.twins.connect[arm])
+    fields = single(probe.pair.connect[arm])
     host, port = str(fields["host"]), int(str(fields["port"]))
     with Relay(host, port) as relay:
         probe.agent.connect(f"wire-{arm}", **moved(fields, "127.0.0.1", relay.port))
-        rows = probe.agent.query(f"wire-{arm}", probe.engine.echo(probe.twins.canary))
+        rows = probe.agent.query(f"wire-{arm}", probe.engine.echo(probe.pair.canary))
         probe.agent.disconnect(f"wire-{arm}")
         sent, received = bytes(relay.to_server), bytes(relay.to_client)
-    words = probe.engine.echoed(rows, probe.twins.canary)
+    words = probe.engine.echoed(rows, probe.pair.canary)
     if not all(words):
         return False, "the server did not answer with the canary, so its absence would prove nothing"
     return judge_wire(sent, received, words, arm, probe.mechanism.sign)

@@ -23,22 +23,22 @@ from ciphercost.prove.probe import Probe, single
 from ciphercost.prove.rest_witnesses import disk, server_at_rest
 from ciphercost.prove.session_witness import server_of_session
 from ciphercost.prove.wire_witness import wire
-from ciphercost.provision.twins import Twins
+from ciphercost.provision.server_pair import ServerPair
 
 
 def prove(
-    engine: Engine, mechanism: Mechanism, twins: Twins, agent: Agent, session: int
+    engine: Engine, mechanism: Mechanism, pair: ServerPair, agent: Agent, session: int
 ) -> tuple[list[Proof], dict[str, Any]]:
     """Hear every witness of the mechanism for both arms. Returns the proofs and what the encrypted arm negotiated.
 
     Never raises for a failed witness: that is a proof with `passed` false. `unproven` says which.
     """
-    probe = Probe(engine, mechanism, twins, agent, session)
+    probe = Probe(engine, mechanism, pair, agent, session)
     proofs: list[Proof] = []
-    prime(engine, twins, agent)
-    for arm in encrypted_first(twins.connect):
+    prime(engine, pair, agent)
+    for arm in encrypted_first(pair.connect):
         # The client first: without a connection the others have nothing to look at.
-        probe.ended |= arm == "plain" and bool(twins.closed)
+        probe.ended |= arm == "plain" and bool(pair.closed)
         for witness in sorted(set(mechanism.witnesses) - set(engine.mute), key=lambda name: name != "client"):
             if probe.ended:
                 break
@@ -49,16 +49,16 @@ def prove(
     return proofs, probe.connected.get("encrypted", {})
 
 
-def prime(engine: Engine, twins: Twins, agent: Agent) -> None:
+def prime(engine: Engine, pair: ServerPair, agent: Agent) -> None:
     """One login where a server's first one after its start differs from those that follow, so that no arm is the one to pay."""
     if not engine.caches_logins:
         return
     # In clear it would be an RSA exchange; and at a server of the user's nothing is sent in clear before the encrypted arm is in.
-    arms: list[Arm] = encrypted_first(ARMS) if twins.refused is None else ["encrypted"]
+    arms: list[Arm] = encrypted_first(ARMS) if pair.refused is None else ["encrypted"]
     for arm in arms:
         # An arm that can't log in is the client witness's to report.
         try:
-            agent.connect("prime", **single(twins.connect[arm]))
+            agent.connect("prime", **single(pair.connect[arm]))
             agent.disconnect("prime")
             return
         except AgentError:
@@ -73,7 +73,7 @@ def unproven(
 
 
 def require(proofs: list[Proof], mechanism: Mechanism, mute: tuple[Witness, ...] = (), closed: str = "") -> None:
-    """Raises Unproven, naming the witness, unless both arms are what their names say. `closed`: why one was not tried (`Twins.closed`)."""
+    """Raises Unproven, naming the witness, unless both arms are what their names say. `closed`: why one was not tried (`ServerPair.closed`)."""
     if reason := unproven(proofs, mechanism, mute=mute):
         raise Unproven(f"{reason}. {closed}" if closed else reason)
 
@@ -84,10 +84,10 @@ def _hear(probe: Probe, arm: Arm, witness: Witness) -> Proof:
     except AgentError as error:
         probe.ended |= error.code == deadlines.TIMEOUT  # each further witness would be held as long
         if arm == "encrypted":
-            probe.twins.note(error)
+            probe.pair.note(error)
         passed, detail = False, f"{error} [{error.code}]"
     if witness == "client" and arm == "encrypted" and not passed:
-        probe.twins.note(AgentError(detail))
+        probe.pair.note(AgentError(detail))
     return probe.proof(arm, witness, passed, detail)
 
 

@@ -13,8 +13,8 @@ from ciphercost.engines import Engine, Server
 from ciphercost.engines.capabilities.connections import EncryptsConnections
 from ciphercost.engines.capabilities.own_schema import OwnSchema
 from ciphercost.engines.capabilities.storage import StoresData
-from ciphercost.host import supervisor
 from ciphercost.host.installation import Installation
+from ciphercost.host.supervisor import Supervisor
 from ciphercost.host.volumes.volume import Volume
 from ciphercost.load.agent import Agent
 from ciphercost.load.jdbc import jdbc_agent
@@ -27,9 +27,9 @@ from ciphercost.plan import conditions
 from ciphercost.plan.planned import PlannedCell
 from ciphercost.provision import cache, columns, scratch_schema
 from ciphercost.provision.dataset import Dataset, arm_at, copy
+from ciphercost.provision.server_pair import ServerPair
 from ciphercost.provision.servers import Servers
 from ciphercost.provision.shared import Shared
-from ciphercost.provision.twins import Twins
 
 
 class Bench(msgspec.Struct):
@@ -40,7 +40,7 @@ class Bench(msgspec.Struct):
     installation: Installation
     directory: Path
     shared: Shared
-    guard: supervisor.Guard
+    supervisor: Supervisor
     logs: Path
     sealing: columns.Secrets | None = None
     """How values are encrypted, by a mechanism in columns."""
@@ -81,29 +81,29 @@ class Bench(msgspec.Struct):
     @property
     def rest(self) -> Rest:
         """What a mechanism at rest may know of this cell."""
-        return Rest(self.engine, self.installation, self.factors, self.shared.secrets, self.guard)
+        return Rest(self.engine, self.installation, self.factors, self.shared.secrets, self.supervisor)
 
     @property
     def mask(self) -> dict[str, str]:
         """What the environment of server and agent says to hide the CPU's crypto instructions; empty: nothing."""
         return conditions.mask() if self.planned.conditions.hides_aes else {}
 
-    def agent(self, twins: Twins) -> Agent:
+    def agent(self, pair: ServerPair) -> Agent:
         """Who makes the cell's load. Raises MissingServer."""
-        log, netns = self.logs / "agent.log", twins.netns
-        cpus = twins.agent_cpus or None
+        log, netns = self.logs / "agent.log", pair.netns
+        cpus = pair.agent_cpus or None
         if (client := self.planned.client) is None:
             return Agent(cpus=cpus, log=log, env=self.mask, netns=netns)
         return jdbc_agent.JdbcAgent(
             client.driver,
             EncryptsConnections.of(self.engine),
             client.options,
-            twins.connect["encrypted"],
+            pair.connect["encrypted"],
             aes=not self.mask,
             cpus=cpus,
             log=log,
             netns=netns,
-            guard=self.guard,
+            supervisor=self.supervisor,
         )
 
     @contextmanager
@@ -126,7 +126,7 @@ class Bench(msgspec.Struct):
         server = self.engine.start(
             self.installation,
             volume.path,
-            self.guard,
+            self.supervisor,
             cpus=sorted(cpus) if cpus else None,
             settings=self.settings(place),
             logs=self.logs,

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from ciphercost.host.relay import moved
-from ciphercost.host.supervisor import Guard, Process
+from ciphercost.host.supervisor import Process, Supervisor
 from ciphercost.load.agent import find
 from ciphercost.model.errors import RunError
 from ciphercost.model.spec import Arm
@@ -21,10 +21,10 @@ class DelayRelay:
     """Passes connections on to each address, each byte half of `round_trip_s` later. Runs until `stop`."""
 
     def __init__(
-        self, guard: Guard, addresses: Sequence[Address], round_trip_s: float, *, cpus: set[int] | None = None
+        self, supervisor: Supervisor, addresses: Sequence[Address], round_trip_s: float, *, cpus: set[int] | None = None
     ) -> None:
         command = [find(), "relay", str(round(round_trip_s * 1e6)), *map(spelled, addresses)]
-        self._process = guard.spawn(command, cpus=cpus or None)
+        self._process = supervisor.spawn(command, cpus=cpus or None)
         self.ports = dict(zip(addresses, ports_of(self._process), strict=True))
         """Port on 127.0.0.1 that stands for each address."""
 
@@ -71,11 +71,14 @@ def through(fields: Mapping[str, object], ports: Mapping[Address, int]) -> dict[
 
 @contextmanager
 def delayed(
-    guard: Guard, connect: Mapping[Arm, Mapping[str, object]], round_trip_s: float, cpus: set[int] | None = None
+    supervisor: Supervisor,
+    connect: Mapping[Arm, Mapping[str, object]],
+    round_trip_s: float,
+    cpus: set[int] | None = None,
 ) -> Iterator[tuple[dict[Arm, dict[str, object]], int]]:
     """(the arms' fields through one relay for both, the relay's process id)."""
     addresses = sorted({address_of(fields) for fields in connect.values()})
-    relay = DelayRelay(guard, addresses, round_trip_s, cpus=cpus)
+    relay = DelayRelay(supervisor, addresses, round_trip_s, cpus=cpus)
     try:
         yield {arm: through(fields, relay.ports) for arm, fields in connect.items()}, relay.pid
     finally:

@@ -48,11 +48,11 @@ def sweep(url: str, engine_name: str = "", ca: str = "", wanted: Sequence[str] =
         raise UsageError(f"--ca {ca}: there is no such file")
     owner = OwnSchema.of(engine)
     with (
-        supervisor.Guard(new_id()) as run_guard,
-        supervisor.temporary(run_guard, "logs") as logs,
+        supervisor.Supervisor(new_id()) as run_supervisor,
+        supervisor.temporary(run_supervisor, "logs") as logs,
         Agent(log=logs / "agent.log") as agent,
     ):
-        server = engine.start(engine.find(url=url), logs, run_guard)
+        server = engine.start(engine.find(url=url), logs, run_supervisor)
         fields = reached(server, ca)
         if passwords.may_ask(fields) and passwords.ask_where_wanted(agent, fields, engine.refuses_anonymous):
             fields = reached(server, ca)

@@ -34,12 +34,12 @@ def load(bench: Bench) -> None:
         marks.hand_over(template)
         volume = Volume(template, (template,))
         if isinstance(bench.mechanism, AtRest):
-            bench.engine.initialise(bench.installation, template, bench.guard, bench.settings(place))
+            bench.engine.initialise(bench.installation, template, bench.supervisor, bench.settings(place))
             bench.mechanism.furnish(arm_at(place), template, bench.rest)
             if bench.mechanism.encrypts:
                 _first_start(bench, place, volume, bench.mechanism.encrypt)
         else:
-            bench.engine.initialise(bench.installation, template, bench.guard)
+            bench.engine.initialise(bench.installation, template, bench.supervisor)
         if isinstance(bench.engine, Documents):
             documents = bench.program.documents | (dict(bench.engine.payload_documents) if bench.mask else {})
             bench.engine.lay_out(template, bench.directory / f"documents-{place}", documents, bench.shared.canary)
@@ -68,7 +68,7 @@ def _fill_arms(bench: Bench, look: Look) -> None:
     """Fill a template: in columns a schema for each arm, which is made; else the arm's tables."""
     agent, fields = look.agent, look.connect
     for arm, name in bench.own_schemas.items():
-        OwnSchema.of(bench.engine).make_schema(agent, fields, name, bench.guard.run_id)
+        OwnSchema.of(bench.engine).make_schema(agent, fields, name, bench.supervisor.run_id)
         agent.connect("loader", **{**fields, **bench.of_arm(arm), **OwnSchema.of(bench.engine).in_own_schema(name)})
         fill(bench, agent, arm)
     if not bench.own_schemas:

@@ -1,4 +1,4 @@
-"""server_pairs: PlannedCell -> twins that are up, loaded and reachable. Data is loaded once a cell; every session gets a fresh copy of it.
+"""server_pairs: PlannedCell -> a server pair that is up, loaded and reachable. Data is loaded once a cell; every session gets a fresh copy of it.
 
 In transit both arms use one server and differ in the connection alone; in columns they use one server, and each has a schema of its own;
 at rest (and in an embedded engine) each arm has a directory of its own.
@@ -28,15 +28,15 @@ from ciphercost.plan.planned import PlannedCell
 from ciphercost.provision import columns, loading, scratch_schema, users_server
 from ciphercost.provision.bench import Bench
 from ciphercost.provision.delay import delayed
+from ciphercost.provision.server_pair import ServerPair
 from ciphercost.provision.servers import Servers
 from ciphercost.provision.shared import Shared
-from ciphercost.provision.twins import Twins
 
 
 @contextmanager
 def bench(
     planned: PlannedCell,
-    run_guard: supervisor.Guard,
+    run_supervisor: supervisor.Supervisor,
     scratch: Path,
     logs: Path,
     number: int,
@@ -77,7 +77,7 @@ def bench(
         installation=installation,
         directory=directory,
         shared=shared,
-        guard=run_guard,
+        supervisor=run_supervisor,
         logs=logs,
         left=left,
         servers=servers,
@@ -87,13 +87,13 @@ def bench(
         made.installation = mechanism.prepare(made.rest)
     if sealing and not engine.embedded:
         made.own_schemas = {
-            arm: shared.schema_for(f"{made.dataset.key} {arm}", run_guard.run_id)
+            arm: shared.schema_for(f"{made.dataset.key} {arm}", run_supervisor.run_id)
             if cell.url
             else columns.schema_name(arm)
             for arm in ARMS
         }
     elif cell.url and program.load:
-        made.own_schemas = dict.fromkeys(ARMS, shared.schema_for(made.dataset.key, run_guard.run_id))
+        made.own_schemas = dict.fromkeys(ARMS, shared.schema_for(made.dataset.key, run_supervisor.run_id))
     with made.at_end:
         made.at_end.callback(shutil.rmtree, directory, ignore_errors=True)
         if cell.url:
@@ -108,10 +108,10 @@ def bench(
         yield made
 
 
-def twins(
+def start(
     bench: Bench, number: int, server_cpus: set[int], agent_cpus: set[int], arms: tuple[Arm, ...] = ARMS
-) -> Twins:
-    """Fresh twins: data copied, servers started, nothing connected yet. All of it is gone at the end of the shared session.
+) -> ServerPair:
+    """A fresh server pair: data copied, servers started, nothing connected yet. All of it is gone at the end of the shared session.
 
     `arms`: in which order, now and in all that is done to both before the load.
     """
@@ -126,10 +126,10 @@ def twins(
     relay = 0
     if held.delay_s:
         others = usable_cpus() - server_cpus - agent_cpus
-        connect, relay = bench.shared.enter(delayed(bench.guard, direct, held.delay_s, others))
+        connect, relay = bench.shared.enter(delayed(bench.supervisor, direct, held.delay_s, others))
     way = bench.shared.enter(_link(bench)) if held.shaped else None
     by_arm: dict[Arm, Server] = {arm: servers[dataset.place(arm)] for arm in ARMS}
-    return Twins(
+    return ServerPair(
         connect=connect,
         by_arm=by_arm,
         rest=bench.rest if isinstance(bench.mechanism, AtRest) else None,
@@ -154,7 +154,7 @@ def twins(
 def _link(bench: Bench) -> Iterator[Link]:
     """The way of --bandwidth and --mtu, which the load must have taken."""
     held = bench.planned.conditions
-    with linked(bench.guard, held.bits_per_second, held.mtu) as way:
+    with linked(bench.supervisor, held.bits_per_second, held.mtu) as way:
         yield way
         if not way.crossed():
             raise RunError("not a byte crossed the link of --bandwidth or --mtu: the load took another way")
@@ -171,7 +171,7 @@ def _like(bench: Bench, place: str) -> str:
 @contextmanager
 def _server(bench: Bench, place: str, directory: Path, cpus: set[int] | None) -> Iterator[Server]:
     if bench.cell.url:
-        yield bench.engine.start(bench.installation, directory, bench.guard, logs=bench.logs)
+        yield bench.engine.start(bench.installation, directory, bench.supervisor, logs=bench.logs)
         return
     with bench.volume(place, directory) as volume:
         bench.fetch(place, volume)

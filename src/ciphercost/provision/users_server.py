@@ -18,12 +18,12 @@ from ciphercost.model.errors import AgentError, RunError
 from ciphercost.model.spec import ARMS, Arm
 from ciphercost.provision import loading, scratch_schema
 from ciphercost.provision.bench import Bench
-from ciphercost.provision.twins import Twins
+from ciphercost.provision.server_pair import ServerPair
 
 
 def reached(bench: Bench) -> dict[str, Server]:
     """The user's server, for whichever arm."""
-    return dict.fromkeys((*ARMS, "both"), bench.engine.start(bench.installation, bench.directory, bench.guard))
+    return dict.fromkeys((*ARMS, "both"), bench.engine.start(bench.installation, bench.directory, bench.supervisor))
 
 
 def place(bench: Bench) -> Place:
@@ -79,7 +79,7 @@ def _kept_out(bench: Bench, error: AgentError, *, encrypted: bool) -> RunError:
     return RunError(f"can't get in at your {bench.engine.title}{arm}: {error} [{error.code}]. {what}")
 
 
-def ready(bench: Bench, twins: Twins) -> None:
+def ready(bench: Bench, pair: ServerPair) -> None:
     """Once the arms are proven: what a server of the user's still lacks. Only the first call makes anything."""
     if not bench.cell.url:
         return
@@ -87,7 +87,7 @@ def ready(bench: Bench, twins: Twins) -> None:
         if name not in bench.shared.schemas:
             bench.at_end.enter_context(_running_schema(bench, arm))
             bench.shared.schemas.add(name)
-    for arm, fields in twins.connect.items():
+    for arm, fields in pair.connect.items():
         if arm in bench.own_schemas:
             fields |= OwnSchema.of(bench.engine).in_schema(bench.own_schemas[arm])
 
@@ -139,13 +139,13 @@ def ask_password(
 @contextmanager
 def _running_schema(bench: Bench, arm: Arm) -> Iterator[None]:
     """On a server that is the user's: a schema of our own, made for the run and dropped after it. Nothing else is touched."""
-    server = bench.engine.start(bench.installation, bench.directory, bench.guard)
+    server = bench.engine.start(bench.installation, bench.directory, bench.supervisor)
     # Into the schema only once it is there: the first connection is made as the user's own is. In transit it is encrypted.
     own: Arm = "encrypted" if bench.mechanism.layer == "transit" else "plain"
     fields = bench.connection(own, {"both": server}) | {"connections": 1, "per_request": False}
     log = bench.logs / "agent.log"
     name = bench.own_schemas[arm]
-    with scratch_schema.own(OwnSchema.of(bench.engine), fields, name, bench.guard.run_id, log, bench.left):
+    with scratch_schema.own(OwnSchema.of(bench.engine), fields, name, bench.supervisor.run_id, log, bench.left):
         with Agent(log=log) as agent:
             answer = agent.connect(
                 "loader", **(fields | bench.of_arm(arm) | OwnSchema.of(bench.engine).in_schema(name))

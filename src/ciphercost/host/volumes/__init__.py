@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ciphercost.host.mounts import escaped
-from ciphercost.host.supervisor import Guard
+from ciphercost.host.supervisor import Supervisor
 from ciphercost.model.errors import RunError
 
 CAP_SYS_ADMIN = 21
@@ -24,15 +24,15 @@ def unmounting(path: Path) -> list[str]:
 
 
 @contextmanager
-def mounted(guard: Guard, path: Path, mount: Callable[[], object]) -> Iterator[None]:
+def mounted(supervisor: Supervisor, path: Path, mount: Callable[[], object]) -> Iterator[None]:
     """`mount` mounts something at `path`; afterwards, also of a killed run, nothing is mounted there. Raises RunError."""
     undo = unmounting(path)
-    forget = guard.undo(undo)  # before it is mounted, so that no moment is left when nobody would unmount it
+    forget = supervisor.undo(undo)  # before it is mounted, so that no moment is left when nobody would unmount it
     try:
         mount()
         yield
     finally:
-        guard.run(undo)
+        supervisor.run(undo)
         forget()
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ciphercost.host import go_program, mounts, tools, volumes
-from ciphercost.host.supervisor import Guard, Process
+from ciphercost.host.supervisor import Process, Supervisor
 from ciphercost.model.errors import MissingServer, RunError, UsageError
 
 DEVICE = Path("/dev/fuse")
@@ -59,12 +59,17 @@ class Fuse:
     """A file system of one daemon, at `place`: mounted, unmounted and mounted again. Nothing of it outlives the run."""
 
     def __init__(
-        self, guard: Guard, place: Path, argv: Sequence[str | Path], kind: str, env: Mapping[str, str] | None = None
+        self,
+        supervisor: Supervisor,
+        place: Path,
+        argv: Sequence[str | Path],
+        kind: str,
+        env: Mapping[str, str] | None = None,
     ) -> None:
         self.place = place
         self.seconds = 0.0
         """That the last mounting took."""
-        self._guard = guard
+        self._supervisor = supervisor
         self._argv = argv
         self._kind = kind
         self._env = {**environment(), **(env or {})}
@@ -79,8 +84,10 @@ class Fuse:
     def mount(self) -> None:
         """Raises RunError with the daemon's last words."""
         began = time.monotonic()
-        self._forget = self._guard.undo(volumes.unmounting(self.place))  # first, so that no moment is left without it
-        self._process = self._guard.spawn(self._argv, cwd=self.place.parent, env=self._env)
+        self._forget = self._supervisor.undo(
+            volumes.unmounting(self.place)
+        )  # first, so that no moment is left without it
+        self._process = self._supervisor.spawn(self._argv, cwd=self.place.parent, env=self._env)
         deadline = began + volumes.PATIENCE_SECONDS
         try:
             while not self.mounted():
@@ -104,7 +111,7 @@ class Fuse:
         """Also where it isn't mounted. Raises RunError where it stays."""
         if self._process is None or self._forget is None:
             return
-        self._guard.run(volumes.unmounting(self.place))
+        self._supervisor.run(volumes.unmounting(self.place))
         self._forget()
         self._forget = None
         with contextlib.suppress(RunError):

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ciphercost.host import mounts, volumes
-from ciphercost.host.supervisor import Guard
+from ciphercost.host.supervisor import Supervisor
 from ciphercost.model.errors import RunError, UsageError
 
 OPTIONS = ("-O", "encrypt", "-m", "0", "-i", "65536", "-E", "lazy_itable_init=0,lazy_journal_init=0")
@@ -42,7 +42,7 @@ def room(size: int, free: int) -> int:
 
 
 @contextmanager
-def mounted(guard: Guard, place: Path, size: int) -> Iterator[Path]:
+def mounted(supervisor: Supervisor, place: Path, size: int) -> Iterator[Path]:
     """A file system with room for `size` bytes at `place`, in the image that is yielded. Both are gone afterwards. Raises RunError."""
     image = place.with_name(f"{place.name}.ext4")
     free = volumes.free(place.parent)
@@ -57,8 +57,8 @@ def mounted(guard: Guard, place: Path, size: int) -> Iterator[Path]:
             file.truncate(large)
         image.chmod(0o600)
         place.mkdir(mode=0o755)
-        guard.run([_found("mkfs.ext4") or "mkfs.ext4", "-q", "-F", *OPTIONS, image])
-        with attached(guard, image, place):
+        supervisor.run([_found("mkfs.ext4") or "mkfs.ext4", "-q", "-F", *OPTIONS, image])
+        with attached(supervisor, image, place):
             yield image
     finally:
         image.unlink(missing_ok=True)
@@ -67,18 +67,18 @@ def mounted(guard: Guard, place: Path, size: int) -> Iterator[Path]:
 
 
 @contextmanager
-def attached(guard: Guard, image: Path, place: Path) -> Iterator[None]:
+def attached(supervisor: Supervisor, image: Path, place: Path) -> Iterator[None]:
     """An image that is there, mounted. The loop device goes with the mount (autoclear). Raises RunError."""
 
     def mount() -> None:
         try:
-            guard.run(["mount", "-t", "ext4", "-o", "loop,nodev,nosuid", image, place])
+            supervisor.run(["mount", "-t", "ext4", "-o", "loop,nodev,nosuid", image, place])
         except RunError as error:
             raise RunError(
                 f"the image {image} can't be mounted: {error}. Are loop devices there (/dev/loop*)?"
             ) from None
 
-    with volumes.mounted(guard, place, mount):
+    with volumes.mounted(supervisor, place, mount):
         yield
 
 

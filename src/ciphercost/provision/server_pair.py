@@ -1,4 +1,4 @@
-"""twins: A session's pair of servers, one for each arm or one for both."""
+"""server_pair: a session's pair of servers, one for each arm or one for both."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ciphercost.model.spec import Arm
 from ciphercost.provision import columns
 
 
-class Twins(msgspec.Struct):
+class ServerPair(msgspec.Struct):
     """What serves the two arms in one session."""
 
     connect: dict[Arm, dict[str, object]]
