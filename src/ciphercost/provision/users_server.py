@@ -1,4 +1,4 @@
-"""users_server: a server that is the user's: getting in, asking for a password, and schemas of our own for the time of the run."""
+"""users_server: works with your own server: logs in, asks for a password, and makes scratch schemas for the run."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from ciphercost.provision.server_pair import ServerPair
 
 
 def reached(bench: Bench) -> dict[str, Server]:
-    """The user's server, for whichever arm."""
+    """Your server, for each arm."""
     return dict.fromkeys((*ARMS, "both"), bench.engine.start(bench.installation, bench.directory, bench.supervisor))
 
 
 def place(bench: Bench) -> Place:
-    """Where the user's server is."""
+    """Where your server is."""
     return place_of(reached(bench)["both"].connection())
 
 
 def enter(bench: Bench, servers: Mapping[str, Server]) -> None:
-    """Log in at the user's server, in each session only if nothing that the run knows speaks against it.
+    """Log in to your server. In each session, this happens only if nothing the run knows speaks against it.
 
-    Raises RunError where encryption is not the reason why nobody gets in; that reason is for the witnesses to tell.
+    Raises RunError if nobody can log in for a reason other than encryption. The witnesses report encryption failures.
     """
     if error := refusal(bench, servers):
         raise _kept_out(bench, error, encrypted=True)
@@ -49,18 +49,18 @@ def enter(bench: Bench, servers: Mapping[str, Server]) -> None:
                 return
             refusals.append(error)
             if error.code == deadlines.TIMEOUT:
-                break  # another try would be held as long
+                break  # another attempt would wait just as long
     if len({each.code for each in refusals}) == 1 and refusals[-1].code != "tls":
         raise _kept_out(bench, refusals[-1], encrypted=bench.encrypts_way)
 
 
 def refusal(bench: Bench, servers: Mapping[str, Server]) -> AgentError | None:
-    """Why this cell may send nothing to the user's server: an encrypted connection that demands more of it has failed."""
+    """Why this cell must send nothing to your server: an encrypted connection with stricter requirements has failed."""
     return bench.servers.refused.reason(place(bench), bench.connection("encrypted", servers))
 
 
 def try_arm(bench: Bench, agent: Agent, arm: Arm, servers: Mapping[str, Server]) -> AgentError | None:
-    """Log in once at the user's server, and note it where an encrypted arm can't."""
+    """Log in once to your server. Record it if the encrypted arm can't."""
     fields = bench.connection(arm, servers) | {"connections": 1, "threads": 1, "per_request": False}
     try:
         agent.connect("enter", **fields)
@@ -76,11 +76,11 @@ def try_arm(bench: Bench, agent: Agent, arm: Arm, servers: Mapping[str, Server])
 def _kept_out(bench: Bench, error: AgentError, *, encrypted: bool) -> RunError:
     arm = ", encrypted arm" if encrypted else ""
     what = words(str(error), error.code) if error.code == "tls" else TakesUrl.of(bench.engine).mend(error.code)
-    return RunError(f"can't get in at your {bench.engine.title}{arm}: {error} [{error.code}]. {what}")
+    return RunError(f"can't log in to your {bench.engine.title}{arm}: {error} [{error.code}]. {what}")
 
 
 def ready(bench: Bench, pair: ServerPair) -> None:
-    """Once the arms are proven: what a server of the user's still lacks. Only the first call makes anything."""
+    """Make what your server still lacks, once the arms are proven. Only the first call makes anything."""
     if not bench.cell.url:
         return
     for arm, name in bench.own_schemas.items():
@@ -93,9 +93,10 @@ def ready(bench: Bench, pair: ServerPair) -> None:
 
 
 def meet(bench: Bench, paused: Callable[[], AbstractContextManager[None]]) -> None:
-    """Before anything else is sent to a server of the user's: the run's encrypted connections to it, and a password if it wants one.
+    """Before anything else is sent to your server: try the run's encrypted connections, and ask for a password if one
+    is needed.
 
-    Nothing is raised: what keeps this cell out, `enter` tells.
+    Never raises: `enter` reports what keeps this cell out.
     """
     with Agent(log=bench.logs / "agent.log") as agent:
         for other in [] if bench.encrypts_way else encrypting(bench):
@@ -109,7 +110,7 @@ def meet(bench: Bench, paused: Callable[[], AbstractContextManager[None]]) -> No
 
 
 def encrypting(bench: Bench) -> Iterator[Bench]:
-    """The run's cells that reach this server of the user's encrypted, as far as none of them was tried for another cell."""
+    """The run's cells that reach this server encrypted and that have not been tried for another cell."""
     for number, cell in enumerate(bench.servers.cells):
         if not cell.spec.url or cell.mechanism.layer != "transit" or number in bench.servers.tried:
             continue
@@ -130,7 +131,7 @@ def encrypting(bench: Bench) -> Iterator[Bench]:
 def ask_password(
     bench: Bench, agent: Agent, servers: Mapping[str, Server], paused: Callable[[], AbstractContextManager[None]]
 ) -> None:
-    """Where a server of the user's wants a password that was found nowhere: ask for it, if there is a terminal."""
+    """Ask for a password on the terminal, if your server wants one that was found nowhere."""
     fields = bench.connection("encrypted", servers) | {"connections": 1, "threads": 1, "per_request": False}
     if passwords.may_ask(fields):
         passwords.ask_where_wanted(agent, fields, TakesUrl.of(bench.engine).refuses_anonymous, paused)
@@ -138,9 +139,9 @@ def ask_password(
 
 @contextmanager
 def _running_schema(bench: Bench, arm: Arm) -> Iterator[None]:
-    """On a server that is the user's: a schema of our own, made for the run and dropped after it. Nothing else is touched."""
+    """A scratch schema on your server, made for the run and dropped after it. Nothing else is touched."""
     server = bench.engine.start(bench.installation, bench.directory, bench.supervisor)
-    # Into the schema only once it is there: the first connection is made as the user's own is. In transit it is encrypted.
+    # The first connection is made like your own, because the schema doesn't exist yet. In transit it is encrypted.
     own: Arm = "encrypted" if bench.mechanism.layer == "transit" else "plain"
     fields = bench.connection(own, {"both": server}) | {"connections": 1, "per_request": False}
     log = bench.logs / "agent.log"
