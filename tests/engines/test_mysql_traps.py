@@ -163,7 +163,7 @@ def test_a_cache_that_was_flushed_in_between_is_noticed(home: House) -> None:
         agent.query("admin", "FLUSH PRIVILEGES")
         arm: Arm = "plain"
         answer = agent.connect(arm, **pair.connect[arm], per_request=True) | {"per_request": True}
-        with pytest.raises(Unproven, match=r"plain arm: the load logs in by .*full \(RSA\), proven was .*fast"):
+        with pytest.raises(Unproven, match=r"plain arm: the load logs in with .*full \(RSA\), but the proof was for .*fast"):
             load_connections.load_connections(home.engine, TLS, server, agent, arm, answer, connected)
 
 
@@ -208,7 +208,7 @@ def test_a_negotiation_other_than_the_one_asked_for_is_named() -> None:
     assert client_witness.other_than_asked({**answer, "peer_key": "RSA 2048"}, asked, promised) == ""
     assert client_witness.other_than_asked({**answer, "peer_key": ""}, asked, promised) == ""
     other = client_witness.other_than_asked({**answer, "peer_key": "EC P-256"}, asked, promised)
-    assert other == "peer_key is EC P-256, and RSA 2048 was asked for"
+    assert other == "peer_key is EC P-256, but RSA 2048 was requested"
     assert TLS.promises({"version": "1.3"}) == {}
 
 
@@ -220,7 +220,7 @@ def test_a_certificate_of_another_key_than_was_asked_for_fails_the_client_witnes
         assert witnesses.unproven(hear(home, server, certificate="ecdsa-p256", **asked), TLS) == ""
         reason = witnesses.unproven(hear(home, server, certificate="rsa2048", **asked), TLS)
     assert reason.startswith("client witness, encrypted arm: ")
-    assert "peer_key is EC P-256, and RSA 2048 was asked for" in reason
+    assert "peer_key is EC P-256, but RSA 2048 was requested" in reason
 
 
 # ── resumption ────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -100,7 +100,7 @@ REFUSED: dict[str, tuple[Answer, Answer, str, str]] = {
         BUSY,
         BUSY,
         "good",
-        "operations failed before any load, the first by status-503",
+        "operations failed before any load; the first error: status-503",
     ),
 }
 

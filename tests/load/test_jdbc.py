@@ -280,8 +280,8 @@ def test_a_driver_that_ignores_what_it_is_told_is_not_believed(
             new.writestr(each, content)
     proven, text = prove.examine(cell(version="10.11", driver=str(disguised)))
     assert not proven
-    assert "FAILED client: in clear: nothing was negotiated" in text
-    assert "the server says: 1 of 1 sessions are not encrypted" in " ".join(text.split()) or "FAILED" in text
+    assert "FAILED client: unencrypted: nothing was negotiated" in text
+    assert "the server reports: 1 of 1 sessions are not encrypted" in " ".join(text.split()) or "FAILED" in text
 
 
 def test_who_checks_nothing_is_not_called_verified(mariadb: House, secured: Server) -> None:

@@ -72,7 +72,7 @@ def test_a_server_without_encryption_does_not_get_the_password_asked_for(
     status, shown = on_a_terminal([CLI, "prove", server[1]], environment(tmp_path), asked="Password of", typed="x\n")
     assert status == 1
     assert "Password of" not in shown
-    assert "the server says: not encrypted" not in shown
+    assert "the server reports: not encrypted" not in shown
 
 
 def test_without_a_terminal_nothing_is_asked(server: tuple[Server, str], tmp_path: Path) -> None:

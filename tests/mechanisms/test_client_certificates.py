@@ -102,7 +102,7 @@ def test_a_server_that_serves_clients_without_a_certificate_too_is_not_proven(
     with home.started(MUTUAL) as server:
         found = server_witness(proven(home, server, MUTUAL)[0])
     assert not found.passed
-    assert "client certificate verified; but it also serves a connection without" in found.detail
+    assert "client certificate verified; but it also accepts a connection without" in found.detail
 
 
 def test_a_certificate_of_another_authority_is_refused(home: Site, tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_a_server_that_speaks_another_version_than_asked_is_not_proven(home: Sit
         fields = home.fields(server, "encrypted", factors)
         answer = agent.connect("x", **{**fields, "tls_min": "1.0", "tls_max": "1.1"})
     assert answer["protocol"] == "TLSv1.1"
-    assert client_witness.other_than_asked(answer, fields) == "protocol TLSv1 was asked for"
+    assert client_witness.other_than_asked(answer, fields) == "protocol TLSv1 was requested"
 
 
 # ── the whole path, and what is refused ───────────────────────────────────────────────────────────────────────────────

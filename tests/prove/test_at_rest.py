@@ -50,7 +50,7 @@ def test_encryption_that_is_only_said_is_found_on_the_disk_and_by_its_key(
     assert cell.status == "unproven"
     assert not cell.overhead
     assert "disk witness, encrypted arm: killed: the canary is in " in cell.reason
-    assert "server witness, encrypted arm: without its key it starts and gives the canary back" in cell.reason
+    assert "server witness, encrypted arm: without its key it starts and returns the canary" in cell.reason
     assert {(proof.arm, proof.witness) for proof in cell.proofs if not proof.passed} == {
         ("encrypted", "disk"),
         ("encrypted", "server"),

@@ -98,7 +98,7 @@ def excuse(name: str) -> str:
     return (
         rest_witnesses.TEMPORARY
         if name.startswith("tmp/")
-        else "left in clear by wal=off"
+        else "left unencrypted by wal=off"
         if name.startswith("log/")
         else ""
     )
@@ -110,13 +110,13 @@ def excuse(name: str) -> str:
         ({}, "the canary is in none of 9 files, 100 bytes"),
         (
             {"tmp/sort": 7},
-            "of 9 files, 100 bytes the canary is in none but tmp/sort (temporary, and judged apart; 7 times)",
+            "of 9 files, 100 bytes, none contains the canary except tmp/sort (temporary, and judged separately; 7 times)",
         ),
         (
             {"log/1": 1, "tmp/sort": 1, "log/2": 2},
             (
-                "of 9 files, 100 bytes the canary is in none but log/1, log/2 (left in clear by wal=off; 3 times); "
-                "tmp/sort (temporary, and judged apart; once)"
+                "of 9 files, 100 bytes, none contains the canary except log/1, log/2 (left unencrypted by wal=off; 3 times); "
+                "tmp/sort (temporary, and judged separately; once)"
             ),
         ),
     ],
@@ -130,7 +130,7 @@ def test_what_the_disk_witness_does_not_judge_it_names(hits: dict[str, int], wor
 
 def test_what_it_judges_it_names_first() -> None:
     seen = Seen(files=9, size=100, hits={"log/1": 1, "a": 1, "b": 1, "c": 1, "d": 1})
-    said = "the canary is in a, b, c, … (9 files, 100 bytes); and in log/1 (left in clear by wal=off; once)"
+    said = "the canary is in a, b, c, … (9 files, 100 bytes); and in log/1 (left unencrypted by wal=off; once)"
     assert rest_witnesses.judge_disk(seen, "encrypted", excuse) == (False, said)
     assert rest_witnesses.judge_disk(seen, "plain", excuse) == (True, said)
 
@@ -191,4 +191,4 @@ def test_the_loads_own_connections_must_be_what_was_proven(arm: Arm, change: dic
 
 def test_a_witness_that_was_not_heard_is_missed() -> None:
     proofs = [Proof("plain", "client", passed=True, detail="")]
-    assert witnesses.unproven(proofs, mechanisms.get("sqlcipher")).startswith("not heard: ")
+    assert witnesses.unproven(proofs, mechanisms.get("sqlcipher")).startswith("no report from: ")

@@ -117,7 +117,7 @@ def test_the_cpus_instructions_can_be_taken_away(tmp_path: Path, require_server:
     assert cell["conditions"] | {"idle": ""} == {"cpu_crypto": "off", "idle": ""}
     shown = {each["witness"]: each["detail"] for each in cell["proofs"] if "AES hidden" in each["detail"]}
     assert "16 MB by AES-256-GCM cost it" in shown["server"]
-    assert "it says that it uses no AES instructions" in shown["client"]
+    assert "it reports that it uses no AES instructions" in shown["client"]
 
 
 def test_a_longer_way_for_both_arms(tmp_path: Path, require_server: RequireServer) -> None:

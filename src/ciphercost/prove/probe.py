@@ -1,4 +1,4 @@
-"""probe: what a witness may ask: the server pair, the agent, and what each arm negotiated."""
+"""probe: what a witness may use: the server pair, the agent, and what each arm negotiated."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ciphercost.model.spec import Arm
 from ciphercost.provision import columns
 from ciphercost.provision.server_pair import ServerPair
 
-NULL_SEEN = "no bytes seen: the witness looked at nothing"
+NULL_SEEN = "no bytes seen: the witness examined nothing"
 
 
 class Probe:
-    """Everything a witness may ask: the server pair, the agent, what each arm negotiated."""
+    """Everything that a witness may use: the server pair, the agent, what each arm negotiated."""
 
     def __init__(self, engine: Engine, mechanism: Mechanism, pair: ServerPair, agent: Agent, session: int) -> None:
         self.engine = engine
@@ -28,11 +28,12 @@ class Probe:
         self.session = session
         self.connected: dict[Arm, dict[str, Any]] = {}
         self.ended = False
-        """Whether no further witness is heard: the server held one past its deadline, or it is the user's, and nothing may be sent to it
-        unencrypted."""
+        """Whether no more witnesses run: the server kept one past its deadline, or it is your own server and nothing
+        may be sent to it unencrypted.
+        """
 
     def connection(self, arm: Arm) -> tuple[str, dict[str, object]]:
-        """The agent's arm and its fields, connected by the client's witness or by whoever is the first to ask."""
+        """The agent's arm and its fields. The first caller connects it, usually the client witness."""
         name, fields = f"prove-{arm}", single(self.pair.connect[arm])
         if arm not in self.connected:
             self.connected[arm] = self.agent.connect(name, **fields)
@@ -44,7 +45,7 @@ class Probe:
         return self.pair.look(arm, self.agent, name, fields)
 
     def sight(self, arm: Arm) -> columns.Sight:
-        """The arm as a mechanism in columns sees it."""
+        """The arm as a column mechanism sees it."""
         name, _ = self.connection(arm)
         return self.pair.sight(arm, self.agent, name)
 
