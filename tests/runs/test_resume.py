@@ -223,7 +223,7 @@ def test_another_server_is_refused_and_what_there_is_stays(tmp_path: Path, fake:
     assert facts["cells"][0]["whole_sessions"]
     facts["cells"][0]["version"] = "0.0.1"
     path.write_text(json.dumps(facts))
-    with pytest.raises(UsageError, match=r"sessions that this cell has are of 0\.0\.1"):
+    with pytest.raises(UsageError, match=r"recorded sessions of this cell are from 0\.0\.1"):
         resume.run_in(tmp_path / "run")
     assert {session for _, session in sessions_of(tmp_path / "run")} == set(facts["cells"][0]["whole_sessions"])
 

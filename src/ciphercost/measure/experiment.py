@@ -1,7 +1,9 @@
-"""experiment: cells that share their sessions, from finding their servers to their last block. Most often it is one cell.
+"""experiment: runs cells that share their sessions, from finding their servers to their last block. Most often it is
+one cell.
 
-In an experiment of several every session starts all of them, and their blocks alternate in an order drawn anew each round: so
-they are compared under the same weather, one with another and not only each with its own plain arm.
+In an experiment of several cells, every session starts all of them, and their blocks alternate in an order drawn anew
+each round. So all cells see the same disturbances, and can be compared with each other as well as with their own plain
+arms.
 """
 
 from __future__ import annotations
@@ -64,13 +66,13 @@ class Run(msgspec.Struct):
     scratch: Path
     display: Display
     stopping: Callable[[Iterable[int], bool], Stopping]
-    """Makes what decides when a cell has been measured long enough; see `CellMeasurement`."""
+    """Makes the object that decides when a cell has been measured long enough; see `CellMeasurement`."""
     servers: Servers
-    """Those that were found already."""
+    """Servers that were already found."""
 
 
 class Unit(msgspec.Struct):
-    """A cell that is being measured: its binaries and data, and its measurement."""
+    """A cell being measured: its binaries, its data and its measurement."""
 
     bench: Bench
     measurement: CellMeasurement
@@ -83,10 +85,10 @@ class Unit(msgspec.Struct):
 
 
 def experiment(numbers: list[int], run: Run) -> None:
-    """Cells that share their sessions (most often one), from finding their servers to their last session.
+    """Run cells that share their sessions (most often one), from finding their servers to their last session.
 
-    What goes wrong with one is written into its facts; the others go on. Those that are done already, and the sessions that a run
-    which was cut off has whole, are left as they are.
+    An error of one cell goes into its facts; the others continue. Finished cells, and complete sessions of an
+    interrupted run, are kept as they are.
     """
     cells = run.record.facts.cells
     together = sum(run.cells[number].clients for number in numbers) if len(numbers) > 1 else 0
@@ -128,8 +130,8 @@ def experiment(numbers: list[int], run: Run) -> None:
             for unit in live:
                 if unit.measurement.facts.status is None and unit.measurement.must_repeat(session):
                     run.display.say(
-                        f"{title(unit.measurement.facts)}: one arm's debt reached the other; "
-                        f"the slices are now {unit.measurement.facts.slice_seconds:g} s long"
+                        f"{title(unit.measurement.facts)}: carry-over between arms detected; slice length is now "
+                        f"{unit.measurement.facts.slice_seconds:g} s"
                     )
             whole = [unit.measurement for unit in live if unit.measurement.facts.status is None]
             for measurement in whole:
@@ -140,7 +142,7 @@ def experiment(numbers: list[int], run: Run) -> None:
                 facts_ = unit.measurement.facts
                 if facts_.status is None and not unit.measurement.estimator.blocks:
                     raise RunError(
-                        f"no operation ended within a slice of {facts_.slice_seconds:g} s; give it longer with --time"
+                        f"no operation finished within a slice of {facts_.slice_seconds:g} s; use a longer --time"
                     )
                 facts_.status = facts_.status or "ok"
     for number in wanted:
@@ -151,8 +153,8 @@ def experiment(numbers: list[int], run: Run) -> None:
 
 
 def look_closely(number: int, bench: Bench, facts: CellFacts, run: Run) -> None:
-    """What only a disposable server pair can show. Raises Unproven."""
-    run.display.phase(number, 1, "looking closely")
+    """Check what only a disposable server pair can show. Raises Unproven."""
+    run.display.phase(number, 1, "destructive test")
     found = destructive_test.run(bench)
     facts.findings = found.findings
     if found.rotation_s is not None:
@@ -163,14 +165,16 @@ def look_closely(number: int, bench: Bench, facts: CellFacts, run: Run) -> None:
 
 
 def schema_left(facts: CellFacts, sentence: str) -> None:
-    """A schema of ours is still on the user's server: said at once, and in the result."""
+    """Report a scratch schema that is still on your server: at once, and in the result."""
     facts.warnings = [*facts.warnings, Warning_("schema-left", sentence)]
     scratch_schema.say_left(sentence)
 
 
 @contextlib.contextmanager
 def telling(facts: CellFacts, run: Run, *, alone: bool) -> Iterator[None]:
-    """What goes wrong in here is the cell's end: it is written into its facts. `alone`: bad usage of a run's only cell is raised."""
+    """Record any error in here as the cell's end, in its facts. `alone`: a usage error of a run's only cell is raised
+    instead.
+    """
     try:
         yield
         return
@@ -192,12 +196,12 @@ def telling(facts: CellFacts, run: Run, *, alone: bool) -> Iterator[None]:
 
 
 def one_session(session: int, units: list[Unit], shared: Shared, run: Run) -> None:
-    """A fresh, proven server pair for every cell; then their phases, one cell's blocks between the others'."""
+    """Start a fresh, proven server pair for every cell, then run their phases with the cells' blocks interleaved."""
     alone = len(run.record.facts.cells) == 1
     try:
         with contextlib.ExitStack() as stack:
             stack.enter_context(shared.session())
-            # Of all cells at once: once the controller is out of the way, it sees only what is left to it.
+            # For all cells at once: after the controller has left the measured cores, it sees only the CPUs left to it.
             regimes = {unit.measurement.cell.regime for unit in units}
             seed, available = run.record.facts.seed, available_cpus()
             physical = idle_setting.physical(available)
@@ -218,7 +222,7 @@ def one_session(session: int, units: list[Unit], shared: Shared, run: Run) -> No
             for unit, _ in ready:
                 describe_awake(unit.measurement.facts, awake.failed())
     except (CiphercostError, OSError) as error:
-        # Ending what the cells shared went wrong, so it is the end of all of them.
+        # Releasing what the cells shared failed, so all of them end here.
         for unit in units:
             if unit.measurement.facts.status is None:
                 with telling(unit.measurement.facts, run, alone=alone):
@@ -228,7 +232,7 @@ def one_session(session: int, units: list[Unit], shared: Shared, run: Run) -> No
 def by_turns(
     phases: list[tuple[Unit, Iterator[None]]], rounds: Iterator[tuple[int, ...]], run: Run, *, alone: bool
 ) -> None:
-    """One phase of every cell to its end: in each round every cell that is not done has one block."""
+    """Run one phase of every cell to its end: in each round, every unfinished cell has one block."""
     going = {number: each for number, each in enumerate(phases) if each[0].measurement.facts.status is None}
     while going:
         for number in next(rounds):
@@ -254,14 +258,15 @@ def open_unit(
     stack: contextlib.ExitStack,
     record: Record,
 ) -> tuple[Iterator[None], ...]:
-    """A fresh server pair, proven and connected; what is opened is closed with `stack`. Returns the session's phases.
+    """Start a fresh server pair, prove it and connect to it. `stack` closes what was opened. Returns the session's
+    phases.
 
-    `cores`: CPUs of the server and of the agent. `awake`: what keeps them from halting while load is made.
+    `cores`: CPUs of the server and of the agent. `awake`: keeps them from halting during load.
     """
     bench, measurement = unit.bench, unit.measurement
     facts, seed = measurement.facts, record.facts.seed
     measurement.display.phase(measurement.number, session, "starting and proving")
-    # Where a server of the user's runs is not ours to say.
+    # ciphercost does not choose the CPUs of your own server.
     server_cpus, agent_cpus = set(() if facts.spec.url else cores[0]), set(cores[1])
     pair = server_pairs.start(bench, session, server_cpus, agent_cpus, schedule.arms(seed, measurement.number, session))
     agent = stack.enter_context(bench.agent(pair))
@@ -307,17 +312,19 @@ def open_unit(
         measure_storage(session, unit, pair, record)
         pause.close()
     if cache.empties(facts.spec):
-        # After the proofs, which have read every file.
+        # Only after the proofs, which have read every file.
         places = [path for server in pair.by_arm.values() if (v := server.volume) for path in (v.path, *v.backing)]
         facts.encryption["page_cache"] = cache.drop(places)
     return measurement.begin(session, pair, agent, samplers, open_arm, pause, awake)
 
 
 def proven(session: int, unit: Unit, pair: ServerPair, agent: Agent, record: Record) -> dict[str, Any]:
-    """What the encrypted arm negotiated, once every witness has been heard of both arms and is in the record. Raises Unproven."""
+    """Run every witness for both arms and record the proofs. Returns what the encrypted arm negotiated. Raises
+    Unproven.
+    """
     bench = unit.bench
     if bench.sealing:
-        # What is witnessed in columns is in their tables. Both arms are reached alike, so nothing goes where it should not.
+        # The column witnesses need the tables. Both arms connect alike, so no data goes over the wrong connection.
         users_server.ready(bench, pair)
     proofs, connected = witnesses.prove(bench.engine, bench.mechanism, pair, agent, session)
     if bench.mask:
@@ -328,9 +335,10 @@ def proven(session: int, unit: Unit, pair: ServerPair, agent: Agent, record: Rec
 
 
 def wants_storage(bench: Bench, spec: Spec, session: int) -> bool:
-    """Whether fio is to run as well: where it is there, the arms differ in their file systems, and the cell asks for it or has time for it.
+    """Whether fio runs as well: it is installed, the arms' file systems differ, and the cell asks for it or has time
+    for it.
 
-    In every other session: it takes as long as the server's load does, and has less to find out.
+    It runs in every other session: it takes as long as the server's load and has less to measure.
     """
     below = isinstance(bench.mechanism, AtRest) and bench.mechanism.loaded_once
     wanted = bench.cell.fio_bytes or spec.time >= LEAST_SECONDS_FOR_FIO
@@ -338,7 +346,7 @@ def wants_storage(bench: Bench, spec: Spec, session: int) -> bool:
 
 
 def measure_storage(session: int, unit: Unit, pair: ServerPair, record: Record) -> None:
-    """fio on both arms' directories, into the record."""
+    """Run fio on both arms' directories and record the results."""
     measurement, facts = unit.measurement, record.facts
     measurement.display.phase(measurement.number, session, "fio on both directories")
     directories = {arm: volume.path.parent for arm in ARMS if (volume := pair.by_arm[arm].volume)}
@@ -351,7 +359,7 @@ def measure_storage(session: int, unit: Unit, pair: ServerPair, record: Record) 
 
 
 def samplers_of(pair: ServerPair, agent: Agent, stack: contextlib.ExitStack) -> dict[Arm, procfs.Sampler]:
-    """What counts each arm's CPU time and bytes: one sampler for both where one process serves both."""
+    """Samplers of each arm's CPU time and bytes: one for both arms if one process serves both."""
     made: dict[tuple[int, tuple[int, ...]], procfs.Sampler] = {}
     found: dict[Arm, procfs.Sampler] = {}
     for arm, server in pair.by_arm.items():
@@ -364,13 +372,13 @@ def samplers_of(pair: ServerPair, agent: Agent, stack: contextlib.ExitStack) -> 
 
 
 def floor(agent: Agent) -> dict[str, float]:
-    """What each cipher of TLS alone costs the agent here, ns a byte: `aes256-gcm_seal`, `aes256-gcm_open`, …"""
+    """What each TLS cipher alone costs the agent here, in ns per byte: `aes256-gcm_seal`, `aes256-gcm_open`, …"""
     return {f"{cipher}_{way}": cost for cipher in tls_names.SUITES_13 for way, cost in agent.floor(cipher).items()}
 
 
 @contextlib.contextmanager
 def out_of_the_way(measured: set[int]) -> Iterator[None]:
-    """Keep the controller off the measured cores, where there are others."""
+    """Keep the controller off the measured cores, if there are others."""
     before = os.sched_getaffinity(0)
     others = before - measured
     if others:
@@ -386,7 +394,7 @@ def available_cpus() -> list[int]:
 
 
 def title(facts: CellFacts) -> str:
-    """`postgresql:tls point-select`, as people read it."""
+    """`postgresql:tls point-select`, as shown to users."""
     cell = facts.spec
     version = f"@{cell.version}" if cell.version else ""
     what = cell.variant or (Path(cell.sql).name if cell.sql else cell.workload)

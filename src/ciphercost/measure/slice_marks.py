@@ -1,4 +1,4 @@
-"""slice_marks: a slice's counters -> what disturbed it, by share of the slice or of the CPU. Pure."""
+"""slice_marks: derives from a slice's counters what disturbed it, by share of the slice or of the CPU. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def slice_marks(answer: AgentSlice, counters: Counters, pair: ServerPair) -> lis
     steal = counters.host_steal
     # At rest the kernel's own threads do part of the work; they have no user time.
     foreign = counters.foreign_user_cpu if pair.rest is not None else counters.foreign_cpu
-    # Steal is known in clock ticks: one tick in a short slice is no finding, two are.
+    # Steal is counted in clock ticks: one tick in a short slice proves nothing, two do.
     if steal > STEAL and steal * answer.seconds * CORES >= 2 * TICK:
         marks.append("steal")
     if foreign / CORES > FOREIGN:
