@@ -146,7 +146,7 @@ def test_the_machines_record_and_its_reports_name_the_disk() -> None:
     assert disk.words({}) == "", "records of earlier versions"
     told = {"disk": "sda", "disk_rotational": "yes", "disk_model": "WDC WD5000", "disk_transport": "sata"}
     assert disk.words(told) == "disk sda: rotational, model WDC WD5000, transport sata"
-    assert disk.words(told | {"virtual": True}).endswith("(as the virtual machine is told)")
+    assert disk.words(told | {"virtual": True}).endswith("(as reported to the virtual machine)")
     assert (
         disk.words(dict.fromkeys(told, "unknown")) == "disk unknown: rotation unknown, model unknown, transport unknown"
     )

@@ -175,7 +175,7 @@ def test_another_content_than_the_pinned_one_is_not_unpacked(
     )
     client.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    with pytest.raises(RunError, match="is not what it should be"):
+    with pytest.raises(RunError, match="has the wrong SHA-256"):
         maven.fetch_jar(Artifact("group:artifact:1", "0" * 64), work)
 
 

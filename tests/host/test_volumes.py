@@ -166,7 +166,7 @@ def test_a_file_system_that_does_not_say_where_files_lie_is_no_proof(tmp_path: P
     path = place / f"ciphercost-test-{run_directory.new_id()}"
     path.write_bytes(b"something")
     try:
-        with pytest.raises(RunError, match="does not say where"):
+        with pytest.raises(RunError, match="does not report where"):
             list(raw.extents(path))
     finally:
         path.unlink()
