@@ -163,7 +163,9 @@ def test_a_cache_that_was_flushed_in_between_is_noticed(home: House) -> None:
         agent.query("admin", "FLUSH PRIVILEGES")
         arm: Arm = "plain"
         answer = agent.connect(arm, **pair.connect[arm], per_request=True) | {"per_request": True}
-        with pytest.raises(Unproven, match=r"plain arm: the load logs in with .*full \(RSA\), but the proof was for .*fast"):
+        with pytest.raises(
+            Unproven, match=r"plain arm: the load logs in with .*full \(RSA\), but the proof was for .*fast"
+        ):
             load_connections.load_connections(home.engine, TLS, server, agent, arm, answer, connected)
 
 
