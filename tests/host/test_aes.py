@@ -1,4 +1,4 @@
-"""aes: who does AES: the kernel's list, the CPU's flags and what an environment hides of them."""
+"""aes: which implementation does AES: the kernel's list, the CPU's flags, and what an environment hides of them."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_this_kernels_list_is_read(require: Require) -> None:
         ("", set()),
         (conditions.X86_MASK, {"aes", "pclmulqdq", "vaes", "vpclmulqdq"}),
         (":~0x60000000000", {"vaes", "vpclmulqdq"}),
-        ("~0x200000000000000", {"aes", "vaes", "vpclmulqdq"}),  # the second word left out counts as 0
+        ("~0x200000000000000", {"aes", "vaes", "vpclmulqdq"}),  # a missing second word counts as 0
         ("~0x1:~0x1", set()),
         ("0x0:0x0", {"aes", "pclmulqdq", "vaes", "vpclmulqdq"}),
         ("0x200000200000000:0x60000000000", set()),
@@ -160,7 +160,7 @@ def test_what_is_hidden_is_said_and_warned_of() -> None:
 
 @pytest.mark.parametrize("env", [{}, {"OPENSSL_ia32cap": conditions.X86_MASK}], ids=["as it is", "masked"])
 def test_openssl_itself_agrees(env: dict[str, str], require: Require) -> None:
-    """`openssl info -cpusettings` prints the words that it works with."""
+    """`openssl info -cpusettings` prints the value that it works with."""
     require(os.uname().machine == "x86_64", "not an x86-64")
     done = subprocess.run(
         ["openssl", "info", "-cpusettings"], env={**os.environ, **env}, capture_output=True, text=True, check=False

@@ -1,4 +1,4 @@
-"""scan: a word is found wherever it rests, across the pieces that a file is read in, behind holes, and in files that nobody else can open."""
+"""canary_scan: finds a word anywhere on disk: across read pieces, behind holes, and in files that nobody else can open."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_file_that_is_gone_counts_for_nothing(tmp_path: Path) -> None:
 
 
 def test_what_can_not_be_looked_at_is_no_proof(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A directory that is closed to us, a process that does not show its files; what is gone is nothing to look at."""
+    """An unreadable directory and a process that hides its files are errors; what is gone is nothing to scan."""
     inner = tmp_path / "base"
     inner.mkdir()
     (tmp_path / "clear").write_text(WORD)
@@ -91,7 +91,7 @@ def test_an_unlinked_file_and_one_elsewhere_are_seen_through_the_process(tmp_pat
             file.write(WORD)
             file.flush()
         unlinked.unlink()
-        stack.enter_context((tmp_path / "library").open())  # only read: not what a server has written
+        stack.enter_context((tmp_path / "library").open())  # only read: not written by a server
         found = dict(canary_scan.held_open([os.getpid()], [inside]))
         mine = {name for name in found if name.startswith(str(tmp_path))}
         assert mine == {str(elsewhere), f"{unlinked} (deleted)"}

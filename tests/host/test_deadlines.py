@@ -1,4 +1,6 @@
-"""deadlines: no server holds the product, whatever it sends and however slowly: logins, witness queries, slices; both agents, all protocols."""
+"""deadlines: no server can block ciphercost, whatever it sends and however slowly: logins, witness queries, slices;
+both agents, all protocols.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ from test_real import CLI
 SHORT = "0.5"
 """CIPHERCOST_TIMEOUT in these tests."""
 BOUND = 60.0
-"""Seconds after which something was held: very many times the deadline, whatever else the machine does."""
+"""Seconds after which something counts as blocked: many times the deadline, however slow the machine is."""
 
 
 @pytest.fixture
@@ -268,7 +270,7 @@ def test_a_slice_ends_though_an_answer_never_does(
         monkeypatch.setenv(deadlines.VARIABLE, "0.25")
         began = time.monotonic()
         counted, said = outcome(agent)
-        # Where an operation has its own connection, losing that may be the operation's failure and not the slice's.
+        # If each operation has its own connection, losing it may fail the operation and not the slice.
         assert counted in ((0, None) if "each its own" in shape else (None,)), said
         assert "within 1 s of the slice's end" in said or "nothing has come" in said or "connection lost" in said, said
         assert time.monotonic() - began < BOUND
@@ -375,7 +377,7 @@ def test_a_server_that_goes_on_sending_holds_no_count_of_bytes() -> None:
         while not relay.received:
             time.sleep(0.01)
         began = time.monotonic()
-        # Between two looks something always comes: PAUSE is as long as the wait between them.
+        # Between two checks something always arrives: PAUSE is as long as the wait between them.
         with contextlib.suppress(AgentError):
             round_trips._settled(relay)
         assert time.monotonic() - began < BOUND
@@ -394,7 +396,7 @@ DRIPS: dict[str, tuple[str, Talk]] = {
     "web": ("url", rogue.http(rogue.dripping(rogue.HEAD + b"X-Long: "))),
 }
 TARGETS = {"postgresql": "postgresql:tls", "mysql": "mysql:tls", "firebird": "firebird:wire-crypt", "url": "url:tls"}
-# A server that does not even encrypt is told nothing more, so it can drip no further.
+# A server that does not even encrypt is sent nothing more, so it can drip no further.
 WORDS = ("did not finish", "nothing at", "no MySQL", "says no", "nothing was sent to the server unencrypted")
 
 
@@ -430,7 +432,7 @@ def test_the_command_ends_where_the_server_drips(tmp_path: Path, asked: str, wha
 
 
 def test_a_server_that_holds_one_witness_is_asked_nothing_more(short: None) -> None:
-    """Else `prove` would take a deadline for each witness of each arm."""
+    """Otherwise `prove` would take a deadline for each witness of each arm."""
     del short
     with RogueServer(DRIPS["postgresql, a witness"][1]) as server, Agent() as agent:
         pair = ServerPair({"plain": connection("postgres", server.port)}, [], "canary", by_arm={"plain": None})  # type: ignore[dict-item]

@@ -1,4 +1,4 @@
-"""disk: which disks a directory ends on: trees as the kernel's /sys has them, and this machine's own."""
+"""disk: finds a directory's disks, in trees like the kernel's /sys and on this machine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ USB = "devices/pci0000:00/0000:00:14.0/usb1/1-2/1-2:1.0/host6/target6:0:0/6:0:0:
 
 
 class Sys:
-    """A /sys that is made file by file."""
+    """A /sys that is built file by file."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -45,7 +45,7 @@ class Sys:
         return place
 
     def disk(self, device: str, name: str, number: str, rotational: str, **files: str) -> Path:
-        """A whole disk of a device, which has these files."""
+        """A whole disk of a device, with these files."""
         for file, text in files.items():
             self.write(f"{device}/{file}", text)
         block = "" if name.startswith("nvme") else "block/"
@@ -54,7 +54,7 @@ class Sys:
         return place
 
     def over(self, path: str, number: str, *below: Path, **files: str) -> Path:
-        """A device that is made of others."""
+        """A device that consists of others."""
         place = self.block(path, number, queue__rotational="0", **files)
         (place / "slaves").mkdir()
         for each in below:

@@ -1,4 +1,4 @@
-"""idle: cores are kept from halting while load is made, and every setting is put back, whoever is killed."""
+"""idle: cores are kept from halting during load, and every setting is restored, whichever process is killed."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from processes import wait_for
 
 
 class ServerPair(msgspec.Struct):
-    """As much of a session's server pair as the idle mode is decided by."""
+    """The part of a session's server pair that decides the idle mode."""
 
     server_cpus: set[int]
     agent_cpus: set[int]
 
 
 def machine(place: Path, cpus: int, *, threads: int = 1, state: str = "POLL") -> Path:
-    """What the kernel would show of so many CPUs, `threads` to a physical core."""
+    """What the kernel would show for this many CPUs, `threads` to a physical core."""
     for cpu in range(cpus):
         core = cpu // threads * threads
         files = {
@@ -59,7 +59,7 @@ def machine(place: Path, cpus: int, *, threads: int = 1, state: str = "POLL") ->
 
 @pytest.fixture
 def cpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Four CPUs in files: the machine's own are shared with whatever else runs."""
+    """Four CPUs in files: other processes use the machine's own."""
     monkeypatch.setattr(idle_setting, "CPUS", machine(tmp_path / "cpus", 4))
     return tmp_path / "cpus"
 
@@ -127,7 +127,7 @@ def test_what_is_in_the_way_is_named(cpus: Path, tmp_path: Path, monkeypatch: py
 
 @given(st.integers(2, 32), st.integers(1, 4), st.integers(0, 3), st.sampled_from(["capacity", "latency"]))
 def test_client_and_server_never_share_a_physical_core(cores: int, threads: int, session: int, regime: Regime) -> None:
-    # As most machines count: first a thread of every core, then the second of each.
+    # Numbered as on most machines: first one thread of every core, then the second of each.
     physical = {thread * cores + core: f"core {core}" for thread in range(threads) for core in range(cores)}
     server, agent = schedule.cores(7, session, sorted(physical), regime, physical)
     assert server
@@ -200,7 +200,7 @@ def test_this_kernel_keeps_a_core_from_halting(tmp_path: Path, require: Require)
     reason = idle.obstacle({cpu}, {cpu})
     require(not reason, reason)
     with supervisor.Supervisor(run_directory.new_id()) as run_supervisor, idle.Awake(run_supervisor, tmp_path) as awake:
-        # A run beside this test may put it back between the two lines; not every time.
+        # A run beside this test may restore the setting between the two lines, but not every time.
         for _ in range(50):
             awake.keep({cpu})
             if idle_setting.setting(cpu).read_text().strip() == idle_setting.NEVER:
@@ -212,7 +212,7 @@ def test_this_kernel_keeps_a_core_from_halting(tmp_path: Path, require: Require)
 
 
 def spied(monkeypatch: pytest.MonkeyPatch) -> list[set[int]]:
-    """What a run keeps awake, call by call."""
+    """The CPUs that a run keeps awake, call by call."""
     calls: list[set[int]] = []
     keep = idle.Awake.keep
 

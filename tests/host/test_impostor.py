@@ -1,4 +1,5 @@
-"""impostors: over an unencrypted connection to another machine no client of ours sends a password that the other side could recover.
+"""impostors: over an unencrypted connection to another machine, no client sends a password that the other side could
+recover.
 
 Real clients against rogue servers, at an address of this machine that is not loopback.
 """
@@ -43,14 +44,14 @@ def rust() -> Iterator[Agent]:
 
 @pytest.fixture(scope="module")
 def supervised() -> Iterator[supervisor.Supervisor]:
-    """Java agents keep files of their own in the scratch of a run."""
+    """Java agents keep their files in the scratch of a run."""
     with supervisor.Supervisor(run_directory.new_id()) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
 def jdbc_agents(require: Require, supervised: supervisor.Supervisor) -> Iterator[dict[str, jdbc_agent.JdbcAgent]]:
-    """By title: one of each driver that is known."""
+    """By title: one for each known driver."""
     made: dict[str, jdbc_agent.JdbcAgent] = {}
     try:
         java.command()
@@ -108,7 +109,7 @@ def test_jdbc_keeps_the_password(
 
 
 def through_a_relay(agent: Agent, driver: str, way: str, ways: dict[str, Any], address: str) -> None:
-    """A relay of ours listens on loopback; the server behind it is on another machine all the same."""
+    """A relay of ciphercost's listens on loopback, but the server behind it is on another machine."""
     with Rogue(ways[way], address) as rogue, Relay(address, rogue.port) as relay, pytest.raises(AgentError):
         agent.connect("rogue", **moved(fields(driver, address, rogue.port), "127.0.0.1", relay.port))
     assert rogue.lines
@@ -174,7 +175,7 @@ def java_here(jdbc_agents: dict[str, jdbc_agent.JdbcAgent]) -> None:
 
 
 def test_the_rogues_can_learn_a_password(rust: Agent) -> None:
-    """On loopback a whole password is no secret to the server, so that there the rogues are told it."""
+    """On loopback, the server may see the whole password, so the rogues receive it there."""
     for driver, way in (("postgres", "cleartext"), ("mysql", "sha256")):
         with Rogue(RUST[driver][way], "127.0.0.1") as rogue, pytest.raises(AgentError):
             rust.connect("rogue", **fields(driver, "127.0.0.1", rogue.port))
@@ -289,7 +290,9 @@ def test_a_real_server_on_another_machine_lets_every_client_in(
 def test_old_drivers_and_empty_passwords_pass_the_guard(
     require_server: RequireServer, java_here: None, supervised: supervisor.Supervisor, address: str, tmp_path: Path
 ) -> None:
-    """In clear to a server on another machine. A login that it refuses is refused in its own words, not in the supervisor's."""
+    """Unencrypted to a server on another machine. A login that the server refuses fails with the server's message, not
+    with the agent's own refusal.
+    """
     del java_here
     require_server("mariadb", VERSIONS["mariadb"])
     with (
@@ -308,7 +311,7 @@ def test_old_drivers_and_empty_passwords_pass_the_guard(
 
 
 def newer(driver: drivers.Driver) -> bool:
-    """One that knows the logins of today's servers."""
+    """A driver that knows the login methods of today's servers."""
     return driver.version not in ("5.1.6", "5.1.49", "8.0.16")
 
 

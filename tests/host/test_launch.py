@@ -1,4 +1,4 @@
-"""A port that was free when it was chosen and is somebody else's when the server starts: what answers there is not the server."""
+"""launch: if another program takes the chosen port before the server does, that program is not mistaken for the server."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def foreign(
 
 @pytest.fixture
 def as_us(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The server runs as our own user: nobody may not be able to reach this Python."""
+    """The server runs as our own user, because nobody may not be able to reach this Python."""
     monkeypatch.setattr(launch, "server_user", lambda: None)
 
 
@@ -58,7 +58,7 @@ def answers(port: int) -> bool:
 
 
 def choose_ports(monkeypatch: pytest.MonkeyPatch, *first: int) -> list[int]:
-    """The ports that are chosen: these first, then free ones. What is returned lists those that were."""
+    """Choose these ports first, then free ones. The returned list collects the chosen ports."""
     chosen: list[int] = []
     free = ports.free_port
 
@@ -73,7 +73,7 @@ def choose_ports(monkeypatch: pytest.MonkeyPatch, *first: int) -> list[int]:
 def sharing(
     run_supervisor: supervisor.Supervisor, directory: Path, logs: Path, also: Callable[[], list[int]] = list
 ) -> launch.Launch:
-    """A server that shares its port with whoever wants it, started."""
+    """Start a server that shares its port with others."""
     argv: list[str | Path] = [sys.executable, "-I", "-S", "-c", SHARING]
     return launch.launch(
         run_supervisor,

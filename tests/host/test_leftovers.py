@@ -1,4 +1,4 @@
-"""clean: takes what dead runs left, and nothing of the living."""
+"""clean: removes what dead runs left, and nothing of living ones."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def of(run_id: str) -> list[Leftover]:
 
 @pytest.fixture
 def wreck() -> Iterator[str]:
-    """A run whose controller and supervisor were both killed by force at once."""
+    """A run whose controller and supervisor were both killed at once."""
     run_id = run_directory.new_id()
     argv = [sys.executable, "-c", CONTROLLER, run_id]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as controller:
@@ -64,8 +64,8 @@ def wreck() -> Iterator[str]:
 
 
 def test_what_a_killed_supervisor_left_is_found_and_removed(wreck: str) -> None:
-    # The kernel ends the child once its supervisor is gone, but not at that very moment; the grandchild, in a session of its
-    # own, is the one that is left.
+    # The kernel ends the child once its supervisor is gone, but not at that very moment. The grandchild, in its own
+    # session, is the one that is left.
     wait_for("the child to die with its supervisor", lambda: sum(each.kind == "process" for each in of(wreck)) == 1)
     found = of(wreck)
     kinds = [each.kind for each in found]
@@ -80,7 +80,7 @@ def test_doctor_tells_of_leftovers_and_clean_says_what_it_removed(wreck: str, mo
     states = {name: (state, text) for name, state, text in doctor.checks()}
     assert states["leftovers"][0] == "warn"
     assert "ciphercost clean" in states["leftovers"][1]
-    monkeypatch.setattr(leftovers, "leftovers", partial(of, wreck))  # others' are others'
+    monkeypatch.setattr(leftovers, "leftovers", partial(of, wreck))  # ignore other runs'
     said, whole = leftovers.sweep()
     assert whole
     assert f"removed directory {marks.scratch_base() / wreck} of run {wreck}" in said

@@ -1,4 +1,6 @@
-"""clean and the scratch directory: what somebody else could have put there is refused, and never believed, run or removed."""
+"""clean and the scratch directory: whatever somebody else could have put there is refused, and never believed, run or
+removed.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ LONG_AGO = 10 * leftovers.GRACE_SECONDS
 
 @pytest.fixture
 def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A scratch directory of its own for this test."""
+    """A separate scratch directory for this test."""
     place = tmp_path / "scratch"
     place.mkdir(mode=0o711)
     monkeypatch.setenv("CIPHERCOST_SCRATCH", str(place))
@@ -44,7 +46,7 @@ def root(require: Require) -> None:
 
 
 def dead_run(base: Path, run: str = "", outside: str = "") -> Path:
-    """What a run leaves that was killed together with its supervisor."""
+    """What a run leaves when it is killed together with its supervisor."""
     made = base / (run or run_directory.new_id())
     made.mkdir(mode=0o711)
     owned.add_line(made / marks.OWNER_FILE, DEAD.strip())
@@ -54,7 +56,7 @@ def dead_run(base: Path, run: str = "", outside: str = "") -> Path:
 
 
 def victim(tmp_path: Path, run: str) -> Path:
-    """A directory that an attacker wants removed. Its name is what a list of his may hold."""
+    """A directory that an attacker wants removed, with a name that may appear in the attacker's list."""
     place = tmp_path / "home" / f"ciphercost-{run}-precious"
     place.mkdir(parents=True)
     (place / "thesis").write_text("the only copy")
@@ -68,7 +70,7 @@ def give_away(path: Path, uid: int = STRANGER) -> None:
 
 
 def let_through(path: Path) -> None:
-    """Others may pass to it: pytest's own directories are closed."""
+    """Let others pass through to it: pytest's own directories are closed."""
     for each in (path, *path.parents):
         if each.stat().st_uid == os.geteuid() and each.stat().st_mode & 0o005 != 0o005:
             each.chmod(each.stat().st_mode | 0o055)
@@ -106,7 +108,7 @@ def test_a_scratch_directory_that_others_may_write_to_is_refused(base: Path, tmp
     run = run_directory.new_id()
     wanted = victim(tmp_path, run)
     made = dead_run(base, run, str(wanted))
-    os.chown(base, os.geteuid(), STRANGER)  # a group of more than one
+    os.chown(base, os.geteuid(), STRANGER)  # a group with more than one member
     base.chmod(mode)
     done = swept()
     assert done.returncode == 2
@@ -335,7 +337,7 @@ def test_another_users_process_can_not_keep_a_dead_run_from_being_removed(
 
 @pytest.mark.usefixtures("root")
 def test_a_user_who_cleans_touches_nothing_of_others(base: Path, tmp_path: Path) -> None:
-    """Root's scratch, asked for by nobody."""
+    """Root's scratch, cleaned by nobody."""
     made = dead_run(base)
     let_through(tmp_path)
     tmp_path.chmod(0o755)

@@ -1,4 +1,4 @@
-"""link: a pair of virtual cards between agent and server, shaped as asked; and nothing of it stays, however the run ends."""
+"""link: a veth pair between agent and server, shaped as requested; nothing of it stays, however the run ends."""
 
 from __future__ import annotations
 
@@ -45,14 +45,16 @@ def device_of(name: str) -> bool:
 
 
 def discipline(device: str, *where: str) -> dict[str, object]:
-    """What the kernel says shapes a card."""
+    """What the kernel reports as shaping an interface."""
     said = subprocess.run(["tc", *where, "-j", "qdisc", "show", "dev", device], capture_output=True, check=True)
     found: dict[str, object] = next(each for each in json.loads(said.stdout) if each.get("root"))
     return found
 
 
 def talk(path: Path, size: int) -> bytes:
-    """From within the namespace to a server on this one's 127.0.0.1: what it answers, having sent `size` bytes."""
+    """Connect from within the namespace to a server on this one's 127.0.0.1. Returns its answer after `size` bytes were
+    sent.
+    """
     got: list[bytes] = []
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
@@ -65,7 +67,7 @@ def talk(path: Path, size: int) -> bytes:
                 peer.sendall(address[0].encode())
 
         def ask() -> None:
-            agent.enter(path)  # this thread alone
+            agent.enter(path)  # this thread only
             with socket.create_connection(listener.getsockname(), timeout=30) as connection:
                 connection.sendall(b"x" * size)
                 got.append(connection.recv(100))
@@ -116,7 +118,7 @@ def test_two_links_at_once_do_not_meet(run_supervisor: Supervisor) -> None:
         assert talk(one.path, 10)
         before = one.crossed()
         assert talk(other.path, 1_000_000)
-        # A late acknowledgement, or a question for an address, may still cross.
+        # A late acknowledgement, or an address query, may still cross.
         assert one.crossed() - before < 10_000
 
 
@@ -138,7 +140,7 @@ with Supervisor(sys.argv[1]) as supervisor, link.linked(supervisor, 1e8, 0) as w
 
 
 def killed(run_id: str, *, supervisor_too: bool) -> tuple[str, str]:
-    """(namespace, card) of a run that was killed with its link up."""
+    """(namespace, interface) of a run that was killed with its link up."""
     with subprocess.Popen([sys.executable, "-c", SCRIPT, run_id], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         namespace, device, supervisor_pid = process.stdout.readline().split()

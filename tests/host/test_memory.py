@@ -1,4 +1,6 @@
-"""memory: a control group limits what it holds, ends with the run, and is found by clean where the run's supervisor was killed."""
+"""memory: a control group limits the memory of its processes, ends with the run, and `clean` finds it if the supervisor
+was killed.
+"""
 
 from __future__ import annotations
 
@@ -97,7 +99,7 @@ def test_without_a_limit_there_is_no_group() -> None:
 
 @contextlib.contextmanager
 def controlled(run_id: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    """A controller of its own with a limit, and the pid of its supervisor."""
+    """A separate controller with a limit, and the pid of its supervisor."""
     argv = [sys.executable, "-c", CONTROLLER, run_id]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as controller:
         assert controller.stdout is not None

@@ -1,4 +1,4 @@
-"""sources: servers come through the machine's own package clients, whole or not at all."""
+"""packages: servers come through the machine's own package clients, complete or not at all."""
 
 from __future__ import annotations
 
@@ -58,7 +58,9 @@ def work(tmp_path: Path) -> Iterator[Work]:
 
 
 def makes_a_cluster(installation: Installation) -> set[Path]:
-    """initdb and the server run in place, as the user that servers run as. Returns the libraries that the server has loaded."""
+    """Run initdb and the server in place, as the user that servers run as. Returns the libraries that the server has
+    loaded.
+    """
     engine = engines.get("postgresql")
     run_id = run_directory.new_id()
     with supervisor.Supervisor(run_id) as made:
@@ -377,7 +379,7 @@ def test_every_suite_and_archive_is_of_a_version_that_is_promised() -> None:
 
 
 def _opened(path: Path) -> None:
-    """pytest's directories are 0700; servers run as somebody else when we are root."""
+    """pytest's directories are 0700; servers run as another user when we are root."""
     for each in (path, *path.parents):
         if each.stat().st_uid == os.geteuid() and each.stat().st_mode & 0o077 == 0:
             each.chmod(0o711)

@@ -1,4 +1,4 @@
-"""pki: what the certificates are, and that keys are nobody else's business."""
+"""pki: what the certificates contain, and that nobody else can read the keys."""
 
 from __future__ import annotations
 

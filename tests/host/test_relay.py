@@ -1,4 +1,4 @@
-"""relay: the wire witness's eyes."""
+"""relay: records what the wire witness examines."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_tls_records_are_counted_behind_a_protocol_that_begins_in_clear() -> Non
 
 
 def test_tls_records_of_every_version_are_counted() -> None:
-    """A ServerHello's record bears the version that was agreed on."""
+    """A ServerHello's record carries the negotiated version."""
     for version in (b"\x01", b"\x02", b"\x03"):
         assert tls_records(b"\x16\x03" + version + b"\x00\x02\x02i" + RECORD * 3) == 3
 

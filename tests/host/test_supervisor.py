@@ -123,7 +123,7 @@ def test_answers_are_not_mixed_up_between_threads_or_after_an_interrupt(run_supe
     for thread in threads:
         thread.join()
     assert sorted(seen) == ["a"] * 5 + ["b"] * 5 + ["c"] * 5
-    # As if Ctrl-C had come between a question and its answer.
+    # As if Ctrl-C had come between a request and its answer.
     run_supervisor._number += 1
     assert run_supervisor._process.stdin is not None
     run_supervisor._process.stdin.write(

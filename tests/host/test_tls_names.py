@@ -1,4 +1,4 @@
-"""tls: which cipher suites go with what; those of CBC are of TLS 1.2 alone, and not of every server."""
+"""tls_names: which cipher suites belong to which version; CBC suites exist only in TLS 1.2, and not on every server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""volumes: what is mounted goes, whoever is killed; where files lie on a disk, and what lies below them."""
+"""volumes: mounts are removed whichever process is killed; where files are on a disk, and what is below them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def able(require: Require, name: str) -> None:
 @pytest.mark.parametrize("name", ["fscrypt", "gocryptfs"])
 @pytest.mark.parametrize("supervised", [True, False])
 def test_whoever_is_killed_nothing_stays_mounted(name: str, supervised: bool, require: Require) -> None:
-    """The controller alone: its supervisor undoes it. Both at once: `ciphercost clean` does."""
+    """Kill the controller only: its supervisor undoes it. Kill both at once: `ciphercost clean` does."""
     able(require, name)
     run_id = run_directory.new_id()
     given = ["scrypt=10"] if name == "gocryptfs" else []
@@ -127,7 +127,7 @@ def test_the_blocks_of_a_file_are_read_below_the_policy(
             path = directory / "file"
             path.write_bytes(CANARY.encode() * 10000)
             volumes.sync(directory)
-            for content in ("first", "second"):  # the second is not what a cache of the device keeps of the first
+            for content in ("first", "second"):  # the second content must not come from the device's cache of the first
                 path.write_bytes(f"{content} {CANARY}".encode() * 10000)
                 volumes.sync(directory)
                 target = scratch / "blocks"
@@ -192,7 +192,9 @@ def test_mounts_with_odd_names_are_read_as_they_are(run_supervisor: tuple[Superv
 def test_a_full_disk_ends_in_words_with_nothing_left(
     mechanism: str, mebibytes: int, tmp_path: Path, require: Require, require_postgresql: object
 ) -> None:
-    """Scratch on a small image: it is full while data is loaded, when the arms' images are made, or when it is copied."""
+    """Scratch is on a small image, which fills up while data is loaded, when the arms' images are made, or when data is
+    copied.
+    """
     able(require, "fscrypt")
     able(require, mechanism)
     run_id = run_directory.new_id()

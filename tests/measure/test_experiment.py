@@ -1,4 +1,6 @@
-"""experiment: cells that share their sessions: blocks by turns, one's end is not the others', and the comparison comes out."""
+"""experiment: cells that share their sessions: interleaved blocks, one cell's end is not the others', and the
+comparison is right.
+"""
 
 from __future__ import annotations
 

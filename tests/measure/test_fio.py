@@ -1,4 +1,4 @@
-"""fio: what it says is read as it is meant, blocks are estimated as the load's are, and it runs on real directories."""
+"""fio: its output is read correctly, blocks are estimated like the load's, and it runs on real directories."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ Places = tuple[supervisor.Supervisor, dict[Arm, Path]]
 def slices(
     sessions: int, blocks: int, ratio: float, drift: float = 0.0, job: str = "sequential_read", seed: int = 1
 ) -> list[StorageSlice]:
-    """Blocks in the plan's order; the encrypted arm does `ratio` of the plain arm's operations; each slice `drift` more than the last."""
+    """Blocks in the plan's order; the encrypted arm does `ratio` of the plain arm's operations; each slice is `drift`
+    higher than the last.
+    """
     found = []
     for session in range(1, sessions + 1):
         coins = schedule.blocks(seed, 0, session)
@@ -137,7 +139,7 @@ def test_fio_runs_on_both_directories_in_mirrored_order_and_leaves_nothing(
     assert storage.estimate([*found, *(msgspec.structs.replace(each, session=2) for each in found)], "full").keys() == {
         job.name for job in JOBS
     }
-    # No job reads a block twice, which the page cache would answer; and each write of `fsync` has been waited for.
+    # No job reads a block twice, which the page cache would answer; and `fsync` waits for each write.
     assert all(each.bytes <= 8 << 20 for each in found if "read" in each.job)
     assert not [left for place in places.values() for left in place.iterdir()]
 

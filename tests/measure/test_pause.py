@@ -1,4 +1,4 @@
-"""pause: of two servers the one whose turn it isn't stands still, with all its processes, and both run afterwards."""
+"""pause: of two servers, the one whose arm is not measured is stopped, with all its processes; both run afterwards."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def is_whole(server: Server) -> bool:
 
 
 def states(server: Server) -> set[str]:
-    """Of all its processes: `S`leeping, s`T`opped."""
+    """States of all its processes: `S`leeping, s`T`opped."""
     stats = [Path(f"/proc/{pid}/stat").read_text() for pid in tree(server.pid)]
     return {text.rpartition(")")[2].split()[0] for text in stats}
 

@@ -1,4 +1,4 @@
-"""sar: the same arithmetic as sar's, on readings whose shares are known by hand, and on this machine."""
+"""sar: the same arithmetic as sar's, on readings with shares computed by hand, and on this machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ AFTER = "cpu  1300 20 620 8440 180 10 40 45 400 0\ncpu0 1 2 3 4 5 6 7 8 9 10\n"
 
 
 def test_shares_are_those_counted_by_hand_from_two_readings() -> None:
-    # Deltas 300 10 120 440 80 5 25 25: 1005 ticks. Interrupts belong to %system; guests are in user already.
+    # Deltas 300 10 120 440 80 5 25 25: 1005 ticks. Interrupts count as %system; guest time is already part of user.
     found = sar.percentages(sar.ticks(BEFORE), sar.ticks(AFTER))
     by_hand = (300 / 1005, 10 / 1005, 150 / 1005, 80 / 1005, 25 / 1005, 440 / 1005)
     assert found == pytest.approx([100 * share for share in by_hand])

@@ -1,4 +1,6 @@
-"""masked: a mask that works is proven, one that does not is found out. CPU times are compared, never a clock."""
+"""aes_mask: a mask that works is proven, one that does not is detected. These tests compare CPU times, never wall-clock
+times.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,7 @@ def said_of_the_mask(cell: Cell) -> dict[str, bool]:
 def test_with_the_mask_a_cell_is_proven(tmp_path: Path) -> None:
     cell = measured(tmp_path)
     assert said_of_the_mask(cell) == {"client": True, "server": True}
-    assert cell.status in ("ok", "no-steady-state")  # how quiet the machine is, is not the point
+    assert cell.status in ("ok", "no-steady-state")  # this test is not about how quiet the machine is
     assert cell.conditions | {"idle": ""} == {"cpu_crypto": "off", "idle": ""}
     assert cell.floor["aes256-gcm_seal"] > cell.floor["chacha20_seal"]
 
@@ -118,7 +120,7 @@ BULK = {
         ),
     ),
 }
-"""By server: a mechanism in columns, and SQL by which its function encrypts some megabytes and answers one number."""
+"""By server: a column mechanism, and SQL with which its function encrypts some megabytes and returns one number."""
 
 
 @pytest.mark.parametrize("name", BULK)
@@ -128,12 +130,12 @@ def test_the_mask_reaches_the_functions_that_encrypt_columns(
     assert mask
     require_server(name, "")
     spent = {used: bulk_cpu(name, used, tmp_path / used) for used in ("on", "off")}
-    # In both, the server makes the text as well, which costs it the same.
+    # In both cases the server also generates the text, which costs the same.
     assert spent["off"] > 1.3 * spent["on"], spent
 
 
 def bulk_cpu(name: str, used: Literal["on", "off"], logs: Path) -> int:
-    """The server's CPU time (ns) for encrypting `MEGABYTES`, the least of three times."""
+    """The server's CPU time (ns) for encrypting `MEGABYTES`, the lowest of three."""
     logs.mkdir()
     mechanism, sql = BULK[name]
     run_id = run_directory.new_id()

@@ -1,4 +1,4 @@
-"""ordeal: a mechanism that only says that it encrypts is found out, on a real server, before any load."""
+"""destructive_test: detects a mechanism that claims to encrypt but doesn't, on a real server, before any load."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from ciphercost.model.spec import CellSpec, Spec
 
 
 class Sham(AtRest):
-    """It says that it encrypts."""
+    """A mechanism that claims to encrypt."""
 
-    name = "none"  # in whose place it is put
+    name = "none"  # the mechanism that it replaces
     title = "sham"
     engines = ("postgresql",)
     key_states = ("missing",)

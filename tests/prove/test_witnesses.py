@@ -1,4 +1,4 @@
-"""prove: each witness can fail, on real files and in what it is told."""
+"""witnesses: each witness can fail, on real files and in what it is given."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ KEY = "ab" * 32
 
 @pytest.fixture
 def pair(tmp_path: Path) -> Iterator[ServerPair]:
-    """A plain and an encrypted SQLite file that hold the canary."""
+    """A plain and an encrypted SQLite file that contain the canary."""
     connect: dict[Arm, dict[str, object]] = {
         "plain": {"driver": "sqlite", "path": str(tmp_path / "plain" / "db"), "reserve": 80},
         "encrypted": {"driver": "sqlite", "path": str(tmp_path / "encrypted" / "db"), "key": KEY},
@@ -122,7 +122,7 @@ def excuse(name: str) -> str:
     ],
 )
 def test_what_the_disk_witness_does_not_judge_it_names(hits: dict[str, int], words: str) -> None:
-    """Nor is a canary that lies there a control in the plain arm."""
+    """A canary in such a file is no control in the plain arm either."""
     seen = Seen(files=9, size=100, hits=hits)
     assert rest_witnesses.judge_disk(seen, "encrypted", excuse) == (True, words)
     assert rest_witnesses.judge_disk(seen, "plain", excuse) == (False, words)

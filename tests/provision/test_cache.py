@@ -1,4 +1,4 @@
-"""--cache: what it may be asked of, what it makes of the data's size, and that the system's cache is really emptied."""
+"""--cache: where it is allowed, what it derives from the data's size, and that the system's cache is really emptied."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ print(sum(each & 1 for each in held))
 
 
 def resident(path: Path) -> int:
-    """Pages of a file that the system's cache holds (mincore)."""
+    """Pages of a file in the system's cache (mincore)."""
     done = subprocess.run([sys.executable, "-c", RESIDENT, str(path)], capture_output=True, text=True, check=True)
     return int(done.stdout)
 
@@ -132,7 +132,7 @@ def test_files_are_written_back_and_given_up(tmp_path: Path, monkeypatch: pytest
     (tmp_path / "link").symlink_to("/proc/self/mem")
     os.mkfifo(tmp_path / "pipe")
     assert resident(path) == 64
-    # What another test reads is not to be dropped.
+    # Don't drop what another test reads.
     monkeypatch.setattr(cache, "DROP_CACHES", tmp_path.parent / "drop_caches")
     (tmp_path.parent / "drop_caches").touch()
     said = cache.drop([tmp_path / "deep", tmp_path, tmp_path / "nowhere"])

@@ -1,4 +1,4 @@
-"""delay: the relay passes on every byte, in order, in both directions, later; and nothing of it stays."""
+"""delay: the relay forwards every byte, in order, in both directions, later; and nothing of it stays."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def receive_all(connection: socket.socket) -> bytes:
 
 
 class Turner:
-    """A server that sends back what it got, bytes reversed in value, as it comes; its end follows the client's."""
+    """A server that sends back each byte inverted as it arrives, and closes after the client has."""
 
     def __init__(self) -> None:
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=200)
@@ -69,7 +69,7 @@ def run_supervisor() -> Iterator[Supervisor]:
 
 @pytest.fixture(scope="module")
 def relayed(run_supervisor: Supervisor) -> Iterator[int]:
-    """The port of a relay before a `Turner`."""
+    """The port of a relay in front of a `Turner`."""
     server = Turner()
     relay = DelayRelay(run_supervisor, [("127.0.0.1", server.port)], ROUND_TRIP)
     yield relay.ports["127.0.0.1", server.port]
@@ -78,7 +78,7 @@ def relayed(run_supervisor: Supervisor) -> Iterator[int]:
 
 
 def exchange(port: int, pieces: list[bytes]) -> bytes:
-    """Send pieces on one connection while reading; end; what came back."""
+    """Send pieces on one connection while reading, close it, and return what came back."""
     with socket.create_connection(("127.0.0.1", port)) as connection, ThreadPoolExecutor(1) as pool:
         answer = pool.submit(receive_all, connection)
         for piece in pieces:
@@ -112,7 +112,7 @@ def test_more_than_its_window_passes_through_bounded_memory(run_supervisor: Supe
                     peer.sendall(b"x" * (1 << 20))
 
         threading.Thread(target=send, daemon=True).start()
-        # Half of this round trip is longer than the whole transfer takes: all of it would be under way.
+        # Half of this round trip is longer than the whole transfer takes, so all of it would be in flight.
         relay = DelayRelay(run_supervisor, [("127.0.0.1", listener.getsockname()[1])], 2.0)
         with socket.create_connection(("127.0.0.1", next(iter(relay.ports.values())))) as connection:
             assert len(receive_all(connection)) == size
@@ -131,7 +131,7 @@ def test_a_round_trip_takes_at_least_what_was_asked_and_opening_one_more(run_sup
         opened = time.monotonic()
         connection.sendall(b"b")
         assert connection.recv(1)
-        # Lower bounds alone: a machine may always be slower, a delay never shorter.
+        # Lower bounds only: a machine may always be slower, a delay never shorter.
         assert opened - began >= 2 * asked
         assert time.monotonic() - opened >= asked
     relay.stop()
@@ -139,7 +139,7 @@ def test_a_round_trip_takes_at_least_what_was_asked_and_opening_one_more(run_sup
 
 
 def test_a_server_that_is_gone_ends_the_connection(run_supervisor: Supervisor) -> None:
-    bound = socket.socket()  # it has the port, and listens on it no more than one that is gone
+    bound = socket.socket()  # it holds the port, but does not listen on it, like a server that is gone
     bound.bind(("127.0.0.1", 0))
     port = bound.getsockname()[1]
     relay = DelayRelay(run_supervisor, [("127.0.0.1", port)], ROUND_TRIP)
@@ -164,7 +164,7 @@ def test_the_relay_dies_with_the_run() -> None:
 
 def test_the_certificates_name_stays_the_servers() -> None:
     ports = {("192.0.2.7", 5432): 40001}
-    # In clear too: by this name the agent knows that a password would leave the machine.
+    # Unencrypted too: this name shows the agent that a password would leave the machine.
     fields = delay.through({"host": "192.0.2.7", "port": 5432, "tls": "off"}, ports)
     assert fields == {"host": "127.0.0.1", "port": 40001, "tls": "off", "tls_server_name": "192.0.2.7"}
     named = delay.through({"host": "192.0.2.7", "port": 5432, "tls": "require", "tls_server_name": "db"}, ports)

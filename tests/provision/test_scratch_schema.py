@@ -1,4 +1,4 @@
-"""schemas: a mark says of whom a schema is, and what can be seen of that run from here."""
+"""scratch_schema: a mark shows whose a schema is, and what can be seen of that run from here."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_without_a_mark_it_is_nobodys() -> None:
 
 
 class Slow:
-    """A server that goes on making what it was asked for by a connection that is gone."""
+    """A server that still executes a request of a closed connection."""
 
     def __init__(self, looks: int) -> None:
         self.looks = looks

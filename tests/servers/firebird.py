@@ -1,4 +1,4 @@
-"""firebird: a Firebird for tests, with the fields that reach it."""
+"""firebird: a Firebird server for tests, with the fields that reach it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ciphercost.model import run_directory
 
 @contextmanager
 def started(installation: Installation, **settings: str) -> Iterator[FirebirdServer]:
-    """A server of its own, with a supervisor of its own."""
+    """A separate server with a separate supervisor."""
     with supervisor.Supervisor(run_directory.new_id()) as run_supervisor:
         directory = supervisor.scratch(run_supervisor.run_id, run_supervisor) / "data"
         ENGINE.initialise(installation, directory, run_supervisor)
@@ -26,7 +26,7 @@ def started(installation: Installation, **settings: str) -> Iterator[FirebirdSer
 
 
 def url(server: FirebirdServer, name: str = "") -> str:
-    """The URL of a server's database, by its path: the user's own as far as ciphercost is concerned."""
+    """The URL of a server's database, by its path, as if the server were the user's own."""
     fields: dict[str, Any] = server.connection()
     assert server.directory is not None
     database: Path | str = name or server.directory / "database.fdb"

@@ -1,4 +1,6 @@
-"""mysql_servers: what tests of MySQL and MariaDB share: which of them, started in a directory of the test's, and their own client."""
+"""mysql_servers: what tests of MySQL and MariaDB share: which servers, started in a directory of the test, and their
+own client.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +24,15 @@ SERVERS = ("mysql@9.7", "mariadb@11.8", "mariadb@10.11")
 TLS = mechanisms.get("tls")
 CANARY = "canary0123456789abcdef"
 OFF = {"mysql": {"tls-version": ""}, "mariadb": {"skip-ssl": "1"}}
-"""Settings by which a server has no TLS at all."""
+"""Settings that disable a server's TLS completely."""
 
 
 LONGEST_ARGUMENT = 100_000
-"""Letters: more than the kernel takes in one argument are read from standard input."""
+"""Characters. More than the kernel accepts in one argument is passed on standard input."""
 
 
 class House:
-    """One server's data, made once; a copy of it is started as often as a test wants, with other settings."""
+    """One server's data, made once. Tests start copies of it, with other settings."""
 
     def __init__(self, installation: Installation, run_supervisor: Supervisor, directory: Path, logs: Path) -> None:
         self.installation = installation
@@ -44,7 +46,7 @@ class House:
 
     @contextmanager
     def started(self, settings: dict[str, str] | None = None, **factors: str) -> Iterator[Server]:
-        """With TLS where factors are given; `settings` are added."""
+        """With TLS if factors are given; `settings` are added."""
         wanted = TLS.server_settings(self.engine, TLS.check(factors), self.secrets) if factors else {}
         self.copies += 1
         directory = self.directory.with_name(f"copy-{self.copies}")
@@ -80,7 +82,7 @@ class House:
         )
 
     def pair(self, server: Server, **factors: str) -> ServerPair:
-        """What `prove` looks at."""
+        """What `prove` examines."""
         connect: dict[Arm, dict[str, object]] = {arm: self.fields(server, arm, **factors) for arm in ARMS}
         return ServerPair(
             connect=connect,
@@ -91,7 +93,7 @@ class House:
         )
 
     def clear(self) -> list[str]:
-        """Options by which that client speaks in clear."""
+        """Options with which that client connects unencrypted."""
         return ["--ssl-mode=DISABLED", "--get-server-public-key"] if self.engine.name == "mysql" else ["--skip-ssl"]
 
 

@@ -1,4 +1,6 @@
-"""tde_servers: what tests of a server's own encryption share: both arms made as a run makes them, started as often as a test wants."""
+"""tde_servers: what tests of a server's own encryption share: both arms, made as a run makes them, started as often as
+needed.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,7 @@ class Pair:
                 self.mechanism.settled(look)
 
     def with_factors(self, **factors: str) -> Pair:
-        """The same data, under servers of other factors."""
+        """The same data, under servers with other factors."""
         other = copy.copy(self)
         other.rest = msgspec.structs.replace(self.rest, factors=self.mechanism.check(factors))
         return other
@@ -78,7 +80,7 @@ class Pair:
 
     @contextmanager
     def started(self, arm: Arm, directory: Path, **settings: str) -> Iterator[Look]:
-        """The arm's server on this directory, with other settings where given (`_` for `-`)."""
+        """Start the arm's server on this directory, with other settings if given (`_` for `-`)."""
         given = self.settings(arm) | {name.replace("_", "-"): value for name, value in settings.items()}
         server = self.engine.start(self.rest.installation, directory, self.rest.supervisor, settings=given)
         try:
@@ -91,12 +93,12 @@ class Pair:
 
     @contextmanager
     def up(self, arm: Arm, **settings: str) -> Iterator[Look]:
-        """A copy that is up."""
+        """A copy with its server running."""
         with self.copy(arm) as directory, self.started(arm, directory, **settings) as look:
             yield look
 
     def seen(self, look: Look, word: str = CANARY) -> dict[str, int]:
-        """Where the word lies in clear."""
+        """The files that contain the word unencrypted."""
         return rest_witnesses.at_rest(look, self.mechanism, word).hits
 
 
@@ -127,10 +129,10 @@ def in_force(look: Look) -> dict[str, str]:
 
 
 def spilt(both: Pair, look: Look) -> dict[str, dict[str, int]]:
-    """Where each kind of temporary data lies in clear, while it is there."""
+    """Where each kind of temporary data is unencrypted, while it exists."""
     found = {}
     for number in range(len(StoresData.of(both.engine).spills(""))):
-        word = canary_scan.canary()  # one of its own: what the last left behind is no sign of this
+        word = canary_scan.canary()  # a separate word: what the last spill left behind must not count here
         spill = StoresData.of(both.engine).spills(word)[number]
         found[spill.name] = destructive_test._spill(look, both.mechanism, spill, word).hits
     return found

@@ -1,4 +1,6 @@
-"""web_servers: what tests of nginx and Apache share: which of them, started on documents of the test's, and an agent's requests."""
+"""web_servers: what tests of nginx and Apache share: which servers, started on documents of the test, and an agent's
+requests.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ DOCUMENTS = {"/1KB": 1000, "/100KB": 100_000, "/empty": 0, "/deep/er/page.html":
 
 
 class Site:
-    """One server's documents, made once; it is started on them as often as a test wants, with other settings."""
+    """One server's documents, made once. Tests start the server on them as often as needed, with other settings."""
 
     def __init__(
         self,
@@ -55,7 +57,7 @@ class Site:
         settings: Mapping[str, str] | None = None,
         cpus: set[int] | None = None,
     ) -> Iterator[Server]:
-        """With TLS where factors are given; `settings` are added."""
+        """With TLS if factors are given; `settings` are added."""
         wanted = TLS.server_settings(self.engine, TLS.check(factors), self.secrets) if factors else {}
         self.copies += 1
         directory = self.directory.with_name(f"copy-{self.copies}")
