@@ -19,7 +19,7 @@ WORD = "canary0123456789"
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(gaps=st.lists(st.integers(0, 90), min_size=0, max_size=6), piece=st.integers(1, 64))
-def test_every_occurrence_is_counted_however_the_pieces_fall(
+def test_counts_every_occurrence_wherever_pieces_are_cut(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gaps: list[int], piece: int
 ) -> None:
     monkeypatch.setattr(canary_scan, "CHUNK", piece)
@@ -30,7 +30,7 @@ def test_every_occurrence_is_counted_however_the_pieces_fall(
     assert (seen.files, seen.size) == (1, len(content))
 
 
-def test_holes_are_passed_over_and_what_lies_behind_them_is_found(tmp_path: Path) -> None:
+def test_skips_holes_and_finds_what_follows_them(tmp_path: Path) -> None:
     path = tmp_path / "image"
     with path.open("wb") as file:
         file.truncate(1 << 40)
@@ -55,7 +55,7 @@ def test_a_file_that_is_gone_counts_for_nothing(tmp_path: Path) -> None:
     assert canary_scan.search([("gone", tmp_path / "gone")], WORD) == canary_scan.Seen()
 
 
-def test_what_can_not_be_looked_at_is_no_proof(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_files_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An unreadable directory and a process that hides its files are errors; what is gone is nothing to scan."""
     inner = tmp_path / "base"
     inner.mkdir()

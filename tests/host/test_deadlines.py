@@ -77,13 +77,15 @@ def test_every_deadline_is_a_multiple_of_one_number(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("wrong", ["soon", "0", "-1", "nan", "inf", "1e9", "10s"])
-def test_a_timeout_that_is_no_number_of_seconds_is_bad_usage(monkeypatch: pytest.MonkeyPatch, wrong: str) -> None:
+def test_a_timeout_that_is_not_a_number_of_seconds_is_a_usage_error(
+    monkeypatch: pytest.MonkeyPatch, wrong: str
+) -> None:
     monkeypatch.setenv(deadlines.VARIABLE, wrong)
     with pytest.raises(UsageError, match=r"CIPHERCOST_TIMEOUT=.*: not a number of seconds from 0.1 to 600"):
         deadlines.login()
 
 
-def test_the_command_says_so_and_starts_nothing(tmp_path: Path) -> None:
+def test_the_command_reports_it_and_starts_nothing(tmp_path: Path) -> None:
     done = subprocess.run(
         [CLI, "prove", "postgresql:tls", "--url", "postgresql://me@127.0.0.1:1/d"],
         cwd=tmp_path,
@@ -200,7 +202,7 @@ QUERIES: dict[str, tuple[str, Talk, dict[str, object], str]] = {
 
 
 @pytest.mark.parametrize("what", QUERIES)
-def test_a_query_whose_answer_never_ends_is_given_up(agent: Agent, what: str) -> None:
+def test_a_query_with_an_endless_answer_is_abandoned(agent: Agent, what: str) -> None:
     driver, talk, fields, code = QUERIES[what]
     with RogueServer(talk) as server:
         agent.connect("asked", **connection(driver, server.port), **fields)
@@ -220,7 +222,7 @@ def test_a_query_whose_answer_never_ends_is_given_up(agent: Agent, what: str) ->
         assert caught.value.code == "no-arm"
 
 
-def test_taking_leave_of_a_server_that_reads_nothing_does_not_wait(agent: Agent) -> None:
+def test_closing_a_connection_does_not_wait_for_a_server_that_reads_nothing(agent: Agent) -> None:
     def deaf(connection: socket.socket) -> None:
         connection.recv(1 << 16)
         connection.sendall(rogue.LET_IN)
@@ -259,7 +261,7 @@ def outcome(agent: Agent) -> tuple[int | None, str]:
 
 @pytest.mark.parametrize("hold", HOLDS)
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_slice_ends_though_an_answer_never_does(
+def test_a_slice_ends_although_an_answer_never_does(
     agent: Agent, monkeypatch: pytest.MonkeyPatch, hold: str, shape: str
 ) -> None:
     agent.request({"type": "program", "name": "held"})
@@ -355,7 +357,7 @@ def test_a_drivers_query_and_slice_end_at_their_deadline(
 # ── what Python reads itself ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_mysql_greeting_that_drips_or_is_endless_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dripping_or_endless_mysql_greeting_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ciphercost.engines._mysql.greeting.SECONDS", 0.5)
     for talk in (rogue.dripping(b"\xf0\x0f\0\0\x0a"), rogue.flooding(b"x", b"\xff\xff\xff\0\x0a"), rogue.silent):
         with RogueServer(talk) as server:
@@ -368,7 +370,7 @@ def test_a_mysql_greeting_that_drips_or_is_endless_is_none(monkeypatch: pytest.M
 
 
 @pytest.mark.usefixtures("short")
-def test_a_server_that_goes_on_sending_holds_no_count_of_bytes() -> None:
+def test_a_server_that_keeps_sending_does_not_block_the_byte_count() -> None:
     with (
         RogueServer(rogue.dripping()) as server,
         Relay("127.0.0.1", server.port) as relay,
@@ -411,7 +413,7 @@ def command(asked: str, engine: str, port: int) -> list[str]:
 
 @pytest.mark.parametrize("what", DRIPS)
 @pytest.mark.parametrize("asked", ["prove", "run"])
-def test_the_command_ends_where_the_server_drips(tmp_path: Path, asked: str, what: str) -> None:
+def test_the_command_ends_if_the_server_drips(tmp_path: Path, asked: str, what: str) -> None:
     engine, talk = DRIPS[what]
     passwords = {"PGPASSWORD": "p", "MYSQL_PWD": "p", "ISC_PASSWORD": "p"}
     with RogueServer(talk) as server:
@@ -431,7 +433,7 @@ def test_the_command_ends_where_the_server_drips(tmp_path: Path, asked: str, wha
     assert took < 2 * BOUND, said
 
 
-def test_a_server_that_holds_one_witness_is_asked_nothing_more(short: None) -> None:
+def test_a_server_that_blocks_one_witness_gets_no_further_queries(short: None) -> None:
     """Otherwise `prove` would take a deadline for each witness of each arm."""
     del short
     with RogueServer(DRIPS["postgresql, a witness"][1]) as server, Agent() as agent:

@@ -67,7 +67,7 @@ def tree(tmp_path: Path) -> Sys:
     return Sys(tmp_path / "sys")
 
 
-def test_a_partition_is_its_disks(tree: Sys) -> None:
+def test_a_partition_belongs_to_its_disk(tree: Sys) -> None:
     place = tree.disk(SATA, "sda", "8:0", "1", vendor="ATA     ", model="WDC WD5000AAKX-0")
     tree.block(f"{place.relative_to(tree.root)}/sda2", "8:2", partition="2")
     assert list(disk.below("8:2", tree.root)) == [Disk("sda", "yes", "WDC WD5000AAKX-0", "sata")]
@@ -89,14 +89,14 @@ def test_a_partition_is_its_disks(tree: Sys) -> None:
     ],
     ids=["nvme", "virtio", "usb", "unknown"],
 )
-def test_what_the_kernel_says_of_a_disk(
+def test_what_the_kernel_reports_about_a_disk(
     tree: Sys, device: str, name: str, rotational: str, files: dict[str, str], expected: Disk
 ) -> None:
     tree.disk(device, name, "9:9", rotational, **files)
     assert list(disk.below("9:9", tree.root)) == [expected]
 
 
-def test_stacked_devices_are_followed_to_all_they_rest_on(tree: Sys) -> None:
+def test_stacked_devices_are_followed_to_all_their_disks(tree: Sys) -> None:
     """dm-crypt on RAID on a partition of one disk and on another disk."""
     first = tree.disk(SATA, "sda", "8:0", "1", model="Old")
     part = tree.block(f"{first.relative_to(tree.root)}/sda1", "8:1", partition="1")
@@ -114,7 +114,7 @@ def test_a_ring_of_devices_ends(tree: Sys) -> None:
     assert list(disk.below("253:0", tree.root)) == []
 
 
-def test_what_is_on_no_disk_is_said_and_never_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_systems_on_no_disk_are_named_and_never_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def lies_on(kind: str, source: str, options: str = "") -> list[Disk]:
         mount = Mount("0:99", "/", "/", kind, source, options)
         monkeypatch.setattr(mounts, "mount_of", lambda _: mount)
@@ -128,7 +128,7 @@ def test_what_is_on_no_disk_is_said_and_never_fails(tmp_path: Path, monkeypatch:
     assert disk.under(tmp_path, tmp_path / "no-sys") == [Disk()]
 
 
-def test_the_loop_device_of_an_image_is_its_files_disk(require: Require) -> None:
+def test_a_loop_device_belongs_to_the_disk_of_its_file(require: Require) -> None:
     try:
         image.check_rights()
     except UsageError as error:
@@ -156,7 +156,7 @@ def test_the_machines_record_and_its_reports_name_the_disk() -> None:
     assert "disk sda: rotational, model WDC WD5000" in md.footer(made)
 
 
-def test_another_name_of_the_same_disk_is_no_other_machine() -> None:
+def test_another_name_of_the_same_disk_is_the_same_machine() -> None:
     assert procfs.alike("disk", "sda", "sdb")
     assert procfs.alike("disk_model", None, "WDC WD5000"), "a record of an earlier version"
     assert not procfs.alike("disk_model", "Old", "New")

@@ -74,7 +74,7 @@ def values(count: int = 4) -> list[str]:
     return [idle_setting.setting(cpu).read_text().strip() for cpu in range(count)]
 
 
-def test_what_is_kept_polls_and_what_is_no_longer_kept_is_put_back(awake: idle.Awake) -> None:
+def test_kept_cores_poll_and_released_cores_are_restored(awake: idle.Awake) -> None:
     idle_setting.setting(2).write_text("15")
     awake.keep({1, 2})
     assert values() == ["0", "n/a", "n/a", "0"]
@@ -84,7 +84,7 @@ def test_what_is_kept_polls_and_what_is_no_longer_kept_is_put_back(awake: idle.A
     assert values() == ["0", "0", "15", "0"]
 
 
-def test_a_core_that_somebody_else_keeps_awake_is_left_to_them_until_they_let_go(awake: idle.Awake) -> None:
+def test_a_core_that_another_run_keeps_awake_is_left_alone_until_released(awake: idle.Awake) -> None:
     idle_setting.setting(1).write_text("n/a")
     awake.keep({1})
     awake.keep(())
@@ -97,9 +97,7 @@ def test_a_core_that_somebody_else_keeps_awake_is_left_to_them_until_they_let_go
     assert values()[1] == "0"
 
 
-def test_halts_of_cores_that_were_kept_are_found(
-    awake: idle.Awake, cpus: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_detects_halts_of_kept_cores(awake: idle.Awake, cpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = itertools.count(0.0, 2.0)
     monkeypatch.setattr(idle, "time", SimpleNamespace(monotonic=lambda: next(now)))
     awake.keep({0})
@@ -113,7 +111,7 @@ def test_halts_of_cores_that_were_kept_are_found(
     assert "20,000 times a second" in awake.failed()
 
 
-def test_what_is_in_the_way_is_named(cpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_obstacles_are_named(cpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert idle.obstacle({0, 1}, {2, 3}) == ""
     (cpus / "cpu3/cpuidle/state0/name").write_text("C1")
     assert "polls" in idle.obstacle({0, 1}, {2, 3})
@@ -135,7 +133,7 @@ def test_client_and_server_never_share_a_physical_core(cores: int, threads: int,
     assert not {physical[cpu] for cpu in server} & {physical[cpu] for cpu in agent}
 
 
-def test_halves_are_of_equal_size_where_not_all_threads_of_a_core_are_ours() -> None:
+def test_halves_are_equal_if_not_all_threads_of_a_core_are_available() -> None:
     for session in (1, 2):
         server, agent = schedule.cores(7, session, [0, 1, 2], "capacity", {0: "0-1", 1: "0-1", 2: "2"})
         assert len(server) == len(agent) == 1
@@ -156,7 +154,7 @@ sys.stdin.read()
 
 
 @pytest.mark.parametrize("both", [False, True])
-def test_settings_are_put_back_after_kill_9(cpus: Path, both: bool) -> None:
+def test_settings_are_restored_after_sigkill(cpus: Path, both: bool) -> None:
     run_id = run_directory.new_id()
     argv = [sys.executable, "-c", HOLDER, run_id, str(cpus)]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as controller:
@@ -184,9 +182,7 @@ def test_a_journal_that_was_tampered_with_writes_nothing_else(cpus: Path, tmp_pa
     assert cpus.exists()
 
 
-def test_a_setting_that_cannot_be_written_is_an_error_in_words(
-    awake: idle.Awake, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_setting_that_cannot_be_written_is_a_clear_error(awake: idle.Awake, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
@@ -253,7 +249,7 @@ def test_a_closed_loop_keeps_both_sides_awake_and_an_open_one_the_client(
     assert all(idle_setting.setting(cpu).read_text().strip() == "0" for cpu in (*server, *client))
 
 
-def test_the_mode_is_a_condition_of_the_result_and_no_run_is_compared_with_one_of_the_other_mode_silently(
+def test_the_mode_is_a_condition_and_comparing_different_modes_is_reported(
     tmp_path: Path, fake: Fake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake("--sd 0.005")
@@ -270,7 +266,7 @@ def test_the_mode_is_a_condition_of_the_result_and_no_run_is_compared_with_one_o
     assert [each.name for each in found.pairs[0].factors] == ["idle"]
 
 
-def test_where_cores_cannot_be_kept_the_cell_warns_and_a_demand_is_refused(
+def test_if_cores_cannot_be_kept_awake_the_cell_warns_and_idle_poll_is_refused(
     tmp_path: Path, fake: Fake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake("--sd 0.005")
@@ -283,9 +279,7 @@ def test_where_cores_cannot_be_kept_the_cell_warns_and_a_demand_is_refused(
         measured(tmp_path / "second", "capacity", "poll")
 
 
-def test_a_cell_that_was_begun_in_one_mode_is_never_continued_in_the_other(
-    cpus: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cell_is_never_resumed_in_the_other_mode(cpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pair = ServerPair({0}, {1})
     begun = CellFacts(CellSpec("null", "busy"), idle="halt", whole_sessions=[1])
     describe_idle(begun, pair)  # type: ignore[arg-type]
@@ -299,7 +293,7 @@ def test_a_cell_that_was_begun_in_one_mode_is_never_continued_in_the_other(
         describe_idle(polled, pair)  # type: ignore[arg-type]
 
 
-def test_halting_that_somebody_else_prevents_is_a_warning(cpus: Path) -> None:
+def test_warns_if_somebody_else_prevents_halting(cpus: Path) -> None:
     facts = CellFacts(CellSpec("null", "busy", idle="halt"))
     describe_idle(facts, ServerPair({0}, {1}))  # type: ignore[arg-type]
     assert not facts.warnings

@@ -117,7 +117,7 @@ def through_a_relay(agent: Agent, driver: str, way: str, ways: dict[str, Any], a
 
 
 @pytest.mark.parametrize(("driver", "way"), [("postgres", "cleartext"), ("mysql", "sha256"), ("firebird", "legacy")])
-def test_a_relay_of_ours_does_not_make_rust_trust_the_server(rust: Agent, address: str, driver: str, way: str) -> None:
+def test_a_relay_does_not_make_rust_trust_the_server(rust: Agent, address: str, driver: str, way: str) -> None:
     through_a_relay(rust, driver, way, RUST[driver], address)
 
 
@@ -130,7 +130,7 @@ def test_a_relay_of_ours_does_not_make_rust_trust_the_server(rust: Agent, addres
         ("Jaybird 6.0.5", "legacy"),
     ],
 )
-def test_a_relay_of_ours_does_not_make_jdbc_trust_the_server(
+def test_a_relay_does_not_make_jdbc_trust_the_server(
     jdbc_agents: dict[str, jdbc_agent.JdbcAgent], address: str, title: str, way: str
 ) -> None:
     agent = jdbc_agents[title]
@@ -150,7 +150,7 @@ def test_a_relay_of_ours_does_not_make_jdbc_trust_the_server(
         ("Jaybird 6.0.5", "legacy at the end", "authPlugins=Srp,Legacy_Auth"),
     ],
 )  # fmt: skip
-def test_no_property_makes_a_driver_give_it_away(
+def test_no_property_makes_a_driver_reveal_the_password(
     java_here: None, supervised: supervisor.Supervisor, address: str, title: str, way: str, options: str
 ) -> None:
     del java_here
@@ -182,7 +182,7 @@ def test_the_rogues_can_learn_a_password(rust: Agent) -> None:
         assert rogue.has_learned_it(), driver
 
 
-def test_java_says_why_it_refused(jdbc_agents: dict[str, jdbc_agent.JdbcAgent], address: str) -> None:
+def test_java_reports_why_it_refused(jdbc_agents: dict[str, jdbc_agent.JdbcAgent], address: str) -> None:
     agent = jdbc_agents["PostgreSQL JDBC Driver 42.7.14"]
     with (
         Rogue(POSTGRES["cleartext"], address) as rogue,
@@ -287,7 +287,7 @@ def test_a_real_server_on_another_machine_lets_every_client_in(
                 agent.disconnect("away")
 
 
-def test_old_drivers_and_empty_passwords_pass_the_guard(
+def test_old_drivers_and_empty_passwords_are_allowed(
     require_server: RequireServer, java_here: None, supervised: supervisor.Supervisor, address: str, tmp_path: Path
 ) -> None:
     """Unencrypted to a server on another machine. A login that the server refuses fails with the server's message, not

@@ -89,7 +89,7 @@ def sharing(
 
 
 @pytest.mark.parametrize("name", SERVERS)
-def test_a_server_of_the_same_kind_on_its_port_is_not_taken_for_it(
+def test_another_server_of_the_same_kind_on_the_port_is_not_mistaken_for_it(
     require_server: RequireServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
 ) -> None:
     installation, engine = require_server(name), engines.get(name)
@@ -135,9 +135,7 @@ def test_nothing_is_sent_to_a_stranger_who_took_the_port(
 
 
 @pytest.mark.usefixtures("as_us")
-def test_where_every_port_is_taken_the_error_names_who_took_them(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_if_every_port_is_taken_the_error_names_the_processes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with supervisor.Supervisor(run_directory.new_id()) as run_supervisor, foreign() as (port, _):
         scratch = supervisor.scratch(run_supervisor.run_id, run_supervisor)
         choose_ports(monkeypatch, *[port] * launch.ATTEMPTS)
@@ -157,7 +155,7 @@ def test_a_second_port_of_a_web_server_is_checked_too(monkeypatch: pytest.Monkey
         made.process.stop()
 
 
-def test_a_process_below_the_one_that_was_started_counts_as_it() -> None:
+def test_a_child_of_the_started_process_counts_as_the_server() -> None:
     script = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {SHARING!r}, sys.argv[1]])"
     port = ports.free_port()
     with subprocess.Popen(

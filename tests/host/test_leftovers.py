@@ -63,7 +63,7 @@ def wreck() -> Iterator[str]:
     leftovers.remove(of(run_id))
 
 
-def test_what_a_killed_supervisor_left_is_found_and_removed(wreck: str) -> None:
+def test_finds_and_removes_what_a_killed_supervisor_left(wreck: str) -> None:
     # The kernel ends the child once its supervisor is gone, but not at that very moment. The grandchild, in its own
     # session, is the one that is left.
     wait_for("the child to die with its supervisor", lambda: sum(each.kind == "process" for each in of(wreck)) == 1)
@@ -76,7 +76,7 @@ def test_what_a_killed_supervisor_left_is_found_and_removed(wreck: str) -> None:
     assert not (marks.scratch_base() / wreck).exists()
 
 
-def test_doctor_tells_of_leftovers_and_clean_says_what_it_removed(wreck: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_reports_leftovers_and_clean_lists_what_it_removed(wreck: str, monkeypatch: pytest.MonkeyPatch) -> None:
     states = {name: (state, text) for name, state, text in doctor.checks()}
     assert states["leftovers"][0] == "warn"
     assert "ciphercost clean" in states["leftovers"][1]
@@ -87,7 +87,7 @@ def test_doctor_tells_of_leftovers_and_clean_says_what_it_removed(wreck: str, mo
     assert of(wreck) == []
 
 
-def test_what_a_living_controller_owns_is_never_touched(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_never_touches_what_a_living_controller_owns(monkeypatch: pytest.MonkeyPatch) -> None:
     run_id = run_directory.new_id()
     with Supervisor(run_id) as made:
         scratch = supervisor.scratch(run_id, made)
@@ -99,9 +99,7 @@ def test_what_a_living_controller_owns_is_never_touched(monkeypatch: pytest.Monk
         assert process.poll() is None
 
 
-def test_a_directory_without_an_owner_is_left_alone_while_it_is_young(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_recent_directory_without_an_owner_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CIPHERCOST_SCRATCH", str(tmp_path))
     young, old = run_directory.new_id(), run_directory.new_id()
     long_ago = time.time() - 2 * leftovers.GRACE_SECONDS
@@ -112,7 +110,7 @@ def test_a_directory_without_an_owner_is_left_alone_while_it_is_young(
     assert [each.what for each in leftovers.leftovers() if each.kind == "directory"] == [str(tmp_path / old)]
 
 
-def test_a_process_that_has_the_number_of_a_dead_one_is_not_killed() -> None:
+def test_a_process_that_reuses_a_dead_ones_pid_is_not_killed() -> None:
     with subprocess.Popen(["sleep", "1000"]) as innocent:
         try:
             assert leftovers.remove([Leftover("process", str(innocent.pid), "run", start="1")]) == []

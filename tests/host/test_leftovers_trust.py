@@ -84,7 +84,7 @@ def swept() -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.usefixtures("root")
-def test_a_scratch_directory_of_somebody_else_is_refused_and_nothing_in_it_believed(base: Path, tmp_path: Path) -> None:
+def test_a_scratch_directory_of_another_user_is_refused_and_its_content_ignored(base: Path, tmp_path: Path) -> None:
     run = run_directory.new_id()
     wanted = victim(tmp_path, run)
     dead_run(base, run, str(wanted))
@@ -205,7 +205,7 @@ def test_a_sticky_directory_above_is_fine_and_a_mode_is_only_widened_as_servers_
 @pytest.mark.usefixtures("root")
 @pytest.mark.parametrize("what", ["directory", marks.OWNER_FILE, marks.OUTSIDE_FILE, idle_setting.JOURNAL])
 @pytest.mark.parametrize("how", ["foreign", "open", "link"])
-def test_what_somebody_else_could_have_written_of_a_run_is_left_and_named(
+def test_run_directories_that_others_could_have_written_are_kept_and_named(
     base: Path, tmp_path: Path, what: str, how: str
 ) -> None:
     run = run_directory.new_id()
@@ -228,7 +228,7 @@ def test_what_somebody_else_could_have_written_of_a_run_is_left_and_named(
     assert (wanted / "thesis").exists()
 
 
-def test_what_is_ours_alone_is_removed_with_what_it_made_elsewhere(base: Path, tmp_path: Path) -> None:
+def test_our_own_directories_are_removed_with_what_they_list_elsewhere(base: Path, tmp_path: Path) -> None:
     run = run_directory.new_id()
     wanted = victim(tmp_path, run)
     made = dead_run(base, run, str(wanted))
@@ -314,7 +314,7 @@ def marked(run: str, uid: int, owner: str = DEAD.strip()) -> subprocess.Popen[by
 
 
 @pytest.mark.usefixtures("root", "base")
-def test_another_users_process_is_never_ended_whatever_mark_it_carries(sleeper: list[subprocess.Popen[bytes]]) -> None:
+def test_another_users_process_is_never_killed_whatever_its_mark(sleeper: list[subprocess.Popen[bytes]]) -> None:
     run = run_directory.new_id()
     theirs, ours, servers = (marked(run, uid) for uid in (STRANGER, 0, NOBODY))
     sleeper += [theirs, ours, servers]

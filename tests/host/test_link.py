@@ -113,7 +113,7 @@ def test_an_agent_in_the_namespace_reaches_the_server_and_nothing_else(run_super
 
 
 @pytest.mark.usefixtures("rights")
-def test_two_links_at_once_do_not_meet(run_supervisor: Supervisor) -> None:
+def test_two_simultaneous_links_are_separate(run_supervisor: Supervisor) -> None:
     with link.linked(run_supervisor, 0, 0) as one, link.linked(run_supervisor, 0, 0) as other:
         assert talk(one.path, 10)
         before = one.crossed()
@@ -154,7 +154,7 @@ def killed(run_id: str, *, supervisor_too: bool) -> tuple[str, str]:
 
 
 @pytest.mark.usefixtures("rights")
-def test_a_run_that_is_killed_leaves_no_namespace_and_no_card() -> None:
+def test_a_killed_run_leaves_no_namespace_and_no_interface() -> None:
     namespace, device = killed(run_directory.new_id(), supervisor_too=False)
     wait_for(
         "the namespace and its card to go", lambda: namespace not in namespaces.left_behind() and not device_of(device)
@@ -172,7 +172,7 @@ def test_clean_finds_the_namespace_of_a_run_whose_supervisor_was_killed_too() ->
     assert not device_of(device)
 
 
-def test_without_the_right_the_refusal_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_rights_the_error_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda _: "/usr/sbin/ip")
     monkeypatch.setattr(Path, "read_text", lambda _: "CapEff:\t0000000000000000\n")
     with pytest.raises(UsageError, match=r"as root.*--delay needs no rights"):

@@ -83,7 +83,7 @@ def test_a_group_ends_with_the_last_process_in_it() -> None:
     assert not made.lost
 
 
-def test_what_takes_more_is_ended() -> None:
+def test_a_process_that_exceeds_the_limit_is_killed() -> None:
     with Supervisor(run_directory.new_id()) as made, memory.limited(made, LIMIT):
         assert made.run([sys.executable, "-c", "print(len(bytearray(20_000_000)))"]) == "20000000\n"
         with pytest.raises(RunError):
@@ -106,7 +106,7 @@ def controlled(run_id: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
         yield controller, int(controller.stdout.readline())
 
 
-def test_a_controller_that_is_killed_leaves_no_group() -> None:
+def test_a_killed_controller_leaves_no_group() -> None:
     run_id = run_directory.new_id()
     with controlled(run_id) as (controller, supervisor_pid):
         assert groups_of(run_id)
@@ -115,7 +115,7 @@ def test_a_controller_that_is_killed_leaves_no_group() -> None:
     assert groups_of(run_id) == []
 
 
-def test_clean_finds_a_group_whose_guard_was_killed_too() -> None:
+def test_clean_finds_a_group_whose_supervisor_was_killed_too() -> None:
     run_id = run_directory.new_id()
     with controlled(run_id) as (controller, supervisor_pid):
         os.kill(supervisor_pid, signal.SIGSTOP)
@@ -130,7 +130,7 @@ def test_clean_finds_a_group_whose_guard_was_killed_too() -> None:
     assert groups_of(run_id) == []
 
 
-def test_where_none_can_be_made_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_if_no_group_can_be_made_the_error_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "memory_parent", lambda: None)
     with pytest.raises(UsageError, match="no control group with a memory limit can be made here"):
         memory.check("--memory 2GB")

@@ -70,7 +70,7 @@ def test_a_tree_holds_its_root_and_what_is_below_and_nothing_once_it_is_gone() -
     assert procfs.tree(0) == []
 
 
-def test_what_this_process_used_is_not_taken_for_foreign() -> None:
+def test_our_own_cpu_does_not_count_as_foreign() -> None:
     with closing(procfs.Sampler()) as sampler:
         sampler.begin()
         deadline = time.process_time() + 0.3
@@ -157,7 +157,7 @@ def test_a_child_that_came_and_went_is_counted_by_whichever_process_waited_for_i
     assert found.server_cpu_ns >= 250_000_000
 
 
-def test_what_helpers_do_is_the_servers_and_not_foreign(tmp_path: Path) -> None:
+def test_helpers_cpu_counts_as_the_servers_and_not_as_foreign(tmp_path: Path) -> None:
     # In the working directory: a file system in memory writes to no storage.
     path = Path(f".sample-{os.getpid()}")
     try:

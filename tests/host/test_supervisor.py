@@ -54,17 +54,17 @@ def test_a_process_sees_little_of_the_users_environment(
     assert "PGDATA=here" in run_supervisor.run(["env"], env={"PGDATA": "here"})
 
 
-def test_a_command_that_fails_says_what_it_said(run_supervisor: Supervisor) -> None:
+def test_a_failing_command_reports_its_output(run_supervisor: Supervisor) -> None:
     with pytest.raises(RunError, match=r"(?s)sh failed with status 3:.*no room"):
         run_supervisor.run(["sh", "-c", "echo no room >&2; exit 3"])
 
 
-def test_a_command_that_is_not_there_is_named(run_supervisor: Supervisor) -> None:
+def test_a_missing_command_is_named(run_supervisor: Supervisor) -> None:
     with pytest.raises(RunError, match=r"can't start /nowhere/postgres: .*No such file"):
         run_supervisor.spawn(["/nowhere/postgres"])
 
 
-def test_a_command_that_takes_too_long_is_ended(run_supervisor: Supervisor) -> None:
+def test_a_command_that_takes_too_long_is_stopped(run_supervisor: Supervisor) -> None:
     with pytest.raises(RunError, match="did not end within"):
         run_supervisor.run(["sleep", "1000"], timeout=0.1)
 
@@ -94,7 +94,7 @@ def test_stop_ends_the_whole_subtree_even_what_left_the_group(run_supervisor: Su
     wait_for("the grandchild to end", lambda: not alive(grandchild))
 
 
-def test_a_process_that_stands_still_still_ends_in_order(run_supervisor: Supervisor, tmp_path: Path) -> None:
+def test_a_stopped_process_still_shuts_down_cleanly(run_supervisor: Supervisor, tmp_path: Path) -> None:
     done = tmp_path / "done"
     script = f"trap 'echo in order > {done}; exit 0' TERM; echo ready > ready; sleep 100 & wait"
     process = run_supervisor.spawn(["sh", "-c", script], cwd=tmp_path)
@@ -132,7 +132,7 @@ def test_answers_are_not_mixed_up_between_threads_or_after_an_interrupt(run_supe
     assert run_supervisor.run(["echo", "still right"]).strip() == "still right"
 
 
-def test_when_the_supervisor_is_killed_its_children_die_and_the_error_says_so() -> None:
+def test_a_killed_supervisors_children_die_and_the_error_reports_it() -> None:
     made = Supervisor(run_directory.new_id())
     process = made.spawn(["sleep", "1000"])
     os.kill(made.pid, signal.SIGKILL)
@@ -144,7 +144,7 @@ def test_when_the_supervisor_is_killed_its_children_die_and_the_error_says_so() 
     assert made.problems == []
 
 
-def test_what_a_killed_supervisor_leaves_is_removed_by_its_controller_and_never_silently(
+def test_the_controller_removes_what_a_killed_supervisor_left_and_reports_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with Supervisor(run_directory.new_id()) as made:
@@ -169,7 +169,7 @@ def test_what_a_killed_supervisor_leaves_is_removed_by_its_controller_and_never_
     assert not any(each.exists() for each in groups)
 
 
-def test_a_supervisor_killed_while_it_undoes_is_finished_by_its_controller(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_controller_completes_the_undoing_of_a_killed_supervisor(capsys: pytest.CaptureFixture[str]) -> None:
     made = Supervisor(run_directory.new_id())
     path = supervisor.scratch(made.run_id, made)
     marker = path / "undoing"
@@ -185,7 +185,7 @@ def test_a_supervisor_killed_while_it_undoes_is_finished_by_its_controller(capsy
     assert "this run's supervisor process was killed" in capsys.readouterr().err
 
 
-def test_what_can_not_be_removed_after_a_killed_supervisor_is_an_error_that_says_what_to_run() -> None:
+def test_leftovers_of_a_killed_supervisor_are_an_error_that_says_what_to_run() -> None:
     made = Supervisor(run_directory.new_id())
     path = supervisor.scratch(made.run_id, made)
     os.kill(made.pid, signal.SIGKILL)
@@ -221,7 +221,7 @@ def test_leaving_undoes_everything_last_first(tmp_path: Path) -> None:
     assert (tmp_path / "order").read_text() == "inner\nouter\n"
 
 
-def test_what_can_not_be_undone_is_reported_and_the_rest_is_done(tmp_path: Path) -> None:
+def test_a_failure_to_undo_is_reported_and_the_rest_is_done(tmp_path: Path) -> None:
     made = Supervisor(run_directory.new_id())
     made.remove(tmp_path / "gone")
     (tmp_path / "gone").mkdir()
@@ -247,7 +247,7 @@ def test_scratch_lets_servers_pass_and_shows_others_nothing() -> None:
                 made.run(["ls", path], user=user)
 
 
-def test_scratch_of_somebody_else_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scratch_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "link").symlink_to(tmp_path)
     monkeypatch.setenv("CIPHERCOST_SCRATCH", str(tmp_path / "link"))
     with pytest.raises(UsageError, match="symbolic link"):

@@ -56,7 +56,7 @@ def able(require: Require, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["fscrypt", "gocryptfs"])
 @pytest.mark.parametrize("supervised", [True, False])
-def test_whoever_is_killed_nothing_stays_mounted(name: str, supervised: bool, require: Require) -> None:
+def test_nothing_stays_mounted_whichever_process_is_killed(name: str, supervised: bool, require: Require) -> None:
     """Kill the controller only: its supervisor undoes it. Kill both at once: `ciphercost clean` does."""
     able(require, name)
     run_id = run_directory.new_id()
@@ -84,9 +84,7 @@ def test_whoever_is_killed_nothing_stays_mounted(name: str, supervised: bool, re
     assert [each for each in leftovers.leftovers() if run_id in str(each)] == []
 
 
-def test_what_a_killed_run_made_in_the_users_directories_is_found_by_its_notes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_finds_what_a_killed_run_made_in_the_users_directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CIPHERCOST_SCRATCH", str(tmp_path / "scratch"))
     dead = tmp_path / "scratch" / "dead-run"
     dead.mkdir(parents=True)
@@ -138,7 +136,7 @@ def test_the_blocks_of_a_file_are_read_below_the_policy(
     assert seen["encrypted", "first"] == seen["encrypted", "second"] == 0
 
 
-def test_tables_of_the_device_mapper_say_where_bytes_lie_below() -> None:
+def test_device_mapper_tables_show_where_bytes_are_below() -> None:
     crypt = "0 1000 crypt aes-xts-plain64 :64:logon:cryptsetup:key 0 259:2 32768 1 allow_discards\n"
     lower = os.makedev(259, 2)
     assert raw.parse_table(crypt) == [Segment(0, 512000, lower, 32768 * 512)]
@@ -160,7 +158,7 @@ def test_tables_of_the_device_mapper_say_where_bytes_lie_below() -> None:
         raw.parse_table("0 8 striped 2 128 8:1 0 8:2 0\n")
 
 
-def test_a_file_system_that_does_not_say_where_files_lie_is_no_proof(tmp_path: Path, require: Require) -> None:
+def test_a_file_system_that_does_not_report_extents_is_an_error(tmp_path: Path, require: Require) -> None:
     place = Path("/dev/shm")
     require(place.is_dir() and os.access(place, os.W_OK), "no tmpfs here")
     path = place / f"ciphercost-test-{run_directory.new_id()}"
@@ -172,7 +170,7 @@ def test_a_file_system_that_does_not_say_where_files_lie_is_no_proof(tmp_path: P
         path.unlink()
 
 
-def test_mounts_with_odd_names_are_read_as_they_are(run_supervisor: tuple[Supervisor, Path], require: Require) -> None:
+def test_mounts_with_odd_names_are_parsed_correctly(run_supervisor: tuple[Supervisor, Path], require: Require) -> None:
     able(require, "fscrypt")
     made, scratch = run_supervisor
     place = scratch / "a b\\c ü"
@@ -189,7 +187,7 @@ def test_mounts_with_odd_names_are_read_as_they_are(run_supervisor: tuple[Superv
     [("fscrypt", 300), ("fscrypt", 700), ("gocryptfs", 420)],
     ids=["load", "image", "session"],
 )
-def test_a_full_disk_ends_in_words_with_nothing_left(
+def test_a_full_disk_is_a_clear_error_and_leaves_nothing(
     mechanism: str, mebibytes: int, tmp_path: Path, require: Require, require_postgresql: object
 ) -> None:
     """Scratch is on a small image, which fills up while data is loaded, when the arms' images are made, or when data is

@@ -51,7 +51,7 @@ def test_the_mirrored_order_takes_a_drift_out_of_the_ratio(ratio: float, drift: 
 
 
 @given(st.floats(0.05, 2))
-def test_of_fsync_the_time_is_told_and_of_all_else_the_speed(ratio: float) -> None:
+def test_fsync_reports_time_and_all_other_jobs_speed(ratio: float) -> None:
     assert storage.estimate(slices(3, 1, ratio, job="fsync_latency"), "full")["fsync_latency"].ratio == pytest.approx(
         1 / ratio, rel=1e-4
     )
@@ -72,7 +72,7 @@ def test_sessions_are_the_unit_in_full_mode_and_blocks_in_quick_mode() -> None:
 
 
 @pytest.mark.parametrize("position", range(5))
-def test_a_block_with_a_slice_that_failed_does_not_count(position: int) -> None:
+def test_a_block_with_a_failed_slice_does_not_count(position: int) -> None:
     def fail(each: StorageSlice) -> StorageSlice:
         broken = (each.session, each.position) == (2, position)
         return msgspec.structs.replace(each, seconds=0.0, operations=0, error="no space left") if broken else each
@@ -85,13 +85,13 @@ def test_a_block_with_a_slice_that_failed_does_not_count(position: int) -> None:
 
 
 @given(st.text(max_size=60))
-def test_what_is_not_fios_output_is_an_error_and_no_number(text: str) -> None:
+def test_output_that_is_not_fios_is_an_error(text: str) -> None:
     made = fio.parse(text, StorageSlice(0, 1, 0, "ABBA", 1, "plain", ""))
     assert [each.job for each in made] == [job.name for job in JOBS]
     assert all(each.error and not each.operations for each in made)
 
 
-def test_a_job_that_ended_with_an_error_is_one() -> None:
+def test_a_job_that_ended_with_an_error_is_an_error() -> None:
     side = {"io_bytes": 8192, "runtime": 5, "total_ios": 2, "lat_ns": {"mean": 1000.0}}
     blank = {"io_bytes": 0, "runtime": 0, "total_ios": 0, "lat_ns": {"mean": 0.0}}
     jobs = [

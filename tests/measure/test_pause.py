@@ -55,7 +55,7 @@ def states(server: Server) -> set[str]:
     return {text.rpartition(")")[2].split()[0] for text in stats}
 
 
-def test_only_the_arm_whose_turn_it_is_runs(pair: dict[Arm, Server]) -> None:
+def test_only_the_current_arms_server_runs(pair: dict[Arm, Server]) -> None:
     pause = Pause(pair)
     assert pause.acts
     pause.only("plain")
@@ -69,7 +69,7 @@ def test_only_the_arm_whose_turn_it_is_runs(pair: dict[Arm, Server]) -> None:
     wait_for("a turn", lambda: states(pair["plain"]) == {"S"} and states(pair["encrypted"]) == {"S"})
 
 
-def test_another_cell_that_shares_the_server_may_have_stopped_it(pair: dict[Arm, Server]) -> None:
+def test_a_server_stopped_by_another_cell_runs_again(pair: dict[Arm, Server]) -> None:
     mine, other = Pause(pair), Pause(pair)
     other.none()
     mine.only("plain")

@@ -341,7 +341,7 @@ def test_a_canary_in_clear_in_any_table_of_the_encrypted_schema_fails_the_disks_
     assert heard(house, sealing, canary, "encrypted") == {"server": True, "disk": False}
 
 
-def test_a_disk_witness_that_looked_at_nothing_proves_nothing(house: House, tmp_path: Path) -> None:
+def test_a_disk_witness_that_read_nothing_proves_nothing(house: House, tmp_path: Path) -> None:
     sealing = house.sealing(*house.some())
     sight = msgspec.structs.replace(house.sight(sealing, "x", "encrypted"), places=(tmp_path,))
     assert column_checks.disk(sight) == (False, "no bytes seen: the witness examined nothing")

@@ -29,7 +29,7 @@ from ciphercost.runs import pipeline
 from conftest import Require, RequireServer
 
 
-def test_the_server_is_judged_by_what_aes_costs_it_beside_chacha() -> None:
+def test_the_server_is_judged_by_the_cost_of_aes_relative_to_chacha() -> None:
     passed, detail = judge_server(5e6, 70e6, 16e6, size=16_000_000)
     assert passed
     assert "4.4 times" in detail
@@ -37,7 +37,7 @@ def test_the_server_is_judged_by_what_aes_costs_it_beside_chacha() -> None:
     assert not judge_server(0, 0, 0, size=16_000_000)[0]
 
 
-def test_the_agent_is_judged_by_its_word_and_by_its_cost() -> None:
+def test_the_agent_is_judged_by_its_report_and_by_its_cost() -> None:
     assert judge_agent(False, 12.7)[0]
     assert not judge_agent(True, 12.7)[0]
     assert not judge_agent(False, 0.4)[0]

@@ -43,7 +43,7 @@ def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mechanism: Mechani
 
 
 @pytest.mark.usefixtures("require_postgresql")
-def test_encryption_that_is_only_said_is_found_on_the_disk_and_by_its_key(
+def test_the_disk_and_key_tests_detect_encryption_that_is_only_claimed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cell = measured(tmp_path, monkeypatch, Sham())
@@ -72,7 +72,7 @@ def test_files_of_temporary_data_beside_what_is_encrypted_have_an_advice(name: s
     assert "temp_store=2" in mechanism.advice("/var/tmp/etilqs_1f (deleted)")
 
 
-def test_a_search_of_a_devices_blocks_says_what_it_does_not_show() -> None:
+def test_a_scan_of_a_devices_blocks_names_what_it_does_not_cover() -> None:
     mechanism = mechanisms.get("path")
     assert isinstance(mechanism, AtRest)
     blocks = Volume(Path("/x/cluster"), (Path("/x/encrypted.blocks"),))

@@ -72,7 +72,7 @@ CASES: dict[str, tuple[CellSpec, Sabotage, tuple[str, ...], str]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_is_switched_off_behind_our_back_gives_no_number(
+def test_encryption_switched_off_behind_our_back_gives_no_figure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, require_server: RequireServer, name: str
 ) -> None:
     cell, before, after, witness = CASES[name]

@@ -61,7 +61,7 @@ def codes(texts: dict[int, bytes], stored: dict[int, bytes]) -> set[str]:
 
 @pytest.mark.parametrize("mode", MODES)
 @given(LONG.map(lambda text: b"a" + text), LONG.map(lambda text: b"b" + text))
-def test_a_fixed_iv_shows_what_its_mode_shows(mode: str, a: bytes, b: bytes) -> None:
+def test_a_fixed_iv_reveals_what_its_mode_reveals(mode: str, a: bytes, b: bytes) -> None:
     texts = whole_texts(a, b)
     if not unlike(a, b) or not unlike(a, texts[3]) or not unlike(b, texts[3]):
         return
@@ -73,7 +73,7 @@ def test_a_fixed_iv_shows_what_its_mode_shows(mode: str, a: bytes, b: bytes) -> 
 
 @pytest.mark.parametrize("mode", [mode for mode in MODES if mode != "ecb"])
 @given(LONG, LONG)
-def test_an_iv_for_each_value_shows_nothing(mode: str, a: bytes, b: bytes) -> None:
+def test_an_iv_per_value_reveals_nothing(mode: str, a: bytes, b: bytes) -> None:
     texts = whole_texts(a, b)
     ivs = {n: os.urandom(BLOCK) for n in texts}
     assert codes(texts, {n: ivs[n] + seal(mode, text, ivs[n]) for n, text in texts.items()}) == set()
@@ -119,7 +119,7 @@ def test_a_stream_that_ends_early_is_less_severe_than_one_that_covers_a_text() -
         assert f"({size} bytes seen)" in found.text
 
 
-def test_clear_text_is_one_key_stream_of_zeros() -> None:
+def test_plaintext_is_one_key_stream_of_zeros() -> None:
     """Without encryption, everything is visible."""
     texts = whole_texts(b"canary0123456789abcdef", b"another text of some length")
     assert codes(texts, texts) == {"pattern-shows", "equality-shows", "key-stream-reused"}

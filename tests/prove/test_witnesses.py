@@ -67,19 +67,19 @@ def failed(proofs: list[Proof]) -> set[tuple[str, str]]:
     return {(proof.arm, proof.witness) for proof in proofs if not proof.passed}
 
 
-def test_all_three_witnesses_pass_where_all_is_as_it_should_be(pair: ServerPair) -> None:
+def test_all_three_witnesses_pass_on_a_correct_pair(pair: ServerPair) -> None:
     proofs = hear(pair)
     assert not failed(proofs)
     assert len(proofs) == 6
 
 
-def test_the_encrypted_arm_is_proven_first_whichever_comes_first_in_a_session(pair: ServerPair) -> None:
+def test_the_encrypted_arm_is_proven_first_whatever_the_sessions_order(pair: ServerPair) -> None:
     for first in ARMS:
         pair.connect = {arm: pair.connect[arm] for arm in (first, *(arm for arm in ARMS if arm != first))}
         assert [proof.arm for proof in hear(pair)] == ["encrypted"] * 3 + ["plain"] * 3
 
 
-def test_a_canary_in_clear_beside_the_encrypted_file_fails_the_disk_witness(pair: ServerPair) -> None:
+def test_an_unencrypted_canary_beside_the_encrypted_file_fails_the_disk_witness(pair: ServerPair) -> None:
     (place(pair, "encrypted") / "leak.tmp").write_text(f"sorted: {CANARY}")
     assert failed(hear(pair)) == {("encrypted", "disk")}
 
@@ -89,7 +89,7 @@ def test_a_disk_witness_that_can_not_see_the_plain_canary_proves_nothing() -> No
     assert rest_witnesses.judge_disk(Seen(files=3, size=100), "encrypted")[0] is True
 
 
-def test_a_disk_witness_that_looked_at_nothing_proves_nothing() -> None:
+def test_a_disk_witness_that_read_nothing_proves_nothing() -> None:
     for arm in ARMS:
         assert rest_witnesses.judge_disk(Seen(), arm) == (False, NULL_SEEN)
 
@@ -121,21 +121,21 @@ def excuse(name: str) -> str:
         ),
     ],
 )
-def test_what_the_disk_witness_does_not_judge_it_names(hits: dict[str, int], words: str) -> None:
+def test_the_disk_witness_names_what_it_does_not_judge(hits: dict[str, int], words: str) -> None:
     """A canary in such a file is no control in the plain arm either."""
     seen = Seen(files=9, size=100, hits=hits)
     assert rest_witnesses.judge_disk(seen, "encrypted", excuse) == (True, words)
     assert rest_witnesses.judge_disk(seen, "plain", excuse) == (False, words)
 
 
-def test_what_it_judges_it_names_first() -> None:
+def test_the_disk_witness_names_what_it_judges_first() -> None:
     seen = Seen(files=9, size=100, hits={"log/1": 1, "a": 1, "b": 1, "c": 1, "d": 1})
     said = "the canary is in a, b, c, … (9 files, 100 bytes); and in log/1 (left unencrypted by wal=off; once)"
     assert rest_witnesses.judge_disk(seen, "encrypted", excuse) == (False, said)
     assert rest_witnesses.judge_disk(seen, "plain", excuse) == (True, said)
 
 
-def test_an_encrypted_arm_that_is_a_plain_file_fails_every_witness_that_looks(pair: ServerPair) -> None:
+def test_a_plain_file_as_the_encrypted_arm_fails_every_witness(pair: ServerPair) -> None:
     pair.connect["encrypted"] = pair.connect["plain"]
     pair.by_arm["encrypted"] = pair.by_arm["plain"]
     proofs = hear(pair)
@@ -189,6 +189,6 @@ def test_the_loads_own_connections_must_be_what_was_proven(arm: Arm, change: dic
                 check(agent)
 
 
-def test_a_witness_that_was_not_heard_is_missed() -> None:
+def test_a_missing_witness_is_reported() -> None:
     proofs = [Proof("plain", "client", passed=True, detail="")]
     assert witnesses.unproven(proofs, mechanisms.get("sqlcipher")).startswith("no report from: ")

@@ -66,7 +66,7 @@ def test_a_server_has_its_cache_in_its_settings() -> None:
         (CellSpec("sqlite", "sqlcipher", cache="tiny"), "warm, cold or small"),  # type: ignore[arg-type]
     ],
 )
-def test_a_cache_that_can_not_be_had_is_refused(wrong: CellSpec, words: str) -> None:
+def test_an_unsupported_cache_size_is_refused(wrong: CellSpec, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         specs.check(Spec(cells=[wrong]))
 
@@ -97,7 +97,7 @@ def test_the_usual_time_is_longer_with_a_cell_at_rest_and_a_spec_file_keeps_its_
     assert toml.load(tmp_path / "y.toml").time == 240
 
 
-def test_what_is_read_from_the_systems_cache_is_said() -> None:
+def test_reads_from_the_systems_cache_are_reported() -> None:
     assert cache.caveat(cell("warm"), direct=False, below=True) == ""
     assert cache.caveat(cell("small"), direct=True, below=False) == ""
     assert "decrypted already" in cache.caveat(cell("small"), direct=False, below=True)
@@ -125,7 +125,7 @@ def resident(path: Path) -> int:
     return int(done.stdout)
 
 
-def test_files_are_written_back_and_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_are_written_back_and_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "deep" / "deeper").mkdir(parents=True)
     path = tmp_path / "deep" / "deeper" / "data"
     path.write_bytes(os.urandom(64 * mmap.PAGESIZE))

@@ -89,7 +89,7 @@ def exchange(port: int, pieces: list[bytes]) -> bytes:
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.integers(0, 300_000), st.integers(0, 2**32)), max_size=6))
-def test_every_byte_comes_in_order_and_with_the_end(relayed: int, shapes: list[tuple[int, int]]) -> None:
+def test_every_byte_arrives_in_order_and_so_does_the_end(relayed: int, shapes: list[tuple[int, int]]) -> None:
     pieces = [random.Random(seed).randbytes(size) for size, seed in shapes]
     assert exchange(relayed, pieces) == b"".join(pieces).translate(TURNED)
 
@@ -121,7 +121,7 @@ def test_more_than_its_window_passes_through_bounded_memory(run_supervisor: Supe
         relay.stop()
 
 
-def test_a_round_trip_takes_at_least_what_was_asked_and_opening_one_more(run_supervisor: Supervisor) -> None:
+def test_a_round_trip_takes_at_least_the_delay_and_opening_takes_one_more(run_supervisor: Supervisor) -> None:
     server, asked = Turner(), 0.05
     relay = DelayRelay(run_supervisor, [("127.0.0.1", server.port)], asked)
     began = time.monotonic()
@@ -150,7 +150,7 @@ def test_a_server_that_is_gone_ends_the_connection(run_supervisor: Supervisor) -
     bound.close()
 
 
-def test_a_relay_that_does_not_start_says_why(run_supervisor: Supervisor) -> None:
+def test_a_relay_that_does_not_start_reports_why(run_supervisor: Supervisor) -> None:
     with pytest.raises(RunError, match=r"(?s)relay for --delay did not start: .*usage"):
         DelayRelay(run_supervisor, [("no address", 1)], ROUND_TRIP)
 

@@ -78,7 +78,7 @@ FAILS: dict[str, dict[str, str]] = {
     "sqlcipher": {
         "server": "test_sqlcipher.py::test_a_file_with_other_settings_than_were_asked_for_fails_the_server_witness",
         "disk": "test_sqlcipher.py::test_a_file_in_clear_in_the_place_of_the_encrypted_one_is_seen",
-        "client": "test_witnesses.py::test_an_encrypted_arm_that_is_a_plain_file_fails_every_witness_that_looks",
+        "client": "test_witnesses.py::test_a_plain_file_as_the_encrypted_arm_fails_every_witness",
     },
     "tls": TRANSIT,
     "wire-crypt": dict.fromkeys(
