@@ -68,7 +68,7 @@ def one_after_the_other(cell: CellSpec, place: Path) -> float:
         with (
             server_pairs.bench(resolve(cell), run_supervisor, scratch, place / "logs", 0, shared) as bench,
             shared.session(),
-            experiment.out_of_the_way(cores),
+            experiment.off_measured_cores(cores),
             Agent(cpus=cores) as agent,
         ):
             pair = server_pairs.start(bench, 1, cores, cores)

@@ -46,7 +46,7 @@ from ciphercost.model.run_directory import Record, read_slices
 from ciphercost.model.spec import ARMS, Arm, Spec
 from ciphercost.plan import schedule
 from ciphercost.plan.planned import PlannedCell
-from ciphercost.prove import aes_mask, destructive_test, heard, load_connections, same_rows, witnesses
+from ciphercost.prove import aes_mask, destructive_test, load_connections, proof_verdict, same_rows, witnesses
 from ciphercost.provision import cache, scratch_schema, server_pairs, users_server
 from ciphercost.provision.bench import Bench
 from ciphercost.provision.server_pair import ServerPair
@@ -99,7 +99,7 @@ def experiment(numbers: list[int], run: Run) -> None:
         wanted = [number for number in numbers if cells[number].status is None]
         for number in wanted:
             run.display.phase(number, last + 1, PREPARING)
-            with telling(cells[number], run, alone=len(cells) == 1):
+            with recording_errors(cells[number], run, alone=len(cells) == 1):
                 bench = stack.enter_context(
                     server_pairs.bench(
                         run.cells[number],
@@ -115,7 +115,7 @@ def experiment(numbers: list[int], run: Run) -> None:
                 )
                 describe(cells[number], bench)
                 if isinstance(bench.mechanism, AtRest) and not cells[number].whole_sessions:
-                    look_closely(number, bench, cells[number], run)
+                    run_destructive_test(number, bench, cells[number], run)
                 facts = run.record.facts
                 measurement = CellMeasurement(
                     number, facts.spec, cells[number], facts.seed, run.record, run.display, run.stopping
@@ -138,7 +138,7 @@ def experiment(numbers: list[int], run: Run) -> None:
                 measurement.facts.whole_sessions = [*measurement.facts.whole_sessions, session]
             run.record.checkpoint(*(measurement.number for measurement in whole))
         for unit in units:
-            with telling(unit.measurement.facts, run, alone=len(cells) == 1):
+            with recording_errors(unit.measurement.facts, run, alone=len(cells) == 1):
                 facts_ = unit.measurement.facts
                 if facts_.status is None and not unit.measurement.estimator.blocks:
                     raise RunError(
@@ -152,7 +152,7 @@ def experiment(numbers: list[int], run: Run) -> None:
     run.record.checkpoint(*(number for number in wanted if cells[number].status == "ok"))
 
 
-def look_closely(number: int, bench: Bench, facts: CellFacts, run: Run) -> None:
+def run_destructive_test(number: int, bench: Bench, facts: CellFacts, run: Run) -> None:
     """Check what only a disposable server pair can show. Raises Unproven."""
     run.display.phase(number, 1, "destructive test")
     found = destructive_test.run(bench)
@@ -160,7 +160,7 @@ def look_closely(number: int, bench: Bench, facts: CellFacts, run: Run) -> None:
     if found.rotation_s is not None:
         facts.key_life["rotation_s"] = found.rotation_s
     run.record.prove(number, found.proofs)
-    if reason := heard.failed(found.proofs):
+    if reason := proof_verdict.failed(found.proofs):
         raise Unproven(reason)
 
 
@@ -171,7 +171,7 @@ def schema_left(facts: CellFacts, sentence: str) -> None:
 
 
 @contextlib.contextmanager
-def telling(facts: CellFacts, run: Run, *, alone: bool) -> Iterator[None]:
+def recording_errors(facts: CellFacts, run: Run, *, alone: bool) -> Iterator[None]:
     """Record any error in here as the cell's end, in its facts. `alone`: a usage error of a run's only cell is raised
     instead.
     """
@@ -206,16 +206,16 @@ def one_session(session: int, units: list[Unit], shared: Shared, run: Run) -> No
             seed, available = run.record.facts.seed, available_cpus()
             physical = idle_setting.physical(available)
             cores = {regime: schedule.cores(seed, session, available, regime, physical) for regime in regimes}
-            stack.enter_context(out_of_the_way({cpu for both in cores.values() for side in both for cpu in side}))
+            stack.enter_context(off_measured_cores({cpu for both in cores.values() for side in both for cpu in side}))
             awake = stack.enter_context(idle.Awake(run.supervisor, run.scratch))
             ready: list[tuple[Unit, tuple[Iterator[None], ...]]] = []
             for unit in units:
-                with telling(unit.measurement.facts, run, alone=alone):
+                with recording_errors(unit.measurement.facts, run, alone=alone):
                     phases = open_unit(session, unit, cores[unit.measurement.cell.regime], awake, stack, run.record)
                     ready.append((unit, phases))
             rounds = schedule.turns(run.record.facts.seed, session, len(ready))
             for phase in zip(*(phases for _, phases in ready), strict=True):
-                by_turns(
+                interleave(
                     [(unit, steps) for (unit, _), steps in zip(ready, phase, strict=True)], rounds, run, alone=alone
                 )
             awake.keep(())
@@ -225,11 +225,11 @@ def one_session(session: int, units: list[Unit], shared: Shared, run: Run) -> No
         # Releasing what the cells shared failed, so all of them end here.
         for unit in units:
             if unit.measurement.facts.status is None:
-                with telling(unit.measurement.facts, run, alone=alone):
+                with recording_errors(unit.measurement.facts, run, alone=alone):
                     raise error
 
 
-def by_turns(
+def interleave(
     phases: list[tuple[Unit, Iterator[None]]], rounds: Iterator[tuple[int, ...]], run: Run, *, alone: bool
 ) -> None:
     """Run one phase of every cell to its end: in each round, every unfinished cell has one block."""
@@ -242,7 +242,7 @@ def by_turns(
             if len(going) > 1:
                 unit.measurement.pause()
             ended = True
-            with telling(unit.measurement.facts, run, alone=alone):
+            with recording_errors(unit.measurement.facts, run, alone=alone):
                 ended = next(steps, DONE) is DONE
             if len(going) > 1:
                 unit.measurement.rest()
@@ -377,7 +377,7 @@ def floor(agent: Agent) -> dict[str, float]:
 
 
 @contextlib.contextmanager
-def out_of_the_way(measured: set[int]) -> Iterator[None]:
+def off_measured_cores(measured: set[int]) -> Iterator[None]:
     """Keep the controller off the measured cores, if there are others."""
     before = os.sched_getaffinity(0)
     others = before - measured

@@ -32,7 +32,7 @@ from ciphercost.model.spec import ARMS, Arm
 from ciphercost.model.terms import CANARY_TABLE
 from ciphercost.prove import probe, rest_witnesses
 from ciphercost.provision.bench import Bench
-from ciphercost.provision.server_pairs import of_encryption
+from ciphercost.provision.server_pairs import encryption_line
 
 SESSION = 1
 """The proofs count for the first session: without them nothing is measured."""
@@ -115,7 +115,7 @@ def _arm(bench: Bench, mechanism: AtRest, arm: Arm, volume: Volume, found: Outco
         mechanism.flush(volume)
         for name, wanted in (("killed", last), ("killed, the first row", bench.shared.canary)):
             seen = canary_scan.search(canary_scan.below(volume.backing), wanted)
-            passed, detail = rest_witnesses.heard_of_disk(seen, look, mechanism)
+            passed, detail = rest_witnesses.disk_report(seen, look, mechanism)
             say("disk", passed, f"{name}: {detail}")
     finally:
         server.stop()
@@ -228,7 +228,7 @@ def _reason(text: str) -> str:
     """The most informative line of a server's last output."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     severe = next((line for line in lines[1:] if "FATAL" in line or "ERROR" in line), "")
-    return severe[:200] or of_encryption(text) or (lines or ["it ended"])[0][:200]
+    return severe[:200] or encryption_line(text) or (lines or ["it ended"])[0][:200]
 
 
 def _findings(mechanism: AtRest, leaks: dict[Arm, dict[str, canary_scan.Seen]]) -> list[Finding]:

@@ -39,7 +39,7 @@ def disk(probe: Probe, arm: Arm) -> tuple[bool, str]:
     volumes = [each.volume for each in probe.pair.by_arm.values() if each.volume]
     others = [path for each in volumes for path in (each.path, *each.backing)]
     found = at_rest(look, probe.mechanism, probe.pair.canary, others)
-    passed, detail = heard_of_disk(found, look, probe.mechanism)
+    passed, detail = disk_report(found, look, probe.mechanism)
     if not passed:
         return passed, detail
     shown, words = probe.mechanism.structure(look)
@@ -65,7 +65,7 @@ def at_rest(look: Look, mechanism: AtRest, word: str, others: Iterable[Path] = (
     return seen
 
 
-def heard_of_disk(seen: canary_scan.Seen, look: Look, mechanism: AtRest) -> tuple[bool, str]:
+def disk_report(seen: canary_scan.Seen, look: Look, mechanism: AtRest) -> tuple[bool, str]:
     """The disk witness's report on an arm that was scanned."""
     passed, detail = judge_disk(seen, look.arm, lambda name: excused(name, look, mechanism))
     unseen = mechanism.searched(look.volume)

@@ -19,7 +19,7 @@ from ciphercost.mechanisms import Mechanism
 from ciphercost.model.errors import AgentError, Unproven
 from ciphercost.model.slices import Proof, Witness
 from ciphercost.model.spec import ARMS, Arm
-from ciphercost.prove import column_checks, heard
+from ciphercost.prove import column_checks, proof_verdict
 from ciphercost.prove.client_witness import client
 from ciphercost.prove.probe import Probe, single
 from ciphercost.prove.rest_witnesses import disk, server_at_rest
@@ -44,7 +44,7 @@ def prove(
         for witness in sorted(set(mechanism.witnesses) - set(engine.mute), key=lambda name: name != "client"):
             if probe.ended:
                 break
-            proofs.append(_hear(probe, arm, witness))
+            proofs.append(_run_witness(probe, arm, witness))
             if not proofs[-1].passed and witness == "client":
                 break
     _close(probe)
@@ -72,7 +72,7 @@ def unproven(
     proofs: list[Proof], mechanism: Mechanism, arms: tuple[Arm, ...] = ARMS, mute: tuple[Witness, ...] = ()
 ) -> str:
     """Why these proofs don't prove the arms (default: both). Empty if they do. Pure."""
-    return heard.unproven(proofs, [each for each in mechanism.witnesses if each not in mute], arms)
+    return proof_verdict.unproven(proofs, [each for each in mechanism.witnesses if each not in mute], arms)
 
 
 def require(proofs: list[Proof], mechanism: Mechanism, mute: tuple[Witness, ...] = (), closed: str = "") -> None:
@@ -83,7 +83,7 @@ def require(proofs: list[Proof], mechanism: Mechanism, mute: tuple[Witness, ...]
         raise Unproven(f"{reason}. {closed}" if closed else reason)
 
 
-def _hear(probe: Probe, arm: Arm, witness: Witness) -> Proof:
+def _run_witness(probe: Probe, arm: Arm, witness: Witness) -> Proof:
     try:
         passed, detail = WITNESSES[probe.mechanism.layer, witness](probe, arm)
     except AgentError as error:

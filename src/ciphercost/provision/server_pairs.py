@@ -98,7 +98,7 @@ def bench(
     with made.at_end:
         made.at_end.callback(shutil.rmtree, directory, ignore_errors=True)
         if cell.url:
-            users_server.meet(made, paused)
+            users_server.make_contact(made, paused)
         else:
             try:
                 loading.load(made)
@@ -123,7 +123,7 @@ def start(
         for place in (arms if dataset.separate else dataset.places)
     }
     if bench.cell.url:
-        users_server.enter(bench, servers)
+        users_server.log_in(bench, servers)
     connect = direct = {arm: bench.connection(arm, servers, len(agent_cpus)) for arm in arms}
     relay = 0
     if held.delay_s:
@@ -180,7 +180,7 @@ def _server(bench: Bench, place: str, directory: Path, cpus: set[int] | None) ->
         try:
             server = bench.start(place, volume, cpus)
         except RunError as error:
-            if place == "encrypted" and isinstance(bench.mechanism, AtRest) and (line := of_encryption(str(error))):
+            if place == "encrypted" and isinstance(bench.mechanism, AtRest) and (line := encryption_line(str(error))):
                 raise Unproven(f"server witness, encrypted arm: its server does not start: {line}") from None
             raise
         try:
@@ -190,7 +190,7 @@ def _server(bench: Bench, place: str, directory: Path, cpus: set[int] | None) ->
             shutil.rmtree(volume.path, ignore_errors=True)
 
 
-def of_encryption(words: str) -> str:
+def encryption_line(words: str) -> str:
     """The first line of a server's last output that mentions keys or encryption; empty if there is none. Pure."""
     lines = [line.strip() for line in words.splitlines()[1:]]
     return next((line for line in lines if re.search(r"\bkey|keyring|encrypt", line.lower())), "")[:200]

@@ -21,23 +21,23 @@ from ciphercost.provision.bench import Bench
 from ciphercost.provision.server_pair import ServerPair
 
 
-def reached(bench: Bench) -> dict[str, Server]:
+def servers_at(bench: Bench) -> dict[str, Server]:
     """Your server, for each arm."""
     return dict.fromkeys((*ARMS, "both"), bench.engine.start(bench.installation, bench.directory, bench.supervisor))
 
 
 def place(bench: Bench) -> Place:
     """Where your server is."""
-    return place_of(reached(bench)["both"].connection())
+    return place_of(servers_at(bench)["both"].connection())
 
 
-def enter(bench: Bench, servers: Mapping[str, Server]) -> None:
+def log_in(bench: Bench, servers: Mapping[str, Server]) -> None:
     """Log in to your server. In each session, this happens only if nothing the run knows speaks against it.
 
     Raises RunError if nobody can log in for a reason other than encryption. The witnesses report encryption failures.
     """
     if error := refusal(bench, servers):
-        raise _kept_out(bench, error, encrypted=True)
+        raise _login_error(bench, error, encrypted=True)
     if bench.entered:
         return
     bench.entered = True
@@ -51,7 +51,7 @@ def enter(bench: Bench, servers: Mapping[str, Server]) -> None:
             if error.code == deadlines.TIMEOUT:
                 break  # another attempt would wait just as long
     if len({each.code for each in refusals}) == 1 and refusals[-1].code != "tls":
-        raise _kept_out(bench, refusals[-1], encrypted=bench.encrypts_way)
+        raise _login_error(bench, refusals[-1], encrypted=bench.encrypts_way)
 
 
 def refusal(bench: Bench, servers: Mapping[str, Server]) -> AgentError | None:
@@ -73,7 +73,7 @@ def try_arm(bench: Bench, agent: Agent, arm: Arm, servers: Mapping[str, Server])
     return None
 
 
-def _kept_out(bench: Bench, error: AgentError, *, encrypted: bool) -> RunError:
+def _login_error(bench: Bench, error: AgentError, *, encrypted: bool) -> RunError:
     arm = ", encrypted arm" if encrypted else ""
     what = words(str(error), error.code) if error.code == "tls" else TakesUrl.of(bench.engine).mend(error.code)
     return RunError(f"can't log in to your {bench.engine.title}{arm}: {error} [{error.code}]. {what}")
@@ -92,24 +92,24 @@ def ready(bench: Bench, pair: ServerPair) -> None:
             fields |= OwnSchema.of(bench.engine).in_schema(bench.own_schemas[arm])
 
 
-def meet(bench: Bench, paused: Callable[[], AbstractContextManager[None]]) -> None:
+def make_contact(bench: Bench, paused: Callable[[], AbstractContextManager[None]]) -> None:
     """Before anything else is sent to your server: try the run's encrypted connections, and ask for a password if one
     is needed.
 
-    Never raises: `enter` reports what keeps this cell out.
+    Never raises: `log_in` reports what keeps this cell out.
     """
     with Agent(log=bench.logs / "agent.log") as agent:
-        for other in [] if bench.encrypts_way else encrypting(bench):
-            servers = reached(other)
+        for other in [] if bench.encrypts_way else encrypted_cells(bench):
+            servers = servers_at(other)
             ask_password(other, agent, servers, paused)
             if try_arm(other, agent, "encrypted", servers):
                 return
-        servers = reached(bench)
+        servers = servers_at(bench)
         if not refusal(bench, servers):
             ask_password(bench, agent, servers, paused)
 
 
-def encrypting(bench: Bench) -> Iterator[Bench]:
+def encrypted_cells(bench: Bench) -> Iterator[Bench]:
     """The run's cells that reach this server encrypted and that have not been tried for another cell."""
     for number, cell in enumerate(bench.servers.cells):
         if not cell.spec.url or cell.mechanism.layer != "transit" or number in bench.servers.tried:

@@ -14,7 +14,7 @@ from ciphercost import studies
 from ciphercost.host import idle, memory
 from ciphercost.host.supervisor import Supervisor
 from ciphercost.load.agent import Agent
-from ciphercost.measure.experiment import out_of_the_way
+from ciphercost.measure.experiment import off_measured_cores
 from ciphercost.measure.progress import Display
 from ciphercost.model.errors import CiphercostError, MissingServer, RunError, Unproven, UsageError
 from ciphercost.model.result import Result
@@ -162,7 +162,7 @@ class _Pair:
         number = self._opened
         cores = schedule.cores(seed, number, available, "one-core")[0] if self._study.one_core else ()
         self._stack.enter_context(bench.shared.session())
-        self._stack.enter_context(out_of_the_way(set(cores)))
+        self._stack.enter_context(off_measured_cores(set(cores)))
         groups = self._stack.enter_context(memory.limited(bench.supervisor, self._study.memory_limit))
         servers = server_pairs.start(bench, number, set(cores), set(cores), schedule.arms(seed, self._number, number))
         self.client = partial(

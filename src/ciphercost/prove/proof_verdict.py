@@ -1,4 +1,4 @@
-"""heard: what recorded proofs prove. Pure and based on the proofs alone, so any run can be judged again later."""
+"""proof_verdict: what recorded proofs prove. Pure and based on the proofs alone, so any run can be judged again later."""
 
 from __future__ import annotations
 
