@@ -21,16 +21,16 @@ TIMEOUT = "timeout"
 
 def login() -> float:
     """Seconds until one connection is usable: TCP, TLS, login, `setup`. Raises UsageError."""
-    said = os.environ.get(VARIABLE, "")
-    if not said:
+    value = os.environ.get(VARIABLE, "")
+    if not value:
         return USUAL
     try:
-        seconds = float(said)
+        seconds = float(value)
     except ValueError:
         seconds = -1.0
     if not LEAST <= seconds <= MOST:
         raise UsageError(
-            f"{VARIABLE}={said}: not a number of seconds from {LEAST:g} to {MOST:g}; write {USUAL:g}, for example"
+            f"{VARIABLE}={value}: not a number of seconds from {LEAST:g} to {MOST:g}; write {USUAL:g}, for example"
         )
     return seconds
 

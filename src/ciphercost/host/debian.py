@@ -48,10 +48,10 @@ def apt_possible() -> str:
 def release() -> str:
     """This machine's release: `debian-12`; `system` if it has no name."""
     try:
-        told = platform.freedesktop_os_release()
+        os_release = platform.freedesktop_os_release()
     except OSError:
         return "system"
-    return re.sub(r"[^\w.-]", "", f"{told['ID']}-{told.get('VERSION_CODENAME', '')}").strip("-")
+    return re.sub(r"[^\w.-]", "", f"{os_release['ID']}-{os_release.get('VERSION_CODENAME', '')}").strip("-")
 
 
 def of_release(work: Work) -> AbstractContextManager[apt.Apt]:

@@ -78,7 +78,7 @@ def launch(
     name = title.split()[0].lower()
     log = (logs or directory.parent) / f"{name}-{directory.name}.log"
     cgroups = cgroup_for(supervisor.run_id, f"{name}-{secrets.token_hex(4)}")
-    said = ""
+    output = ""
     for _ in range(ATTEMPTS):
         port = free_port()
         begin = log.stat().st_size if log.exists() else 0
@@ -98,15 +98,15 @@ def launch(
                 return Launch(process, port, cgroups)
         except Taken as error:
             process.stop(5.0)
-            said = str(error)
+            output = str(error)
             continue
         except BaseException:
             process.stop(5.0)
             raise
-        said = _after(log, begin, hopeless) or log.read_bytes()[begin:].decode(errors="replace")
-        if "address already in use" not in said.lower():
+        output = _after(log, begin, hopeless) or log.read_bytes()[begin:].decode(errors="replace")
+        if "address already in use" not in output.lower():
             break
-    lines = "\n".join(said.strip().splitlines()[-LAST_LINES:])
+    lines = "\n".join(output.strip().splitlines()[-LAST_LINES:])
     raise RunError(f"{title} did not start (log: {log}):\n{lines}")
 
 
@@ -116,8 +116,8 @@ def _after(log: Path, begin: int, words: str) -> str:
         return ""
     with log.open("rb") as file:
         file.seek(begin)
-        said, found, rest = file.read(MOST_READ).decode(errors="replace").partition(words)
-    return said + found + rest.partition("\n")[0] if found else ""
+        output, found, rest = file.read(MOST_READ).decode(errors="replace").partition(words)
+    return output + found + rest.partition("\n")[0] if found else ""
 
 
 def _wait(

@@ -23,11 +23,11 @@ def decisive(output: str) -> str:
     hint = f"\n{UNTRUSTED}" if "trustAnchors" in output or "PKIX" in output else ""
     if causes := [line for line in lines if line.startswith("Caused by: ")]:
         return _cut(re.sub(r"^Caused by: (?:[\w.$]+(?:Exception|Error): )?", "", causes[-1])) + hint
-    told = [_cut(line.removesuffix(" -> [Help 1]")) for line in lines if not NOISE.search(line)]
+    kept_lines = [_cut(line.removesuffix(" -> [Help 1]")) for line in lines if not NOISE.search(line)]
     for pattern in TELLING:
-        if telling := dict.fromkeys(line for line in told if pattern.search(line)):
+        if telling := dict.fromkeys(line for line in kept_lines if pattern.search(line)):
             return "\n".join([*telling][:MOST_LINES]) + hint
-    return "\n".join(told[-MOST_LINES:])
+    return "\n".join(kept_lines[-MOST_LINES:])
 
 
 def _cut(line: str) -> str:

@@ -112,7 +112,7 @@ def same_server(facts: CellFacts, version: str) -> None:
     """
     if facts.whole_sessions and facts.version and version and version != facts.version:
         raise UsageError(
-            f"{facts.spec.engine} {version} is installed, but the {len(facts.whole_sessions)} recorded sessions of "
+            f"{facts.spec.engine} {version} was found, but the {len(facts.whole_sessions)} recorded sessions of "
             f"this cell are from {facts.version}, and one cell can't mix two servers. Restore {facts.version} "
             "(--bindir, `ciphercost install`) and resume again, or start a new run"
         )
@@ -170,15 +170,14 @@ def weakened(factors: Mapping[str, str]) -> list[str]:
 
 def describe_session(facts: CellFacts, pair: ServerPair, connected: dict[str, Any]) -> None:
     """Record what a session's server pair negotiated and where it runs."""
-
     facts.config_diff = config_diff(pair.connect)
     facts.encryption = client_witness.negotiated(connected)
     if reason := client_witness.unverified(connected, pair.connect["encrypted"]):
-        told = Warning_(UNVERIFIED, f"{reason[0].upper()}{reason[1:]}")
-        warn(facts, UNVERIFIED, [told])
+        warning = Warning_(UNVERIFIED, f"{reason[0].upper()}{reason[1:]}")
+        warn(facts, UNVERIFIED, [warning])
     if (level := pair.connect["encrypted"].get("tls_security_level")) is not None:
-        told = Warning_(LOWERED, LOWERED_TEXT.format(level, " and ".join(weakened(facts.spec.factors))))
-        warn(facts, LOWERED, [told])
+        warning = Warning_(LOWERED, LOWERED_TEXT.format(level, " and ".join(weakened(facts.spec.factors))))
+        warn(facts, LOWERED, [warning])
     if pair.server is not None and pair.server.library:
         facts.encryption["server_library"] = pair.server.library
         warn(facts, "old-openssl", old_openssl(pair.server.library))
@@ -260,11 +259,11 @@ def describe_at_rest(facts: CellFacts, mechanism: AtRest, pair: ServerPair, agen
     looks = {arm: pair.look(arm, agent, arm, pair.connect[arm]) for arm in ARMS}
     engine = StoresData.of(pair.rest.engine)
     if query := engine.variables:
-        said = {arm: settings_in_force(look.query(query), look) for arm, look in looks.items()}
+        settings = {arm: settings_in_force(look.query(query), look) for arm, look in looks.items()}
         facts.config_diff += [
-            f"{name}: {said['plain'].get(name, 'not there')} | {said['encrypted'].get(name, 'not there')}"
-            for name in sorted({*said["plain"], *said["encrypted"]})
-            if said["plain"].get(name) != said["encrypted"].get(name)
+            f"{name}: {settings['plain'].get(name, 'not there')} | {settings['encrypted'].get(name, 'not there')}"
+            for name in sorted({*settings["plain"], *settings["encrypted"]})
+            if settings["plain"].get(name) != settings["encrypted"].get(name)
         ]
     direct = mechanism.direct_io and engine.does_direct_io(pair.rest.installation.version)
     if text := cache.caveat(facts.spec, direct=direct, below=mechanism.loaded_once):

@@ -79,9 +79,9 @@ def together(cell: CellSpec) -> int:
 
     With one commit per run, whatever its length, two runs differ only in their operations.
     """
-    said = cell.factors
-    batch = int(said.get("batch", options.USUAL_BATCH)) if said.get("how") == "batch" else 1
-    commit = said.get("commit_every", "1")
+    given = cell.factors
+    batch = int(given.get("batch", options.USUAL_BATCH)) if given.get("how") == "batch" else 1
+    commit = given.get("commit_every", "1")
     return batch if commit == options.END else math.lcm(batch, int(commit))
 
 

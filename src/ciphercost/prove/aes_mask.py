@@ -57,9 +57,9 @@ def floor_ratio(agent: Agent) -> float:
 
 def judge_agent(says_aes: bool, ratio: float) -> tuple[bool, str]:
     """Whether the agent's AES is masked, judged by its library's report and by its cost. Pure."""
-    said = "reports that it uses AES instructions" if says_aes else "reports that it uses no AES instructions"
+    report = "reports that it uses AES instructions" if says_aes else "reports that it uses no AES instructions"
     detail = (
-        f"the CPU's AES hidden from the agent: it {said}; AES-256-GCM costs it {ratio:.1f} times as much as ChaCha20"
+        f"the CPU's AES hidden from the agent: it {report}; AES-256-GCM costs it {ratio:.1f} times as much as ChaCha20"
     )
     return not says_aes and ratio >= HIDDEN, detail
 

@@ -20,8 +20,8 @@ def client(probe: Probe, arm: Arm) -> tuple[bool, str]:
     """The agent's own connection: encrypted, verified and how, or unencrypted."""
     answer = probe.agent.connect(f"prove-{arm}", **single(probe.pair.connect[arm]))
     probe.connected[arm] = answer
-    if said := probe.engine.greet(probe.agent, f"prove-{arm}"):
-        answer["server_version"] = said
+    if version := probe.engine.greet(probe.agent, f"prove-{arm}"):
+        answer["server_version"] = version
     if arm == "plain":
         return not answer["encrypted"], "unencrypted" if not answer[
             "encrypted"

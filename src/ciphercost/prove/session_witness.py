@@ -73,9 +73,9 @@ def judge_sessions(
     if not rows:
         return False, "the server reports nothing about this session"
     on = [str(row[0]).lower() in ("t", "true", "1", "yes") for row in rows]
-    said = f"{rows[0][1] or ''} {rows[0][2] or ''}".strip() or "no encryption"
+    encryption = f"{rows[0][1] or ''} {rows[0][2] or ''}".strip() or "no encryption"
     if arm == "plain":
-        return not any(on), f"the server reports: {said}" if any(on) else "the server reports: not encrypted"
+        return not any(on), f"the server reports: {encryption}" if any(on) else "the server reports: not encrypted"
     if not all(on):
         return False, f"the server reports: {on.count(False)} of {len(on)} sessions are not encrypted"
     ciphers = {str(row[2]) for row in rows}
@@ -84,6 +84,9 @@ def judge_sessions(
     if client_certificate:
         lacking = sum(len(row) <= CERTIFIED for row in rows)
         if lacking:
-            return False, f"the server reports: {said}, and no client certificate for {lacking} of {len(rows)} sessions"
-        said += ", client certificate verified"
-    return True, f"the server reports: {said}"
+            return (
+                False,
+                f"the server reports: {encryption}, and no client certificate for {lacking} of {len(rows)} sessions",
+            )
+        encryption += ", client certificate verified"
+    return True, f"the server reports: {encryption}"

@@ -109,17 +109,18 @@ def caveat(cell: CellSpec, *, direct: bool, below: bool) -> str:
     """
     if direct or cell.cache == "warm":
         return ""
-    said = (
+    beginning = (
         "no direct I/O in both arms: a page missing from the server's own cache is read from the operating system's "
         "page cache if it is there, and not from the disk; "
     )
     if below:
-        return said + (
+        return beginning + (
             "that cache holds decrypted pages, so a page is decrypted only when it is first read: the figures mostly "
             "show the cost of writing"
         )
     return (
-        said + "that cache holds encrypted pages, so every such page is decrypted, but the disk's own time is missing"
+        beginning
+        + "that cache holds encrypted pages, so every such page is decrypted, but the disk's own time is missing"
     )
 
 

@@ -96,5 +96,5 @@ def copy(source: Path, target: Path) -> None:
         env=child_environment(),
     )
     if done.returncode:
-        said = (done.stderr.strip().splitlines() or ["cp printed nothing"])[-1].removeprefix("cp: ")
-        raise RunError(f"can't copy the data: {said}{'' if marks.disk_full() else '; is the disk full?'}")
+        reasons = (done.stderr.strip().splitlines() or ["cp printed nothing"])[-1].removeprefix("cp: ")
+        raise RunError(f"can't copy the data: {reasons}{'' if marks.disk_full() else '; is the disk full?'}")

@@ -41,17 +41,17 @@ class DelayRelay:
 def ports_of(process: Process) -> list[int]:
     """The ports that the relay reports. Raises RunError with the relay's own message if it doesn't start."""
     deadline = time.monotonic() + START_SECONDS
-    while "\n" not in (said := process.output()):
+    while "\n" not in (printed := process.output()):
         if process.poll() is not None or time.monotonic() > deadline:
-            said = process.output().strip()
+            printed = process.output().strip()
             process.stop()
-            raise RunError(f"the relay for --delay did not start: {said or 'it printed nothing'}")
+            raise RunError(f"the relay for --delay did not start: {printed or 'it printed nothing'}")
         time.sleep(0.005)
     try:
-        return [int(port) for port in json.loads(said.splitlines()[0])["ports"].split()]
+        return [int(port) for port in json.loads(printed.splitlines()[0])["ports"].split()]
     except (ValueError, KeyError, TypeError):
         process.stop()
-        raise RunError(f"the relay for --delay did not start: {said.strip()}") from None
+        raise RunError(f"the relay for --delay did not start: {printed.strip()}") from None
 
 
 def spelled(address: Address) -> str:

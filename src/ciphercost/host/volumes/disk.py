@@ -82,9 +82,9 @@ def words(machine: Mapping[str, object]) -> str:
     turning = {"yes": "rotational", "no": "not rotational"}.get(str(machine.get("disk_rotational")), "")
     rotates = turning or f"rotation {machine.get('disk_rotational', UNKNOWN)}"
     model = str(machine.get("disk_model", UNKNOWN))
-    said = [rotates, f"model {model}", f"transport {machine.get('disk_transport', UNKNOWN)}"]
+    parts = [rotates, f"model {model}", f"transport {machine.get('disk_transport', UNKNOWN)}"]
     virtual = " (as reported to the virtual machine)" if machine.get("virtual") else ""
-    return f"disk {machine['disk']}: {', '.join(said)}{virtual}"
+    return f"disk {machine['disk']}: {', '.join(parts)}{virtual}"
 
 
 def _under(directory: Path, sys: Path, depth: int) -> Iterator[Disk]:

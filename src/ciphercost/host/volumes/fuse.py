@@ -98,8 +98,8 @@ class Fuse:
         try:
             while not self.mounted():
                 if (status := self._process.poll()) is not None:
-                    said = " ".join(self._process.output().split())[-500:]
-                    raise RunError(f"{self._process.name} ended with status {status}: {said}")
+                    output_end = " ".join(self._process.output().split())[-500:]
+                    raise RunError(f"{self._process.name} ended with status {status}: {output_end}")
                 if time.monotonic() >= deadline:
                     raise RunError(
                         f"{self._process.name} did not mount anything within {volumes.PATIENCE_SECONDS:g} seconds"

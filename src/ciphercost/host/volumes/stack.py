@@ -107,8 +107,8 @@ def _of_dataset(name: str) -> str:
         timeout=30,
         env=child_environment(),
     )
-    said = done.stdout.strip()
-    return "" if done.returncode or said in ("off", "-") else said
+    cipher = done.stdout.strip()
+    return "" if done.returncode or cipher in ("off", "-") else cipher
 
 
 def _text(path: Path) -> str:
