@@ -91,7 +91,7 @@ RULES = [
         "test_replicate_all.py::test_by_the_command_line_every_study_has_its_reason_and_the_status_is_one",
     ),
     # ── runs ──
-    Rule(r"test_behind_our_back\.py::.*\[(a keyring|a log|a conversion|a file)", LONG),
+    Rule(r"test_behind_our_back\.py::.*\[(a keyring|a log|a conversion|a plaintext file)", LONG),
     Rule(
         r"test_innodb_tde\.py::test_logs_that_were_left_in_clear",
         LONG,

@@ -62,7 +62,7 @@ CASES: dict[str, tuple[CellSpec, Sabotage, tuple[str, ...], str]] = {
         ("ALTER DATABASE DECRYPT",),
         "server witness, encrypted arm",
     ),
-    "a file in clear in the encrypted one's place": (
+    "a plaintext file in the encrypted one's place": (
         CellSpec("sqlite", "sqlcipher"),
         with_the_plain_arms_files,
         (),

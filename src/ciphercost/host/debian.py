@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ciphercost.host import apt
 from ciphercost.host.environment import child_environment
-from ciphercost.host.package_cache import Work, say
+from ciphercost.host.package_cache import Work, print_progress
 from ciphercost.model.errors import MissingServer
 
 MIRROR = "CIPHERCOST_DEBIAN_MIRROR"
@@ -58,7 +58,7 @@ def of_release(work: Work) -> AbstractContextManager[apt.Apt]:
     """Packages of this system's own release, for the root `work`. Raises MissingServer."""
     if reason := apt_possible():
         raise MissingServer(f"can't fetch this system's own packages: {reason}")
-    say(f"looking up packages of this system's own release ({release()}) with apt …")
+    print_progress(f"looking up packages of this system's own release ({release()}) with apt …")
     return apt.Apt(work.path / APT, work.run)
 
 
@@ -94,7 +94,7 @@ def unpack_suite(suite: str, packages: Iterable[str], work: Work) -> None:
     except MissingServer as error:
         if "expired" not in str(error):
             raise
-        say(
+        print_progress(
             f"the mirror's list of {suite} is out of date (a frozen mirror, or a wrong clock here), but its "
             "signature is valid …"
         )
@@ -104,7 +104,7 @@ def unpack_suite(suite: str, packages: Iterable[str], work: Work) -> None:
 
 def _by_mmdebstrap(suite: str, packages: list[str], work: Work, *, strict: bool) -> None:
     names = ",".join(packages)
-    say(f"unpacking {names} of Debian {suite} with mmdebstrap …")
+    print_progress(f"unpacking {names} of Debian {suite} with mmdebstrap …")
     command = ["mmdebstrap", "--verbose", "--variant=extract", "--mode=root", "--format=directory", "--skip=output/dev"]
     command += [] if strict else ['--aptopt=Acquire::Check-Valid-Until "false"']
     target = [f"--include={names}", suite, str(work.path), mirror()]
@@ -112,7 +112,7 @@ def _by_mmdebstrap(suite: str, packages: list[str], work: Work, *, strict: bool)
 
 
 def _by_apt(suite: str, packages: list[str], work: Work, *, strict: bool) -> None:
-    say(f"unpacking {', '.join(packages)} of Debian {suite} with apt-get …")
+    print_progress(f"unpacking {', '.join(packages)} of Debian {suite} with apt-get …")
     options = f"signed-by={KEYS}" + ("" if strict else " check-valid-until=no")
     with apt.Apt(work.path / APT, work.run, f"deb [{options}] {mirror()} {suite} main\n") as lists:
         lists.unpack(packages, work.path)

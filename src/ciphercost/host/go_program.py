@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ciphercost.host.debian import empty_directory, unpack_suite
-from ciphercost.host.package_cache import RECEIPT, Receipt, Work, cache, keep, say
+from ciphercost.host.package_cache import RECEIPT, Receipt, Work, cache, keep, print_progress
 from ciphercost.model.errors import MissingServer
 
 
@@ -29,7 +29,7 @@ def go_program(source: Path, packages: Iterable[str], suite: str, *, fetch: bool
         root = next(work.path.glob("usr/lib/go-*/bin/go"), None)
         if root is None:
             raise MissingServer(f"the package golang-go of {suite} contains no compiler")
-        say(f"building {source.name} …")
+        print_progress(f"building {source.name} …")
         place = work.path / "build" / "src" / source.name
         shutil.copytree(source, place)
         libraries = work.path / "usr" / "share" / "gocode"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from ciphercost.host.package_cache import RECEIPT, Receipt, Work, cache, keep, say
+from ciphercost.host.package_cache import RECEIPT, Receipt, Work, cache, keep, print_progress
 from ciphercost.model.errors import MissingServer, RunError
 
 
@@ -47,7 +47,7 @@ def fetch_jar(artifact: Artifact, work: Work) -> Path:
     differs.
     """
     client = need_maven()
-    say(f"fetching {artifact.coordinate} with mvn …")
+    print_progress(f"fetching {artifact.coordinate} with mvn …")
     download = work.path / "download"
     download.mkdir()
     # -e: only the exceptions show why it failed. By its short name, a plugin that can't be fetched is just "not found".

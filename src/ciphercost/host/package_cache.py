@@ -35,7 +35,7 @@ class Receipt(msgspec.Struct, frozen=True):
     """Directory of the server's programs, relative to the root."""
 
 
-def say(text: str) -> None:
+def print_progress(text: str) -> None:
     """Print what is being fetched to stderr; standard output is for results."""
     print(text, file=sys.stderr, flush=True)
 

@@ -79,7 +79,7 @@ def run(bench: Bench) -> Outcome:
 def _arm(bench: Bench, mechanism: AtRest, arm: Arm, volume: Volume, found: Outcome) -> dict[str, canary_scan.Seen]:
     """Test one arm. Returns what was seen of its temporary data, by the name of the spill."""
 
-    def say(witness: Witness, passed: bool, detail: str) -> None:
+    def add_proof(witness: Witness, passed: bool, detail: str) -> None:
         found.proofs.append(
             Proof(arm=arm, witness=witness, passed=passed, detail=" ".join(detail.split()), session=SESSION)
         )
@@ -98,7 +98,7 @@ def _arm(bench: Bench, mechanism: AtRest, arm: Arm, volume: Volume, found: Outco
                 each.name: _spill(look, mechanism, each, word) for each in StoresData.of(bench.engine).spills(word)
             }
             if arm == "encrypted" and (refused := mechanism.refuses(look)) is not None:
-                say("server", *refused)
+                add_proof("server", *refused)
             # Rotate last: afterwards a connection may fail at everything that needs the old key.
             if arm == "encrypted" and (statements := mechanism.rotate(look)):
                 began = time.monotonic()
@@ -116,12 +116,12 @@ def _arm(bench: Bench, mechanism: AtRest, arm: Arm, volume: Volume, found: Outco
         for name, wanted in (("killed", last), ("killed, the first row", bench.shared.canary)):
             seen = canary_scan.search(canary_scan.below(volume.backing), wanted)
             passed, detail = rest_witnesses.disk_report(seen, look, mechanism)
-            say("disk", passed, f"{name}: {detail}")
+            add_proof("disk", passed, f"{name}: {detail}")
     finally:
         server.stop()
     if arm == "encrypted" and not bench.engine.embedded:
         for state in mechanism.key_states:
-            say("server", *_without_key(bench, mechanism, volume, state))
+            add_proof("server", *_without_key(bench, mechanism, volume, state))
     return spilt
 
 

@@ -32,7 +32,7 @@ def place(bench: Bench) -> Place:
 
 
 def log_in(bench: Bench, servers: Mapping[str, Server]) -> None:
-    """Log in to your server. In each session, this happens only if nothing the run knows speaks against it.
+    """Log in to your server, once per run. Every session first checks that no failed encrypted login forbids it.
 
     Raises RunError if nobody can log in for a reason other than encryption. The witnesses report encryption failures.
     """
