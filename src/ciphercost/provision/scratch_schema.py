@@ -27,7 +27,7 @@ from ciphercost.model.errors import AgentError, CiphercostError, RunError
 from ciphercost.model.terms import PREFIX
 
 STILL_MAKING_SECONDS = 5.0
-"""How long after an interrupted CREATE a schema may still appear."""
+"""Seconds after an interrupted CREATE in which a schema may still appear."""
 Fate = Literal["living", "dead", "unseen", "unmarked"]
 
 
