@@ -108,7 +108,7 @@ def test_detects_halts_of_kept_cores(awake: idle.Awake, cpus: Path, monkeypatch:
     awake.keep({0})
     (cpus / "cpu0/cpuidle/state1/usage").write_text("80100")
     awake.keep(())
-    assert "20,000 times a second" in awake.failed()
+    assert "20,000 times per second" in awake.failed()
 
 
 def test_obstacles_are_named(cpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

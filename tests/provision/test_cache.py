@@ -100,7 +100,7 @@ def test_the_usual_time_is_longer_with_a_cell_at_rest_and_a_spec_file_keeps_its_
 def test_reads_from_the_systems_cache_are_reported() -> None:
     assert cache.caveat(cell("warm"), direct=False, below=True) == ""
     assert cache.caveat(cell("small"), direct=True, below=False) == ""
-    assert "decrypted already" in cache.caveat(cell("small"), direct=False, below=True)
+    assert "decrypted pages" in cache.caveat(cell("small"), direct=False, below=True)
     assert "every such page is decrypted" in cache.caveat(cell("cold"), direct=False, below=False)
 
 
@@ -137,7 +137,7 @@ def test_files_are_written_back_and_released(tmp_path: Path, monkeypatch: pytest
     (tmp_path.parent / "drop_caches").touch()
     said = cache.drop([tmp_path / "deep", tmp_path, tmp_path / "nowhere"])
     assert resident(path) == 0
-    assert re.search(r"[12] files written back and given up \(posix_fadvise\)", said)
+    assert re.search(r"[12] files written back and released \(posix_fadvise\)", said)
     assert "drop_caches" in said
     assert cache.size(tmp_path) == 64 * mmap.PAGESIZE
 

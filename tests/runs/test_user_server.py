@@ -379,7 +379,7 @@ def test_a_user_who_may_make_no_schema_is_told_what_to_grant(tmp_path: Path, ser
         assert done.returncode == 1, done.stdout + done.stderr
         assert "FAILED" in said
         assert "can't create the schema" in said
-        assert "If the right to make one is missing:" in said
+        assert "If the right to create one is missing:" in said
         assert server.state() == before
     finally:
         server.ask("DROP USER limited")
