@@ -289,7 +289,7 @@ def test_a_cell_is_never_resumed_in_the_other_mode(cpus: Path, monkeypatch: pyte
     assert older.idle == "halt", "before this was recorded, cores halted"
     monkeypatch.setattr(idle_setting, "CPUS", machine(cpus.parent / "other", 4, state="C1"))
     polled = CellFacts(CellSpec("null", "busy"), idle="poll", whole_sessions=[1])
-    with pytest.raises(UsageError, match="1 sessions"):
+    with pytest.raises(UsageError, match="1 recorded sessions"):
         describe_idle(polled, pair)  # type: ignore[arg-type]
 
 
